@@ -42,7 +42,7 @@ impl Kind {
 }
 
 /// The setting that a user can change so that the same job succeeds. The library names the setting; a front end
-/// knows how to set it (`commands::hints` names the flag).
+/// knows how to set it (`hints` names the flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {

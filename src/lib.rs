@@ -100,6 +100,10 @@ pub mod data;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod device;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod engine;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod error;
@@ -111,6 +115,10 @@ pub mod events;
 pub mod gpu;
 #[forbid(unsafe_code)]
 pub mod guide;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod hints;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]

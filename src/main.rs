@@ -5,9 +5,9 @@ use std::{panic, process::ExitCode};
 use anyhow::{Result, anyhow};
 use gpuproc::{
     cli,
-    commands::hints,
     error::{Error, Kind},
     gpu::any_driver,
+    hints,
     io::image::apart,
     memory,
     progress::{stop_collecting, tell},

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::sample::ImageSample;
 use crate::{
-    data::raster::Raster,
+    data::grid::{Alpha, Grid},
     error::{Error, Result},
 };
 
@@ -43,7 +43,7 @@ impl Channels {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
     channels: Channels,
-    raster: Raster,
+    raster: Grid,
     sample: PhantomData<T>,
 }
 
@@ -60,10 +60,10 @@ impl<T: ImageSample> Image<T> {
                 "{len} samples are no image of {width} x {height} pixels, {channels:?}"
             )));
         }
-        let raster = Raster {
+        let raster = Grid {
             dims: [width, height, 1],
             channels: channels.count(),
-            alpha: channels.has_alpha(),
+            alpha: if channels.has_alpha() { Alpha::Straight } else { Alpha::None },
             samples: T::store(samples),
         };
         Ok(Self { channels, raster, sample: PhantomData })
@@ -94,7 +94,7 @@ impl<T: ImageSample> Image<T> {
         T::take(self.raster.samples)
     }
 
-    pub(super) fn raster(&self) -> &Raster {
+    pub(super) fn raster(&self) -> &Grid {
         &self.raster
     }
 }

@@ -20,10 +20,11 @@ use clap::{
 use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::{
-    commands::{Command, completions, hints},
+    commands::{Command, completions},
     device::{Device, DeviceChoice},
     error::{Error, Kind, Result},
     events::Events,
+    hints,
     io::standard,
     progress::{Progress, collect_messages, report, start_messages, tell},
     session::Session,

@@ -4,10 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{
-    flags::{ListArgs, VolumeArgs},
-    hints,
-};
+use super::flags::{ListArgs, VolumeArgs};
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
@@ -15,11 +12,12 @@ use crate::{
         placement::Placement,
     },
     error::{Error, Kind, Result},
-    for_number,
+    for_number, hints,
     io::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
+        reader::Reader,
         standard,
         volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },

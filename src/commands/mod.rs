@@ -9,14 +9,12 @@
 //!    its values and their validation; `mod.rs` holds `run`; each further step has its own file.
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
 //!    [`flags::one_of`], so that the library needs no clap.
-//! 4. The library's errors state facts; [`hints`] adds the flag to type.
+//! 4. The library's errors state facts; [`hints`](crate::hints) adds the flag to type.
 //! 5. Many files go through [`batch`](crate::batch). `Args` are taken by value, so that the names of inputs can leave
 //!    them for [`Sources`](crate::io::Sources). The job of each input is made anew from the flags when it runs.
 
-mod each_file;
 mod estimate;
 pub mod flags;
-pub mod hints;
 mod table;
 
 use crate::{error::Result, session::Session};
@@ -89,6 +87,7 @@ commands! {
     mesh::Mesh => run(session), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
+    threshold::Threshold => run(session), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     serve::Serve => run(session, run_line);

@@ -11,9 +11,9 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::hints;
 use crate::{
     error::{Error, Kind, Result},
+    hints,
     io::{Source, standard},
     memory, progress,
     session::Session,

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::Serialize;
+
 use super::samples::Samples;
 
 /// A volume in memory.
@@ -14,7 +16,7 @@ pub struct Volume {
 }
 
 /// Samples along x, y and z, written as `256x256x128` or `256,256,128`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Dims(pub [usize; 3]);
 
 impl FromStr for Dims {

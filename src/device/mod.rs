@@ -13,7 +13,11 @@ use std::{
     sync::{Arc, Mutex, Once, OnceLock},
 };
 
-pub use self::{choice::DeviceChoice, estimate::Estimate, open::automatic};
+pub use self::{
+    choice::DeviceChoice,
+    estimate::{Estimate, sum_of_all},
+    open::automatic,
+};
 use self::{
     estimate::START_UP,
     open::{Opening, may_have_hardware, takes_software},

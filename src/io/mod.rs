@@ -12,6 +12,7 @@ mod parallel_file;
 mod part;
 pub mod partial;
 pub mod plot;
+pub mod reader;
 pub mod shared_output;
 mod sink;
 mod source;

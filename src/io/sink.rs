@@ -83,6 +83,19 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
+    /// Creates the folder of the output where it does not exist.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create_folder(&self) -> Result<()> {
+        let Self::File(path) = self else { return Ok(()) };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        match folder.as_os_str().is_empty() {
+            true => Ok(()),
+            false => fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error)),
+        }
+    }
+
     /// Whether bytes are written to it directly, without a file to rename at the end: standard output, a pipe, a device.
     pub fn is_stream(&self) -> bool {
         match self {

@@ -4,8 +4,8 @@
 
 use crate::{
     data::{
+        grid::{Alpha, Grid, Shape},
         jpeg::SparseCoefficients,
-        raster::{Raster, Shape},
         samples::Samples,
     },
     device::Kernel,
@@ -13,7 +13,7 @@ use crate::{
     gpu::Context,
     kernels::{
         blur::Blur,
-        jpeg::{Decode, Decoder, Encode, Encoder},
+        jpeg::{Decode, Decoder, Encode, Encoder, JpegOutput},
     },
 };
 
@@ -26,25 +26,16 @@ pub struct JpegBlur {
     pub encode: Option<Encode>,
 }
 
-/// A blurred picture.
-#[derive(Debug, PartialEq)]
-pub enum Blurred {
-    /// Rows from the top, u8 samples, grey or RGB.
-    Pixels(Vec<u8>),
-    /// Of an encoded picture.
-    Coefficients(SparseCoefficients),
-}
-
 impl Kernel for JpegBlur {
     type In = SparseCoefficients;
-    type Out = Blurred;
+    type Out = JpegOutput;
     const NAME: &'static str = "blur";
 
-    fn cpu(&self, input: &SparseCoefficients) -> Result<Blurred> {
+    fn cpu(&self, input: &SparseCoefficients) -> Result<JpegOutput> {
         self.one_by_one(input, None)
     }
 
-    fn gpu(&self, context: &Context, input: &SparseCoefficients) -> Result<Blurred> {
+    fn gpu(&self, context: &Context, input: &SparseCoefficients) -> Result<JpegOutput> {
         match self.whole(context, input)? {
             Some(blurred) => Ok(blurred),
             None => self.one_by_one(input, Some(context)),
@@ -54,7 +45,7 @@ impl Kernel for JpegBlur {
 
 impl JpegBlur {
     /// The blur of a picture that the device can hold in one piece; `None` for others.
-    fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<Blurred>> {
+    fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<JpegOutput>> {
         let frame = &input.frame;
         let shape = shape(input);
         let Some(decoder) = Decoder::new(context, frame)? else { return Ok(None) };
@@ -72,15 +63,19 @@ impl JpegBlur {
         let blurred = blur.record(&mut batch, pixels)?;
         let Some(encoder) = encoder else {
             batch.run()?;
-            return blur.read(&blurred).map(Blurred::Pixels).map(Some);
+            return blur.read(&blurred).map(JpegOutput::Pixels).map(Some);
         };
         let encoded = encoder.record(&mut batch, &blurred)?;
         batch.run()?;
-        encoder.read(&encoded).map(Blurred::Coefficients).map(Some)
+        encoder.read(&encoded).map(JpegOutput::Coefficients).map(Some)
     }
 
     /// One kernel after the other, with pixels in host memory in between.
-    fn one_by_one(&self, input: &SparseCoefficients, context: Option<&Context>) -> Result<Blurred> {
+    fn one_by_one(
+        &self,
+        input: &SparseCoefficients,
+        context: Option<&Context>,
+    ) -> Result<JpegOutput> {
         fn run<K: Kernel>(kernel: &K, context: Option<&Context>, input: &K::In) -> Result<K::Out> {
             match context {
                 Some(context) => kernel.gpu(context, input),
@@ -89,13 +84,13 @@ impl JpegBlur {
         }
         let Shape { dims, channels } = shape(input);
         let samples = Samples::U8(run(&Decode, context, input)?);
-        let raster = Raster { dims, channels, alpha: false, samples };
+        let raster = Grid { dims, channels, alpha: Alpha::None, samples };
         let Samples::U8(pixels) = run(&self.blur, context, &raster)? else {
             unreachable!("a blur keeps the type")
         };
         Ok(match &self.encode {
-            Some(encode) => Blurred::Coefficients(run(encode, context, &pixels[..])?),
-            None => Blurred::Pixels(pixels),
+            Some(encode) => JpegOutput::Coefficients(run(encode, context, &pixels[..])?),
+            None => JpegOutput::Pixels(pixels),
         })
     }
 }

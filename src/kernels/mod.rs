@@ -4,9 +4,15 @@
 #[forbid(unsafe_code)]
 pub mod blur;
 #[forbid(unsafe_code)]
+mod blur_filter;
+#[forbid(unsafe_code)]
 pub mod case;
 #[forbid(unsafe_code)]
+pub mod channel_mask;
+#[forbid(unsafe_code)]
 pub mod copy;
+#[forbid(unsafe_code)]
+pub mod filter;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]
@@ -18,11 +24,17 @@ pub mod jpeg_histogram;
 #[forbid(unsafe_code)]
 pub mod mesh;
 #[forbid(unsafe_code)]
+pub mod otsu;
+#[forbid(unsafe_code)]
+mod pointwise;
+#[forbid(unsafe_code)]
 pub mod render;
 #[forbid(unsafe_code)]
 pub mod scan;
 #[forbid(unsafe_code)]
 pub mod sort;
+#[forbid(unsafe_code)]
+pub mod threshold;
 
 use self::case::{Case, Sweep};
 use crate::gpu::Shader;
@@ -40,6 +52,7 @@ pub fn variants() -> Vec<Shader> {
         render::variants(),
         scan::variants(),
         sort::variants(),
+        threshold::variants(),
     ]
     .concat()
 }

@@ -18,7 +18,13 @@ use std::{
 };
 
 use gpuproc::{
-    data::{dtype::Dtype, raster::Raster, samples::Samples, surface::Surface, volume::Volume},
+    data::{
+        dtype::Dtype,
+        grid::{Alpha, Grid},
+        samples::Samples,
+        surface::Surface,
+        volume::Volume,
+    },
     device::{Device, DeviceChoice, Kernel},
     error::{Kind, Result},
     gpu::{Caps, Context, Fault, Shader, any_hung},
@@ -89,7 +95,7 @@ fn blurring_survives_faults() {
     let samples = Samples::U8((0..60 * 40 * 3).map(|i| (i * 37 % 256) as u8).collect());
     assert_faults_are_errors(
         &blur,
-        &Raster { dims: [60, 40, 1], channels: 3, alpha: false, samples },
+        &Grid { dims: [60, 40, 1], channels: 3, alpha: Alpha::None, samples },
     );
 }
 

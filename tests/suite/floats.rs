@@ -4,7 +4,11 @@
 use std::{fs, path::Path, sync::Arc};
 
 use gpuproc::{
-    data::{raster::Raster, samples::Samples, volume::Volume},
+    data::{
+        grid::{Alpha, Grid},
+        samples::Samples,
+        volume::Volume,
+    },
     device::{Device, DeviceChoice},
     kernels::{
         blur::{Blur, Edge, Method, Taps, blur_volume},
@@ -35,7 +39,7 @@ fn not_a_number_spreads_over_its_window_alone() {
                 values[y * width + x] = value;
                 let samples = Samples::F32(values);
                 let raster =
-                    Raster { dims: [width, height, 1], channels: 1, alpha: false, samples };
+                    Grid { dims: [width, height, 1], channels: 1, alpha: Alpha::None, samples };
                 let check = |blurred: &Samples, device: &str| {
                     let Samples::F32(blurred) = blurred else { panic!("floats stay floats") };
                     for (i, found) in blurred.iter().enumerate() {
@@ -60,7 +64,7 @@ fn the_largest_floats_stay_finite() {
     for value in [3e38f32, -3e38] {
         for method in [Method::Gaussian, Method::Box] {
             let samples = Samples::F32(vec![value; 90 * 70]);
-            let raster = Raster { dims: [90, 70, 1], channels: 1, alpha: false, samples };
+            let raster = Grid { dims: [90, 70, 1], channels: 1, alpha: Alpha::None, samples };
             let check = |blurred: &Samples, device: &str| {
                 let Samples::F32(blurred) = blurred else { panic!("floats stay floats") };
                 let near = |found: &f32| (found / value - 1.0).abs() < 1e-5;

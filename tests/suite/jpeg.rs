@@ -3,12 +3,12 @@
 use gpuproc::{
     data::{
         dtype::Dtype,
+        grid::{Alpha, Grid},
         image::Metadata,
         jpeg::{
             Coefficients, ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling,
         },
         noise::Noise,
-        raster::Raster,
         samples::Samples,
     },
     device::Kernel,
@@ -16,8 +16,8 @@ use gpuproc::{
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component as Counted, Histogram, Luma},
-        jpeg::{Decode, Encode},
-        jpeg_blur::{Blurred, JpegBlur},
+        jpeg::{Decode, Encode, JpegOutput},
+        jpeg_blur::JpegBlur,
         jpeg_histogram::JpegHistogram,
     },
 };
@@ -243,13 +243,14 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
         };
         let samples = Samples::U8(Decode.cpu(&input).unwrap());
         let (dims, channels) = ([size[0], size[1], 1], colour.channels());
-        let raster = Raster { dims, channels, alpha: false, samples };
+        let raster = Grid { dims, channels, alpha: Alpha::None, samples };
         let Samples::U8(pixels) = blur.cpu(&raster).unwrap() else { panic!("the type changed") };
         let encode = Encode::new(size, channels, Quality(80), true).unwrap();
         let coefficients = encode.cpu(&pixels).unwrap();
-        for (encode, expected) in
-            [(None, Blurred::Pixels(pixels)), (Some(encode), Blurred::Coefficients(coefficients))]
-        {
+        for (encode, expected) in [
+            (None, JpegOutput::Pixels(pixels)),
+            (Some(encode), JpegOutput::Coefficients(coefficients)),
+        ] {
             let kernel = JpegBlur { blur: blur.clone(), encode };
             assert!(assert_twins(&kernel, &input, equal) == expected, "{size:?} {colour:?}");
         }

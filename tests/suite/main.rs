@@ -54,6 +54,7 @@ mod soak;
 mod sort;
 mod streams;
 mod texts;
+mod threshold;
 mod ties;
 mod tiff;
 mod tiff_stacks;

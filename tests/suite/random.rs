@@ -7,7 +7,12 @@
 use std::{cell::Cell, env, time::Instant};
 
 use gpuproc::{
-    data::{dtype::Dtype, raster::Raster, samples::Samples, volume::Volume},
+    data::{
+        dtype::Dtype,
+        grid::{Alpha, Grid},
+        samples::Samples,
+        volume::Volume,
+    },
     device::Kernel,
     gpu::{Baseline, Caps, Context, Feature},
     kernels::{
@@ -138,7 +143,7 @@ impl Job {
                     true => Samples::U16(bytemuck::pod_collect_to_vec(&bytes)),
                     false => Samples::U8(bytes),
                 };
-                let raster = Raster { dims, channels, alpha: false, samples };
+                let raster = Grid { dims, channels, alpha: Alpha::None, samples };
                 let values = |samples: &Samples| -> Vec<f64> {
                     match samples {
                         Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),

@@ -4,7 +4,7 @@ use std::fs;
 
 use gpuproc::{
     data::{noise::Noise, samples::Samples},
-    kernels::mesh::Otsu,
+    kernels::otsu::Otsu,
 };
 
 use crate::common::{run, works};

@@ -7,6 +7,7 @@ use gpuproc::{
     error::{Error, Kind},
     io::{
         Limits, Source,
+        reader::Reader,
         volume::{Layout, VolumeFile},
     },
     timings::Timings,

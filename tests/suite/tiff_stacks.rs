@@ -91,7 +91,7 @@ fn stacks_are_written_as_they_are_read() {
     for name in stacks().keys() {
         let file = described(&fixtures().join(name), Some(0));
         let volume = read(&file);
-        let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
+        let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
         let is_ome = name.contains(".ome.");
         let lost = is_ome.then(|| "metadata is dropped (OME-XML)".to_owned());
         assert_eq!(target.losses(), lost, "{name}");
@@ -106,7 +106,7 @@ fn stacks_are_written_as_they_are_read() {
     // From another format, with an origin.
     let nifti = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/volumes/i16_itk.mha");
     let file = described(Path::new(nifti), None);
-    let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
+    let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
     target.write(read(&file), false, &Timings::new(false)).unwrap();
     let again = described(&path, None);
     assert!(read(&again).samples == read(&file).samples && again.dtype == file.dtype);

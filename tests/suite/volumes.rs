@@ -17,6 +17,7 @@ use gpuproc::{
     for_samples,
     io::{
         Source,
+        reader::Reader,
         volume::{Layout, VolumeFile},
     },
     timings::Timings,

@@ -5,8 +5,8 @@ use std::{borrow::Cow, path::Path, sync::Arc};
 use super::flags::Wanted;
 use crate::{
     data::dtype::Dtype,
+    data::grid::{Alpha, Grid},
     data::image::Image,
-    data::raster::Raster,
     data::samples::Samples,
     data::volume::Volume,
     device::Kernel,
@@ -163,10 +163,10 @@ fn wrong(text: std::fmt::Arguments<'_>) -> Error {
 fn blurs(name: &str, image: &Image) -> Vec<Case> {
     let Image { width, height, channels, samples, .. } = image;
     let bytes = 2 * samples.as_bytes().len() as u64;
-    let raster = Arc::new(Raster {
+    let raster = Arc::new(Grid {
         dims: [*width, *height, 1],
         channels: *channels,
-        alpha: image.has_alpha(),
+        alpha: if image.has_alpha() { Alpha::Straight } else { Alpha::None },
         samples: samples.clone(),
     });
     let mut cases = Vec::new();
@@ -195,9 +195,9 @@ fn blurs(name: &str, image: &Image) -> Vec<Case> {
 }
 
 /// Compares a hundred pixels with direct sums in double precision.
-fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
+fn check_blur(blur: &Blur, raster: &Grid, found: &Samples) -> Result<()> {
     let [width, height, _] = raster.dims;
-    let colours = raster.channels - usize::from(raster.alpha);
+    let colours = raster.channels - usize::from(raster.has_alpha());
     let (old, most): (Vec<f64>, f64) = match &raster.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
@@ -209,7 +209,7 @@ fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
         values.iter().map(|&v| v as f64).collect()
     });
     // Colours are weighted by alpha, so of images with alpha, only alpha itself is a plain sum.
-    let channels = if raster.alpha { colours..raster.channels } else { 0..colours };
+    let channels = if raster.has_alpha() { colours..raster.channels } else { 0..colours };
     let half = blur.axes[0].half_weights(blur.method);
     let reach = half.len() as isize - 1;
     let weight = |i: isize| half[i.unsigned_abs()];

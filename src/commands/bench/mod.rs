@@ -14,11 +14,11 @@ use self::{
     flags::Plan,
     measure::measure,
 };
-use super::hints::line;
 use super::table::{columns, wrapped};
 use crate::{
     error::{Error, Hint, Kind, Result},
     gpu::Context,
+    hints,
     io::{Sink, allow_broken_pipe, standard},
     kernels::{
         self,
@@ -162,7 +162,7 @@ fn measure_all(
             }
             Err(error) => {
                 failed += 1;
-                log::error!("{case:?}: {}", line(&error));
+                log::error!("{case:?}: {}", hints::line(&error));
             }
         }
     }

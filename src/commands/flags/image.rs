@@ -1,12 +1,7 @@
 //! The flags of commands that read or write images.
 
-use std::{ops::Range, str::FromStr};
-
 use super::choice::Choice;
-use crate::{
-    error::{Error, Result},
-    io::{Source, image::ImageFormat},
-};
+use crate::io::image::ImageFormat;
 
 /// Formats in which images can be written.
 pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
@@ -20,76 +15,3 @@ pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
     ("pnm|ppm|pgm|pam", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),
     ("pfm", ImageFormat::Pfm, "Portable Float Map"),
 ];
-
-/// A range of pages, counted from 1: `3` is one page, `2..5` includes both ends, `2..` goes to the last page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRange {
-    first: usize,
-    last: Option<usize>,
-}
-
-impl FromStr for PageRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse().ok().filter(|&number: &usize| number > 0);
-        let range = match text.split_once("..") {
-            None => number(text).map(|page| (page, Some(page))),
-            Some((first, "")) => number(first).map(|first| (first, None)),
-            Some((first, last)) => {
-                number(first).zip(number(last)).map(|(first, last)| (first, Some(last)))
-            }
-        };
-        let (first, last) = range.ok_or_else(|| {
-            format!("`{text}` is no page such as 3, and no pages such as 2..5; the first is 1")
-        })?;
-        match last {
-            Some(last) if last < first => Err(format!("`{text}` ends before it begins")),
-            _ => Ok(Self { first, last }),
-        }
-    }
-}
-
-impl PageRange {
-    /// Whether the range is the first page only.
-    pub fn is_first(self) -> bool {
-        self == Self { first: 1, last: Some(1) }
-    }
-
-    /// The pages of the range, counted from 0, in `source`, which has `count` pages.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the range goes beyond the last page.
-    pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
-        let last = self.last.unwrap_or(count.max(self.first));
-        match last <= count {
-            true => Ok(self.first - 1..last),
-            false => Err(Error::bad_input(match count {
-                1 => format!("{source}: there is no page {last}, only one"),
-                _ => format!("{source}: there is no page {last}, only {count}"),
-            })),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_count_from_one_and_both_ends_belong() {
-        let of = |text: &str, count| {
-            let range: PageRange = text.parse().unwrap();
-            range.of(&Source::Stdin, count).ok()
-        };
-        assert_eq!(of("1", 1), Some(0..1));
-        assert_eq!(of("2..3", 3), Some(1..3));
-        assert_eq!(of("2..", 5), Some(1..5));
-        assert_eq!(of("4", 3), None);
-        assert_eq!(of("2..4", 3), None);
-        assert_eq!(of("4..", 3), None);
-        for bad in ["0", "0..3", "3..2", "..2", "a", "", "1...2", "-1"] {
-            assert!(bad.parse::<PageRange>().is_err(), "{bad}");
-        }
-    }
-}

@@ -3,6 +3,7 @@
 mod array;
 mod batch;
 mod choice;
+mod filter;
 mod image;
 mod output;
 mod volume;
@@ -10,6 +11,7 @@ mod volume;
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
 pub use batch::{ListArgs, ShardArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
-pub use image::{IMAGE_FORMATS, PageRange};
+pub use filter::FilterArgs;
+pub use image::IMAGE_FORMATS;
 pub use output::{OutputArgs, Outputs, Place, Planned, Target, Tree};
 pub use volume::{Triple, VolumeArgs, refuse_picture};

@@ -11,7 +11,6 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs,
     path::{Component, MAIN_SEPARATOR, Path, PathBuf},
 };
 
@@ -321,22 +320,9 @@ impl Planned {
     pub fn or_stdout(planned: Option<Self>) -> Result<Sink> {
         let Some(Self { sink, makes_folder, .. }) = planned else { return Ok(Sink::Stdout) };
         if makes_folder {
-            Self::make_folder(&sink)?;
+            sink.create_folder()?;
         }
         Ok(sink)
-    }
-
-    /// Creates the folder of the output.
-    ///
-    /// # Errors
-    /// When the folder cannot be created.
-    pub fn make_folder(sink: &Sink) -> Result<()> {
-        let Sink::File(path) = sink else { return Ok(()) };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        match folder.as_os_str().is_empty() {
-            true => Ok(()),
-            false => fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error)),
-        }
     }
 }
 

@@ -3,8 +3,7 @@
 
 use super::flags::Settings;
 use crate::{
-    commands::estimate::sum_of_all,
-    device::Estimate,
+    device::{Estimate, sum_of_all},
     io::{Source, Sources, image::sample_bytes},
 };
 

@@ -11,11 +11,15 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        Choice, ListArgs, PageRange, Place, ShardArgs, Share, Target, Tree, VolumeArgs, one_of,
+        Choice, ListArgs, Place, ShardArgs, Share, Target, Tree, VolumeArgs, one_of,
     },
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Sink, Source, Sources, image::ImageFormat, volume::Layout},
+    io::{
+        Sink, Source, Sources,
+        image::{ImageFormat, PageRange},
+        volume::Layout,
+    },
     kernels::histogram::{Luma, MAX_BINS, type_range},
 };
 

@@ -13,6 +13,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
+        reader::Reader,
         volume::{VolumeFile, can_reopen, has_volume_name, is_volume_piped},
     },
     kernels::{histogram::Pixels, jpeg::Decode},

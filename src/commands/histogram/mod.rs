@@ -22,11 +22,11 @@ use outcomes::Outcomes;
 pub use parts::merge;
 use tally::Tally;
 
-use super::hints;
 use crate::{
     batch::{Batch, Work},
     data::shard::Shard,
     error::{Error, Kind, Result},
+    hints,
     io::{Sink, Source, Sources, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
     session::Session,
 };

@@ -16,7 +16,6 @@ use super::{
     view::View,
 };
 use crate::{
-    commands::flags::Planned,
     error::{Error, Result},
     io::{Sink, Sources, image::ImageFormat, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
@@ -37,7 +36,7 @@ pub fn write_each(
         // Inputs that failed have no outcome: skip their outputs.
         let input = inputs.find(|input| outcome.inputs[..] == [input.to_string()]);
         let output = outputs.sink(&input.expect("an outcome is that of an input"))?;
-        Planned::make_folder(&output)?;
+        output.create_folder()?;
         let mut alone = Outcomes::new(u64::MAX);
         alone.push(&outcome)?;
         write(&alone, &output, outputs.format, view, session)?;

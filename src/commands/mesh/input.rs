@@ -7,8 +7,11 @@ use super::{
 use crate::{
     data::samples::Samples,
     error::{Error, Result},
-    io::volume::VolumeFile,
-    kernels::mesh::{Otsu, Slab, extremes},
+    io::{reader::Reader, volume::VolumeFile},
+    kernels::{
+        mesh::Slab,
+        otsu::{Otsu, extremes},
+    },
     session::Session,
 };
 

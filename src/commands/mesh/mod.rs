@@ -36,9 +36,10 @@ use self::{
 };
 use crate::{
     batch::Work,
-    commands::{each_file::each_file, estimate::sum_of_all, flags::Share},
+    commands::flags::Share,
     data::{placement::nanometres, surface::Surface},
-    device::Estimate,
+    device::{Estimate, sum_of_all},
+    engine::run_each,
     error::{Error, Result},
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe, losses,
@@ -95,7 +96,7 @@ fn mesh_all(mut sources: Sources, work: &Volumes<'_>) -> Result<()> {
         let [cpu, gpu] = sum_of_all(sources.iter(), seconds);
         Estimate::of_seconds(cpu, gpu)
     });
-    each_file("mesh", work, &sources, session)
+    run_each("mesh", work, &sources, session)
 }
 
 /// Does the only job of a run.
@@ -138,7 +139,7 @@ fn mesh(job: &MeshJob, session: &Session) -> Result<()> {
     marker.map_or(Ok(()), |marker| marker.write())
 }
 
-/// The work of [`each_file`], which meshes several volumes side by side.
+/// The work of [`run_each`], which meshes several volumes side by side.
 struct Volumes<'a> {
     jobs: Jobs,
     session: &'a Session,

@@ -9,9 +9,10 @@ use crate::{
     for_samples,
     io::{
         Source,
+        reader::Reader,
         volume::{Layout, VolumeFile},
     },
-    kernels::mesh::{MarchingCubes, extremes},
+    kernels::{mesh::MarchingCubes, otsu::extremes},
     session::Session,
 };
 

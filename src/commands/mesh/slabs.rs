@@ -6,7 +6,10 @@ use super::memory::SHARED;
 use crate::{
     data::{samples::Samples, volume::Volume},
     error::Result,
-    io::volume::{VolumeFile, VolumeReader},
+    io::{
+        reader::Reader,
+        volume::{VolumeFile, VolumeReader},
+    },
     kernels::mesh::{MarchingCubes, Slab},
 };
 

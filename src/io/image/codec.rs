@@ -2,6 +2,8 @@
 
 use std::io::{Read, Seek, Write};
 
+use serde::Serialize;
+
 use crate::{
     data::{
         dtype::Dtype,
@@ -272,7 +274,7 @@ pub struct Decoded {
 }
 
 /// Parameters of encoders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Encoding {
     /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
     pub quality: u8,

@@ -14,6 +14,7 @@ mod image_crate;
 pub mod jpeg;
 mod limits;
 mod metadata;
+mod page_range;
 mod pfm;
 pub mod png;
 mod pnm;
@@ -27,10 +28,11 @@ mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use foreign::refusal as foreign_refusal;
+pub use page_range::PageRange;
 pub use probe::{Probe, has_image_name, is_jpeg, is_tiff, probe, probe_piped, sample_bytes};
 pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
-pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};
+pub use rows::{ReadRows, RowsInfo, RowsReader, WriteRows, can_write_rows, create_rows, open_rows};
 pub use write::{ImageTarget, PagesWriter, write_image};
 
 use self::codec::{BoxError, Codec};

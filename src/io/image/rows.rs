@@ -10,7 +10,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, image::Metadata, samples::Samples},
     error::Result,
-    io::{Limits, Output, Source},
+    io::{Limits, Output, Source, reader::Reader},
     memory,
 };
 
@@ -80,6 +80,49 @@ pub trait ReadRows: Send {
             }
         }
         Ok(false)
+    }
+}
+
+/// Reads the rows of a picture as a [`Reader`].
+#[expect(missing_debug_implementations, reason = "decoders have none")]
+pub struct RowsReader {
+    rows: Box<dyn ReadRows>,
+    spare: Option<Samples>,
+}
+
+impl RowsReader {
+    /// Reads `rows` from row `first` on.
+    ///
+    /// # Errors
+    /// When the rows before it cannot be read.
+    pub fn new(rows: Box<dyn ReadRows>, first: usize) -> Result<Self> {
+        let mut reader = Self { rows, spare: None };
+        if first > 0 {
+            reader.read_after(None, first)?;
+        }
+        Ok(reader)
+    }
+}
+
+impl Reader for RowsReader {
+    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
+        let RowsInfo { width, channels, dtype, .. } = *self.rows.info();
+        let held = before.map_or(0, Samples::len);
+        let len = held + width * channels * count;
+        let mut samples = match self.spare.take() {
+            Some(mut spare) => spare.resize(len).map(|()| spare),
+            None => Samples::zeros(dtype, len),
+        }?;
+        let (head, rows) = samples.as_bytes_mut().split_at_mut(held * dtype.size());
+        if let Some(before) = before {
+            head.copy_from_slice(before.as_bytes());
+        }
+        self.rows.read(rows)?;
+        Ok(samples)
+    }
+
+    fn reuse(&mut self, done: Samples) {
+        self.spare = Some(done);
     }
 }
 

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Serialize;
+
 use crate::data::{
     dtype::Dtype,
     placement::{Placement, Space},
@@ -89,7 +91,7 @@ pub struct Outgoing<'a> {
 }
 
 /// Byte order of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Endian {
     /// Least significant byte first.
     Little,

@@ -54,6 +54,7 @@ use super::{
     array::fill,
     image::{foreign_refusal, has_image_name},
     losses,
+    reader::Reader,
     source::packed_extension,
     standard,
 };
@@ -508,6 +509,22 @@ impl VolumeFile {
         }
     }
 
+    /// Checks that all samples together take no more memory than `limits` allow.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when they do.
+    pub fn check_bytes(&self, limits: Limits) -> Result<()> {
+        let bytes = self.bytes().unwrap_or(u64::MAX);
+        match bytes <= limits.bytes {
+            true => Ok(()),
+            false => Err(Error::bad_input(format_args!(
+                "{}: {bytes} bytes are more than the {} allowed",
+                self.source, limits.bytes
+            ))
+            .with_hint(Hint::Memory)),
+        }
+    }
+
     /// Reads the whole volume, within `limits`.
     ///
     /// # Errors
@@ -516,15 +533,7 @@ impl VolumeFile {
     pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
         let limits = limits.into();
         self.check(limits)?;
-        let limit = limits.bytes;
-        let bytes = self.bytes().unwrap_or(u64::MAX);
-        if bytes > limit {
-            return Err(Error::bad_input(format_args!(
-                "{}: {bytes} bytes are more than the {limit} allowed",
-                self.source
-            ))
-            .with_hint(Hint::Memory));
-        }
+        self.check_bytes(limits)?;
         timings.time("read", || {
             let mut reader = self.reader()?;
             let samples = reader.read(self.dims[2])?;

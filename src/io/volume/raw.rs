@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::{
     dicom::Series,
     format::{Endian, Header, Stored},
@@ -20,7 +22,7 @@ pub const NAME: &str = "raw";
 pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
 
 /// The user's flags about the input volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layout {
     /// Samples along x, y and z of a raw volume.
     pub dims: Option<Dims>,

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     data::{samples::Samples, volume::Dims},
     error::{Error, Result},
+    io::reader::Reader,
     memory,
 };
 
@@ -51,12 +52,6 @@ impl VolumeReader {
         Self { file, input: From::Slices(slices, first), spare: None }
     }
 
-    /// Takes back samples that are no longer needed, to use their memory for the next part. Reading into used memory
-    /// takes half the time of reading into fresh memory, which the system clears first.
-    pub fn reuse(&mut self, done: Samples) {
-        self.spare = Some(done);
-    }
-
     /// The samples of the next `slices` z-slices.
     ///
     /// # Errors
@@ -66,11 +61,39 @@ impl VolumeReader {
         self.read_after(None, slices)
     }
 
-    /// The samples `before`, followed by those of the next `count` z-slices.
+    /// The bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
     ///
     /// # Errors
     /// As [`VolumeReader::read`].
-    pub fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
+    pub fn read_integers(&mut self, count: usize) -> Result<Vec<u64>> {
+        let VolumeFile { source, dims, header, .. } = &self.file;
+        let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)
+            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
+        let endian = header.endian;
+        let From::Stream(input) = &mut self.input else {
+            return Err(Error::bad_input(format_args!("{source}: slices of no 64-bit integers")));
+        };
+        let read = input.read_exact(bytemuck::cast_slice_mut(&mut integers));
+        read.map_err(|error| self.failed(error))?;
+        if (endian == Endian::Big) != cfg!(target_endian = "big") {
+            integers.iter_mut().for_each(|integer| *integer = integer.swap_bytes());
+        }
+        Ok(integers)
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        let VolumeFile { source, dims, .. } = &self.file;
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
+            }
+            _ => data::failed(source, error),
+        }
+    }
+}
+
+impl Reader for VolumeReader {
+    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
         let len = dims[0] * dims[1] * count + before.map_or(0, Samples::len);
         let mut samples = match self.spare.take().filter(|spare| spare.dtype() == *dtype) {
@@ -106,43 +129,9 @@ impl VolumeReader {
         Ok(samples)
     }
 
-    /// The bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
-    ///
-    /// # Errors
-    /// As [`VolumeReader::read`].
-    pub fn read_integers(&mut self, count: usize) -> Result<Vec<u64>> {
-        let VolumeFile { source, dims, header, .. } = &self.file;
-        let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)
-            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
-        let endian = header.endian;
-        let From::Stream(input) = &mut self.input else {
-            return Err(Error::bad_input(format_args!("{source}: slices of no 64-bit integers")));
-        };
-        let read = input.read_exact(bytemuck::cast_slice_mut(&mut integers));
-        read.map_err(|error| self.failed(error))?;
-        if (endian == Endian::Big) != cfg!(target_endian = "big") {
-            integers.iter_mut().for_each(|integer| *integer = integer.swap_bytes());
-        }
-        Ok(integers)
-    }
-
-    fn failed(&self, error: io::Error) -> Error {
-        let VolumeFile { source, dims, .. } = &self.file;
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
-            }
-            _ => data::failed(source, error),
-        }
-    }
-
-    /// Checks that no data follow the last slice. If some do, the shape of a raw volume is wrong, which is an error;
-    /// for other formats it is a warning.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when data follow a raw volume, or when compressed data are
-    /// broken at their end.
-    pub fn expect_end(&mut self) -> Result<()> {
+    /// For a raw volume, data that follow mean that its shape is wrong, which is an error; for other formats they are
+    /// reported by a warning.
+    fn expect_end(&mut self) -> Result<()> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
         if self.file.volume + 1 < header.volumes {
             return Ok(());
@@ -169,5 +158,10 @@ impl VolumeReader {
                 Ok(())
             }
         }
+    }
+
+    /// Reading into used memory takes half the time of reading into fresh memory, which the system clears first.
+    fn reuse(&mut self, done: Samples) {
+        self.spare = Some(done);
     }
 }

@@ -77,13 +77,13 @@ pub struct VolumeTarget<'a> {
 }
 
 impl<'a> VolumeTarget<'a> {
-    /// Plans the output of a volume made from `file`, with its size and type. The format is that of `sink`'s extension;
+    /// Plans the output of a volume of `dtype` made from `file`, with its size. The format is that of `sink`'s extension;
     /// without one, that of `file`, or NRRD where that is only read. `endian` is the byte order of raw samples.
     ///
     /// # Errors
     /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size, or a type that is not
     /// written.
-    pub fn new(sink: &'a Sink, file: &'a VolumeFile, endian: Endian) -> Result<Self> {
+    pub fn new(sink: &'a Sink, file: &'a VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
             None if file.format() == raw::NAME => VolumeFormat { writing: None, gzip: false },
@@ -98,7 +98,7 @@ impl<'a> VolumeTarget<'a> {
         let mut target = Self {
             sink,
             format,
-            dtype: file.dtype,
+            dtype,
             endian: Endian::Little,
             placement: None,
             metadata: &[],
@@ -109,7 +109,7 @@ impl<'a> VolumeTarget<'a> {
             Some(writing) => target.fit(writing, file),
             None => target.fit_raw(file, endian)?,
         }
-        let (own, new) = (file.dtype, target.dtype);
+        let (own, new) = (dtype, target.dtype);
         if !holds(new, own) {
             target.losses.push(format!("{own} samples become {new}"));
         }
@@ -118,7 +118,7 @@ impl<'a> VolumeTarget<'a> {
 
     /// Fits type, placement and metadata to a format.
     fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) {
-        self.dtype = nearest(writing.dtypes, file.dtype);
+        self.dtype = nearest(writing.dtypes, self.dtype);
         self.metadata = file.metadata();
         let placement = file.placement();
         self.placement = match writing.placing {
@@ -174,7 +174,7 @@ impl<'a> VolumeTarget<'a> {
             )));
         }
         self.endian = endian;
-        self.dtype = dtype.unwrap_or(file.dtype);
+        self.dtype = dtype.unwrap_or(self.dtype);
         self.name_is_silent = dims.is_none() || dtype.is_none();
         self.lose_placement(file.placement());
         self.lose_metadata(file, |_| false);

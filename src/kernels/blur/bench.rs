@@ -2,7 +2,11 @@
 
 use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
 use crate::{
-    data::{noise::Noise, raster::Raster, samples::Samples},
+    data::{
+        grid::{Alpha, Grid},
+        noise::Noise,
+        samples::Samples,
+    },
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Buffer, Context, Pipeline, Shader},
@@ -113,7 +117,7 @@ impl Data {
         }
     }
 
-    fn raster(self) -> Result<Raster> {
+    fn raster(self) -> Result<Grid> {
         let Shape { dims, channels } = self.shape();
         let (count, noise) = (self.shape().samples(), Noise(0));
         let samples = match self.format() {
@@ -125,7 +129,7 @@ impl Data {
             }
             _ => Samples::F32(noise.collect(count, |bits| (bits >> 40) as f32 / (1 << 24) as f32)?),
         };
-        Ok(Raster { dims, channels, alpha: false, samples })
+        Ok(Grid { dims, channels, alpha: Alpha::None, samples })
     }
 }
 
@@ -165,7 +169,7 @@ fn case(
 fn check(
     context: &Context,
     blur: &Blur,
-    raster: &Raster,
+    raster: &Grid,
     found: &Buffer,
     tolerance: u8,
 ) -> Result<()> {

@@ -9,9 +9,7 @@
 //! | `cpu`, `gpu` | the twins: routes, each of which computes one pass or several |
 //! | `wide` | u32, i32 and f64, on the CPU |
 //! | `volume` | samples of any type |
-//! | `bands` | images larger than memory |
-
-mod bands;
+//!
 mod bench;
 mod cpu;
 mod gpu;
@@ -21,12 +19,11 @@ mod volume;
 mod wide;
 mod working_space;
 
-pub use bands::Bands;
 pub use bench::{cases, sweep};
 pub use gpu::{Resident, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
-pub use volume::{blur_raster, blur_volume};
+pub use volume::{blur_grid, blur_volume};
 
 use std::borrow::Cow;
 
@@ -34,7 +31,7 @@ use working_space::WorkingSpace;
 
 use crate::{
     data::{
-        raster::{Raster, Shape},
+        grid::{Grid, Shape},
         samples::Samples,
     },
     device::Kernel,
@@ -157,7 +154,7 @@ impl Blur {
     /// Checks the raster, then calls `passes` with the plan, the shape and the [`WorkingSpace`] of the blur.
     fn run(
         &self,
-        raster: &Raster,
+        raster: &Grid,
         passes: impl FnOnce(&[Pass], Shape, WorkingSpace) -> Result<Samples>,
     ) -> Result<Samples> {
         let shape = raster.shape();
@@ -177,18 +174,18 @@ impl Blur {
 }
 
 impl Kernel for Blur {
-    type In = Raster;
+    type In = Grid;
     type Out = Samples;
     const NAME: &'static str = "blur";
 
-    fn cpu(&self, raster: &Raster) -> Result<Samples> {
+    fn cpu(&self, raster: &Grid) -> Result<Samples> {
         self.run(raster, |plan, shape, space| {
             let blurred = cpu::run(plan, self.edge, shape, space.to_working(raster))?;
             Ok(space.to_stored(raster, blurred))
         })
     }
 
-    fn gpu(&self, context: &Context, raster: &Raster) -> Result<Samples> {
+    fn gpu(&self, context: &Context, raster: &Grid) -> Result<Samples> {
         self.run(raster, |plan, shape, space| {
             let blurred = gpu::run(context, self, plan, shape, space.to_working(raster))?;
             Ok(space.to_stored(raster, blurred))

@@ -10,7 +10,11 @@ use std::borrow::Cow;
 
 use super::{Blur, Edge, wide::is_wide};
 use crate::{
-    data::{raster::Raster, samples::Samples, volume::Volume},
+    data::{
+        grid::{Alpha, Grid},
+        samples::Samples,
+        volume::Volume,
+    },
     device::Device,
     error::Result,
     parallel,
@@ -25,7 +29,7 @@ pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volum
         return Ok(volume);
     }
     let Volume { dims, samples } = volume;
-    let raster = Raster { dims, channels: 1, alpha: false, samples };
+    let raster = Grid { dims, channels: 1, alpha: Alpha::None, samples };
     let samples = blur_any(device, blur, Cow::Owned(raster))?;
     Ok(Volume { dims, samples })
 }
@@ -34,11 +38,11 @@ pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volum
 ///
 /// # Errors
 /// Those of the device.
-pub fn blur_raster(device: &Device, blur: &Blur, raster: &Raster) -> Result<Samples> {
+pub fn blur_grid(device: &Device, blur: &Blur, raster: &Grid) -> Result<Samples> {
     blur_any(device, blur, Cow::Borrowed(raster))
 }
 
-fn blur_any(device: &Device, blur: &Blur, raster: Cow<'_, Raster>) -> Result<Samples> {
+fn blur_any(device: &Device, blur: &Blur, raster: Cow<'_, Grid>) -> Result<Samples> {
     let dtype = raster.samples.dtype();
     if is_wide(dtype) && device.may_be_gpu() {
         log::debug!("{dtype} samples are blurred on the CPU, in f64");
@@ -52,7 +56,7 @@ fn blur_any(device: &Device, blur: &Blur, raster: Cow<'_, Raster>) -> Result<Sam
     if let Edge::Constant(value) = &mut blur.edge {
         *value += offset;
     }
-    let raster = Raster { samples: flipped, ..without_samples(raster) };
+    let raster = Grid { samples: flipped, ..without_samples(raster) };
     Ok(match device.run(&blur, &raster)? {
         Samples::U8(v) => Samples::I8(parallel::mapped(&v, |&v| (v ^ 0x80) as i8)?),
         Samples::U16(v) => Samples::I16(parallel::mapped(&v, |&v| (v ^ 0x8000) as i16)?),
@@ -61,7 +65,7 @@ fn blur_any(device: &Device, blur: &Blur, raster: Cow<'_, Raster>) -> Result<Sam
 }
 
 /// The shape of `raster`, whose samples are freed where it is owned.
-fn without_samples(raster: Cow<'_, Raster>) -> Raster {
-    let Raster { dims, channels, alpha, .. } = *raster;
-    Raster { dims, channels, alpha, samples: Samples::U8(Vec::new()) }
+fn without_samples(raster: Cow<'_, Grid>) -> Grid {
+    let Grid { dims, channels, alpha, .. } = *raster;
+    Grid { dims, channels, alpha, samples: Samples::U8(Vec::new()) }
 }

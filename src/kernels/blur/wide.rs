@@ -3,7 +3,7 @@
 
 use super::{Blur, Edge, cpu, plan::Format};
 use crate::{
-    data::{dtype::Dtype, raster::Raster, samples::Samples},
+    data::{dtype::Dtype, grid::Grid, samples::Samples},
     error::{Error, Result},
     parallel,
 };
@@ -17,7 +17,7 @@ pub fn is_wide(dtype: Dtype) -> bool {
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur(blur: &Blur, raster: &Raster) -> Result<Samples> {
+pub fn blur(blur: &Blur, raster: &Grid) -> Result<Samples> {
     let channels = raster.channels;
     // Full alpha.
     let full = match &raster.samples {
@@ -37,11 +37,11 @@ pub fn blur(blur: &Blur, raster: &Raster) -> Result<Samples> {
     let mut fill = [0.0; 4];
     if let Edge::Constant(value) = blur.edge {
         fill = [value; 4];
-        if raster.alpha {
+        if raster.has_alpha() {
             fill[channels - 1] = if value == 0.0 { 0.0 } else { full };
         }
     }
-    if raster.alpha {
+    if raster.has_alpha() {
         for pixel in values.chunks_exact_mut(channels) {
             let (alpha, colours) = pixel.split_last_mut().expect("a channel");
             colours.iter_mut().for_each(|value| *value *= *alpha / full);
@@ -49,7 +49,7 @@ pub fn blur(blur: &Blur, raster: &Raster) -> Result<Samples> {
     }
     let plan = blur.plan(Format::F32, fill);
     let mut blurred = cpu::run_f64(&plan, blur.method, blur.edge, raster.shape(), values)?;
-    if raster.alpha {
+    if raster.has_alpha() {
         for pixel in blurred.chunks_exact_mut(channels) {
             let (alpha, colours) = pixel.split_last_mut().expect("a channel");
             let alpha = *alpha / full;

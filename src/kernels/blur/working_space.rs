@@ -13,7 +13,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use super::{Blur, Edge, Format, Values, cpu::nearest_u16};
 use crate::{
     data::{
-        raster::Raster,
+        grid::{Alpha, Grid},
         samples::Samples,
         srgb::{from_linear, to_linear},
     },
@@ -44,12 +44,13 @@ impl WorkingSpace {
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for samples that are not u8, u16 or f32.
-    pub fn of(blur: &Blur, raster: &Raster) -> Result<Self> {
+    pub fn of(blur: &Blur, raster: &Grid) -> Result<Self> {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
         let last = raster.channels - 1;
         // Where all pixels are opaque, colours times alpha are the colours, and a blur keeps alpha full.
-        let premultiply = raster.alpha
+        let premultiply = raster.has_alpha()
             && (clear
+                || raster.alpha == Alpha::Translucent
                 || match &raster.samples {
                     Samples::U8(v) => any_pixel(v, raster.channels, |p| p[last] != u8::MAX),
                     Samples::U16(v) => any_pixel(v, raster.channels, |p| p[last] != u16::MAX),
@@ -77,7 +78,7 @@ impl WorkingSpace {
     }
 
     /// The constant that lies outside of the raster, by channel, in this space.
-    pub fn fill(&self, edge: Edge, raster: &Raster) -> [f64; 4] {
+    pub fn fill(&self, edge: Edge, raster: &Grid) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };
         let unit = match self.format {
             Format::U24 => f64::from(FULL_U24) / 255.0,
@@ -85,7 +86,7 @@ impl WorkingSpace {
         };
         let colour = if self.linear { self.full * to_linear(value / self.full) } else { value };
         let mut fill = [colour * unit; 4];
-        if raster.alpha {
+        if raster.has_alpha() {
             fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
         if self.format != Format::F32 {
@@ -95,7 +96,7 @@ impl WorkingSpace {
     }
 
     /// The samples in this space.
-    pub fn to_working<'a>(self, raster: &'a Raster) -> Values<'a> {
+    pub fn to_working<'a>(self, raster: &'a Grid) -> Values<'a> {
         match (&raster.samples, self.format) {
             (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
             (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
@@ -107,7 +108,7 @@ impl WorkingSpace {
         }
     }
 
-    fn u24_of_u8(&self, raster: &Raster, values: &[u8]) -> Vec<u32> {
+    fn u24_of_u8(&self, raster: &Grid, values: &[u8]) -> Vec<u32> {
         let colours = colours(raster);
         let full = u64::from(FULL_U24);
         let table: Vec<u64> = (0..=255u32)
@@ -122,14 +123,14 @@ impl WorkingSpace {
             for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
                 *out = ((table[usize::from(v)] * alpha + 127) / 255) as u32;
             }
-            if raster.alpha {
+            if raster.has_alpha() {
                 out[colours] = u32::from(pixel[colours]) * (255 << 8);
             }
         });
         words
     }
 
-    fn f32_of_u16(&self, raster: &Raster, values: &[u16]) -> Vec<f32> {
+    fn f32_of_u16(&self, raster: &Grid, values: &[u16]) -> Vec<f32> {
         let colours = colours(raster);
         let table = self.linear.then(linear_of_u16);
         let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
@@ -139,7 +140,7 @@ impl WorkingSpace {
                 let value = table.map_or_else(|| f32::from(v), |t| t[usize::from(v)]);
                 *out = value * (alpha / 65535.0);
             }
-            if raster.alpha {
+            if raster.has_alpha() {
                 out[colours] = f32::from(pixel[colours]);
             }
         });
@@ -147,7 +148,7 @@ impl WorkingSpace {
     }
 
     /// Samples of the raster's type from blurred ones in this space.
-    pub fn to_stored(self, raster: &Raster, blurred: Values<'_>) -> Samples {
+    pub fn to_stored(self, raster: &Grid, blurred: Values<'_>) -> Samples {
         match (blurred, &raster.samples) {
             (Values::U8(values), _) => Samples::U8(owned(values)),
             (Values::U16(values), _) => Samples::U16(owned(values)),
@@ -160,13 +161,13 @@ impl WorkingSpace {
         }
     }
 
-    fn u8_of_u24(&self, raster: &Raster, words: &[u32]) -> Vec<u8> {
+    fn u8_of_u24(&self, raster: &Grid, words: &[u32]) -> Vec<u8> {
         let colours = colours(raster);
         let table = self.linear.then(u8_of_linear);
         let mut bytes = memory::zeros(words.len()).unwrap_or_else(raise);
         each_pixel(words, &mut bytes, raster.channels, |pixel, out| {
             let full = if self.premultiply { pixel[colours] } else { FULL_U24 };
-            if raster.alpha {
+            if raster.has_alpha() {
                 out[colours] = ((pixel[colours] + (255 << 7)) / (255 << 8)) as u8;
                 if out[colours] == 0 {
                     return out.fill(0);
@@ -184,12 +185,12 @@ impl WorkingSpace {
         bytes
     }
 
-    fn u16_of_f32(&self, raster: &Raster, floats: &[f32]) -> Vec<u16> {
+    fn u16_of_f32(&self, raster: &Grid, floats: &[f32]) -> Vec<u16> {
         let colours = colours(raster);
         let mut words = memory::zeros(floats.len()).unwrap_or_else(raise);
         each_pixel(floats, &mut words, raster.channels, |pixel, out| {
             let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
-            if raster.alpha {
+            if raster.has_alpha() {
                 out[colours] = nearest_u16(pixel[colours]);
                 if out[colours] == 0 {
                     return out.fill(0);
@@ -209,12 +210,12 @@ impl WorkingSpace {
 }
 
 /// Channels before alpha.
-fn colours(raster: &Raster) -> usize {
-    raster.channels - usize::from(raster.alpha)
+fn colours(raster: &Grid) -> usize {
+    raster.channels - usize::from(raster.has_alpha())
 }
 
 /// Colours times alpha, the last channel.
-fn premultiplied(raster: &Raster, values: &[f32]) -> Vec<f32> {
+fn premultiplied(raster: &Grid, values: &[f32]) -> Vec<f32> {
     let colours = colours(raster);
     let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
     each_pixel(values, &mut floats, raster.channels, |pixel, out| {
@@ -227,7 +228,7 @@ fn premultiplied(raster: &Raster, values: &[f32]) -> Vec<f32> {
 }
 
 /// Colours divided by alpha, the last channel: straight alpha. What is transparent is black.
-fn straight(raster: &Raster, mut floats: Vec<f32>) -> Vec<f32> {
+fn straight(raster: &Grid, mut floats: Vec<f32>) -> Vec<f32> {
     let colours = colours(raster);
     floats.chunks_mut(CHUNK * raster.channels).par_each(|floats| {
         for pixel in floats.chunks_exact_mut(raster.channels) {

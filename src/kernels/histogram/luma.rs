@@ -1,7 +1,10 @@
 //! Luminance of red, green and blue: weighted sums, in integers where the samples are integers.
 
+use std::borrow::Cow;
+
 use crate::{
     data::{division::Ratio, samples::Samples, srgb},
+    error::Result,
     for_samples,
     memory::raise,
     parallel,
@@ -82,6 +85,43 @@ impl Luma {
             let pixel = |at: usize| self.float(&samples[at * channels..][..channels]);
             parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
         })
+    }
+}
+
+impl Luma {
+    /// The luminance of each pixel: of u8 and u16 samples rounded to the nearest sample, of other types as f32. Pixels of
+    /// one or two channels have that of the first one.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn grey(self, samples: &Samples, channels: usize) -> Result<Cow<'_, Samples>> {
+        fn plane<T: Copy + Send + Sync>(
+            samples: &[T],
+            channels: usize,
+            value: impl Fn(&[T]) -> T + Sync,
+        ) -> Result<Vec<T>> {
+            let pixel = |at: usize| value(&samples[at * channels..][..channels]);
+            parallel::generated(samples.len() / channels, pixel)
+        }
+        if channels == 1 {
+            return Ok(Cow::Borrowed(samples));
+        }
+        if channels == 2 {
+            return Ok(Cow::Owned(
+                for_samples!(samples, samples => plane(samples, 2, |pixel| pixel[0])?.into()),
+            ));
+        }
+        Ok(Cow::Owned(match samples {
+            Samples::U8(samples) => {
+                let luminance = self.in_samples(255);
+                Samples::U8(plane(samples, channels, |pixel| (luminance(pixel) + 0.5) as u8)?)
+            }
+            Samples::U16(samples) => {
+                let luminance = self.in_samples(65535);
+                Samples::U16(plane(samples, channels, |pixel| (luminance(pixel) + 0.5) as u16)?)
+            }
+            other => Samples::F32(self.float_plane(other, channels)),
+        }))
     }
 }
 

@@ -47,6 +47,15 @@ fn fractional() -> Error {
     Error::bad_input("a component's resolution is no whole fraction of the picture's")
 }
 
+/// Result of a kernel that decodes a picture, changes its pixels and may encode it again.
+#[derive(Debug, PartialEq)]
+pub enum JpegOutput {
+    /// Rows from the top, u8 samples, grey or RGB.
+    Pixels(Vec<u8>),
+    /// Coefficients of the encoded picture.
+    Coefficients(SparseCoefficients),
+}
+
 /// Encodes pixels to coefficients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encode {

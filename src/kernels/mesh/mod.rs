@@ -18,7 +18,6 @@
 //! | `grid`, `voxel` | for both twins: the grid of points, samples as f32 |
 //! | `cpu`, `gpu` | the twins |
 //! | [`post`] | steps that need the whole surface |
-//! | [`Otsu`] | an isovalue from the data |
 
 mod bench;
 mod cpu;
@@ -26,7 +25,6 @@ mod deciders;
 pub(super) mod gpu;
 mod grid;
 pub mod labels;
-mod otsu;
 mod params;
 pub mod post;
 pub mod table;
@@ -35,7 +33,6 @@ mod voxel;
 
 pub use bench::{cases, sweep};
 pub use gpu::Recipe;
-pub use otsu::{Otsu, extremes};
 pub use params::{MarchingCubes, Slab, Topology};
 
 use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};

@@ -6,7 +6,10 @@ use super::numbers::{self, Numbers};
 use crate::{
     data::{samples::Samples, volume::Volume},
     error::{Error, Result},
-    io::volume::{VolumeFile, VolumeReader},
+    io::{
+        reader::Reader,
+        volume::{VolumeFile, VolumeReader},
+    },
     kernels::mesh::{Slab, labels::SurfaceNets},
     session::Session,
 };

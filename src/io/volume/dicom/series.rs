@@ -9,6 +9,8 @@ use super::{
         SERIES_UID, SPACING, THICKNESS,
     },
 };
+use serde::Serialize;
+
 use crate::{
     data::{
         placement::{Placement, Space},
@@ -19,7 +21,7 @@ use crate::{
 };
 
 /// The series that the user asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Series {
     /// Series Number (0020,0011), which viewers show.
     Number(i64),

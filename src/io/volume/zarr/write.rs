@@ -11,6 +11,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{UNITS, blosc, codec, group::Axis, group::Image, group::Kind};
@@ -44,7 +45,7 @@ const MANY_CHUNKS: usize = 1 << 16;
 const CHUNKS_A_FILE: usize = 8;
 
 /// How a pyramid is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PyramidOptions {
     /// Number of levels; by default as many as it takes until a level is small.
     pub levels: Option<usize>,
@@ -84,13 +85,14 @@ pub fn is_named_so(sink: &Sink) -> bool {
 }
 
 impl Pyramid {
-    /// Plans the store for the volume of `file` that `layout` chooses, or for all volumes where it chooses none. `path`
+    /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, or for all volumes where it chooses none. `path`
     /// is the input's.
     ///
     /// # Errors
     /// When the input is a store whose metadata cannot be read, or when the options contradict each other.
     pub fn new(
         file: &VolumeFile,
+        dtype: Dtype,
         path: Option<&Path>,
         layout: &Layout,
         options: PyramidOptions,
@@ -119,7 +121,7 @@ impl Pyramid {
             Some(image) if image.version == 2 => 2,
             _ => 3,
         });
-        let chunk = chunk(file.dtype, image, options);
+        let chunk = chunk(dtype, image, options);
         let volumes: usize = others.iter().map(|(_, len)| len).product();
         let count = (0..3).map(|axis| file.dims[axis].div_ceil(chunk[axis].max(1)));
         let count = count.fold(volumes, usize::saturating_mul);
@@ -133,7 +135,7 @@ impl Pyramid {
         };
         Ok(Self {
             levels: levels(file.dims, spacing, options.levels),
-            dtype: file.dtype,
+            dtype,
             version,
             chunk,
             file_chunks,

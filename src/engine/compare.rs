@@ -1,11 +1,8 @@
-//! `--compare`: a page that shows a picture before and after.
+//! A page that shows an image before and after a filter (`--compare`).
 
 use std::fs;
 
-use super::{
-    flags::{Job, Settings},
-    image::blur,
-};
+use super::{Job, Settings, image::filtered};
 use crate::{
     data::image::Image,
     error::{Error, Result},
@@ -18,13 +15,13 @@ use crate::{
     session::Session,
 };
 
-/// Reads and blurs the picture of `job`, of several pages the first one, and writes a page that shows both.
+/// Reads and filters the image of `job`, of several pages the first one, and writes a page that shows both.
 ///
 /// # Errors
-/// When reading, blurring or writing fails.
+/// When reading, filtering or writing fails.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
-    let Session { device, timings, .. } = session;
-    let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
+    let timings = &session.timings;
+    let file = ImageFile::read(&job.source, session.limits(job.filter.copies()), timings)?;
     let first = match settings.pages {
         Some(range) => range.of(&job.source, file.pages(timings)?.count())?.start,
         None => 0,
@@ -37,14 +34,12 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     };
     drop(file);
     let before = encoded(&image, format, Encoding { quality: 95, ..settings.encoding }, session)?;
-    let blurred = blur(job, settings, image, device)
-        .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
-    let after = encoded(&blurred, format, settings.encoding, session)?;
+    let after = encoded(&filtered(job, image, session)?, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {
         title: name
             .map_or_else(|| job.source.to_string(), |name| name.to_string_lossy().into_owned()),
-        subtitle: job.how(),
+        subtitle: job.filter.summary(2),
         pictures: [before, after],
     };
     let write = || job.sink.write_with(session.no_clobber, |file| page.write(file));

@@ -1,28 +1,44 @@
-//! Samples on a regular raster of one to three dimensions: what blur reads and makes.
+//! Samples on a regular grid of one to three dimensions: what filters read and make.
 
 use super::samples::Samples;
 
 /// An image (depth 1) or a volume in memory, with one to four interleaved channels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Raster {
+pub struct Grid {
     /// Positions along x, y and z; an image has depth 1.
     pub dims: [usize; 3],
     /// Samples a position.
     pub channels: usize,
     /// Whether the last channel is alpha.
-    pub alpha: bool,
+    pub alpha: Alpha,
     /// `dims[0] * dims[1] * dims[2] * channels` samples: channels fastest, then x, y and z.
     pub samples: Samples,
 }
 
-impl Raster {
-    /// The raster's size.
+/// What is known about the alpha channel of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alpha {
+    /// There is no alpha channel, or colours are premultiplied by it.
+    None,
+    /// The last channel is alpha.
+    Straight,
+    /// The last channel is alpha, and some pixel of the image that the grid is a part of is not opaque.
+    Translucent,
+}
+
+impl Grid {
+    /// Whether the last channel is alpha.
+    pub fn has_alpha(&self) -> bool {
+        self.alpha != Alpha::None
+    }
+
+    /// Positions and channels.
     pub fn shape(&self) -> Shape {
         Shape { dims: self.dims, channels: self.channels }
     }
 }
 
-/// The size of a [`Raster`].
+/// The size of a [`Grid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Positions along x, y and z.
@@ -37,7 +53,7 @@ impl Shape {
         self.dims.iter().product::<usize>() * self.channels
     }
 
-    /// The raster as a three-dimensional array whose middle dimension is `axis`: `[outer, len, inner]`
+    /// The grid as a three-dimensional array whose middle dimension is `axis`: `[outer, len, inner]`
     /// with neighbours along the axis `inner` samples apart.
     pub fn along(&self, axis: usize) -> [usize; 3] {
         let [x, y, z] = self.dims;

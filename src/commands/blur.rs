@@ -1,0 +1,235 @@
+//! `gpuproc blur`: Gaussian and box blur of images and volumes.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+
+use super::{
+    completions::values,
+    flags::{Choice, FilterArgs, one_of},
+};
+use crate::{
+    error::{Error, Result},
+    kernels::{
+        blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
+        channel_mask::{ChannelMask, ChannelName},
+    },
+    session::Session,
+};
+
+/// Blur images and volumes, exactly, at any sigma.
+///
+/// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while
+/// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,
+/// raw, folders of slices) are blurred in three dimensions.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    blur: BlurArgs,
+
+    #[command(flatten)]
+    files: FilterArgs,
+}
+
+/// The parameters of a blur.
+#[derive(Debug, clap::Args)]
+struct BlurArgs {
+    /// Standard deviation in pixels, 0 to 500: one value, or one for each axis, as 2,0.5 or 1,1,1.5. 0 leaves an axis
+    /// as it is [default: 2, or a third of --radius]
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
+    sigma: Option<PerAxis<f64>>,
+
+    /// Radius in pixels, 0 to 10000: one value, or one for each axis [default: --truncate times sigma, rounded up; for
+    /// a box, the one that gives it the standard deviation sigma]
+    #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
+    radius: Option<PerAxis<usize>>,
+
+    /// Where the Gaussian is cut off, in standard deviations
+    #[arg(long, value_name = "T", default_value_t = 3.0, value_parser = parse_truncate)]
+    truncate: f64,
+
+    /// How neighbours are weighed
+    #[arg(short, long, value_enum, default_value = "gaussian")]
+    method: MethodArg,
+
+    /// How often to blur, 1 to 10
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
+    iterations: u8,
+
+    /// Samples outside of the image: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
+    /// (bcd|abcd|abc), zero, or a number in units of the samples. The names of scipy and OpenCV are understood, too
+    #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
+    #[arg(allow_hyphen_values = true, add = values(EDGES))]
+    edge: Edge,
+
+    /// Blur only these of r, g, b, a (or grey, a); the others stay as they are
+    #[arg(long, value_name = "C[,C..]", value_delimiter = ',', value_parser = one_of(&CHANNELS))]
+    channels: Vec<ChannelName>,
+
+    /// Blur linear light rather than stored values: 8- and 16-bit samples are decoded from the sRGB
+    /// curve and encoded again; floats are taken as linear
+    #[arg(long)]
+    linear: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc blur photo.jpg -o soft.jpg --sigma 8
+  gpuproc blur icon.png icon.png --radius 3 --edge reflect
+  gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
+  gpuproc blur skull_256x256x256_uint8.raw -o soft/ --sigma 1,1,1.5
+  gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
+  gpuproc blur slices/ smooth.nrrd --sigma 1.5    a folder is one volume
+  gpuproc blur photos/*.jpg -o soft/ --sigma 3 --quality 85
+  gpuproc blur photos/*.jpg -o 'soft/{stem}-blur.{ext}' --to webp
+  gpuproc blur walk.gif soft.webp --page 2..4
+  gpuproc blur photo.jpg --compare -o compare.html --sigma 8
+  curl -s https://example.org/a.png | gpuproc blur - a.png
+  gpuproc blur photo.png - --format jpeg > soft.jpg";
+
+const DEFAULT_SIGMA: f64 = 2.0;
+
+const CHANNELS: [Choice<ChannelName>; 5] = [
+    ("r|red", ChannelName::Red, "Red"),
+    ("g|green", ChannelName::Green, "Green"),
+    ("b|blue", ChannelName::Blue, "Blue"),
+    ("grey|gray", ChannelName::Grey, "Grey"),
+    ("a|alpha", ChannelName::Alpha, "Alpha"),
+];
+
+/// The names of edges that shells complete.
+const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
+
+/// Blurs one file or several.
+///
+/// # Errors
+/// When reading, blurring or writing fails; [`Kind::Partial`](crate::error::Kind::Partial) when this concerns
+/// some of several files.
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { files, blur } = args;
+    files.run(
+        &|source, axes| {
+            let filter = Box::new(blur.filter(axes)?);
+            if blur.channels.is_empty() {
+                return Ok(filter);
+            }
+            if axes == 3 {
+                return Err(Error::usage(format_args!(
+                    "{source}: --channels is for images; this is a volume"
+                )));
+            }
+            Ok(Box::new(ChannelMask { filter, channels: blur.channels.clone() }))
+        },
+        session,
+    )
+}
+
+/// One value for all axes, or one for each axis.
+#[derive(Clone, Debug, PartialEq)]
+struct PerAxis<T>(Vec<T>);
+
+impl<T: Copy> PerAxis<T> {
+    /// The values of `axes` axes. Fails, naming `flag`, when there are neither one nor `axes` values.
+    fn expand(&self, axes: usize, flag: &str) -> Result<Vec<T>> {
+        match self.0[..] {
+            [one] => Ok(vec![one; axes]),
+            _ if self.0.len() == axes => Ok(self.0.clone()),
+            _ => Err(Error::usage(format_args!(
+                "{flag} has {} values, but there are {axes} axes: give one or {axes}",
+                self.0.len()
+            ))),
+        }
+    }
+}
+
+fn per_axis<T: FromStr>(text: &str, valid: impl Fn(&T) -> bool) -> Option<PerAxis<T>> {
+    let values: Option<Vec<T>> =
+        text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
+    values.filter(|values| values.len() <= 3).map(PerAxis)
+}
+
+fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
+    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma))
+        .ok_or_else(|| format!("`{text}` is not one to three numbers from 0 to {MAX_SIGMA}"))
+}
+
+fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
+    per_axis(text, |&radius| radius <= MAX_RADIUS)
+        .ok_or_else(|| format!("`{text}` is not one to three whole numbers from 0 to {MAX_RADIUS}"))
+}
+
+fn parse_truncate(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.1..=20.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a number from 0.1 to 20"))
+}
+
+fn parse_edge(text: &str) -> Result<Edge, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "clamp" | "nearest" | "replicate" | "edge" => Edge::Clamp,
+        "reflect" | "symmetric" | "grid-mirror" => Edge::Reflect,
+        "mirror" | "reflect101" | "reflect_101" => Edge::Mirror,
+        "wrap" | "grid-wrap" => Edge::Wrap,
+        "zero" | "constant" | "grid-constant" => Edge::Constant(0.0),
+        other => match other.parse::<f64>() {
+            Ok(value) if value.is_finite() => Edge::Constant(value),
+            _ => {
+                return Err(format!(
+                    "`{text}` is none of clamp, reflect, mirror, wrap, zero, and no number"
+                ));
+            }
+        },
+    })
+}
+
+/// How neighbours are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodArg {
+    /// By exp(-d² / (2 sigma²)).
+    Gaussian,
+    /// All alike.
+    Box,
+}
+
+impl BlurArgs {
+    /// The blur along `axes` axes.
+    fn filter(&self, axes: usize) -> Result<Blur> {
+        let sigmas =
+            self.sigma.as_ref().map(|sigmas| sigmas.expand(axes, "--sigma")).transpose()?;
+        let radii = self.radius.as_ref().map(|radii| radii.expand(axes, "--radius")).transpose()?;
+        let axis = |axis: usize| {
+            let radius = radii.as_ref().map(|radii| radii[axis]);
+            let default = radius.map_or(DEFAULT_SIGMA, |radius| radius as f64 / 3.0);
+            let sigma = sigmas.as_ref().map_or(default, |sigmas| sigmas[axis]);
+            match self.method {
+                MethodArg::Gaussian => {
+                    let radius = radius.unwrap_or_else(|| (self.truncate * sigma).ceil() as usize);
+                    Taps::gaussian(sigma, radius)
+                }
+                MethodArg::Box => {
+                    Taps::box_filter(radius.unwrap_or_else(|| self.box_radius(sigma)))
+                }
+            }
+        };
+        let mut blur = Blur {
+            method: match self.method {
+                MethodArg::Gaussian => Method::Gaussian,
+                MethodArg::Box => Method::Box,
+            },
+            axes: [Taps::NONE; 3],
+            iterations: self.iterations.into(),
+            edge: self.edge,
+            linear: self.linear,
+        };
+        (0..axes).for_each(|number| blur.axes[number] = axis(number));
+        Ok(blur)
+    }
+
+    /// The radius with which all iterations of a box together have the standard deviation `sigma`: n boxes
+    /// of N taps have the variance n (N² - 1) / 12.
+    fn box_radius(&self, sigma: f64) -> usize {
+        let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
+        ((taps - 1.0) / 2.0).round() as usize
+    }
+}

@@ -1,0 +1,247 @@
+//! The flags of every command that makes an image or volume of another one: inputs, outputs and their formats.
+
+use std::{ffi::OsString, mem::take};
+
+use clap::Args;
+
+use super::{
+    IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Target, VolumeArgs, one_of,
+    refuse_picture,
+};
+use crate::{
+    batch::check_all,
+    data::volume::Dims,
+    engine::{self, Job, Settings},
+    error::{Error, Result},
+    io::{
+        Sink, Source, Sources,
+        image::{Encoding, ImageFormat, PageRange},
+        volume::{
+            PyramidOptions, VolumeFormat, are_many, has_volume_name, is_zarr, is_zarr_output,
+        },
+    },
+    kernels::filter::Filter,
+    session::Session,
+};
+
+/// Inputs and outputs of a filter, and their formats.
+#[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// Input and output; with -o, inputs only. - is standard input or output
+    #[arg(required_unless_present = "files_from", value_name = "FILE")]
+    files: Vec<OsString>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
+    #[arg(long, value_name = "Q", default_value_t = 90)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    quality: u8,
+
+    /// Give JPEG output Huffman tables of its own: the same pixels in a smaller file, which takes longer
+    #[arg(long)]
+    optimize: bool,
+
+    /// Effort for PNG output, 0 (none) to 9 (smallest file)
+    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
+    compression: u8,
+
+    /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
+    format: Option<ImageFormat>,
+
+    /// Pages of images, or frames of animations, to take: 3, or 2..5 with both ends, or 2..; the first
+    /// is 1 [default: all where the output's format holds several (TIFF, GIF, animated PNG and WebP)]
+    #[arg(long, value_name = "N|A..B")]
+    page: Option<PageRange>,
+
+    /// Levels of a Zarr output: each half as long as the one before [default: until no axis is longer than
+    /// 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    levels: Option<u8>,
+
+    /// Samples of a Zarr output's chunks along x, y and z [default: those of the input, else 128x128x64]
+    #[arg(long, value_name = "XxYxZ")]
+    chunks: Option<Dims>,
+
+    /// Version of a Zarr output: 2 (OME-Zarr 0.4) or 3 (0.5) [default: that of the input, else 3]
+    #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
+    zarr_version: Option<u8>,
+
+    /// Chunks in a file of a Zarr output along x and y: a shard of Zarr 3 [default: 1, or 8 of more than 65,536 chunks]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    file_chunks: Option<u8>,
+
+    /// Write a page for web browsers that shows the picture before and after, with a slider between: -o page.html
+    #[arg(long)]
+    compare: bool,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    list: ListArgs,
+
+    #[command(flatten)]
+    share: ShardArgs,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+/// Makes the filter for an input of 2 or 3 axes.
+pub type MakeFilter<'a> = &'a (dyn Fn(&Source, usize) -> Result<Box<dyn Filter>> + Sync);
+
+impl FilterArgs {
+    /// Filters all inputs.
+    ///
+    /// # Errors
+    /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
+    /// [`engine::run`].
+    pub fn run(mut self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
+        let (mut sources, outputs) = self.files()?;
+        let settings = Settings {
+            encoding: Encoding {
+                quality: self.quality,
+                optimized: self.optimize,
+                compression: self.compression,
+            },
+            pages: self.page,
+            is_batch: self.list.files_from.is_some() || outputs.is_for_each(),
+            shard: self.share.shard,
+            resumes: self.share.resume,
+            dry_run: self.dry_run,
+        };
+        let share = self.share.share();
+        let jobs = Jobs { args: self, outputs, make };
+        // What is wrong with any job is reported before the first one runs.
+        check_all(&sources, |source| engine::Jobs::job(&jobs, source).map(drop))?;
+        if settings.is_batch {
+            sources = share.files(sources.iter()).collect();
+        }
+        engine::run(sources, &jobs, settings, session)
+    }
+
+    /// The inputs, which are taken out of the flags, and where their results go.
+    fn files(&mut self) -> Result<(Sources, Outputs)> {
+        let mut files = self.list.with(take(&mut self.files))?;
+        let mut output = None;
+        if !self.output.is_given() {
+            if files.len() != 2 || self.list.files_from.is_some() {
+                return Err(Error::usage(match files.len() {
+                    1 => "name an output: -o FILE, or -o DIR/",
+                    _ => "give one input and one output, or inputs and -o DIR/",
+                }));
+            }
+            output = files.pop().map(Target::from);
+        }
+        let sources = files.into_iter().map(Source::from).collect();
+        let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
+        Ok((sources, outputs.expect("an output is named")))
+    }
+
+    /// The extension of the output for `source` where it differs from that of the input.
+    fn extension(&self, source: &Source) -> Option<String> {
+        if let Some(format) = self.format {
+            return Some(format.extension().to_owned());
+        }
+        let path = source.path().filter(|path| are_many(source) && !is_zarr(path))?;
+        // The slices in a folder become one file. A dot in the name of the folder does not begin an extension: `a.b`
+        // becomes `a.b.nrrd`.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Some(match name.rsplit_once('.') {
+            Some((stem, rest)) if !stem.is_empty() => format!("{rest}.nrrd"),
+            _ => "nrrd".into(),
+        })
+    }
+
+    /// Whether `source` is read as a volume.
+    fn is_volume(&self, source: &Source, sink: &Sink) -> bool {
+        let layout = self.volume.layout();
+        has_volume_name(source)
+            || layout.dims.is_some()
+            || layout.volume.is_some()
+            || layout.stack
+            // A pipe has no name: it is a volume if the format of the output holds volumes but no images.
+            || source.path().is_none()
+                && matches!(sink, Sink::File(_))
+                && VolumeFormat::of_output(sink).is_ok()
+                && ImageFormat::of_output(sink).is_err()
+    }
+
+    /// The format of an image output; `None` for that of the input.
+    fn image_format(
+        &self,
+        source: &Source,
+        sink: &Sink,
+        is_volume: bool,
+    ) -> Result<Option<ImageFormat>> {
+        Ok(match (is_volume, self.format, sink) {
+            (true, Some(_), _) => {
+                return Err(Error::usage(format_args!(
+                    "{source}: --format is for images; a volume's format follows the output's extension"
+                )));
+            }
+            (true, None, sink) if is_zarr_output(sink) => None,
+            (true, None, _) => {
+                VolumeFormat::of_output(sink)?;
+                None
+            }
+            (false, None, Sink::Stdout) => None,
+            (false, None, _) => Some(ImageFormat::of_output(sink)?),
+            (false, format, _) => format,
+        })
+    }
+}
+
+struct Jobs<'a> {
+    args: FilterArgs,
+    outputs: Outputs,
+    make: MakeFilter<'a>,
+}
+
+impl engine::Jobs for Jobs<'_> {
+    fn job(&self, source: Source) -> Result<Job> {
+        let args = &self.args;
+        let extension = args.extension(&source);
+        let Planned { source, sink, makes_folder } =
+            self.outputs.of(source, extension.as_deref())?;
+        let is_volume = args.is_volume(&source, &sink);
+        let layout = args.volume.layout();
+        if is_volume && args.page.is_some() {
+            return Err(Error::usage(format_args!(
+                "{source}: --page is for images; this is a volume"
+            )));
+        }
+        if !is_volume {
+            refuse_picture(&source, &layout)?;
+        }
+        let compares = args.compare || sink.extension() == "html" && !is_volume;
+        if compares && (is_volume || sink.extension() != "html" || args.format.is_some()) {
+            return Err(Error::usage(format_args!(
+                "{source}: --compare makes a page of a picture: name an output that ends with .html"
+            )));
+        }
+        let format = match compares {
+            true => None,
+            false => args.image_format(&source, &sink, is_volume)?,
+        };
+        let filter = (self.make)(&source, if is_volume { 3 } else { 2 })?;
+        let volume = is_volume.then(|| Box::new(layout));
+        let pyramid = PyramidOptions {
+            levels: args.levels.map(usize::from),
+            chunk: args.chunks,
+            version: args.zarr_version,
+            file_chunks: args.file_chunks.map(usize::from),
+        };
+        if pyramid != PyramidOptions::default() && !(is_volume && is_zarr_output(&sink)) {
+            return Err(Error::usage(format_args!(
+                "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for Zarr, whose name ends with .zarr"
+            )));
+        }
+        Ok(Job { source, sink, filter, volume, compares, format, makes_folder, pyramid })
+    }
+}

@@ -1,0 +1,272 @@
+//! The loop over the blocks of an input: a thread reads a block with its halo while the block before it is worked on
+//! and, for filters, the result of the one before that is written.
+
+use std::{
+    ops::Range,
+    sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
+    thread,
+};
+
+use crate::{
+    data::{
+        grid::{Alpha, Grid, Shape},
+        samples::Samples,
+    },
+    error::{Error, Kind, Result},
+    io::reader::Reader,
+    kernels::filter::Filter,
+    memory,
+    session::Session,
+    threads::spawn_in,
+};
+
+/// An input that is read in blocks along its outermost axis: the rows of an image, or the slices of a volume.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct BlockSource<'a> {
+    /// The name of the input, for messages.
+    pub name: String,
+    /// Positions and channels.
+    pub shape: Shape,
+    /// The outermost axis: 1 for the rows of an image, 2 for the slices of a volume.
+    pub axis: usize,
+    /// What is known about the alpha channel.
+    pub alpha: Alpha,
+    /// Opens the input at a row or slice.
+    pub open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader>> + Sync),
+}
+
+impl BlockSource<'_> {
+    /// Number of rows or slices.
+    pub fn len(&self) -> usize {
+        self.shape.dims[self.axis]
+    }
+
+    /// Samples in a row or slice.
+    fn stride(&self) -> usize {
+        self.shape.samples() / self.len().max(1)
+    }
+}
+
+/// The rows or slices that a block depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Their numbers; for a filter that wraps, modulo the length of the axis.
+    pub positions: Range<usize>,
+    /// How many of them precede the block.
+    pub before: usize,
+}
+
+impl Window {
+    /// The block `core` with `halo` positions on either side. A block that is the whole axis has no halo.
+    pub fn new(core: &Range<usize>, halo: usize, len: usize, wraps: bool) -> Self {
+        if core.len() == len || !wraps {
+            let before = halo.min(core.start);
+            return Self { positions: core.start - before..(core.end + halo).min(len), before };
+        }
+        let turns = halo.saturating_sub(core.start).div_ceil(len);
+        let first = core.start + turns * len - halo;
+        Self { positions: first..first + core.len() + 2 * halo, before: halo }
+    }
+}
+
+/// A division of a range of positions into blocks, each with the window that it depends on.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct Blocks<'a> {
+    /// The positions that are divided: rows, slices, or layers of cells between them.
+    pub own: Range<usize>,
+    /// Positions in a block.
+    pub block: usize,
+    /// The window of a block.
+    pub window: &'a (dyn Fn(&Range<usize>) -> Window + Sync),
+    /// Whether windows continue at the other end of the axis.
+    pub wraps: bool,
+}
+
+impl Blocks<'_> {
+    /// The range of each block.
+    fn cores(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (own, block) = (self.own.clone(), self.block.max(1));
+        own.clone().step_by(block).map(move |first| first..(first + block).min(own.end))
+    }
+}
+
+/// Calls `work` with each block of `source`, its window and the samples of the window, while the next one is read.
+/// `work` returns the samples once it does not need them. `title` names the work in the progress bar.
+///
+/// # Errors
+/// Those of reading and of `work`.
+pub fn read_blocks(
+    source: &BlockSource<'_>,
+    blocks: &Blocks<'_>,
+    title: &'static str,
+    session: &Session,
+    mut work: impl FnMut(Range<usize>, Window, Grid) -> Result<Option<Samples>>,
+) -> Result<()> {
+    let (to_work, windows) = sync_channel::<Samples>(0);
+    let (give_back, done) = channel();
+    let mut bar = None;
+    let mut work_on = |core: Range<usize>, samples: Samples| {
+        let window = (blocks.window)(&core);
+        let row = (source.stride() * samples.dtype().size()) as u64;
+        let bar =
+            bar.get_or_insert_with(|| session.progress.bytes(title, row * blocks.own.len() as u64));
+        let (mut dims, advance) = (source.shape.dims, row * core.len() as u64);
+        dims[source.axis] = window.positions.len();
+        let channels = source.shape.channels;
+        let raster = Grid { dims, channels, alpha: source.alpha, samples };
+        if let Some(samples) = work(core, window, raster)? {
+            // Without a receiver, all blocks have been read.
+            let _ = give_back.send(samples);
+        }
+        bar.advance(advance);
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let read = move || memory::catch(|| read_windows(source, blocks, session, to_work, &done));
+        let read = spawn_in(scope, read)?;
+        let worked =
+            blocks.cores().zip(windows).try_for_each(|(core, samples)| work_on(core, samples));
+        // An error of reading is why there were no more blocks.
+        read.join().expect("reading does not panic")?;
+        worked
+    })
+}
+
+/// Reads the window of each block. Positions that two windows share are read once.
+fn read_windows(
+    source: &BlockSource<'_>,
+    blocks: &Blocks<'_>,
+    session: &Session,
+    to_work: SyncSender<Samples>,
+    done: &Receiver<Samples>,
+) -> Result<()> {
+    let stride = source.stride();
+    let mut reader: Option<Box<dyn Reader>> = None;
+    let mut shared: Option<Samples> = None;
+    let mut cores = blocks.cores().peekable();
+    while let Some(core) = cores.next() {
+        let Window { positions, .. } = (blocks.window)(&core);
+        let samples = session.timings.time("read", || {
+            if blocks.wraps {
+                return read_around(source, &positions);
+            }
+            let reader = match &mut reader {
+                Some(reader) => reader,
+                none => none.insert((source.open)(positions.start)?),
+            };
+            done.try_iter().for_each(|samples| reader.reuse(samples));
+            let shared = shared.take();
+            let has = shared.as_ref().map_or(0, |shared| shared.len() / stride);
+            reader.read_after(shared.as_ref(), positions.len() - has)
+        })?;
+        if let Some(next) = cores.peek().filter(|_| !blocks.wraps) {
+            let from = (blocks.window)(next).positions.start - positions.start;
+            shared = Some(samples.part(from * stride..samples.len()));
+        }
+        let is_last = positions.end == source.len();
+        // Without a receiver, the work has failed.
+        if to_work.send(samples).is_err() {
+            return Ok(());
+        }
+        if let Some(reader) = reader.as_mut().filter(|_| is_last && cores.peek().is_none()) {
+            reader.expect_end()?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads positions that continue at the other end of the axis.
+fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Samples> {
+    let len = source.len();
+    let mut all: Option<Samples> = None;
+    let mut at = positions.start;
+    while at < positions.end {
+        let first = at % len;
+        let count = (len - first).min(positions.end - at);
+        let mut reader = (source.open)(first)?;
+        all = Some(reader.read_after(all.as_ref(), count)?);
+        if first + count == len {
+            reader.expect_end()?;
+        }
+        at += count;
+    }
+    all.ok_or_else(|| Error::bad_input(format_args!("{}: no samples", source.name)))
+}
+
+/// Filters `own`, a range of rows or slices, `block` of them at a time, and hands each result to `write` with the number
+/// of its first row or slice. `write` runs on a thread of its own. The result equals that of the whole input.
+///
+/// # Errors
+/// Those of reading, of the filter and of `write`.
+pub fn filter_blocks(
+    source: &BlockSource<'_>,
+    filter: &dyn Filter,
+    (own, block): (Range<usize>, usize),
+    session: &Session,
+    mut write: impl FnMut(usize, Samples) -> Result<()> + Send,
+) -> Result<()> {
+    let prepared = filter.prepared(&mut |consume| read_all(source, block, session, consume))?;
+    let filter = prepared.as_deref().unwrap_or(filter);
+    let (halo, len, wraps) = (filter.halo(source.axis), source.len(), filter.wraps(source.axis));
+    let window = |core: &Range<usize>| Window::new(core, halo, len, wraps);
+    let blocks = Blocks { own, block, window: &window, wraps };
+    let (to_write, results) = sync_channel::<(usize, Samples)>(1);
+    thread::scope(|scope| {
+        let write_all = || results.into_iter().try_for_each(|(first, result)| write(first, result));
+        let written = spawn_in(scope, || memory::catch(write_all))?;
+        let filtered =
+            read_blocks(source, &blocks, filter.name(), session, |core, window, raster| {
+                let (result, done) = match filter.is_identity() {
+                    true => (Ok(raster.samples), None),
+                    false => (filter.run(&session.device, &raster), Some(raster.samples)),
+                };
+                let mut result = result.map_err(|error| {
+                    error.context(format_args!("cannot {} {}", filter.name(), source.name))
+                })?;
+                let row = result.len() / window.positions.len().max(1);
+                result.keep(window.before * row..(window.before + core.len()) * row);
+                let stopped = |_| Error::new(Kind::Failure, "the thread that writes has stopped");
+                to_write.send((core.start, result)).map_err(stopped)?;
+                Ok(done)
+            });
+        drop(to_write);
+        // An error of writing is why filtering stopped.
+        written.join().expect("writing does not panic")?;
+        filtered
+    })
+}
+
+/// Calls `consume` with all samples of `source`, `block` rows or slices at a time.
+fn read_all(
+    source: &BlockSource<'_>,
+    block: usize,
+    session: &Session,
+    consume: &mut dyn FnMut(&Grid) -> Result<()>,
+) -> Result<()> {
+    let window = |core: &Range<usize>| Window::new(core, 0, source.len(), false);
+    let blocks = Blocks { own: 0..source.len(), block, window: &window, wraps: false };
+    read_blocks(source, &blocks, "read", session, |_, _, raster| {
+        consume(&raster)?;
+        Ok(Some(raster.samples))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_end_with_the_axis_or_continue_at_its_other_end() {
+        let of = |core: Range<usize>, halo, wraps| {
+            let Window { positions, before } = Window::new(&core, halo, 10, wraps);
+            (positions, before)
+        };
+        assert_eq!(of(3..5, 2, false), (1..7, 2));
+        assert_eq!(of(0..5, 3, false), (0..8, 0));
+        assert_eq!(of(8..10, 30, false), (0..10, 8));
+        assert_eq!(of(0..10, 3, true), (0..10, 0));
+        assert_eq!(of(0..4, 3, true), (7..17, 3));
+        assert_eq!(of(8..10, 3, true), (5..13, 3));
+        assert_eq!(of(1..2, 25, true), (6..57, 25));
+    }
+}

@@ -1,0 +1,230 @@
+//! Files one by one or as a batch: resumed runs, shards, and the choice of the device.
+
+use super::{Job, Settings, compare, image, pyramid, volume};
+use crate::{
+    batch::{Batch, Work},
+    data::shard::Shard,
+    device::{Estimate, sum_of_all},
+    error::{Error, Kind, Result},
+    hints,
+    io::{
+        Sink, Source, Sources,
+        identity::Identity,
+        image::{is_jpeg, sample_bytes},
+        marker::Marker,
+        standard,
+        volume::{Layout, VolumeFile, are_many, can_reopen, is_zarr_output},
+    },
+    progress::printable,
+    session::Session,
+};
+
+/// Makes the job of an input. Jobs are made when they run: they take many times the memory of their names.
+pub trait Jobs: Sync {
+    /// The job of the input `source`.
+    ///
+    /// # Errors
+    /// When flags contradict the input, and when the format of its output is unknown.
+    fn job(&self, source: Source) -> Result<Job>;
+}
+
+/// Filters one file or several.
+///
+/// # Errors
+/// When reading, filtering or writing fails; [`Kind::Partial`] when this concerns some of several files.
+pub fn run(
+    mut sources: Sources,
+    jobs: &dyn Jobs,
+    settings: Settings,
+    session: &Session,
+) -> Result<()> {
+    if settings.dry_run {
+        return sources.iter().try_for_each(|source| describe(&jobs.job(source)?));
+    }
+    if let (Some(shard), 1, false) = (settings.shard, sources.len(), settings.is_batch) {
+        let job = &jobs.job(sources.get(0))?;
+        let Some(layout) = &job.volume else {
+            return Err(Error::usage(format_args!(
+                "{}: shards are slices of a volume, or files with -o DIR/; one picture has none",
+                job.source
+            )));
+        };
+        session.device.expect(|| estimate(&sources, jobs));
+        let process = || process_volume(job, layout, Some(shard), session);
+        return session.logged(&job.source, Some(&job.sink), process);
+    }
+    let work = Files { jobs, settings, session };
+    if settings.resumes {
+        let is_left =
+            |source: &Source| !work.job(source.clone()).is_ok_and(|job| work.is_done(&job));
+        sources = sources.iter().filter(is_left).collect();
+    }
+    session.device.expect(|| estimate(&sources, jobs));
+    if sources.len() == 1 {
+        let job = work.job(sources.get(0))?;
+        return session.logged(&job.source, Some(&job.sink), || work.run(&job));
+    }
+    let title = match sources.is_empty() {
+        true => "files",
+        false => work.job(sources.get(0)).map_or("files", |job| job.filter.name()),
+    };
+    run_each(title, &work, &sources, session)
+}
+
+/// Does `work` for all `sources`, many side by side, below a progress bar with `title`. A file that fails is reported and
+/// left out.
+///
+/// # Errors
+/// [`Kind::Partial`] when some files fail, and those of [`Batch::run`].
+pub fn run_each<W: Work>(
+    title: &'static str,
+    work: &W,
+    sources: &Sources,
+    session: &Session,
+) -> Result<()> {
+    let mut failed = 0;
+    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+    let batch = Batch { title, memory, ahead: 1024, progress, events };
+    batch.run(work, sources, |_, result| {
+        if let Err(error) = result {
+            log::error!("{}", hints::line(&error));
+            failed += 1;
+        }
+        Ok(())
+    })?;
+    match failed {
+        0 => Ok(()),
+        _ => Err(Error::new(
+            Kind::Partial,
+            format_args!("{failed} of {} files failed", sources.len()),
+        )),
+    }
+}
+
+/// Prints a line that says what would be done with a file (`--dry-run`).
+fn describe(job: &Job) -> Result<()> {
+    if !are_many(&job.source) {
+        job.source.size()?;
+    }
+    let line = format!("{} -> {}: {}", job.source, job.sink, job.filter.summary(job.axes()));
+    standard::print(&format!("{}\n", printable(&line)))
+}
+
+fn process_volume(
+    job: &Job,
+    layout: &Layout,
+    shard: Option<Shard>,
+    session: &Session,
+) -> Result<()> {
+    match is_zarr_output(&job.sink) {
+        true => pyramid::process(job, layout, shard, session),
+        false => volume::process(job, layout, shard, session),
+    }
+}
+
+/// Estimates the time that `sources` take on the CPU and with a GPU, all with the filter of the first one. The constants
+/// were measured on a host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
+fn estimate(sources: &Sources, jobs: &dyn Jobs) -> Estimate {
+    /// With a GPU, seconds of one core for each byte of samples.
+    const GPU: f64 = 1.3e-9;
+    /// With a GPU, seconds for each file: transfers and passes of several files do not overlap.
+    const GPU_FILE: f64 = 0.65e-3;
+    let job = |source| jobs.job(source).ok();
+    let Some(Job { filter, .. }) = sources.iter().next().and_then(job) else {
+        return Estimate::of_seconds(0.0, 0.0);
+    };
+    let bytes = |job: Job| match job.volume {
+        Some(_) => job.source.size().ok().flatten(),
+        None => sample_bytes(&job.source),
+    };
+    let [bytes] = sum_of_all(sources.iter(), |source| Some([bytes(job(source)?)? as f64]));
+    let (files, cores) = (sources.len() as f64, rayon::current_num_threads() as f64);
+    let cpu = bytes * filter.core_seconds_per_byte() / cores;
+    let estimate = Estimate::of_seconds(cpu, files * GPU_FILE + bytes * GPU / cores);
+    let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
+    let is_shared = filter.is_exact_for_u8() && sources.iter().all(is_jpeg);
+    estimate.in_parts(if is_shared { sources.len() } else { 0 })
+}
+
+struct Files<'a> {
+    jobs: &'a dyn Jobs,
+    settings: Settings,
+    session: &'a Session,
+}
+
+impl Files<'_> {
+    /// The marker file that records a finished job, for `--resume`.
+    fn marker(&self, job: &Job) -> Result<Option<Marker>> {
+        if !self.settings.resumes || job.source.path().is_none() {
+            return Ok(None);
+        }
+        let Settings { encoding, pages, .. } = self.settings;
+        let format = job.format.map(|format| format.extension());
+        let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
+        let parameters = serde_json::json!([parameters, encoding, pages, self.session.strict]);
+        // The result does not depend on which shard does the file.
+        let name = job.filter.name();
+        let identity = Identity::new(name, parameters.to_string(), [&job.source], Shard::WHOLE)?;
+        Ok(Marker::new(identity, [&job.sink]))
+    }
+
+    /// Whether a job is finished already; if so, an event says that it is skipped.
+    fn is_done(&self, job: &Job) -> bool {
+        let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
+        if is_done {
+            self.session.events.skipped(&job.source, Some(&job.sink));
+        }
+        is_done
+    }
+
+    /// Reads, filters and writes one file.
+    fn process(&self, job: &Job, session: &Session) -> Result<()> {
+        if job.makes_folder {
+            job.sink.create_folder()?;
+        }
+        match &job.volume {
+            _ if job.compares => compare::process(job, &self.settings, session)?,
+            Some(layout) => process_volume(job, layout, None, session)?,
+            None => image::process(job, &self.settings, session)?,
+        }
+        session.timings.add_result(|| {
+            serde_json::json!({
+                "input": job.source.to_string(),
+                "file": job.sink.to_string(),
+                job.filter.name(): job.filter.parameters(),
+            })
+        });
+        Ok(())
+    }
+}
+
+impl Work for Files<'_> {
+    type Job = Job;
+    type Out = ();
+
+    fn job(&self, source: Source) -> Result<Job> {
+        self.jobs.job(source)
+    }
+
+    fn sink<'j>(&self, job: &'j Job) -> Option<&'j Sink> {
+        Some(&job.sink)
+    }
+
+    fn memory(&self, job: &Job) -> Option<u64> {
+        let samples = match &job.volume {
+            // A pipe can be read only once.
+            Some(_) if !can_reopen(&job.source) => return None,
+            Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
+            None => sample_bytes(&job.source)?,
+        };
+        Some(samples.saturating_mul(job.filter.copies()))
+    }
+
+    fn run(&self, job: &Job) -> Result<()> {
+        let marker = self.marker(job)?;
+        let is_exact =
+            || job.filter.is_exact_for_u8() && job.volume.is_none() && is_jpeg(&job.source);
+        self.process(job, &self.session.for_file(is_exact))?;
+        marker.map_or(Ok(()), |marker| marker.write())
+    }
+}

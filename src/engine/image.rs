@@ -1,0 +1,279 @@
+//! Filters images: page by page in memory, or a large file in blocks of rows.
+
+use std::{io, ops::Range};
+
+use super::{
+    Job, Settings,
+    blocks::{BlockSource, filter_blocks},
+    plan::Extent,
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{Alpha, Grid, Shape},
+        image::Image,
+        jpeg::Quality,
+        samples::Samples,
+    },
+    error::{Error, Result},
+    io::{
+        Sink, Source,
+        image::{
+            Animation, Encoding, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange,
+            ReadRows, RowsInfo, RowsReader, Series, can_write_rows, create_rows,
+            jpeg::{Picture, has_half_chroma},
+            open_rows,
+        },
+        losses,
+    },
+    kernels::{
+        filter::Description,
+        jpeg::{Encode, JpegOutput},
+    },
+    session::Session,
+};
+
+/// Reads, filters and writes the image of `job`, or its pages.
+///
+/// # Errors
+/// When reading, filtering or writing fails.
+pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
+    if process_in_blocks(job, settings, session)? {
+        return Ok(());
+    }
+    let Session { device, timings, .. } = session;
+    let filter = &*job.filter;
+    let file = ImageFile::read(&job.source, session.limits(filter.copies()), timings)?;
+    let format = job.format.map_or_else(|| file.format(), Ok)?;
+    let target = session.image_target(&job.sink, format, settings.encoding);
+    // A GPU takes the coefficients of a JPEG, which have fewer bytes than its pixels, and decodes them itself. The CPU
+    // filters pixels, which are decoded while the file is read.
+    if device.may_be_gpu()
+        && filter.runs_on_jpeg()
+        && settings.pages.is_none()
+        && let Some(picture) = file.jpeg(timings)?
+    {
+        return process_jpeg(job, settings, picture, &target, session);
+    }
+    let mut pages = file.pages(timings)?;
+    let chosen = match settings.pages {
+        Some(range) => range.of(&job.source, pages.count())?,
+        None => 0..pages.count(),
+    };
+    if chosen.len() > 1 && target.holds_pages() {
+        return process_pages(job, settings, &mut pages, chosen, &target, session);
+    }
+    if chosen.len() > 1 {
+        let lost = format_args!("of {} pages only the first goes into this format", chosen.len());
+        losses::tell(&job.sink, lost, session.strict)?;
+    }
+    let image = pages.decode(chosen.start, timings)?;
+    drop(pages);
+    drop(file);
+    target.check(&image)?;
+    target.write(&filtered(job, image, session)?)
+}
+
+/// Filters the pages `chosen` one after the other.
+fn process_pages(
+    job: &Job,
+    _settings: &Settings,
+    pages: &mut ImagePages<'_>,
+    chosen: Range<usize>,
+    target: &ImageTarget<'_>,
+    session: &Session,
+) -> Result<()> {
+    let timings = &session.timings;
+    let animation = pages.animation().map(|animation| Animation {
+        plays: animation.plays,
+        delays: animation.delays[chosen.clone()].to_vec(),
+    });
+    let sizes = chosen.clone().map(|page| pages.sample_bytes(page).unwrap_or(0));
+    let sample_bytes = sizes.fold(0u64, u64::saturating_add);
+    let series = Series { count: chosen.len(), sample_bytes, animation };
+    let mut bar = session.progress.bar("pages", chosen.len() as u64);
+    target.write_pages(series, |writer| {
+        for page in chosen {
+            let image = pages.decode(page, timings)?;
+            writer.page(&filtered(job, image, session)?)?;
+            bar.advance(1);
+        }
+        Ok(())
+    })
+}
+
+/// Filters and writes a JPEG from its coefficients.
+fn process_jpeg(
+    job: &Job,
+    settings: &Settings,
+    picture: Picture,
+    target: &ImageTarget<'_>,
+    session: &Session,
+) -> Result<()> {
+    let Picture { coefficients, metadata, .. } = picture;
+    let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
+    let ([width, height], samples) = (size, Samples::U8(Vec::new()));
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    target.check(&image)?;
+    let Encoding { quality, .. } = settings.encoding;
+    let encode = match target.format() {
+        ImageFormat::Jpeg => {
+            let half_chroma = has_half_chroma(quality);
+            Some(Encode::new(size, channels, Quality(quality), half_chroma)?)
+        }
+        _ => None,
+    };
+    let filtered = job.filter.run_jpeg(&session.device, &coefficients, encode);
+    match filtered.map_err(|error| failed(job, error))? {
+        JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),
+        JpegOutput::Pixels(pixels) => {
+            target.write(&Image { samples: Samples::U8(pixels), ..image })
+        }
+    }
+}
+
+/// The image after the filter of `job`.
+///
+/// # Errors
+/// Those of the filter.
+pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
+    let filter = &*job.filter;
+    if image.is_linear && image.has_alpha() && filter.needs_straight_alpha() {
+        let straight = image.to_straight(Dtype::F32)?;
+        return filtered(job, straight, session)?.to_linear();
+    }
+    let Image { width, height, channels, samples, is_linear, metadata } = image;
+    // Images in linear light hold premultiplied alpha.
+    let has_alpha = matches!(channels, 2 | 4) && !is_linear;
+    let alpha = if has_alpha { Alpha::Straight } else { Alpha::None };
+    let raster = Grid { dims: [width, height, 1], channels, alpha, samples };
+    let output =
+        filter.output(Description { shape: raster.shape(), dtype: raster.samples.dtype() });
+    let run = |output: Description| -> Result<Image> {
+        let prepared = filter.prepared(&mut |consume| consume(&raster))?;
+        let filter = prepared.as_deref().unwrap_or(filter);
+        let samples = match filter.is_identity() {
+            true => raster.samples.copy()?,
+            false => filter.run(&session.device, &raster)?,
+        };
+        let is_linear = is_linear && samples.dtype() == Dtype::F32;
+        let channels = output.shape.channels;
+        Ok(Image { width, height, channels, samples, is_linear, metadata })
+    };
+    output.and_then(run).map_err(|error| failed(job, error))
+}
+
+fn failed(job: &Job, error: Error) -> Error {
+    error.context(format_args!("cannot {} {}", job.filter.name(), job.source))
+}
+
+/// Filters a file in blocks of rows if it is large or does not fit into memory as a whole. Returns whether it has done
+/// so.
+fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
+    let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
+    let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
+    let info = rows.info().clone();
+    let size = [info.width, info.height];
+    session.limits(1).check(&size).map_err(|error| error.context(&job.source))?;
+    let shape = Shape { dims: [info.width, info.height, 1], channels: info.channels };
+    let filter = &*job.filter;
+    let input = Description { shape, dtype: info.dtype };
+    let output = filter.output(input)?;
+    let extent = Extent::new(filter, [input, output], 1, (info.held_bytes, 1));
+    let file = if info.is_held_whole { job.source.size()?.unwrap_or(0) } else { 0 };
+    let stored = file.max(extent.bytes());
+    let fits = stored.saturating_mul(filter.copies()) <= session.max_memory;
+    let obstacle = obstacle(job, settings, &info, output);
+    if fits && (obstacle.is_some() || !extent.gains_by_blocks()) {
+        return Ok(false);
+    }
+    let too_large = |obstacle: &str| {
+        Error::bad_input(format_args!(
+            "{}: {} x {} pixels take {} bytes in all, more than the {} of --max-memory, and {obstacle}",
+            job.source,
+            info.width,
+            info.height,
+            stored.saturating_mul(filter.copies()),
+            session.max_memory
+        ))
+    };
+    let block = match obstacle {
+        // The estimate is cautious, so the whole image may still fit.
+        Some(_) if stored <= session.max_memory => return Ok(false),
+        Some(obstacle) => return Err(too_large(obstacle)),
+        None => extent.block(info.height, session.max_memory).map_err(|least| {
+            too_large(&format!("one row with those it depends on takes {least}: raise it to that"))
+        })?,
+    };
+    log::debug!("{}: in blocks of {block} rows", job.source);
+    info.losses.iter().try_for_each(|loss| losses::tell(&job.source, loss, session.strict))?;
+    write_blocks(job, settings, session, rows, (output, block))?;
+    Ok(true)
+}
+
+/// Filters and writes an image in blocks of `block` rows.
+fn write_blocks(
+    job: &Job,
+    settings: &Settings,
+    session: &Session,
+    mut rows: Box<dyn ReadRows>,
+    (output, block): (Description, usize),
+) -> Result<()> {
+    let info = rows.info().clone();
+    let alpha = match matches!(info.channels, 2 | 4) {
+        false => Alpha::None,
+        true => match session.timings.time("look for alpha", || rows.any_transparent())? {
+            true => Alpha::Translucent,
+            false => Alpha::Straight,
+        },
+    };
+    drop(rows);
+    let format = job.format.unwrap_or(ImageFormat::Png);
+    let head = Image {
+        width: info.width,
+        height: info.height,
+        channels: output.shape.channels,
+        samples: Samples::zeros(output.dtype, 0)?,
+        is_linear: false,
+        metadata: info.metadata.clone(),
+    };
+    session.image_target(&job.sink, format, settings.encoding).check(&head)?;
+    let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
+    let target = RowsInfo { channels: output.shape.channels, dtype: output.dtype, ..info.clone() };
+    let file = job.sink.create(session.no_clobber)?;
+    let mut writer = create_rows(format, &target, &settings.encoding, file).map_err(failed)?;
+    let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
+        let rows = open_rows(&job.source, session.limits(1))?;
+        let rows =
+            rows.ok_or_else(|| Error::bad_input(format_args!("{} has changed", job.source)))?;
+        Ok(Box::new(RowsReader::new(rows, first)?))
+    };
+    let shape = Shape { dims: [info.width, info.height, 1], channels: info.channels };
+    let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
+    filter_blocks(&source, &*job.filter, (0..info.height, block), session, |_, samples| {
+        session.timings.time("encode", || writer.write(samples)).map_err(failed)
+    })?;
+    writer.finish().map_err(failed)?.commit()
+}
+
+/// The reason why an image cannot be filtered in blocks, if there is one.
+fn obstacle(
+    job: &Job,
+    settings: &Settings,
+    rows: &RowsInfo,
+    output: Description,
+) -> Option<&'static str> {
+    let format = job.format.unwrap_or(ImageFormat::Png);
+    let takes_first = settings.pages.map_or(rows.pages == 1, PageRange::is_first);
+    if !takes_first {
+        Some("of several pages only the first goes in blocks: take --page 1, or raise --max-memory")
+    } else if !can_write_rows(format, output.dtype) {
+        Some("only PNG and TIFF are written in blocks: write a .tif, or raise --max-memory")
+    } else if job.filter.wraps(1) {
+        Some("--edge wrap needs both ends at once: use another, or raise --max-memory")
+    } else if !rows.is_upright {
+        Some("the picture is stored turned: turn it first, or raise --max-memory")
+    } else {
+        None
+    }
+}

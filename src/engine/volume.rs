@@ -1,0 +1,180 @@
+//! Filters volumes in blocks of slices, from file to file, or the slices of a shard into an output that several
+//! processes fill.
+
+use std::ops::Range;
+
+use serde_json::json;
+
+use super::{
+    Job,
+    blocks::{BlockSource, filter_blocks},
+    plan::Extent,
+};
+use crate::{
+    data::{
+        grid::{Alpha, Shape},
+        samples::Samples,
+        shard::Shard,
+    },
+    error::{Error, Result},
+    io::{
+        Sink,
+        identity::Identity,
+        losses,
+        reader::Reader,
+        shared_output::SharedOutput,
+        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+    },
+    kernels::filter::Description,
+    session::Session,
+};
+
+/// Reads, filters and writes a volume, or the slices of `shard`.
+///
+/// # Errors
+/// When reading, filtering or writing fails.
+pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
+    let file = VolumeFile::describe(&job.source, layout)?;
+    let output = job.filter.output(description(&file))?;
+    let endian = layout.endian.unwrap_or(Endian::Little);
+    let target = VolumeTarget::new(&job.sink, &file, output.dtype, endian)?;
+    if let Some(lost) = target.losses() {
+        losses::tell(&job.sink, lost, session.strict)?;
+    }
+    match shard {
+        None => process_file(job, &file, &target, session),
+        Some(shard) => process_shard(job, layout, &file, &target, shard, session),
+    }
+}
+
+/// Shape and type of the volume of `file`.
+pub fn description(file: &VolumeFile) -> Description {
+    Description { shape: Shape { dims: file.dims, channels: 1 }, dtype: file.dtype }
+}
+
+/// Filters a volume from file to file.
+fn process_file(
+    job: &Job,
+    file: &VolumeFile,
+    target: &VolumeTarget<'_>,
+    session: &Session,
+) -> Result<()> {
+    let depth = file.dims[2];
+    let extent = extent(job, file, 0)?;
+    let fits = extent.bytes() <= session.max_memory / job.filter.copies();
+    // The slices after the last one are the first ones, which an input that can be read only once does not give again.
+    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
+    let block = match is_cyclic || fits && !extent.gains_by_blocks() {
+        true => {
+            file.check_bytes(session.limits(job.filter.copies()))?;
+            depth
+        }
+        false => block(job, &extent, depth, session)?,
+    };
+    file.check(session.limits(1))?;
+    let mut writer = target.create(file.dims, session.no_clobber)?;
+    filter_slices(job, file, (0..depth, block), session, |_, samples| {
+        session.timings.time("write", || writer.write(samples))
+    })?;
+    session.timings.time("write", || writer.finish())
+}
+
+/// Filters the slices of `shard` and writes them to their range of the output.
+fn process_shard(
+    job: &Job,
+    layout: &Layout,
+    file: &VolumeFile,
+    target: &VolumeTarget<'_>,
+    shard: Shard,
+    session: &Session,
+) -> Result<()> {
+    let identity = identity(job, layout, shard, session)?;
+    let header = target.header(file.dims).ok_or_else(|| {
+        Error::usage(format_args!("{}: --shard needs an uncompressed output", job.sink))
+    })?;
+    file.check(session.limits(1))?;
+    let [width, height, depth] = file.dims;
+    let own = shard.range(depth);
+    let block = block(job, &extent(job, file, 0)?, own.len(), session)?;
+    let stored = (width * height * target.dtype().size()) as u64;
+    let length = header.len() as u64 + stored * depth as u64;
+    let output = SharedOutput::open(&job.sink, &identity, length, session.no_clobber)?;
+    let Some(output) = output else {
+        session.events.skipped(&job.source, Some(&job.sink));
+        return Ok(());
+    };
+    if shard.index() == 0 {
+        output.write_at(&header, 0)?;
+    }
+    filter_slices(job, file, (own, block), session, |first, samples| {
+        let samples = target.stored(samples)?;
+        let offset = header.len() as u64 + stored * first as u64;
+        session.timings.time("write", || output.write_at(samples.as_bytes(), offset))
+    })?;
+    output.finish()
+}
+
+/// The identity of the part `shard` of `job`.
+///
+/// # Errors
+/// When the input cannot be identified, and when the output would replace the input.
+pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<Identity> {
+    let input = job.source.path().map(|path| Sink::File(path.to_owned()));
+    if input.is_some_and(|input| input.is_same(&job.sink)) {
+        return Err(Error::usage(format_args!(
+            "{}: shards cannot replace the volume that the others still read",
+            job.sink
+        )));
+    }
+    let parameters = json!([job.filter.parameters(), layout, job.pyramid, session.strict]);
+    Identity::new(job.filter.name(), parameters.to_string(), [&job.source], shard)
+}
+
+/// The sizes of the blocks of a volume, where the writer takes `held` bytes.
+///
+/// # Errors
+/// When the filter does not support the volume.
+pub fn extent(job: &Job, file: &VolumeFile, held: u64) -> Result<Extent> {
+    let input = description(file);
+    let output = job.filter.output(input)?;
+    let held = held.saturating_add(file.held_bytes());
+    Ok(Extent::new(&*job.filter, [input, output], 2, (held, file.layer())))
+}
+
+/// Number of slices in a block out of `own` slices.
+///
+/// # Errors
+/// When one slice with those that it depends on takes more than the memory limit.
+pub fn block(job: &Job, extent: &Extent, own: usize, session: &Session) -> Result<usize> {
+    extent.block(own, session.max_memory).map_err(|needed| {
+        Error::bad_input(format_args!(
+            "{}: a slice with the {} around it takes {needed} bytes, more than the {} of --max-memory",
+            job.source,
+            extent.halo(),
+            session.max_memory
+        ))
+    })
+}
+
+/// Filters the slices `own`, `block` at a time, and hands each result to `write` with the number of its first slice.
+///
+/// # Errors
+/// Those of reading, of the filter and of `write`.
+pub fn filter_slices(
+    job: &Job,
+    file: &VolumeFile,
+    (own, block): (Range<usize>, usize),
+    session: &Session,
+    write: impl FnMut(usize, Samples) -> Result<()> + Send,
+) -> Result<()> {
+    let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
+    let Description { shape, .. } = description(file);
+    let source = BlockSource {
+        name: job.source.to_string(),
+        shape,
+        axis: 2,
+        alpha: Alpha::None,
+        open: &open,
+    };
+    filter_blocks(&source, &*job.filter, (own, block), session, write)
+}

@@ -1,0 +1,128 @@
+//! Operations that make a grid of a grid. A kernel family implements [`Filter`] once; whole images, blocks of larger
+//! ones, volumes, batches and shards follow from it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{Grid, Shape},
+        jpeg::SparseCoefficients,
+        samples::Samples,
+    },
+    device::Device,
+    error::{Error, Result},
+    kernels::jpeg::{Encode, JpegOutput},
+};
+
+/// Everything known about a grid before a sample is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Positions and channels.
+    pub shape: Shape,
+    /// Type of the samples.
+    pub dtype: Dtype,
+}
+
+/// Calls its argument with each block of the input in turn: one pass over all samples.
+pub type Pass<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Grid) -> Result<()>) -> Result<()>;
+
+/// An operation whose result at a position depends on the samples within a fixed distance.
+pub trait Filter: fmt::Debug + Send + Sync {
+    /// The verb in messages and progress bars, such as `blur`.
+    fn name(&self) -> &'static str;
+
+    /// All parameters that the result depends on. Equal parameters and inputs give equal bytes.
+    fn parameters(&self) -> Value;
+
+    /// The parameters in words, for an input of `axes` axes.
+    fn summary(&self, _axes: usize) -> String {
+        let Value::Object(parameters) = self.parameters() else { return self.name().into() };
+        let texts = parameters.iter().map(|(name, value)| {
+            format!("{name} {}", value.to_string().trim_matches(['[', ']', '"']))
+        });
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Number of positions before and after a position along `axis` (0 for x) that the result there depends on.
+    fn halo(&self, _axis: usize) -> usize {
+        0
+    }
+
+    /// Whether samples at one end of `axis` depend on those at the other end.
+    fn wraps(&self, _axis: usize) -> bool {
+        false
+    }
+
+    /// Whether the result equals the input.
+    fn is_identity(&self) -> bool {
+        false
+    }
+
+    /// Whether images with premultiplied alpha are given with straight alpha.
+    fn needs_straight_alpha(&self) -> bool {
+        false
+    }
+
+    /// Type and channels of the result.
+    ///
+    /// # Errors
+    /// When the filter does not support such an input.
+    fn output(&self, input: Description) -> Result<Description> {
+        Ok(input)
+    }
+
+    /// Bytes in memory for each sample while the filter runs: input, result and what is between them.
+    fn working_bytes(&self, input: Description) -> u64 {
+        2 * input.dtype.size() as u64 + 12
+    }
+
+    /// Number of copies of an image in memory while it is read, filtered and written, as measured.
+    fn copies(&self) -> u64 {
+        6
+    }
+
+    /// The filter for one input, if it depends on all samples of the input; `pass` reads them.
+    ///
+    /// # Errors
+    /// Those of `pass`.
+    fn prepared(&self, _pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {
+        Ok(None)
+    }
+
+    /// The filtered samples of `input`, of the same positions.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
+
+    /// Whether [`Filter::run_jpeg`] can be called.
+    fn runs_on_jpeg(&self) -> bool {
+        false
+    }
+
+    /// Decodes a JPEG, filters it, and encodes it where `encode` is given, all on the device.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn run_jpeg(
+        &self,
+        _device: &Device,
+        _input: &SparseCoefficients,
+        _encode: Option<Encode>,
+    ) -> Result<JpegOutput> {
+        Err(Error::bad_input(format_args!("{} does not work on JPEG coefficients", self.name())))
+    }
+
+    /// Whether results for u8 samples are the same on every device.
+    fn is_exact_for_u8(&self) -> bool {
+        true
+    }
+
+    /// Estimated seconds of one core of a CPU for each byte of samples, from reading to writing.
+    fn core_seconds_per_byte(&self) -> f64 {
+        3.4e-9
+    }
+}

@@ -1,0 +1,171 @@
+//! Classes of samples: how many thresholds each one exceeds.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    filter::{Description, Filter, Pass},
+    histogram::{Luma, type_range},
+    otsu::Otsu,
+    pointwise::map_words,
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        float_key::key_of_f32,
+        grid::{Grid, Shape},
+        samples::Samples,
+    },
+    device::{Device, Kernel},
+    error::{Error, Result},
+    for_samples,
+    gpu::{Context, Shader},
+    parallel, shader, shader_struct,
+};
+
+static SHADER: Shader = shader!("threshold/threshold");
+
+shader_struct! {
+    struct ThresholdJob {
+        words: u32,
+        bounds: u32,
+        scale: u32,
+    }
+}
+
+/// How samples are divided into classes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// At 1 to 255 ascending values. The class of a sample is the number of values that it exceeds; with one value,
+    /// classes are written as 0 and 255. The result has one channel of u8. Of colour images, the BT.709 luminance
+    /// counts, for 8 and 16 bits rounded to a sample.
+    Values(Vec<f64>),
+    /// At as many values, found by Otsu's method in the input (A Threshold Selection Method from Gray-Level Histograms,
+    /// 1979).
+    Otsu(usize),
+}
+
+/// The shader for samples of type `dtype`.
+fn specialised(dtype: Dtype) -> Shader {
+    let flag = |flag: bool| if flag { "true" } else { "false" };
+    SHADER.with(&[
+        ("BITS", &format!("{}u", 8 * dtype.size())),
+        ("SIGNED", flag(dtype.is_signed())),
+        ("FLOAT", flag(dtype.is_float())),
+    ])
+}
+
+/// The shaders for all types of samples.
+pub fn variants() -> Vec<Shader> {
+    Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
+}
+
+/// The least key of a sample that exceeds `value`: 0 if all do, 2^32 if none does. Keys are unsigned integers in the
+/// order of the samples of `dtype`.
+fn bound(dtype: Dtype, value: f64) -> u64 {
+    match type_range(dtype) {
+        Some((least, greatest)) => {
+            (value.clamp(least - 1.0, greatest).floor() - least + 1.0) as u64
+        }
+        None => {
+            let rounded = value as f32;
+            let below = if f64::from(rounded) > value { rounded.next_down() } else { rounded };
+            // Both zeros are below the least number that exceeds 0.
+            u64::from(key_of_f32(below + 0.0)) + 1
+        }
+    }
+}
+
+impl Kernel for Threshold {
+    type In = Samples;
+    type Out = Samples;
+    const NAME: &'static str = "threshold";
+
+    fn cpu(&self, samples: &Samples) -> Result<Samples> {
+        let (values, scale) = self.values()?;
+        let class =
+            |sample: f64| values.iter().filter(|&&value| sample > value).count() as u8 * scale;
+        #[allow(
+            clippy::unnecessary_cast,
+            clippy::cast_lossless,
+            reason = "one of the types is f64"
+        )]
+        let classes = for_samples!(samples, samples => parallel::mapped(samples, |&sample| class(sample as f64)));
+        Ok(Samples::U8(classes?))
+    }
+
+    fn gpu(&self, context: &Context, samples: &Samples) -> Result<Samples> {
+        let dtype = samples.dtype();
+        if dtype == Dtype::F64 {
+            return self.cpu(samples);
+        }
+        let (values, scale) = self.values()?;
+        let mut keys: Vec<u32> =
+            values.iter().flat_map(|&value| bound(dtype, value).try_into()).collect();
+        let bounds = keys.len() as u32;
+        // A binding is never empty.
+        keys.push(0);
+        let keys = context.upload("bounds", &keys)?;
+        let pipeline = context.pipeline(&specialised(dtype), "threshold")?;
+        let classes =
+            map_words(context, &pipeline, samples.as_bytes(), dtype.size(), |pass, words| {
+                let job = ThresholdJob { words, bounds, scale: scale.into() };
+                pass.buffer("bounds", &keys).uniform("job", &job)
+            })?;
+        Ok(Samples::U8(classes))
+    }
+}
+
+impl Threshold {
+    /// The thresholds, and the step between classes in the result.
+    fn values(&self) -> Result<(&[f64], u8)> {
+        match self {
+            Self::Values(values) => Ok((values, if values.len() == 1 { 255 } else { 1 })),
+            Self::Otsu(_) => {
+                Err(Error::usage("thresholds by Otsu's method are found in the whole input first"))
+            }
+        }
+    }
+}
+
+impl Filter for Threshold {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn parameters(&self) -> Value {
+        serde_json::json!(self)
+    }
+
+    fn output(&self, input: Description) -> Result<Description> {
+        Ok(Description { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    }
+
+    fn prepared(&self, pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {
+        let Self::Otsu(count) = *self else { return Ok(None) };
+        let mut found: Option<Otsu> = None;
+        for is_first in [true, false] {
+            if !is_first && !found.as_ref().is_some_and(Otsu::needs_range) {
+                break;
+            }
+            pass(&mut |grid| {
+                let grey = Luma::Bt709.grey(&grid.samples, grid.channels)?;
+                let otsu = found.get_or_insert_with(|| Otsu::new(grey.dtype()));
+                match is_first && otsu.needs_range() {
+                    true => otsu.range(&grey),
+                    false => otsu.count(&grey),
+                }
+                Ok(())
+            })?;
+        }
+        let thresholds = found.and_then(|otsu| otsu.thresholds(count));
+        let few =
+            || Error::bad_input(format_args!("too few different samples for {count} thresholds"));
+        Ok(Some(Box::new(Self::Values(thresholds.ok_or_else(few)?))))
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        device.run(self, &*Luma::Bt709.grey(&input.samples, input.channels)?)
+    }
+}
