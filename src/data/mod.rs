@@ -9,6 +9,7 @@ pub mod float_key;
 pub mod image;
 pub mod jpeg;
 pub mod label_mesh;
+pub mod length;
 #[doc(hidden)]
 pub mod noise;
 pub mod number;
