@@ -172,6 +172,7 @@ impl Opened {
         let page = Page::read(file, &directory)?;
         let meaning = Meaning::of(file, &directory, &page)?;
         let mut losses = meaning.losses.clone();
+        losses.extend(page.loss());
         losses.extend_from_slice(&told.losses);
         let exif = Exif::of_page(file, at, told.is_of_pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
@@ -479,7 +480,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         tell("orientation", format!("{orientation}, as in EXIF"));
     }
-    for loss in meaning.losses.iter().chain(&told.losses) {
+    for loss in meaning.losses.iter().chain(&page.loss()).chain(&told.losses) {
         tell("note", loss.clone());
     }
     let bytes = meaning.bytes(&page);

@@ -198,8 +198,11 @@ impl Planes {
             self.dtype = opened.meaning.dtype;
             self.channels = opened.meaning.channels;
             self.losses = opened.losses;
-        } else if samples > 1 {
-            self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+        } else {
+            self.losses.extend(self.page.loss());
+            if samples > 1 {
+                self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+            }
         }
         if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
             return Err("JPEG of several channels that are no colours is not supported".into());
