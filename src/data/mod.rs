@@ -10,6 +10,7 @@ pub mod grid;
 pub mod image;
 pub mod jpeg;
 pub mod label_mesh;
+pub mod length;
 #[doc(hidden)]
 pub mod noise;
 pub mod number;

@@ -3,7 +3,10 @@
 //! Sample numbers count from 0 and name the centres of samples:
 //! `world = first + x * steps[0] + y * steps[1] + z * steps[2]`.
 
-use super::vec3::{cross, dot, sub};
+use super::{
+    length,
+    vec3::{cross, dot, sub},
+};
 
 /// How the axes of world coordinates point, as medical formats name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,25 +51,11 @@ pub struct Placement {
     pub first: [f64; 3],
     /// How the world's axes point, where that is known.
     pub space: Option<Space>,
-    /// The unit of length, where that is known: `mm`.
+    /// The symbol of the unit of length, where the file states one: `mm`.
     pub unit: Option<String>,
 }
 
-/// Nanometres of a unit of length.
-pub fn nanometres(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "m" => 1e9,
-        "cm" => 1e7,
-        "mm" => 1e6,
-        "um" | "micron" => 1e3,
-        "nm" | "nanometer" => 1.0,
-        "angstrom" | "A" => 0.1,
-        "in" => 2.54e7,
-        _ => return None,
-    })
-}
-
-fn length(v: [f64; 3]) -> f64 {
+fn norm(v: [f64; 3]) -> f64 {
     dot(v, v).sqrt()
 }
 
@@ -102,12 +91,12 @@ impl Placement {
 
     /// The distance between samples along each axis of the grid.
     pub fn spacing(&self) -> [f64; 3] {
-        self.steps.map(length)
+        self.steps.map(norm)
     }
 
     /// A unit vector for each axis of the grid.
     pub fn directions(&self) -> [[f64; 3]; 3] {
-        self.steps.map(|step| step.map(|v| v / length(step)))
+        self.steps.map(|step| step.map(|v| v / norm(step)))
     }
 
     /// The corner of the grid's box at the first sample, half a step along each axis before it.
@@ -159,25 +148,45 @@ impl Placement {
         })
     }
 
-    /// The same place in one of `units`: in its own unit if that is among them or not stated, else in the greatest that
-    /// is not longer, else in the shortest. `None` when the length of its unit is not known.
+    /// The same place with lengths in one of `units`, the [`nearest`](length::nearest) to its own. A place without a
+    /// unit keeps its numbers. `None` when the length of its unit is not known.
     pub fn in_unit_of(&self, units: &[&str]) -> Option<Self> {
-        let Some(own) = self.unit.as_deref().filter(|own| !units.contains(own)) else {
-            return Some(self.clone());
-        };
-        let length = nanometres(own)?;
-        let known = units.iter().filter_map(|&unit| Some((nanometres(unit)?, unit)));
-        let mut known: Vec<(f64, &str)> = known.collect();
-        known.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (goal, unit) =
-            *known.iter().rfind(|(goal, _)| *goal <= length).or_else(|| known.first())?;
-        let scaled = |v: [f64; 3]| v.map(|v| v * length / goal);
-        Some(Self {
-            steps: self.steps.map(scaled),
-            first: scaled(self.first),
-            space: self.space,
-            unit: Some(unit.to_owned()),
-        })
+        let Some(own) = self.unit.as_deref() else { return Some(self.clone()) };
+        let goal = length::nearest(own, units)?;
+        let place = self.converted(|_, v| length::convert(v, own, goal).unwrap_or(v));
+        Some(Self { unit: Some(goal.to_owned()), ..place })
+    }
+
+    /// The same place with each coordinate changed by `convert`, which also takes the world's axis.
+    fn converted(&self, convert: impl Fn(usize, f64) -> f64) -> Self {
+        let all = |v: [f64; 3]| std::array::from_fn(|axis| convert(axis, v[axis]));
+        Self { steps: self.steps.map(all), first: all(self.first), ..self.clone() }
+    }
+
+    /// Sets the unit, given the name that the file has for the unit of each of the world's axes; `None` where it states
+    /// none. Lengths in several units are converted to that of the first axis that states one. Returns a message where
+    /// this takes an assumption.
+    pub fn set_units(&mut self, names: [Option<&str>; 3]) -> Option<String> {
+        let symbols = names.map(|name| name.and_then(length::symbol));
+        let first = symbols.iter().flatten().next()?.clone();
+        let others = || symbols.iter().flatten().filter(|symbol| **symbol != first);
+        self.unit = Some(first.clone());
+        if others().chain([&first]).any(|symbol| !length::is_known(symbol)) && others().count() > 0
+        {
+            self.unit = None;
+            let units: Vec<&str> = symbols.iter().flatten().map(String::as_str).collect();
+            return Some(format!(
+                "its axes have different units ({}), which cannot be converted: no unit is taken",
+                units.join(", ")
+            ));
+        }
+        *self = self.converted(|axis, v| {
+            let own = symbols[axis].as_ref();
+            own.and_then(|own| length::convert(v, own, &first)).unwrap_or(v)
+        });
+        let missing = symbols.iter().position(Option::is_none)?;
+        let axis = ["x", "y", "z"][missing];
+        Some(format!("its {axis} axis states no unit: {first}, that of another axis, is taken"))
     }
 
     /// Where each axis of the grid leads, in letters: `LPS` is towards left, back and up. Nothing when
@@ -257,6 +266,29 @@ mod tests {
         assert_eq!((found.spacing(), found.unit.as_deref()), ([2e7, 1e7, 3e7], Some("angstrom")));
         assert_eq!(of("parsec").in_unit_of(&units), None);
         assert_eq!(turned().in_unit_of(&units), Some(turned()));
+    }
+
+    #[test]
+    fn axes_may_have_units_of_their_own() {
+        let set = |names: [Option<&str>; 3]| {
+            let mut place = Placement::straight([2.0, 3.0, 4.0], [10.0, 20.0, 30.0]);
+            let message = place.set_units(names);
+            (place.spacing(), place.first, place.unit, message)
+        };
+        let own = ([2.0, 3.0, 4.0], [10.0, 20.0, 30.0]);
+        let (spacing, first, unit, message) = set([Some("micron"); 3]);
+        assert_eq!(((spacing, first), unit.as_deref(), message), (own, Some("um"), None));
+        let (spacing, first, unit, message) = set([None; 3]);
+        assert_eq!(((spacing, first), unit, message), (own, None, None));
+        let (spacing, first, unit, message) = set([Some("um"), Some("mm"), Some("nm")]);
+        assert_eq!((spacing, first), ([2.0, 3000.0, 0.004], [10.0, 20_000.0, 0.03]));
+        assert_eq!((unit.as_deref(), message), (Some("um"), None));
+        let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), None]);
+        assert_eq!((spacing, unit.as_deref()), (own.0, Some("mm")));
+        assert!(message.unwrap().contains("its z axis states no unit"));
+        let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), Some("parsec")]);
+        assert_eq!((spacing, unit), (own.0, None));
+        assert!(message.unwrap().contains("(mm, mm, parsec)"));
     }
 
     #[test]

@@ -32,6 +32,12 @@ impl Surface {
         12 * (positions.len() + normals.len() + triangles.len()) as u64 + 3 * colors.len() as u64
     }
 
+    /// Multiplies all positions by `factor`.
+    pub fn scale(&mut self, factor: f64) {
+        let scaled = |v: f32| (f64::from(v) * factor) as f32;
+        parallel::update(&mut self.positions, |position| *position = position.map(scaled));
+    }
+
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
     ///
     /// # Errors

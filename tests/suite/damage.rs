@@ -104,6 +104,102 @@ fn the_rows_that_a_cut_file_lacks_are_counted() {
     }
 }
 
+/// The offsets of the marker segments of a file, up to the header of its first scan.
+fn segments(file: &[u8]) -> Vec<usize> {
+    let (mut at, mut found, end) = (2, Vec::new(), scans(file)[0]);
+    while at <= end {
+        found.push(at);
+        at += 2 + usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
+    }
+    found
+}
+
+/// Stray bytes between segments change neither the picture nor the metadata after them.
+#[test]
+fn stray_bytes_before_markers_are_skipped() {
+    for name in ["sequential_420", "sequential_420_restarts", "progressive_444", "rgb", "ycck"] {
+        let file = fixture(name);
+        let whole = jpeg::decode(&file, LIMIT).unwrap();
+        assert_eq!(whole.1, None, "{name}");
+        for at in segments(&file) {
+            for (stray, says) in [
+                (&[0xfe, 1, 0xff, 0, 0xff][..], "4 stray bytes before markers are skipped"),
+                (&[7], "1 stray byte before a marker is skipped"),
+            ] {
+                let junk = [&file[..at], stray, &file[at..]].concat();
+                let (image, damage) = jpeg::decode(&junk, LIMIT).unwrap();
+                assert!(image.samples == whole.0.samples, "{name} {at}");
+                assert_eq!(damage.as_deref(), Some(says), "{name} {at}");
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = fs::read(images().join("metadata.jpg")).unwrap();
+    let read = |bytes: &[u8]| {
+        fs::write(folder.join("in.jpg"), bytes).unwrap();
+        let source = gpuproc::io::Source::File(folder.join("in.jpg"));
+        let timings = gpuproc::timings::Timings::new(false);
+        gpuproc::io::image::read_image(&source, LIMIT, &timings).unwrap()
+    };
+    let whole = read(&file);
+    assert!(whole.metadata.xmp.is_some() && whole.metadata.iptc.is_some());
+    // Files of which the first marker is not at the start are not known as JPEG.
+    for at in segments(&file).into_iter().skip(1) {
+        assert!(read(&[&file[..at], b"junk", &file[at..]].concat()) == whole, "{at}");
+        let command = "blur in.jpg o.png --sigma 0";
+        run(folder, command).success().stderr(contains("4 stray bytes before markers are skipped"));
+        run(folder, &format!("{command} --strict")).code(4).stderr(contains("4 stray bytes"));
+    }
+}
+
+/// A segment of metadata that is too short is skipped, as in libjpeg.
+#[test]
+fn short_segments_of_metadata_lose_no_pixels() {
+    let file = fixture("sequential_420");
+    let whole = jpeg::decode(&file, LIMIT).unwrap().0;
+    for body in
+        [&b""[..], b"\0\0", b"\0\x01", b"\0\x07JFIF\0", b"\0\x09Adobe\0\0", b"\0\x0aExif\0\0MM"]
+    {
+        for marker in [0xe0, 0xe1, 0xee, 0xfe] {
+            let segment =
+                if body.is_empty() { vec![0xff, 1] } else { [&[0xff, marker], body].concat() };
+            let more = [&file[..2], &segment, &file[2..]].concat();
+            let (image, damage) = jpeg::decode(&more, LIMIT).unwrap();
+            assert!(image.samples == whole.samples && damage.is_none(), "{marker} {body:?}");
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("in.jpg"), more).unwrap();
+            run(folder.path(), "info in.jpg").success().stdout(contains("67x45 of u8"));
+        }
+    }
+}
+
+/// Damaged files decode to the pixels of libjpeg, which are stored next to them.
+#[test]
+fn damaged_data_decode_as_by_libjpeg() {
+    for (name, rows) in [
+        ("invalid_codes", 16),
+        ("invalid_codes_restarts", 8),
+        ("hole", 8),
+        ("reserved_marker", 8),
+        ("lost_restarts", 8),
+        ("wrong_restart", 16),
+        ("progressive", 16),
+    ] {
+        let path = format!("{}/fixtures/jpeg/damaged/{name}", env!("CARGO_MANIFEST_DIR"));
+        let file = fs::read(format!("{path}.jpg")).unwrap();
+        let (found, damage) = jpeg::decode(&file, LIMIT).unwrap();
+        let damage = damage.unwrap_or_else(|| panic!("{name}: no damage is seen"));
+        assert!(damage.contains("rows are missing or damaged"), "{name}: {damage}");
+        assert_eq!(number(&damage), rows, "{name}: {damage}");
+        let expected = image::open(format!("{path}.png")).unwrap();
+        assert!(found.samples.as_bytes() == expected.as_bytes(), "{name}");
+        let picture = jpeg::read_coefficients(&file, LIMIT.into()).unwrap();
+        assert_eq!(picture.damage, Some(damage), "{name}");
+        assert!(Decode.cpu(&picture.coefficients).unwrap() == expected.as_bytes(), "{name}");
+    }
+}
+
 /// Damage is confined between two restart markers, even if restart markers are lost.
 #[test]
 fn restarts_keep_damage_from_spreading() {

@@ -78,8 +78,8 @@ fn series_hold_what_other_programs_read() {
         let (found, expected) = (values(&file), numbers(&entry["values"]));
         assert_eq!(found.len(), expected.len(), "{name}");
         for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
-            // Fractions are f32 here and f64 there; JPEG decoders may differ by one rounding.
-            let off = if name.contains("jpeg") { 1.0 } else { 1e-6 * b.abs() };
+            // Fractions are f32 here and f64 there.
+            let off = 1e-6 * b.abs();
             assert!((a - b).abs() <= off, "{name}: {a} for {b} at {i}");
         }
         let is_fraction = expected.iter().any(|value| value.fract() != 0.0);

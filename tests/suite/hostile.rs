@@ -101,7 +101,7 @@ fn planes() -> Vec<u8> {
     [TIFF, &directory(&entries, 0), text.as_bytes()].concat()
 }
 
-fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+pub fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let mut crc = flate2::Crc::new();
     crc.update(name);
     crc.update(data);

@@ -1,5 +1,6 @@
 //! JPEG files by the tools of libjpeg, with every sampling, scan script and table that the tools take: gpuproc decodes
-//! the same pixels as `djpeg` to the bit. The same holds for damaged files, unless libjpeg reports the damage.
+//! the same pixels as `djpeg` to the bit. The same holds for damaged sequential files, and for damaged progressive files
+//! unless libjpeg reports the damage: it smoothes pictures of which scans are missing.
 //!
 //! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` runs for an hour.
 
@@ -183,6 +184,8 @@ struct Seen {
     damaged: usize,
     /// Damaged files that both decode without a message.
     compared: usize,
+    /// Damaged sequential files that both decode, at least one of them with a message.
+    told: usize,
     /// Files that are decoded differently but exceed what JPEG defines.
     unclear: usize,
     /// Options that `cjpeg` refuses.
@@ -214,17 +217,21 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
         fs::write(path("b.jpg"), &bytes).unwrap();
         let output = Command::new("djpeg").arg(path("b.jpg")).output().unwrap();
         let is_sound = output.status.success() && output.stderr.is_empty();
+        // `djpeg` ends with 2 after warnings.
+        let is_decoded = matches!(output.status.code(), Some(0 | 2)) && !output.stdout.is_empty();
+        let is_sequential = !bytes.windows(2).any(|marker| marker == [0xff, 0xc2]);
         let source = Source::File(path("b.jpg"));
         let read = read_image(&source, 1 << 26, &Timings::new(false));
-        let (image, is_whole) = match jpeg::decode(&bytes, 1 << 26) {
-            Some((image, damage)) => (Ok(image), damage.is_none()),
-            None => (read, damaged == 0),
+        let (image, is_whole, is_own) = match jpeg::decode(&bytes, 1 << 26) {
+            Some((image, damage)) => (Ok(image), damage.is_none(), true),
+            None => (read, damaged == 0, false),
         };
+        let is_told = is_decoded && is_sequential && is_own;
         let what = || format!("cjpeg {} makes {}", options.join(" "), bytes.escape_ascii());
         seen.whole += usize::from(damaged == 0);
         seen.damaged += usize::from(damaged > 0);
         match image {
-            Ok(image) if is_sound && is_whole => {
+            Ok(image) if is_sound && is_whole || is_told => {
                 let (width, height, channels, samples) = pnm(&output.stdout);
                 let size = (image.width, image.height, image.channels);
                 assert_eq!(size, (width, height, channels), "{}", what());
@@ -240,7 +247,10 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
                     seen.unclear += 1;
                     continue;
                 }
-                seen.compared += usize::from(damaged > 0);
+                match is_sound && is_whole {
+                    true => seen.compared += usize::from(damaged > 0),
+                    false => seen.told += 1,
+                }
             }
             // Files of cjpeg are decoded, except those with a fractional ratio of resolutions, which libjpeg does not
             // decode either.
@@ -271,5 +281,5 @@ fn jpeg_files_are_read_as_by_libjpeg() {
     }
     println!("{seen:?}");
     assert!(seen.whole > 2 * seen.refused && seen.whole > 10 * seen.unclear, "{seen:?}");
-    assert!(seen.compared > seen.damaged / 20, "{seen:?}");
+    assert!(seen.compared.min(seen.told) > seen.damaged / 20, "{seen:?}");
 }

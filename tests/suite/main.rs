@@ -59,6 +59,7 @@ mod ties;
 mod tiff;
 mod tiff_stacks;
 mod topology;
+mod units;
 mod volumes;
 mod web;
 mod zarr;

@@ -16,7 +16,7 @@ use gpuproc::{
 };
 use predicates::prelude::*;
 
-use crate::common::gpuproc;
+use crate::{common::gpuproc, hostile::png_chunk};
 
 fn fixture(name: &str) -> Source {
     Source::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(name))
@@ -456,6 +456,65 @@ fn info_tells_pages_and_metadata() {
     told("animation.png", &["pages 5", "animation 5 frames in 0.75 s, 3 times"]);
     told("metadata.jpg", &["XMP ", "IPTC 18 bytes", "pixels 300 x 150 per inch"]);
     told("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
+}
+
+/// An animation of one frame, before which a picture stands for programs that know no animations.
+#[test]
+fn a_single_frame_behind_a_still_picture_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows = |grey: u8, [width, height]: [usize; 2]| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        let row = [vec![0], vec![grey; width]].concat();
+        (0..height).for_each(|_| std::io::Write::write_all(&mut encoder, &row).unwrap());
+        encoder.finish().unwrap()
+    };
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let control = |number: u32, size: [u32; 2], at: [u32; 2]| {
+        let head = words(&[number, size[0], size[1], at[0], at[1]]);
+        png_chunk(b"fcTL", &[&head[..], &[0, 1, 0, 10, 0, 0]].concat())
+    };
+    let start = [
+        &b"\x89PNG\r\n\x1a\n"[..],
+        &png_chunk(b"IHDR", &[&words(&[4, 3])[..], &[8, 0, 0, 0, 0]].concat()),
+        &png_chunk(b"acTL", &words(&[1, 0])),
+    ]
+    .concat();
+    let still = png_chunk(b"IDAT", &rows(10, [4, 3]));
+    let frame = |size: [u32; 2], at: [u32; 2]| {
+        let data = [&words(&[1])[..], &rows(200, size.map(|side| side as usize))].concat();
+        [control(0, size, at), png_chunk(b"fdAT", &data)].concat()
+    };
+    let end = png_chunk(b"IEND", &[]);
+    let write = |parts: &[&[u8]]| fs::write(folder.join("a.png"), parts.concat()).unwrap();
+    let told = "the picture that stands in for the animation is left out";
+    let blurred = |says: &str| {
+        let done = run(folder, &["blur", "a.png", "o.png", "--sigma", "0"]).success();
+        let stderr = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+        assert!(
+            if says.is_empty() { stderr.is_empty() } else { stderr.contains(says) },
+            "{stderr}"
+        );
+        image::open(folder.join("o.png")).unwrap()
+    };
+    write(&[&start, &still, &frame([4, 3], [0, 0]), &end]);
+    assert_eq!(blurred(told).into_luma8().into_raw(), [200; 12]);
+    let counted = run(folder, &["histogram", "a.png", "-o", "h.csv"]).success();
+    let stderr = String::from_utf8(counted.get_output().stderr.clone()).unwrap();
+    assert!(stderr.contains(told), "{stderr}");
+    let output = run(folder, &["info", "a.png"]).success().get_output().stdout.clone();
+    let words_of =
+        String::from_utf8(output).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words_of.contains("animation 1 frame in 0.1 s, for ever"), "{words_of}");
+    // The frame covers a part of the canvas, which is clear elsewhere.
+    write(&[&start, &still, &frame([2, 1], [1, 2]), &end]);
+    let pixels = blurred(told).into_luma_alpha8();
+    let expected = |x: u32, y: u32| if y == 2 && (1..3).contains(&x) { [200, 255] } else { [0, 0] };
+    assert!(pixels.enumerate_pixels().all(|(x, y, pixel)| pixel.0 == expected(x, y)));
+    // The picture is the frame.
+    write(&[&start, &control(0, [4, 3], [0, 0]), &still, &end]);
+    assert_eq!(blurred("").into_luma8().into_raw(), [10; 12]);
 }
 
 /// Files that claim more than they hold, or more than is allowed, are refused quickly and in one line.

@@ -622,23 +622,75 @@ fn assert_fails(arguments: &[&str], input: &str, code: i32, message: &str) {
 #[test]
 fn texts_keep_their_layout() {
     for (arguments, input, output) in [
-        (&["scan", "-"][..], "1 2 3", "0 1 3\n"),
+        (&["scan", "-"][..], "1 2 3", "0 1 3"),
         (&["scan", "--inclusive", "-"], "1 2 3\n", "1 3 6\n"),
-        (&["scan", "-"], "1,2 , 3\r\n\n4\t5,", "0,1,3\n6 10\n"),
+        (&["scan", "-"], "1,2 , 3\r\n\n4\t5,", "0,1 , 3\r\n\n6\t10,"),
         (&["scan", "-"], "", ""),
-        (&["scan", "-"], " \n ", ""),
-        (&["scan", "-", "--init", "10"], "1 2", "10 11\n"),
-        (&["scan", "-", "--op", "max"], "3 1 4", "0 3 3\n"),
-        (&["scan", "-", "--op", "min", "--inclusive"], "3 1 4", "3 1 1\n"),
-        (&["scan", "-", "--op", "product"], "3 5 4", "1 3 15\n"),
-        (&["scan", "-", "--type", "i32", "--init", "-1"], "-1 2", "-1 -2\n"),
-        (&["scan", "-", "--type", "f32"], "0.5 1e1 inf", "0 0.5 10.5\n"),
-        (&["scan", "-"], "4294967295 1 1", "0 4294967295 0\n"),
-        (&["scan", "-", "--type", "u64"], "4294967295 1 1", "0 4294967295 4294967296\n"),
+        (&["scan", "-"], " \n ", " \n "),
+        (&["scan", "-"], "\r\n  1\t\t2\x0c3\r\n\r\n", "\r\n  0\t\t1\x0c3\r\n\r\n"),
+        (&["scan", "-"], "\u{feff}1, 2\r3", "\u{feff}0, 1\r3"),
+        (&["scan", "-", "--init", "10"], "1 2", "10 11"),
+        (&["scan", "-", "--op", "max"], "3 1 4", "0 3 3"),
+        (&["scan", "-", "--op", "min", "--inclusive"], "3 1 4", "3 1 1"),
+        (&["scan", "-", "--op", "product"], "3 5 4\n", "1 3 15\n"),
+        (&["scan", "-", "--type", "i32", "--init", "-1"], "-1 2", "-1 -2"),
+        (&["scan", "-", "--type", "f32"], "0.5 1e1 inf", "0 0.5 10.5"),
+        (&["scan", "-"], "4294967295 1 1", "0 4294967295 0"),
+        (&["scan", "-", "--type", "u64"], "4294967295 1 1", "0 4294967295 4294967296"),
     ] {
         let found = printed(arguments, input);
         assert_eq!(String::from_utf8_lossy(&found), output, "{arguments:?} {input:?}");
     }
+    // The extension of the output changes nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (name, text) in [("a.tsv", "1\t2\r\n3\t4"), ("a.csv", "1, 2"), ("a.txt", "1  2\n")] {
+        fs::write(path(name), text).unwrap();
+        for output in ["o.csv", "o.txt", "o.tsv"] {
+            gpuproc(&["scan", &path(name), &path(output), "--op", "max", "--inclusive"])
+                .assert()
+                .success();
+            assert_eq!(fs::read_to_string(path(output)).unwrap(), text, "{name} {output}");
+        }
+    }
+}
+
+/// Separators of all kinds, in texts that are read in several stretches, of which the last has no end of line.
+#[test]
+fn stretches_of_texts_keep_their_layout() {
+    let mut noise = Noise(33);
+    let mut separator = || -> String {
+        let length = 1 + noise.next() % 5;
+        let mut text: String = (0..length)
+            .map(|_| [' ', '\t', '\n', '\r', '\x0c'][noise.next() as usize % 5])
+            .collect();
+        if noise.next().is_multiple_of(3) {
+            text.insert(noise.next() as usize % text.len(), ',');
+        }
+        text
+    };
+    let mut text = separator().replace(',', " ");
+    for i in 0..200_000 {
+        text += &format!("{}{}", i % 7, separator());
+    }
+    text += "6";
+    let found =
+        printed(&["scan", "-", "--op", "min", "--inclusive", "--max-memory", "1M"], text.clone());
+    let expected = text.replace(|c: char| c.is_ascii_digit(), "0");
+    assert!(found == expected.as_bytes());
+}
+
+/// Gaps that would take much memory are not kept.
+#[test]
+fn long_gaps_in_texts_are_shortened_with_a_word() {
+    let text =
+        format!("1{},{}2{}\n3", " ".repeat(400_000), " ".repeat(70_000), " ".repeat(100_000));
+    let run = gpuproc(&["scan", "-"]).write_stdin(text.clone()).assert().success();
+    assert_eq!(String::from_utf8_lossy(&run.get_output().stdout), "0,1\n3");
+    let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(said.starts_with("warning: ") && said.contains("its layout is not kept"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_fails(&["scan", "-", "--strict"], &text, 4, "its layout is not kept");
 }
 
 #[test]
@@ -678,11 +730,11 @@ fn checked_scans_tell_where_they_overflow() {
     fails(&["--type", "i32"], "-2147483648 -1", "the sums overflow i32 at number 1");
     fails(&["--op", "product", "--type", "u64"], "4294967296 4294967296", "products overflow u64");
     let fits = printed(&["scan", "--checked", "-", "--inclusive"], "4294967294 0 1");
-    assert_eq!(fits, b"4294967294 4294967294 4294967295\n");
+    assert_eq!(fits, b"4294967294 4294967294 4294967295");
     let floats = printed(&["scan", "--checked", "-", "--type", "f32"], "3e38 3e38 1");
-    assert_eq!(floats, b"0 3e38 inf\n");
+    assert_eq!(floats, b"0 3e38 inf");
     let max = printed(&["scan", "--checked", "-", "--op", "max"], "4294967295 4294967295 0");
-    assert_eq!(max, b"0 4294967295 4294967295\n");
+    assert_eq!(max, b"0 4294967295 4294967295");
 }
 
 #[test]
@@ -746,9 +798,9 @@ fn scans_by_key() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("keys.txt"), "7 7 -1 -1 -1 7.5").unwrap();
     let by_key = ["scan", "-", "--by-key", &path("keys.txt")];
-    assert_eq!(printed(&by_key, "1 2 3 4 5 6"), b"0 1 0 3 7 0\n");
+    assert_eq!(printed(&by_key, "1 2 3 4 5 6"), b"0 1 0 3 7 0");
     let inclusive = [&by_key[..], &["--inclusive", "--init", "10"]].concat();
-    assert_eq!(printed(&inclusive, "1 2 3 4 5 6"), b"11 13 13 17 22 16\n");
+    assert_eq!(printed(&inclusive, "1 2 3 4 5 6"), b"11 13 13 17 22 16");
     assert_fails(&by_key, "1 2 3 4 5 6 7", 4, "keys.txt: there are fewer keys than numbers");
     assert_fails(&by_key, "1 2 3 4 5", 4, "keys.txt: there are more keys than numbers");
 }

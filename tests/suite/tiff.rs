@@ -17,7 +17,7 @@ use gpuproc::{
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::common::{Noise, gpuproc};
+use crate::common::{Noise, gpuproc, run};
 
 fn fixtures() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
@@ -111,8 +111,8 @@ fn what_is_left_out_is_told() {
     let folder = folder.path();
     let grey = fs::read(fixtures().join("min_is_white.tif")).unwrap();
     // Sets the value of a SHORT entry of a little-endian directory.
-    let with = |tag: u16, value: u16| {
-        let mut file = grey.clone();
+    let with_in = |file: &[u8], tag: u16, value: u16| {
+        let mut file = file.to_vec();
         let first = u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize;
         let count = usize::from(u16::from_le_bytes(file[first..first + 2].try_into().unwrap()));
         let find = |tag: u16| {
@@ -125,10 +125,13 @@ fn what_is_left_out_is_told() {
         file[at + 8..at + 10].copy_from_slice(&value.to_le_bytes());
         file
     };
+    let with = |tag: u16, value: u16| with_in(&grey, tag, value);
     for (tag, value, words) in [
         (259, 4, "CCITT fax"),
         (259, 50001, "WebP"),
         (259, 34887, "LERC"),
+        (259, 34933, "PNG"),
+        (259, 34934, "JPEG XR"),
         (259, 6, "old-style JPEG"),
         (259, 12345, "12345"),
         (258, 64, "u64"),
@@ -141,6 +144,24 @@ fn what_is_left_out_is_told() {
         command.current_dir(folder).args(line).assert().code(4).stderr(contains(words));
         let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert();
         info.code(4).stderr(contains(words));
+    }
+    // Only LZW, deflate and zstd have predictors.
+    for (name, words) in [
+        ("i8_packbits.tif", "its predictor is ignored: PackBits compression has none"),
+        ("min_is_white.tif", "its predictor is ignored: it is not compressed"),
+    ] {
+        let path = fixtures().join(name);
+        fs::write(folder.join("in.tif"), with_in(&fs::read(&path).unwrap(), 317, 2)).unwrap();
+        let found = read(&folder.join("in.tif"));
+        assert!(found.samples == read(&path).samples, "{name}");
+        for line in ["blur in.tif o.tif --sigma 0", "blur in.tif o.tif --sigma 0 --stack"] {
+            let (code, said) = run(folder, line);
+            assert!(code == 0 && said.contains(words), "{name}: {said}");
+            let (code, said) = run(folder, &format!("{line} --strict"));
+            assert!(code == 4 && said.contains(words), "{name}: {said}");
+        }
+        let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert().success();
+        info.stdout(contains(words));
     }
     for (name, words) in [
         ("five.tif", "2 of its 5 channels are left out"),

@@ -44,7 +44,10 @@ impl ColorBy {
         let worlds = match (file.placement(), other.placement()) {
             (Some(own), Some(theirs)) => {
                 let turned = own.space.and_then(|space| theirs.to(space));
-                Some([own.clone(), turned.unwrap_or_else(|| theirs.clone())])
+                let turned = turned.unwrap_or_else(|| theirs.clone());
+                let unit = own.unit.as_deref();
+                let converted = unit.and_then(|unit| turned.in_unit_of(&[unit]));
+                Some([own.clone(), converted.unwrap_or(turned)])
             }
             _ if file.dims == other.dims => None,
             _ => {
@@ -70,8 +73,8 @@ pub(super) struct Colors<'a> {
     by: &'a ColorBy,
     /// The grid of the meshed volume, in the coordinates of the mesh.
     grid: Placement,
-    /// The placements that the files of the meshed and of the colouring volume state, in one space; `None` where the
-    /// files do not state both, and both volumes have the same dimensions.
+    /// The placements that the files of the meshed and of the colouring volume state, in one space and unit; `None`
+    /// where the files do not state both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
     volume: Volume,
 }

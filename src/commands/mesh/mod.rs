@@ -37,12 +37,12 @@ use self::{
 use crate::{
     batch::Work,
     commands::flags::Share,
-    data::{placement::nanometres, surface::Surface},
+    data::surface::Surface,
     device::{Estimate, sum_of_all},
     engine::run_each,
     error::{Error, Result},
     io::{
-        Output, Sink, Source, Sources, allow_broken_pipe, losses,
+        Output, Sink, Source, Sources, allow_broken_pipe,
         marker::Marker,
         mesh::{MeshFolder, MeshFormat, PlyWriter, write},
         volume::{VolumeFile, can_reopen},
@@ -51,7 +51,6 @@ use crate::{
         MarchingCubes,
         post::{Stats, Step, clean, keep_parts, simplify, smooth},
     },
-    parallel,
     session::Session,
 };
 
@@ -267,8 +266,8 @@ impl MeshJob {
         if let Some(preview) = &self.preview {
             preview.draw(iso, &surface, session)?;
         }
-        if self.format == MeshFormat::Precomputed {
-            in_nanometres(&mut surface, placed, sink, session)?;
+        if let Some(factor) = placed.factor(self.format, sink, session)? {
+            surface.scale(factor);
         }
         let takes = self.format.bytes(&surface);
         if takes > 0 {
@@ -376,23 +375,4 @@ impl MeshJob {
         tell_simplified(&goal, &simplified, surface);
         Ok(simplified.distance)
     }
-}
-
-/// Scales a surface to nanometres, the unit of Neuroglancer. A surface without a known unit stays as it is, with a
-/// message.
-fn in_nanometres(
-    surface: &mut Surface,
-    placed: &Placed,
-    sink: &Sink,
-    session: &Session,
-) -> Result<()> {
-    let unit = placed.unit.as_deref();
-    let Some(factor) = unit.and_then(nanometres) else {
-        let unit = unit.map_or("no unit".into(), |unit| format!("the unit {unit}"));
-        let loss = format!("the volume states {unit}, so its coordinates are taken as nanometres");
-        return losses::tell(sink, loss, session.strict);
-    };
-    let scaled = |v: f32| (f64::from(v) * factor) as f32;
-    parallel::update(&mut surface.positions, |position| *position = position.map(scaled));
-    Ok(())
 }

@@ -1,10 +1,14 @@
 //! The coordinates of a mesh: world coordinates of the file, or those of the grid.
 
 use crate::{
-    data::placement::{Placement, Space},
+    data::{
+        length,
+        placement::{Placement, Space},
+    },
     error::{Error, Result},
-    io::{Source, volume::VolumeFile},
+    io::{Sink, Source, losses, mesh::MeshFormat, volume::VolumeFile},
     kernels::mesh::MarchingCubes,
+    session::Session,
 };
 
 /// How the coordinates of the grid become those of the mesh.
@@ -15,6 +19,28 @@ pub(super) struct Placed {
     pub(super) space: Option<Space>,
     /// Unit of the coordinates, where it is known.
     pub(super) unit: Option<String>,
+}
+
+impl Placed {
+    /// The factor from the coordinates to the unit in which `format` holds all lengths; `None` where they stay as they
+    /// are. Neuroglancer shows images in their own units, so that a volume without a known one takes a message; 3MF
+    /// is for printers, to which numbers are millimetres.
+    pub(super) fn factor(
+        &self,
+        format: MeshFormat,
+        sink: &Sink,
+        session: &Session,
+    ) -> Result<Option<f64>> {
+        let Some(unit) = format.unit() else { return Ok(None) };
+        let own = self.unit.as_deref();
+        let factor = own.and_then(|own| length::convert(1.0, own, unit));
+        if factor.is_none() && (own.is_some() || format != MeshFormat::ThreeMf) {
+            let own = own.map_or("no unit".into(), |own| format!("the unit {own}"));
+            let loss = format!("the volume states {own}, so its coordinates are taken as {unit}");
+            losses::tell(sink, loss, session.strict)?;
+        }
+        Ok(factor.filter(|&factor| factor != 1.0))
+    }
 }
 
 /// The coordinates that the user chooses for a mesh.

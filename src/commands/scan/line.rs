@@ -15,7 +15,7 @@ use crate::{
     data::{dtype::Dtype, number::Number},
     error::{Error, Hint, Kind, Result},
     for_number,
-    io::array::{ArrayReader, ArrayWriter, Separator},
+    io::array::{ArrayFormat, ArrayReader, ArrayWriter, Layout, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
     session::Session,
     threads::spawn,
@@ -55,6 +55,8 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
         let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
         let len = numbers.len() as u64;
         if len == 0 {
+            // A text without numbers is not empty for that.
+            let _ = to_write.send((numbers, layout));
             return Ok(());
         }
         let values = scanner.scan(numbers, starts)?;
@@ -113,7 +115,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
             true => BLOCK,
             false => CPU_STRETCH,
         };
-        let stretch = session.max_memory / (IN_FLIGHT * size_of::<T>() as u64);
+        let stretch = session.max_memory / (IN_FLIGHT * bytes_of::<T>(line));
         let stretch = stretch.clamp(1 << 10, most as u64) as usize;
         let scanner = Self { line, session, scan, start: scan.before, stretch, done: 0 };
         if scanner.checks() {
@@ -167,7 +169,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// The error for too little memory: results that are rounded must be joined in whole blocks.
     fn too_little_memory(&self) -> Error {
         let (limit, op) = (self.session.max_memory, self.line.op);
-        let needed = IN_FLIGHT * (BLOCK * size_of::<T>()) as u64;
+        let needed = IN_FLIGHT * BLOCK as u64 * bytes_of::<T>(self.line);
         Error::bad_input(format_args!(
             "{}: {op} of {} join in blocks of {BLOCK}, which take {needed} bytes, and --max-memory \
              allows {limit}",
@@ -189,13 +191,22 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     }
 }
 
+/// Bytes of a number in a stretch, including the separator that follows it in a text.
+fn bytes_of<T>(line: &Line) -> u64 {
+    let layout = match line.input.format {
+        ArrayFormat::Text => size_of::<Separator>(),
+        _ => 0,
+    };
+    (size_of::<T>() + layout) as u64
+}
+
 /// Whether results are rounded, so that their bits depend on the order in which numbers are joined.
 pub fn is_rounded<T: Number>(op: Op) -> bool {
     T::DTYPE.is_float() && matches!(op, Op::Sum | Op::Product)
 }
 
-/// Numbers, and for texts the separator after each.
-type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
+/// Numbers, and for texts their layout.
+type Stretch<T> = (Vec<T>, Option<Layout>);
 
 /// Reads the stretches of an array on a thread of its own. The last stretch is empty, or an error. The thread
 /// is never joined: when another step fails, it may be waiting for more input.
@@ -210,7 +221,7 @@ fn read_ahead<T: Number>(
             let mut numbers = Vec::new();
             let read = timings.time("read", || reader.read(&mut numbers, stretch));
             let last = read.is_err() || numbers.is_empty();
-            let stretch = read.map(|()| (numbers, reader.layout().map(<[_]>::to_vec)));
+            let stretch = read.map(|()| (numbers, reader.take_layout()));
             if sender.send(stretch).is_err() || last {
                 return;
             }
@@ -230,7 +241,7 @@ fn write_behind<T: Number>(
     let (sender, stretches) = sync_channel::<Stretch<T>>(1);
     let writing = spawn(move || {
         for (values, layout) in stretches {
-            timings.time("write", || writer.write(&values, layout.as_deref()))?;
+            timings.time("write", || writer.write(&values, layout.as_ref()))?;
         }
         Ok(writer)
     })?;

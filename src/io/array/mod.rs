@@ -2,6 +2,7 @@
 //! may be larger than memory.
 
 mod format;
+mod layout;
 pub mod npy;
 mod raw;
 mod reader;
@@ -9,7 +10,7 @@ mod text;
 mod writer;
 
 pub use format::ArrayFormat;
+pub use layout::{Layout, Separator};
 pub use raw::fill;
 pub use reader::ArrayReader;
-pub use text::Separator;
 pub use writer::ArrayWriter;

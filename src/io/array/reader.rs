@@ -5,7 +5,7 @@ use std::{
     ops::Range,
 };
 
-use super::{ArrayFormat, Separator, npy::Header, raw::Element, text::Tokens};
+use super::{ArrayFormat, Layout, Separator, npy::Header, raw::Element, text::Tokens};
 use crate::{
     data::{dtype::Dtype, number::Number},
     error::{Error, Hint, Kind, Result},
@@ -175,7 +175,14 @@ impl ArrayReader {
         assert_eq!(T::DTYPE, self.dtype, "read what was opened");
         values.clear();
         match &mut self.decoder {
-            Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
+            Decoder::Text(tokens) => {
+                let was_simplified = tokens.is_simplified;
+                tokens.read(&mut self.input, &self.source, values, most)?;
+                match tokens.is_simplified && !was_simplified {
+                    true => losses::tell(&self.source, SIMPLIFIED, self.strict),
+                    false => Ok(()),
+                }
+            }
             Decoder::Binary { element, left, looks_behind } => {
                 let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
                 // The header may claim any length. Memory is allocated at once only for numbers that the file can hold.
@@ -232,14 +239,26 @@ impl ArrayReader {
         if more.is_empty() { Ok(all) } else { Err(too_large) }
     }
 
-    /// Of a text, the separator behind each number of the last [`ArrayReader::read`].
+    /// Of a text, the separator after each number of the last [`ArrayReader::read`].
     pub fn layout(&self) -> Option<&[Separator]> {
         match &self.decoder {
-            Decoder::Text(tokens) => Some(&tokens.layout),
+            Decoder::Text(tokens) => Some(&tokens.layout.after),
+            Decoder::Binary { .. } => None,
+        }
+    }
+
+    /// Takes the layout of the numbers of the last [`ArrayReader::read`] of a text.
+    pub fn take_layout(&mut self) -> Option<Layout> {
+        match &mut self.decoder {
+            Decoder::Text(tokens) => Some(std::mem::take(&mut tokens.layout)),
             Decoder::Binary { .. } => None,
         }
     }
 }
+
+/// The loss of separators that are too long, or too many different ones.
+const SIMPLIFIED: &str =
+    "its layout is not kept: some of the blanks between its numbers are left out";
 
 /// Reports data behind the last number, if there are any.
 fn tell_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<()> {

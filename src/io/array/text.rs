@@ -2,22 +2,12 @@
 
 use std::io::{self, Read};
 
+use super::layout::{LONGEST_GAP, Layout};
 use crate::{
     data::{dtype::Dtype, number::Number},
     error::{Error, Hint, Result},
     io::Source,
 };
-
-/// The separator behind a number in a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Separator {
-    /// Blanks.
-    Blank,
-    /// A comma.
-    Comma,
-    /// At least one newline.
-    Newline,
-}
 
 /// Splits a text into numbers.
 pub struct Tokens {
@@ -30,8 +20,14 @@ pub struct Tokens {
     began: bool,
     /// Whether no number stands before the next separator: at the start, and after a comma. Then a comma is an error.
     comma: bool,
-    /// The separator behind each number of the last [`Tokens::read`].
-    pub layout: Vec<Separator>,
+    /// Layout of the numbers of the last [`Tokens::read`].
+    pub layout: Layout,
+    /// Separators since the last number: [`LONGEST_GAP`] bytes at most, and one more if they are longer.
+    gap: Vec<u8>,
+    /// Replacement for a gap that is not kept: a newline, a comma or a blank, whichever it contains, in this order.
+    strongest: u8,
+    /// Whether separators had to be simplified, so that the layout is not that of the text.
+    pub is_simplified: bool,
 }
 
 /// Most bytes of a number.
@@ -47,7 +43,10 @@ impl Default for Tokens {
             line: 1,
             began: false,
             comma: true,
-            layout: Vec::new(),
+            layout: Layout::default(),
+            gap: Vec::new(),
+            strongest: b' ',
+            is_simplified: false,
         }
     }
 }
@@ -65,10 +64,19 @@ impl Tokens {
         values: &mut Vec<T>,
         most: usize,
     ) -> Result<()> {
-        self.layout.clear();
+        self.layout = Layout::default();
         self.skip_mark(input, source)?;
+        let before = values.len();
         loop {
             self.skip_separators(input, source)?;
+            match values.len() > before {
+                true => self.end_gap(),
+                false => {
+                    self.is_simplified |= self.gap.len() > LONGEST_GAP;
+                    self.layout.lead.append(&mut self.gap);
+                    self.strongest = b' ';
+                }
+            }
             if self.start == self.end || values.len() == most {
                 return Ok(());
             }
@@ -81,7 +89,6 @@ impl Tokens {
             self.start += length;
             self.comma = false;
             values.push(number);
-            self.layout.push(Separator::Blank);
         }
     }
 
@@ -92,6 +99,7 @@ impl Tokens {
             let start = &self.buffer[..self.end];
             if start.starts_with(MARK) {
                 self.start = MARK.len();
+                self.layout.lead.extend(MARK);
             }
             self.began = self.ended || !MARK.starts_with(start) || start == MARK;
             if !self.began {
@@ -101,27 +109,29 @@ impl Tokens {
         Ok(())
     }
 
-    /// Skips separators up to the next number or the end. Of several separators behind a number, the strongest is
-    /// recorded: newline, comma, blank, in this order.
+    /// Skips separators up to the next number or the end, and keeps them in `gap`.
     fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
         loop {
             while self.start < self.end {
-                let found = match self.buffer[self.start] {
-                    b'\n' => Separator::Newline,
-                    b',' => Separator::Comma,
-                    byte if byte.is_ascii_whitespace() => Separator::Blank,
+                let found = self.buffer[self.start];
+                match found {
+                    b',' if std::mem::replace(&mut self.comma, true) => {
+                        return Err(Error::bad_input(format_args!(
+                            "{source}: line {}: no number stands before a comma",
+                            self.line
+                        )));
+                    }
+                    b',' if self.strongest == b' ' => self.strongest = found,
+                    b',' => {}
+                    b'\n' => {
+                        self.line += 1;
+                        self.strongest = found;
+                    }
+                    byte if byte.is_ascii_whitespace() => {}
                     _ => return Ok(()),
-                };
-                if found == Separator::Comma && std::mem::replace(&mut self.comma, true) {
-                    return Err(Error::bad_input(format_args!(
-                        "{source}: line {}: no number stands before a comma",
-                        self.line
-                    )));
                 }
-                self.line += u64::from(found == Separator::Newline);
-                if let Some(last) = self.layout.last_mut() {
-                    let stronger = found == Separator::Newline || *last == Separator::Blank;
-                    *last = if stronger { found } else { *last };
+                if self.gap.len() <= LONGEST_GAP {
+                    self.gap.push(found);
                 }
                 self.start += 1;
             }
@@ -130,6 +140,16 @@ impl Tokens {
             }
             self.fill(input, source)?;
         }
+    }
+
+    /// Adds `gap` to the layout, or the strongest of its separators if it is too long or one of too many.
+    fn end_gap(&mut self) {
+        if self.gap.len() > LONGEST_GAP || !self.layout.push(&self.gap) {
+            self.is_simplified = true;
+            self.layout.push(&[self.strongest]);
+        }
+        self.gap.clear();
+        self.strongest = b' ';
     }
 
     /// The length in bytes of the number at `start`; the buffer then holds all of it.

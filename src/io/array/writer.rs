@@ -1,8 +1,8 @@
 //! Writes arrays a part at a time, in any format.
 
-use std::{fmt::Write as _, io::Write};
+use std::io::Write;
 
-use super::{ArrayFormat, Separator, npy};
+use super::{ArrayFormat, Layout, npy};
 use crate::{
     data::{dtype::Dtype, number::Number},
     error::{Error, Hint, Result},
@@ -20,11 +20,9 @@ pub struct ArrayWriter {
     format: ArrayFormat,
     /// A `.npy` file of unknown length, kept until its header can be written: type, bytes so far, most bytes.
     kept: Option<(Dtype, Vec<u8>, u64)>,
-    text: String,
-    /// The separator between the last number and the next.
-    between: Option<char>,
+    text: Vec<u8>,
     /// The separator within rows of a text.
-    within: Separator,
+    within: u8,
 }
 
 impl ArrayWriter {
@@ -46,9 +44,8 @@ impl ArrayWriter {
             output: sink.create(no_clobber)?,
             format,
             kept: None,
-            text: String::new(),
-            between: None,
-            within: if sink.extension() == "csv" { Separator::Comma } else { Separator::Blank },
+            text: Vec::new(),
+            within: if sink.extension() == "csv" { b',' } else { b' ' },
         };
         match (format, shape) {
             (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
@@ -58,30 +55,41 @@ impl ArrayWriter {
         Ok(writer)
     }
 
-    /// Writes the next numbers. In a text, `layout` holds the separators behind them, as in the text that was read; by
-    /// default newlines.
+    /// Writes the next numbers. In a text, they are laid out as those of `layout`, which are as many; without one, each
+    /// is a line.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when
     /// more than `limit` bytes must be kept.
-    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
-        if self.format != ArrayFormat::Text {
-            return match cfg!(target_endian = "little") {
-                true => self.raw(bytemuck::cast_slice(values)),
-                false => {
-                    let mut bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
-                    bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-                    self.raw(&bytes)
-                }
-            };
+    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
+        match layout {
+            _ if self.format != ArrayFormat::Text => self.binary(values),
+            None => self.text(values, |_| b"\n"),
+            Some(layout) => {
+                self.text.extend(&layout.lead);
+                self.text(values, |i| layout.text(layout.after[i]))
+            }
         }
+    }
+
+    fn binary<T: Number>(&mut self, values: &[T]) -> Result<()> {
+        match cfg!(target_endian = "little") {
+            true => self.raw(bytemuck::cast_slice(values)),
+            false => {
+                let mut bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
+                bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+                self.raw(&bytes)
+            }
+        }
+    }
+
+    /// Writes numbers as text, each followed by the bytes `after` it.
+    fn text<'a, T: Number>(
+        &mut self,
+        values: &[T],
+        after: impl Fn(usize) -> &'a [u8],
+    ) -> Result<()> {
         for (i, value) in values.iter().enumerate() {
-            let behind = layout.map_or('\n', |layout| match layout[i] {
-                Separator::Blank => ' ',
-                Separator::Comma => ',',
-                Separator::Newline => '\n',
-            });
-            self.text.extend(self.between.replace(behind));
             let start = self.text.len();
             write!(self.text, "{value}").expect("text grows");
             // A float far from 1 is shorter with an exponent.
@@ -89,6 +97,7 @@ impl ArrayWriter {
                 self.text.truncate(start);
                 write!(self.text, "{value:e}").expect("text grows");
             }
+            self.text.extend_from_slice(after(i));
             if self.text.len() > 1 << 16 {
                 self.flush_text()?;
             }
@@ -106,14 +115,13 @@ impl ArrayWriter {
         if self.format != ArrayFormat::Text || length <= 1 {
             return self.write(values, None);
         }
-        let mut layout = vec![self.within; length];
-        layout[length - 1] = Separator::Newline;
-        values.chunks(length).try_for_each(|row| self.write(row, Some(&layout)))
+        let within = [self.within];
+        self.text(values, |i| if (i + 1) % length == 0 { b"\n" } else { &within })
     }
 
     fn flush_text(&mut self) -> Result<()> {
         let text = std::mem::take(&mut self.text);
-        self.raw(text.as_bytes())?;
+        self.raw(&text)?;
         self.text = text;
         self.text.clear();
         Ok(())
@@ -144,9 +152,6 @@ impl ArrayWriter {
         if let Some((dtype, kept, _)) = self.kept.take() {
             self.raw(&npy::header(dtype, &[kept.len() / dtype.size()]))?;
             self.raw(&kept)?;
-        }
-        if self.between.is_some() {
-            self.raw(b"\n")?;
         }
         self.output.commit()
     }

@@ -204,6 +204,11 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let mut probe = match format {
         // `other_header` does not support these formats; decoding a page takes no longer than searching the file.
         ImageFormat::Gif | ImageFormat::Pfm => of_image(format, &pages.decode(0, &timings)?),
+        // The image crate refuses some damaged metadata that do not matter to the pixels.
+        ImageFormat::Jpeg => match other_header(path) {
+            Ok(probe) => probe,
+            Err(_) => of_image(format, &pages.decode(0, &timings)?),
+        },
         _ => other_header(path)?,
     };
     probe.pages = (pages.count() > 1).then_some(pages.count());
@@ -219,7 +224,8 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
         };
         // A sum of tenths is not exact in binary.
         let seconds = (seconds * 1e6).round() / 1e6;
-        let text = format!("{} frames in {seconds} s, {times}", delays.len());
+        let frames = if delays.len() == 1 { "frame" } else { "frames" };
+        let text = format!("{} {frames} in {seconds} s, {times}", delays.len());
         probe.metadata.push(("animation".into(), text));
     }
     let (mut beside, mut losses) = (Metadata::default(), Vec::new());

@@ -91,6 +91,15 @@ impl MeshFormat {
         }
     }
 
+    /// The unit of all lengths in files of the format; `None` where a file has those of its volume.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::ThreeMf => Some("mm"),
+            Self::Precomputed => Some("nm"),
+            _ => None,
+        }
+    }
+
     /// Whether the format has a text and a binary form.
     pub fn may_be_text(self) -> bool {
         matches!(self, Self::Ply | Self::Stl)

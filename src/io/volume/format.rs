@@ -58,13 +58,27 @@ pub struct Writing {
     pub dtypes: &'static [Dtype],
     /// Which placements can be written.
     pub placing: Placing,
-    /// Units of length that can be stated; `None` for any text.
-    pub units: Option<&'static [&'static str]>,
+    /// The unit of lengths.
+    pub units: Units,
     /// Whether an entry of metadata can be written.
     pub keeps: fn(&(String, String)) -> bool,
     /// Makes the header.
     pub header: fn(&Outgoing<'_>) -> Vec<u8>,
 }
+
+/// The units in which a format can hold lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Any, or none.
+    Any,
+    /// One of these, or none.
+    OneOf(&'static [&'static str]),
+    /// Always this one: readers take all numbers for lengths in it.
+    Always(&'static str),
+}
+
+/// The unit of formats in which ITK, and so 3D Slicer, takes all lengths for millimetres, whatever unit a file states.
+pub const UNITS_OF_ITK: Units = Units::OneOf(&["mm"]);
 
 /// Which placements a format can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +234,13 @@ impl Header {
             warnings: Vec::new(),
             losses: Vec::new(),
         }
+    }
+
+    /// Sets the placement, in lengths of the units that the file names for the axes x, y and z, or adds a warning where
+    /// that makes no sense.
+    pub fn place_in(&mut self, mut placement: Placement, units: [Option<&str>; 3]) {
+        self.warnings.extend(placement.set_units(units));
+        self.place(placement);
     }
 
     /// Sets the placement, or adds a warning where it makes no sense.

@@ -1,13 +1,15 @@
 //! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value`, the last of which says where the samples are: in the same file
 //! (`.mha`), or in others (`.mhd`).
 //!
-//! World coordinates are LPS, as in ITK; `Offset` is the centre of the first sample.
+//! World coordinates are LPS in millimetres, as in ITK, unless `DistanceUnits` states another unit; `?` stands for an
+//! unknown one. ITK takes all lengths for millimetres, so they are written as such. `Offset` is the centre of the first
+//! sample.
 
 use std::path::Path;
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, Writing, dims_of,
-    pattern, sizes_of,
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
+    Writing, dims_of, pattern, sizes_of,
 };
 use crate::data::{
     dtype::Dtype,
@@ -29,7 +31,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(Some(Space::Lps)),
-        units: None,
+        units: UNITS_OF_ITK,
         header: header_bytes,
     }),
 };
@@ -221,13 +223,13 @@ fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxErr
             *step = direction * value(&spacing, axis, 1.0);
         }
     }
-    let unit = fields.get(&["DistanceUnits"]).filter(|&unit| unit != "?" && !unit.is_empty());
-    header.place(Placement {
+    let placement = Placement {
         steps,
         first: std::array::from_fn(|axis| value(&offset, axis, 0.0)),
         space: Some(Space::Lps),
-        unit: Some(unit.unwrap_or("mm").to_owned()),
-    });
+        unit: None,
+    };
+    header.place_in(placement, [Some(fields.get(&["DistanceUnits"]).unwrap_or("mm")); 3]);
     Ok(())
 }
 
@@ -248,14 +250,12 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
             list(directions.as_flattened()),
             list(&placement.first)
         );
-        if let Some(unit) =
-            placement.unit.as_deref().filter(|unit| !unit.contains(char::is_control))
-        {
-            text += &format!("DistanceUnits = {unit}\n");
-        }
+        text += &format!(
+            "DistanceUnits = {}\nElementSpacing = {}\n",
+            placement.unit.as_deref().unwrap_or("?"),
+            list(&placement.spacing())
+        );
     }
-    let spacing = placement.map_or([1.0; 3], Placement::spacing);
-    text += &format!("ElementSpacing = {}\n", list(&spacing));
     text += &format!("DimSize = {x} {y} {z}\nElementType = {kind}\nElementDataFile = LOCAL\n");
     text.into_bytes()
 }
@@ -274,13 +274,17 @@ mod tests {
     #[test]
     fn headers_come_back() {
         let steps = [[0.0, 0.5, 0.0], [-2.0, 0.0, 0.0], [0.0, 0.0, -2.0]];
-        let unit = Some("mm".to_owned());
-        let place = Placement { steps, first: [0.1, -20.0, 1e-9], space: Some(Space::Lps), unit };
-        for dtype in Dtype::SAMPLES {
-            let placement = Some(&place);
-            let outgoing = Outgoing { dims: [4, 5, 6], dtype, placement, metadata: Vec::new() };
-            let (_, header) = FORMAT.write_and_parse(&outgoing);
-            assert_eq!(header.placement.as_ref(), placement);
+        let place = |unit: Option<&str>| {
+            let unit = unit.map(str::to_owned);
+            Placement { steps, first: [0.1, -20.0, 1e-9], space: Some(Space::Lps), unit }
+        };
+        for place in [None, Some(place(None)), Some(place(Some("mm")))] {
+            for dtype in Dtype::SAMPLES {
+                let placement = place.as_ref();
+                let outgoing = Outgoing { dims: [4, 5, 6], dtype, placement, metadata: Vec::new() };
+                let (_, header) = FORMAT.write_and_parse(&outgoing);
+                assert_eq!((header.placement.as_ref(), header.warnings.len()), (placement, 0));
+            }
         }
     }
 
@@ -304,6 +308,13 @@ mod tests {
         let header = parse(&PLAIN.replace("ElementType", more)).unwrap();
         assert_eq!(header.placement.unwrap().first, [1.0, 2.0, 3.0]);
         assert_eq!((header.packing, header.metadata.len()), (Packing::Zlib, 1));
+        let unit = |text: &str| {
+            let more = format!("ElementSpacing = 1 2 3\n{text}ElementType");
+            parse(&PLAIN.replace("ElementType", &more)).unwrap().placement.unwrap().unit
+        };
+        assert_eq!(unit("").as_deref(), Some("mm"));
+        assert_eq!(unit("DistanceUnits = um\n").as_deref(), Some("um"));
+        assert_eq!(unit("DistanceUnits = ?\n"), None);
         let header = parse(&PLAIN.replace("3\nDimSize = 4 5 6", "4\nDimSize = 4 5 6 7")).unwrap();
         assert_eq!(header.volumes, 7);
         let other = parse(&PLAIN.replace("LOCAL", "a b.raw")).unwrap();

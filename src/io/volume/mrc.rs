@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Writing, dims_of,
+    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
 };
 use crate::data::{dtype::Dtype, placement::Placement};
 
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
         placing: Placing::Straight,
-        units: Some(&["angstrom"]),
+        units: Units::Always("angstrom"),
         header: header_bytes,
     }),
 };
@@ -178,7 +178,8 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         Dtype::U16 => 6,
         _ => 2,
     };
-    let spacing = placement.map_or([1.0; 3], Placement::spacing);
+    // A cell of size 0 is one of which nothing is known.
+    let spacing = placement.map_or([0.0; 3], Placement::spacing);
     for axis in 0..3 {
         let dim = dims[axis] as i32;
         put(axis, dim.to_le_bytes());
@@ -217,6 +218,14 @@ mod tests {
             let found = header.placement.unwrap();
             assert_eq!((found.steps, found.first), (place.steps, place.first));
         }
+    }
+
+    #[test]
+    fn no_size_is_claimed_where_none_is_known() {
+        let outgoing =
+            Outgoing { dims: [4, 5, 6], dtype: Dtype::I8, placement: None, metadata: Vec::new() };
+        let (_, header) = FORMAT.write_and_parse(&outgoing);
+        assert_eq!((header.placement, header.warnings), (None, Vec::new()));
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Writing,
-    dims_of,
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Units,
+    Writing, dims_of,
 };
 use crate::data::{
     dtype::Dtype,
@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
         keeps: |(name, text)| name == "description" && text.len() < 80,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(Some(Space::Ras)),
-        units: Some(&["m", "mm", "um"]),
+        units: Units::OneOf(&["m", "mm", "um"]),
         header: header_bytes,
     }),
 };

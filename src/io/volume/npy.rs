@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Writing, dims_of,
+    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
 };
 use crate::{
     data::dtype::Dtype,
@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Nothing,
-        units: None,
+        units: Units::Any,
         header: |&Outgoing { dims: [x, y, z], dtype, .. }| header(dtype, &[z, y, x]),
     }),
 };

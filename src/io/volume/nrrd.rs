@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored, Writing,
-    dims_of, pattern, shown, sizes_of,
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored,
+    UNITS_OF_ITK, Writing, dims_of, pattern, shown, sizes_of,
 };
 use crate::data::{
     dtype::Dtype,
@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
         keeps,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(None),
-        units: None,
+        units: UNITS_OF_ITK,
         header: header_bytes,
     }),
 };
@@ -213,15 +213,12 @@ fn space(name: &str) -> Option<Space> {
     }
 }
 
-/// The short name of the first unit of a list such as `"mm" "mm" "mm"`.
-fn unit(name: &str) -> Option<String> {
-    let name = name.split('"').map(str::trim).find(|part| !part.is_empty())?;
-    Some(match name.to_lowercase().as_str() {
-        "mm" | "millimeter" | "millimeters" => "mm".into(),
-        "um" | "µm" | "μm" | "micron" | "microns" | "micrometer" | "micrometers" => "um".into(),
-        "m" | "meter" | "meters" => "m".into(),
-        _ => shown(name),
-    })
+/// The units in a list such as `"mm" "mm" "s"`.
+fn units(list: &str) -> Vec<&str> {
+    match list.contains('"') {
+        true => list.split('"').skip(1).step_by(2).collect(),
+        false => list.split_whitespace().collect(),
+    }
 }
 
 /// The axes of a file.
@@ -274,19 +271,23 @@ fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxErr
     })
 }
 
-/// Placement by `space directions`, or else by `spacings` and `axis mins`; `None` without these fields.
-fn placement(
-    fields: &Fields,
+/// The names that a file has for the units of x, y and z.
+type Names<'a> = [Option<&'a str>; 3];
+
+/// Placement by `space directions`, or else by `spacings` and `axis mins`, with the units of x, y and z; `None` without
+/// these fields.
+fn placement<'a>(
+    fields: &'a Fields,
     directions: &[Option<Vec<f64>>],
     spatial: &[usize],
-) -> Result<Option<Placement>, BoxError> {
+) -> Result<Option<(Placement, Names<'a>)>, BoxError> {
     let three = |v: &[f64]| match *v {
         [x] => Some([x, 0.0, 0.0]),
         [x, y] => Some([x, y, 0.0]),
         [x, y, z] => Some([x, y, z]),
         _ => None,
     };
-    let unit_of = |list: &str| fields.get(list).and_then(unit);
+    let units_in = |list: &str| fields.get(list).map_or_else(Vec::new, units);
     if !directions.is_empty() {
         let mut steps = [[0.0; 3]; 3];
         for (i, step) in steps.iter_mut().enumerate() {
@@ -305,7 +306,10 @@ fn placement(
             None => [0.0; 3],
         };
         let space = fields.get("space").and_then(space);
-        return Ok(Some(Placement { steps, first: origin, space, unit: unit_of("spaceunits") }));
+        let units = units_in("spaceunits");
+        // Axes that the file lacks have the unit of the first.
+        let units = [0, 1, 2].map(|axis| units.get(axis).or(units.first()).copied());
+        return Ok(Some((Placement { steps, first: origin, space, unit: None }, units)));
     }
     let Some(spacings) = fields.get("spacings").map(numbers) else { return Ok(None) };
     let minima = fields.get("axismins").map_or_else(Vec::new, numbers);
@@ -321,7 +325,9 @@ fn placement(
         let minimum = minima.get(axis).copied().filter(|v| v.is_finite());
         first[i] = minimum.map_or(0.0, |minimum| minimum + half * spacing[i]);
     }
-    Ok(Some(Placement { unit: unit_of("units"), ..Placement::straight(spacing, first) }))
+    let units = units_in("units");
+    let unit = |i: usize| units.get(*spatial.get(i).or(spatial.first())?).copied();
+    Ok(Some((Placement::straight(spacing, first), [0, 1, 2].map(unit))))
 }
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
@@ -363,8 +369,8 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
             false => pattern(text)?,
         });
     }
-    if let Some(placement) = placement(&fields, &directions, &spatial)? {
-        header.place(placement);
+    if let Some((placement, units)) = placement(&fields, &directions, &spatial)? {
+        header.place_in(placement, units);
     }
     if let Some(content) = fields.get("content") {
         header.metadata.push(("content".into(), content.to_owned()));
@@ -539,6 +545,34 @@ mod tests {
             .map(|(name, _)| name.as_str())
             .collect();
         assert_eq!(kept, ["my key"]);
+    }
+
+    #[test]
+    fn units_are_those_of_the_axes_of_space() {
+        let with = |more: &str| {
+            let header = parse(&format!("{PLAIN}{more}")).unwrap();
+            let place = header.placement.unwrap();
+            (place.spacing(), place.unit, header.warnings.len())
+        };
+        let um = Some("um".to_owned());
+        let list = "spacings: 2 3 4\nunits: ";
+        assert_eq!(with(list), ([2.0, 3.0, 4.0], None, 0));
+        assert_eq!(
+            with(&format!("{list}\"microns\" \"mm\" \"um\"\n")),
+            ([2.0, 3000.0, 4.0], um.clone(), 0)
+        );
+        assert_eq!(with(&format!("{list}microns microns microns\n")).1, um);
+        assert_eq!(with(&format!("{list}\"um\" \"um\" \"\"\n")), ([2.0, 3.0, 4.0], um.clone(), 1));
+        let space = "space dimension: 3\nspace directions: (2,0,0) (0,3,0) (0,0,4)\nspace units: ";
+        assert_eq!(
+            with(&format!("{space}\"um\" \"um\" \"nm\"\n")),
+            ([2.0, 3.0, 0.004], um.clone(), 0)
+        );
+        // Only the units of axes of space count.
+        let more = "kinds: vector domain domain domain\nspacings: nan 2 3 4\n\
+                    units: \"s\" \"um\" \"um\" \"um\"\n";
+        let text = PLAIN.replace("dimension: 3\nsizes: 4", "dimension: 4\nsizes: 1 4") + more;
+        assert_eq!(parse(&text).unwrap().placement.unwrap().unit, um);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{
     FORMATS, VolumeFile,
-    format::{Endian, Outgoing, Placing, Writing},
+    format::{Endian, Outgoing, Placing, Units, Writing},
     members::Members,
     nrrd, raw,
     slices::tiff,
@@ -143,16 +143,37 @@ impl<'a> VolumeTarget<'a> {
             }
             _ => {}
         }
-        if let (Some(units), Some(placement)) = (writing.units, &mut self.placement) {
-            match placement.in_unit_of(units) {
-                Some(converted) => *placement = converted,
-                None => {
-                    let unit = placement.unit.take().unwrap_or_default();
-                    self.losses.push(format!("the unit of length ({unit}) is dropped"));
+        self.fit_unit(writing.units);
+        self.lose_metadata(file, |entry| (writing.keeps)(entry));
+    }
+
+    /// Converts lengths to one of `units`. Where the length of a unit is not known, the numbers are kept.
+    fn fit_unit(&mut self, units: Units) {
+        let Some(placement) = &mut self.placement else { return };
+        let (held, always) = match &units {
+            Units::Any => return,
+            Units::OneOf(units) => (*units, None),
+            Units::Always(unit) => (std::slice::from_ref(unit), Some(unit)),
+        };
+        let (own, converted) = (placement.unit.clone(), placement.in_unit_of(held));
+        let loss = match (own, converted, always) {
+            (None, _, Some(unit)) => {
+                format!("the spacing, whose unit is not stated, is taken as {unit}")
+            }
+            (_, Some(converted), _) => {
+                *placement = converted;
+                return;
+            }
+            (own, None, always) => {
+                let own = own.unwrap_or_default();
+                placement.unit = None;
+                match always {
+                    Some(unit) => format!("the spacing in {own} is taken as {unit}"),
+                    None => format!("the unit of length ({own}) is dropped"),
                 }
             }
-        }
-        self.lose_metadata(file, |entry| (writing.keeps)(entry));
+        };
+        self.losses.push(loss);
     }
 
     /// Fits type and byte order to the name of a raw volume.

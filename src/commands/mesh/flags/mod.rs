@@ -226,7 +226,7 @@ const FORMATS: [Choice<MeshFormat>; 12] = [
     (
         "3mf",
         MeshFormat::ThreeMf,
-        "3D manufacturing format: shared vertices, units taken for millimetres",
+        "3D manufacturing format: shared vertices, in millimetres",
     ),
     ("gifti|gii", MeshFormat::Gifti, "GIfTI of neuroimaging: shared vertices, normals"),
     ("mz3", MeshFormat::Mz3, "MZ3 of Surf Ice: shared vertices"),

@@ -138,10 +138,12 @@ impl Each<'_, '_> {
         let Labels { job, session, place, .. } = self.labels;
         let sinks: Vec<Sink> =
             order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
+        let factor = place.placed.factor(job.format, &job.output, session)?;
         session.timings.time("write", || {
-            self.for_each(order, written, |place_in_order, _, surface, _| {
+            self.for_each(order, written, |place_in_order, _, mut surface, _| {
                 let sink = &sinks[place_in_order];
                 let mut output = sink.create(session.no_clobber)?;
+                factor.iter().for_each(|&factor| surface.scale(factor));
                 write(&mut output, surface, job.format, job.ascii, place.placed.space)
                     .map_err(|error| Error::io("write", sink.to_string(), error))?;
                 output.commit()

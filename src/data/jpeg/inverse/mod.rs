@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use pulp::Arch;
 
-pub use self::transform::{BlockView, Steps, dct};
+pub use self::transform::{BlockView, Steps, dct, dct_12_bits};
 use self::{
     colour::{YccToRgb, darken, interleave},
     transform::Transform,

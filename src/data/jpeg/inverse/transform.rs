@@ -8,8 +8,9 @@ use crate::data::jpeg::{
     lanes::{Lanes, constants::*, descaled, difference, pairs, sum, transposed, weighted},
 };
 
-/// Fraction bits between the two passes of the DCT.
+/// Fraction bits between the two passes of the DCT, of samples of 8 bits and of 12 bits.
 const PASS_BITS: u32 = 2;
+const PASS_BITS_12: u32 = 1;
 /// The shift after the second pass, whose results are 8 times too large.
 const LAST: u32 = BITS + PASS_BITS + 3;
 
@@ -116,8 +117,8 @@ impl BlockView<'_> {
         let square = match self.flat(i, 1) {
             true => {
                 // The two passes of the DCT for one coefficient, with sums that wrap around.
-                let [column, ..] = line::<{ BITS - PASS_BITS }>([first, 0, 0, 0, 0, 0, 0, 0]);
-                let [value, ..] = line::<LAST>([column, 0, 0, 0, 0, 0, 0, 0]);
+                let [column, ..] = line([first, 0, 0, 0, 0, 0, 0, 0], BITS - PASS_BITS);
+                let [value, ..] = line([column, 0, 0, 0, 0, 0, 0, 0], LAST);
                 [[sample(value); 8]; 8]
             }
             false => {
@@ -139,17 +140,29 @@ fn sample(value: i32) -> u8 {
     value.saturating_add(128).clamp(0, 255) as u8
 }
 
-/// The inverse DCT, 8 times too large before the last shift. Sums wrap around in 32 bits.
-pub fn dct(mut rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
-    for x in 0..8 {
-        let column = line::<{ BITS - PASS_BITS }>(rows.map(|row| row[x]));
-        rows.iter_mut().zip(column).for_each(|(row, value)| row[x] = value);
-    }
-    rows.map(line::<LAST>)
+/// The inverse DCT of a block of 8-bit samples. Sums wrap around in 32 bits.
+pub fn dct(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
+    both_passes(rows, PASS_BITS)
 }
 
-/// The DCT along one dimension, with results shifted right by `SHIFT`.
-fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
+/// [`dct`] of a block of 12-bit samples, of which libjpeg keeps one fraction bit less between the passes.
+pub fn dct_12_bits(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
+    both_passes(rows, PASS_BITS_12)
+}
+
+/// The inverse DCT, 8 times too large before the last shift, with `fraction` bits between the passes.
+#[inline(always)]
+fn both_passes(mut rows: [[i32; 8]; 8], fraction: u32) -> [[i32; 8]; 8] {
+    for x in 0..8 {
+        let column = line(rows.map(|row| row[x]), BITS - fraction);
+        rows.iter_mut().zip(column).for_each(|(row, value)| row[x] = value);
+    }
+    rows.map(|row| line(row, BITS + fraction + 3))
+}
+
+/// The DCT along one dimension, with results shifted right by `shift`.
+#[inline(always)]
+fn line(v: [i32; 8], shift: u32) -> [i32; 8] {
     use std::num::Wrapping as W;
     let v = v.map(W);
     let [c0_298, c0_390, c0_541, c0_765] = [C0_298, C0_390, C0_541, C0_765].map(W);
@@ -168,7 +181,7 @@ fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
         v[5] * c2_053 - z2 + z4,
         v[7] * c0_298 - z1 + z3,
     ];
-    let round = |value: W<i32>| (value + W(1 << (SHIFT - 1))).0 >> SHIFT;
+    let round = |value: W<i32>| (value + W(1 << (shift - 1))).0 >> shift;
     let mut out = [0; 8];
     for k in 0..4 {
         (out[k], out[7 - k]) = (round(even[k] + odd[k]), round(even[k] - odd[k]));

@@ -1,6 +1,7 @@
 //! Metadata of JPEG files except ICC profile and EXIF: the density in the JFIF segment (T.871, 10.1), XMP, comments,
 //! and IPTC among Photoshop's image resources.
 
+use super::container::Segments;
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Part},
     io::image::{
@@ -20,16 +21,8 @@ const MORE_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 /// The segments before the first scan: second byte of the marker, and parameters.
 fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     const SOS: u8 = 0xda;
-    let mut rest = bytes.get(2..).unwrap_or_default();
-    std::iter::from_fn(move || {
-        // Fill bytes (0xff) may precede a marker (B.1.1.2).
-        let start = rest.iter().position(|&byte| byte != 0xff)?;
-        let (&marker, after) = rest[start..].split_first().filter(|_| start > 0)?;
-        let len = usize::from(u16::from_be_bytes(*after.first_chunk()?));
-        let body = after.get(2..len).filter(|_| marker != SOS)?;
-        rest = &after[len..];
-        Some((marker, body))
-    })
+    let all = Segments::new(bytes).into_iter().flatten();
+    all.take_while(|(marker, _)| *marker != SOS).map_while(|(marker, body)| Some((marker, body?)))
 }
 
 /// Channels of the decoded picture, by the frame header; pictures of four inks become RGB.

@@ -46,6 +46,8 @@ pub struct File<'a> {
     pub scans: Vec<Scan>,
     /// Number of coefficients, 64 for each component, that have bits which no scan contains.
     pub unsent: usize,
+    /// Number of bytes between segments that belong to none.
+    pub stray: usize,
     /// EXIF, from its TIFF header on.
     pub exif: Option<Vec<u8>>,
     /// Parts of the ICC profile, with their numbers.
@@ -87,8 +89,22 @@ pub struct Member {
     pub ac: Option<Huffman>,
 }
 
+impl Member {
+    /// The table of DC coefficients, in a scan that has them.
+    pub fn dc_table(&self) -> &Huffman {
+        self.dc.as_ref().expect("checked with the header of the scan")
+    }
+
+    /// The table of AC coefficients, in a scan that has them.
+    pub fn ac_table(&self) -> &Huffman {
+        self.ac.as_ref().expect("checked with the header of the scan")
+    }
+}
+
 /// Files with more pixels per byte than this are left to a decoder that takes less memory for them.
 const MOST_PIXELS_A_BYTE: usize = 512;
+/// Bytes of a JFIF segment (T.871, 10.1). Programs take a shorter one for another kind of segment.
+const JFIF_LEN: usize = 14;
 /// The largest sampling factor (B.2.2).
 const MOST_SAMPLING: usize = 4;
 
@@ -97,36 +113,27 @@ impl<'a> File<'a> {
     /// before its first scan. Of a file that is cut off behind that, the scans that begin before the end are read.
     pub fn parse(bytes: &'a [u8]) -> Option<(Self, Frame)> {
         let mut parser = Parser::new(bytes);
-        let mut at = bytes.starts_with(&[0xff, marker::SOI]).then_some(2)?;
-        loop {
-            let Some(found) = bytes.get(at..at + 2) else { return parser.finish() };
-            let &[0xff, marker] = found else { return None };
+        let mut segments = Segments::new(bytes)?;
+        while let Some((marker, body)) = segments.next() {
             match marker {
-                // A fill byte (B.1.1.2).
-                0xff => {
-                    at += 1;
-                    continue;
-                }
-                marker::EOI => return parser.finish(),
+                marker::EOI => break,
+                marker::TEM | marker::RST0..=marker::RST7 => continue,
                 // Such a marker is reserved, so the data of a scan are damaged.
-                marker::TEM..=marker::RES_LAST if parser.has_scans() => return parser.finish(),
+                ..=marker::RES_LAST if parser.has_scans() => break,
                 _ => {}
             }
-            let len = bytes.get(at + 2..).and_then(<[u8]>::first_chunk);
-            let len = len.map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
-            let Some(body) = bytes.get(at + 4..at + 2 + len) else {
-                // The file is cut off, or the length is invalid: 0 or 1.
-                return if at + 2 + len > bytes.len() { parser.finish() } else { None };
-            };
-            at += 2 + len;
+            // Without a body, the file is cut off.
+            let Some(body) = body else { break };
             if marker == marker::SOS {
-                let end = at + data_len(&bytes[at..]);
-                parser.scan(body, at..end)?;
-                at = end;
+                let at = segments.at;
+                segments.at += data_len(&bytes[at..], parser.restart_interval > 0);
+                parser.scan(body, at..segments.at)?;
             } else {
                 parser.segment(marker, body)?;
             }
         }
+        parser.file.stray = segments.stray;
+        parser.finish()
     }
 
     /// Whether the file has so many pixels per byte that a decoder that takes less memory is preferable.
@@ -136,7 +143,7 @@ impl<'a> File<'a> {
 
     /// A message about what is missing of the picture, once all scans are read.
     pub fn in_words(&self, damage: &Damage) -> Option<String> {
-        damage.in_words(self.unsent, 64 * self.components.len())
+        damage.in_words([self.unsent, 64 * self.components.len()], self.stray)
     }
 
     /// A [`Damage`] of this picture's size, without any damage.
@@ -224,6 +231,8 @@ struct Parser<'a> {
     /// For each component and coefficient, the number of low bits that scans do not contain yet; `None` without any
     /// scan of the coefficient.
     lacking: [[Option<u32>; 64]; 4],
+    /// For each component, a mask of the coefficients of which scans were missing when a later one came.
+    skipped: [u64; 4],
 }
 
 impl<'a> Parser<'a> {
@@ -237,6 +246,7 @@ impl<'a> Parser<'a> {
                 mcus: [0; 2],
                 scans: Vec::new(),
                 unsent: 0,
+                stray: 0,
                 exif: None,
                 icc: Vec::new(),
             },
@@ -246,6 +256,7 @@ impl<'a> Parser<'a> {
             is_jfif: false,
             adobe_transform: None,
             lacking: [[None; 64]; 4],
+            skipped: [0; 4],
         }
     }
 
@@ -265,7 +276,7 @@ impl<'a> Parser<'a> {
             marker::DRI => {
                 self.restart_interval = usize::from(u16::from_be_bytes(*body.first_chunk()?));
             }
-            marker::APP0 if body.starts_with(b"JFIF\0") => self.is_jfif = true,
+            marker::APP0 if body.starts_with(b"JFIF\0") => self.is_jfif |= body.len() >= JFIF_LEN,
             marker::APP14 if body.starts_with(b"Adobe") => {
                 self.adobe_transform = body.get(11).copied();
             }
@@ -284,7 +295,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Reads a scan header, and checks that the scan continues the scans before it.
+    /// Reads a scan header. The scans of a progressive file should continue those before them; as in libjpeg, one that
+    /// does not is read all the same.
     fn scan(&mut self, body: &[u8], data: Range<usize>) -> Option<()> {
         let scan = self.scan_header(body, data)?;
         let Selection { start, end, low_bit } = scan.selection;
@@ -295,9 +307,12 @@ impl<'a> Parser<'a> {
             if lacking.iter().all(Option::is_none) {
                 component.quantization = self.quantization[component.quantization_table]?;
             }
-            for lacks in &mut lacking[start as usize..=end as usize] {
-                let expected = scan.refines.then_some(low_bit + 1);
-                (*lacks == expected).then_some(())?;
+            for place in start..=end {
+                let lacks = &mut lacking[place as usize];
+                if *lacks != scan.refines.then_some(low_bit + 1) {
+                    self.file.progressive.then_some(())?;
+                    self.skipped[member.component] |= 1 << place;
+                }
                 *lacks = Some(low_bit);
             }
         }
@@ -347,8 +362,13 @@ impl<'a> Parser<'a> {
     /// The file and its frame, if all components have DC coefficients.
     fn finish(self) -> Option<(File<'a>, Frame)> {
         let mut file = self.file;
-        let all = &self.lacking[..file.components.len()];
-        file.unsent = all.iter().flatten().filter(|lacks| **lacks != Some(0)).count();
+        let all = self.lacking[..file.components.len()].iter().zip(self.skipped);
+        let is_unsent =
+            |skipped: u64, k: usize, lacks: Option<u32>| lacks != Some(0) || skipped >> k & 1 == 1;
+        let unsent = |(lacking, skipped): (&[Option<u32>; 64], u64)| {
+            lacking.iter().enumerate().filter(|&(k, lacks)| is_unsent(skipped, k, *lacks)).count()
+        };
+        file.unsent = all.map(unsent).sum();
         let ids: Vec<u8> = file.components.iter().map(|component| component.id).collect();
         let complete = self.lacking[..ids.len()].iter().all(|lacking| lacking[0].is_some());
         // As libjpeg chooses: by the JFIF segment, else the Adobe segment, else the identifiers of the components.
@@ -400,17 +420,66 @@ fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Opti
     Some(())
 }
 
-/// The length of a scan's data: up to a marker other than a restart, or the end of the file.
-fn data_len(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(len) = bytes[at..].iter().position(|&byte| byte == 0xff) {
-        at += len;
-        match bytes.get(at + 1) {
-            Some(0 | marker::RST0..=marker::RST7) => at += 2,
-            Some(0xff) => at += 1,
-            Some(_) => return at,
-            None => break,
+/// A walk over the marker segments of a file.
+///
+/// As in libjpeg, bytes where a marker is expected are skipped up to the next marker.
+#[derive(Debug)]
+pub struct Segments<'a> {
+    bytes: &'a [u8],
+    /// End of the last segment.
+    pub at: usize,
+    /// Number of bytes skipped so far.
+    pub stray: usize,
+}
+
+impl<'a> Segments<'a> {
+    /// The segments after the marker SOI; `None` if `bytes` do not begin with it.
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        bytes.starts_with(&[0xff, marker::SOI]).then_some(Self { bytes, at: 2, stray: 0 })
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    /// The second byte of the marker, and the parameters, which are empty for markers without any; `None` where the
+    /// file ends within them.
+    type Item = (u8, Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.at;
+        let (at, marker) = next_marker(self.bytes, start)?;
+        // Any number of fill bytes 0xff may precede a marker (B.1.1.2).
+        let fill = self.bytes[start..at].iter().rev().take_while(|&&byte| byte == 0xff).count();
+        self.stray += at - start - fill;
+        self.at = at + 2;
+        if marker <= marker::RES_LAST || (marker::RST0..=marker::EOI).contains(&marker) {
+            return Some((marker, Some(&[])));
         }
+        let rest = &self.bytes[self.at..];
+        let len = rest.first_chunk().map_or(0, |len| usize::from(u16::from_be_bytes(*len))).max(2);
+        self.at = (self.at + len).min(self.bytes.len());
+        Some((marker, rest.get(2..len)))
+    }
+}
+
+/// Offset and second byte of the next marker from `start` on: 0xff before a byte other than 0, which is stuffing, and
+/// 0xff, which is a fill byte.
+fn next_marker(bytes: &[u8], start: usize) -> Option<(usize, u8)> {
+    let is_marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xff);
+    let at = start + bytes.get(start..)?.windows(2).position(is_marker)?;
+    Some((at, bytes[at + 1]))
+}
+
+/// The length of a scan's data: up to a marker other than a restart, or the end of the file. With restarts, a reserved
+/// marker, which no file should contain, only ends the data up to the next restart.
+fn data_len(bytes: &[u8], restarts: bool) -> usize {
+    let mut at = 0;
+    while let Some((found, marker)) = next_marker(bytes, at) {
+        match marker {
+            marker::RST0..=marker::RST7 => {}
+            ..=marker::RES_LAST if restarts => {}
+            _ => return found,
+        }
+        at = found + 2;
     }
     bytes.len()
 }
@@ -440,8 +509,13 @@ pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Interval>) {
                 (start, restart) = (data.len(), Some(number - marker::RST0));
             }
             // A fill byte (B.1.1.2).
-            _ => {
+            Some(0xff) | None => {
                 at += 1;
+                continue;
+            }
+            // A reserved marker: the data up to the next marker are lost.
+            Some(_) => {
+                at = next_marker(raw, at + 2).map_or(raw.len(), |(at, _)| at);
                 continue;
             }
         }

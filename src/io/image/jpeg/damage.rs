@@ -38,8 +38,8 @@ impl Damage {
     }
 
     /// A message about the damage; `None` if there is none. Of `all` coefficients of the blocks of an MCU position,
-    /// `unsent` have bits that no scan contains.
-    pub fn in_words(&self, unsent: usize, all: usize) -> Option<String> {
+    /// `unsent` have bits that no scan contains. `stray` bytes between the segments of the file belong to none.
+    pub fn in_words(&self, [unsent, all]: [usize; 2], stray: usize) -> Option<String> {
         let height = self.height;
         match self.rows() {
             0 if unsent > 0 => Some(format!(
@@ -48,6 +48,8 @@ impl Damage {
             0 if self.leftover.load(Relaxed) => {
                 Some("its data do not end where its rows do: some of it is damaged".into())
             }
+            0 if stray == 1 => Some("1 stray byte before a marker is skipped".into()),
+            0 if stray > 0 => Some(format!("{stray} stray bytes before markers are skipped")),
             0 => None,
             rows => Some(format!("{rows} of its {height} rows are missing or damaged")),
         }

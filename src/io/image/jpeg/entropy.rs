@@ -1,5 +1,8 @@
 //! Decoding of coefficients from the Huffman-coded data of sequential and progressive scans (ITU-T T.81, annexes F and
 //! G).
+//!
+//! Damaged data are decoded as by libjpeg, so that pictures are the same in all programs: an invalid code stands for
+//! the symbol 0, and a coefficient past the last place is put there. In both cases the reader of the bits is marked.
 
 use super::{
     block::BlockMut,
@@ -37,10 +40,14 @@ const ZERO_RUN: u32 = 15;
 
 /// Reads a DC coefficient, coded as the difference from the one before (F.2.2.1).
 #[inline(always)]
-pub fn dc(bits: &mut BitReader<'_>, table: &Huffman, last: &mut i32) -> Option<i32> {
-    let size = bits.symbol(table).filter(|&size| size <= 15)?;
+pub fn dc(bits: &mut BitReader<'_>, table: &Huffman, last: &mut i32) -> i32 {
+    let mut size = bits.symbol_or_0(table);
+    if size > 15 {
+        bits.set_invalid();
+        size = 0;
+    }
     *last = last.wrapping_add(bits.signed(size));
-    Some(*last)
+    *last
 }
 
 /// Reads the next lower bit of a DC coefficient (G.1.2.1).
@@ -58,40 +65,41 @@ enum Coded {
 
 /// Reads the next symbol of AC coefficients, with the magnitude behind it (F.2.2.2).
 #[inline(always)]
-fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Option<Coded> {
+fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Coded {
     if let Some((run, value)) = bits.short_coefficient(table) {
-        return Some(Coded::Coefficient { run, value });
+        return Coded::Coefficient { run, value };
     }
-    Some(match run_and_size(bits.symbol(table)?) {
+    match run_and_size(bits.symbol_or_0(table)) {
         (run, 0) => Coded::Zeros { run },
         (run, size) => Coded::Coefficient { run, value: bits.signed(size) },
-    })
+    }
+}
+
+/// The place of a coefficient that should stand at `place`, at most `end`.
+#[inline(always)]
+fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
+    if place > end {
+        bits.set_invalid();
+    }
+    place.min(63)
 }
 
 /// Reads all AC coefficients of a block of a sequential scan (F.2.2.2). `set` takes zig-zag index and value of each
 /// coefficient that is not 0.
 #[inline(always)]
-pub fn ac_sequential(
-    bits: &mut BitReader<'_>,
-    table: &Huffman,
-    mut set: impl FnMut(u32, i16),
-) -> Option<()> {
+pub fn ac_sequential(bits: &mut BitReader<'_>, table: &Huffman, mut set: impl FnMut(u32, i16)) {
     let mut place = 1;
     while place < 64 {
-        match coded(bits, table)? {
+        match coded(bits, table) {
             Coded::Coefficient { run, value } => {
                 place += run;
-                if place > 63 {
-                    return None;
-                }
-                set(place, value as i16);
+                set(checked(bits, place, 63), value as i16);
                 place += 1;
             }
             Coded::Zeros { run: ZERO_RUN } => place += 16,
             Coded::Zeros { .. } => break,
         }
     }
-    Some(())
 }
 
 /// Reads the upper bits of AC coefficients, in the first scan that contains them (G.1.2.2). `set` as in
@@ -103,20 +111,18 @@ pub fn ac_first(
     selection: Selection,
     eob_run: &mut u32,
     mut set: impl FnMut(u32, i16),
-) -> Option<()> {
+) {
     if *eob_run > 0 {
         *eob_run -= 1;
-        return Some(());
+        return;
     }
     let mut place = selection.start;
     while place <= selection.end {
-        match coded(bits, table)? {
+        match coded(bits, table) {
             Coded::Coefficient { run, value } => {
                 place += run;
-                if place > selection.end {
-                    return None;
-                }
-                set(place, (value << selection.low_bit) as i16);
+                let place_held = checked(bits, place, selection.end);
+                set(place_held, (value << selection.low_bit) as i16);
                 place += 1;
             }
             Coded::Zeros { run: ZERO_RUN } => place += 16,
@@ -126,7 +132,6 @@ pub fn ac_first(
             }
         }
     }
-    Some(())
 }
 
 /// Reads the next lower bit of AC coefficients (G.1.2.3): a correction bit for each coefficient that is not 0 yet, and
@@ -138,12 +143,12 @@ pub fn ac_refinement(
     selection: Selection,
     eob_run: &mut u32,
     block: BlockMut<'_>,
-) -> Option<()> {
+) {
     let selected = !0u64 >> (63 - selection.end);
     let mut place = selection.start;
     if *eob_run == 0 {
         while place <= selection.end {
-            let (run, size) = run_and_size(bits.symbol(table)?);
+            let (run, size) = run_and_size(bits.symbol_or_0(table));
             let mut fresh = 0;
             match (size, run) {
                 (0, ZERO_RUN) => {}
@@ -151,8 +156,10 @@ pub fn ac_refinement(
                     *eob_run = (1 << run) + bits.take(run);
                     break;
                 }
-                (1, _) => fresh = (2 * bits.take(1) as i16 - 1) << selection.low_bit,
-                _ => return None,
+                _ => fresh = (2 * bits.take(1) as i16 - 1) << selection.low_bit,
+            }
+            if size > 1 {
+                bits.set_invalid();
             }
             // The new coefficient stands behind `run` zeros; coefficients between these that are not 0 are corrected.
             let mut zeros = !*block.nonzero & selected & (!0 << place);
@@ -167,16 +174,12 @@ pub fn ac_refinement(
                 selection.low_bit,
                 block.values,
             );
-            if target > 63 {
-                // The block has fewer zeros: allowed only for a run without a coefficient behind it.
-                if fresh != 0 {
-                    return None;
-                }
-                return Some(());
-            }
+            // If the block has fewer zeros, only a run without a coefficient after it is valid.
+            let target = target.min(selection.end + 1);
             if fresh != 0 {
-                block.values[usize::from(ZIGZAG[target as usize])] = fresh;
-                *block.nonzero |= 1 << target;
+                let place = checked(bits, target, selection.end);
+                block.values[usize::from(ZIGZAG[place as usize])] = fresh;
+                *block.nonzero |= 1 << place;
             }
             place = target + 1;
         }
@@ -192,7 +195,6 @@ pub fn ac_refinement(
         }
         *eob_run -= 1;
     }
-    Some(())
 }
 
 /// Reads a correction bit for each coefficient in the mask `places` (zig-zag order), and adds it to the magnitude.
@@ -205,7 +207,9 @@ fn correct(bits: &mut BitReader<'_>, mut places: u64, low_bit: u32, values: &mut
         for _ in 0..count {
             let value = &mut values[usize::from(ZIGZAG[places.trailing_zeros() as usize & 63])];
             let step = (*value >> 15 | 1) << low_bit;
-            *value = value.wrapping_add(step & -((corrections >> 31) as i16));
+            // Damaged files correct a bit twice, the second time without an effect.
+            let is_unset = !(*value >> low_bit) & 1;
+            *value = value.wrapping_add(step & -((corrections >> 31) as i16 & is_unset));
             corrections <<= 1;
             places &= places - 1;
         }

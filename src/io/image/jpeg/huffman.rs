@@ -85,12 +85,13 @@ pub struct BitReader<'a> {
     ahead: u64,
     /// Number of bits in `ahead`.
     count: u32,
+    is_invalid: bool,
 }
 
 impl<'a> BitReader<'a> {
     /// A reader of `data`, without stuffed bytes.
     pub fn new(data: &'a [u8]) -> Self {
-        Self { data, at: 0, ahead: 0, count: 0 }
+        Self { data, at: 0, ahead: 0, count: 0, is_invalid: false }
     }
 
     /// Loads bytes until at least 56 bits are loaded.
@@ -127,6 +128,17 @@ impl<'a> BitReader<'a> {
         8 * self.at - self.count as usize > 8 * self.data.len()
     }
 
+    /// Whether a code was read that has no meaning.
+    pub fn is_invalid(&self) -> bool {
+        self.is_invalid
+    }
+
+    /// Notes that a code has no meaning.
+    #[cold]
+    pub fn set_invalid(&mut self) {
+        self.is_invalid = true;
+    }
+
     /// Number of whole bytes that are not read yet.
     pub fn bytes_left(&self) -> usize {
         (8 * self.data.len()).saturating_sub(8 * self.at - self.count as usize) / 8
@@ -155,6 +167,19 @@ impl<'a> BitReader<'a> {
         self.take(len);
         let place = (code >> (16 - len)) as i32 + table.delta[len as usize];
         table.symbols.get(place as usize).map(|&symbol| symbol.into())
+    }
+
+    /// [`symbol`](Self::symbol), or 0 if no code matches; then 17 bits are taken, as in libjpeg.
+    #[inline(always)]
+    pub fn symbol_or_0(&mut self, table: &Huffman) -> u32 {
+        match self.symbol(table) {
+            Some(symbol) => symbol,
+            None => {
+                self.set_invalid();
+                self.take(17);
+                0
+            }
+        }
     }
 
     /// Takes a coefficient whose code and magnitude have at most `FAST` bits together: the number of zeros before it,

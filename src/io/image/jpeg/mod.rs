@@ -16,6 +16,7 @@ mod scan;
 pub(super) use bands::Consume;
 pub(super) use beside::{channels, read as read_beside};
 use container::File;
+pub use container::Segments;
 pub use decode::decode;
 use decode::{coefficients, decode_bands, decode_parsed, missing};
 pub use encode::{encode_coefficients, encode_pixels};

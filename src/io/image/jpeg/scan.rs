@@ -130,8 +130,8 @@ trait Reader {
     /// Called before each row of blocks (scans of one component) or MCUs (of several; T.81, A.2).
     fn begin(&mut self, _y: usize, _file: &File<'_>) {}
 
-    /// Reads the block at `place`; `None` if its data are broken.
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()>;
+    /// Reads the block at `place`.
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place);
 
     /// Called after each row of blocks or MCUs.
     fn end(&mut self, _y: usize, _file: &File<'_>) {}
@@ -230,18 +230,18 @@ struct Intervals<'a> {
 
 impl<'a> Intervals<'a> {
     /// The next interval; `None` if it is missing. Restart markers are numbered from 0 to 7 in turns (B.2.1), so up to
-    /// three missing ones in a row are noticed, and the intervals behind them find their places.
+    /// two missing ones in a row are noticed, and the intervals after them find their places. As in libjpeg, a number
+    /// that is neither near is taken for the expected one.
     fn next(&mut self) -> Option<BitReader<'a>> {
         let expected = self.restart;
         self.restart = Some(expected.map_or(0, |number| (number + 1) % 8));
         let ahead = |interval: &Interval| match (interval.restart, expected) {
             (Some(found), Some(expected)) => (8 + found - expected) % 8,
-            (None, None) => 0,
-            _ => 4,
+            _ => 0,
         };
         // An interval that was expected earlier is out of place.
-        while self.found.next_if(|interval| ahead(interval) >= 4).is_some() {}
-        let next = self.found.next_if(|interval| ahead(interval) == 0)?;
+        while self.found.next_if(|interval| ahead(interval) >= 6).is_some() {}
+        let next = self.found.next_if(|interval| !(1..=2).contains(&ahead(interval)))?;
         Some(BitReader::new(&self.data[next.data]))
     }
 }
@@ -251,8 +251,9 @@ fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage)
     Unstuffed::of(file, scan).walk(file, scan, reader, damage);
 }
 
-/// Reads the blocks of the rows `range` of a scan, which begin with the first of `intervals`. If a block cannot be
-/// read, the blocks up to the next restart are left unchanged, and noted as `damage`.
+/// Reads the blocks of the rows `range` of a scan, which begin with the first of `intervals`. Once the data of an
+/// interval end, the blocks up to the next restart are left unchanged and recorded as `damage`. After an invalid code,
+/// blocks are still read, but the rows up to the next restart are recorded as `damage`, too.
 fn walk_rows(
     file: &File<'_>,
     scan: &Scan,
@@ -266,41 +267,43 @@ fn walk_rows(
     // Number of rows of blocks in a row of MCUs, for scans of a single component.
     let rows = if alone { file.components[scan.members[0].component].sampling[1] } else { 1 };
     let interval = scan.restart_interval;
-    // Without an interval, the blocks up to the next restart are missing.
     let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
     for y in range.clone() {
         reader.begin(y, file);
         for x in 0..across {
             if left == 0 && interval > 0 {
-                end_interval(bits, y / rows, damage);
-                (bits, state, left) = (intervals.next(), State::default(), interval);
+                // As in libjpeg, the first MCU of a missing interval is read from zero bits, unless the data had ended
+                // before.
+                let was_read = bits.is_some();
+                end_interval(bits, damage);
+                let next = intervals.next().or(was_read.then(|| BitReader::new(&[])));
+                (bits, state, left) = (next, State::default(), interval);
             }
             left = left.saturating_sub(1);
-            let read = match &mut bits {
-                None => None,
-                Some(bits) if alone => reader.block(bits, &mut state, Place { slot: 0, x, y }),
-                Some(bits) => mcu(file, scan, reader, bits, &mut state, [x, y]),
+            let Some(some) = &mut bits else {
+                damage.row(y / rows);
+                continue;
             };
-            if read.is_none() {
-                bits = None;
+            match alone {
+                true => reader.block(some, &mut state, Place { slot: 0, x, y }),
+                false => mcu(file, scan, reader, some, &mut state, [x, y]),
+            }
+            let is_past_end = some.is_past_end();
+            if is_past_end || some.is_invalid() {
                 damage.row(y / rows);
             }
-        }
-        if bits.as_ref().is_some_and(BitReader::is_past_end) {
-            bits = None;
-            damage.row(y / rows);
+            if is_past_end {
+                bits = None;
+            }
         }
         reader.end(y, file);
     }
-    end_interval(bits, (range.end - 1) / rows, damage);
+    end_interval(bits, damage);
 }
 
-/// Notes damage at the end of an interval: missing data of its last blocks, or data behind them.
-fn end_interval(bits: Option<BitReader<'_>>, mcu_row: usize, damage: &Damage) {
-    let Some(bits) = bits else { return };
-    if bits.is_past_end() {
-        damage.row(mcu_row);
-    } else if bits.bytes_left() > FILLED {
+/// Records data after the last block of an interval, unless invalid codes are recorded already.
+fn end_interval(bits: Option<BitReader<'_>>, damage: &Damage) {
+    if bits.is_some_and(|bits| !bits.is_invalid() && bits.bytes_left() > FILLED) {
         damage.leftover();
     }
 }
@@ -314,15 +317,14 @@ fn mcu(
     bits: &mut BitReader<'_>,
     state: &mut State,
     [x, y]: [usize; 2],
-) -> Option<()> {
+) {
     for (slot, member) in scan.members.iter().enumerate() {
         let [h, v] = file.components[member.component].sampling;
         for i in 0..h * v {
             let place = Place { slot, x: x * h + i % h, y: y * v + i / h };
-            reader.block(bits, state, place)?;
+            reader.block(bits, state, place);
         }
     }
-    Some(())
 }
 
 /// Stores the DC coefficients of progressive files.
@@ -334,7 +336,7 @@ struct DcReader<'a> {
 
 impl Reader for DcReader<'_> {
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
         let Place { slot, x, y } = place;
         let member = &self.scan.members[slot];
         let stride = self.file.columns(&self.file.components[member.component]);
@@ -343,10 +345,9 @@ impl Reader for DcReader<'_> {
         if self.scan.refines {
             *value |= (entropy::dc_refinement(bits) << low_bit) as i16;
         } else {
-            let table = member.dc.as_ref()?;
-            *value = (entropy::dc(bits, table, &mut state.dc[slot])? << low_bit) as i16;
+            let table = member.dc_table();
+            *value = (entropy::dc(bits, table, &mut state.dc[slot]) << low_bit) as i16;
         }
-        Some(())
     }
 }
 
@@ -360,15 +361,15 @@ struct SparseReader<'a> {
 
 impl Reader for SparseReader<'_> {
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
         let Place { slot, x, y } = place;
         let (member, (first, across)) = (&self.scan.members[slot], self.places[slot]);
-        let (dc, ac) = (member.dc.as_ref()?, member.ac.as_ref()?);
-        let dc = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
+        let (dc, ac) = (member.dc_table(), member.ac_table());
+        let dc = entropy::dc(bits, dc, &mut state.dc[slot]) as i16;
         let read = self.sparse.read(first + y * across + x, dc, |entries| {
-            entropy::ac_sequential(bits, ac, |place, value| entries.push(Entry::new(place, value)))
+            entropy::ac_sequential(bits, ac, |place, value| entries.push(Entry::new(place, value)));
         });
-        read.unwrap_or_else(raise)
+        read.unwrap_or_else(raise);
     }
 }
 
@@ -440,17 +441,16 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
     }
 
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
         let Place { slot, x, y } = place;
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
-        let table = member.ac.as_ref()?;
+        let table = member.ac_table();
         let row = &mut self.rows[slot][y - self.tops[slot]];
         let values = &mut row.values.as_chunks_mut::<64>().0[x];
         let nonzero = &mut row.nonzero[x];
         if KIND == SEQUENTIAL {
             BlockMut { values: &mut *values, nonzero: &mut *nonzero }.clear();
-            let dc = member.dc.as_ref()?;
-            values[0] = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
+            values[0] = entropy::dc(bits, member.dc_table(), &mut state.dc[slot]) as i16;
         }
         if KIND == REFINEMENT {
             let block = BlockMut { values, nonzero };
@@ -458,7 +458,8 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
         }
         let set = |place: u32, value: i16| {
             values[usize::from(ZIGZAG[place as usize])] = value;
-            *nonzero |= 1 << place;
+            // In damaged files, a value may be cut off to 0.
+            *nonzero = *nonzero & !(1 << place) | u64::from(value != 0) << place;
         };
         match KIND {
             SEQUENTIAL => entropy::ac_sequential(bits, table, set),

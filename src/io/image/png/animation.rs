@@ -84,7 +84,8 @@ fn word(data: &[u8], at: usize) -> u32 {
     data.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// The headers of an animation's frames, and how often they are shown; `None` for files with less than two frames.
+/// The headers of an animation's frames, and how often they are shown; `None` for files whose only frame is their still
+/// picture.
 ///
 /// # Errors
 /// If a chunk of the animation is damaged or missing. The png crate leaves damaged ones out, except the pixels within.
@@ -121,7 +122,9 @@ fn described(bytes: &[u8]) -> Result<Option<Described>, BoxError> {
         return Err(format!("of its {count} frames, {there} are there").into());
     }
     found.frames.truncate(count);
-    Ok((found.frames.len() > 1).then_some(found))
+    // Viewers of animations show a single frame that follows a still picture.
+    let is_shown = found.frames.len() > 1 || found.frames.len() == 1 && found.has_still;
+    Ok(is_shown.then_some(found))
 }
 
 struct Described {

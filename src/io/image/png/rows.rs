@@ -41,8 +41,11 @@ impl PngRows {
         let Opened { reader, size, channels, dtype, metadata, orientation, losses } = opened;
         let info = reader.info();
         // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
-        let frames = info.animation_control.map_or(1, |animation| animation.num_frames);
-        if info.interlaced || frames > 1 {
+        let is_animated = info.animation_control.is_some_and(|animation| {
+            // A single frame may follow a picture that is not of the animation.
+            animation.num_frames > 1 || info.frame_control.is_none()
+        });
+        if info.interlaced || is_animated {
             return Ok(None);
         }
         Ok(Some(Self {

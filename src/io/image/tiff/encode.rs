@@ -14,6 +14,7 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{DensityUnit, Image, Metadata, Text},
+        length,
         samples::Samples,
     },
     error::Result,
@@ -114,7 +115,8 @@ impl Outgoing {
         let values = &mut self.description.values;
         match stack::writer(&pages.text) {
             Some(stack::Writer::ImageJ) if count > 1 => {
-                let unit = stack::line(&pages.text, "unit").and_then(stack::centimetres);
+                let unit = stack::line(&pages.text, "unit").and_then(length::symbol);
+                let unit = unit.and_then(|unit| length::convert(1.0, &unit, "cm"));
                 let per_centimetre =
                     metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
                 if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {

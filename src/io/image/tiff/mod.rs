@@ -46,6 +46,7 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{Density, DensityUnit, Image, Metadata, Orientation, PagesText, Part},
+        length,
         samples::Samples,
     },
     error::{Error, Result},
@@ -171,6 +172,7 @@ impl Opened {
         let page = Page::read(file, &directory)?;
         let meaning = Meaning::of(file, &directory, &page)?;
         let mut losses = meaning.losses.clone();
+        losses.extend(page.loss());
         losses.extend_from_slice(&told.losses);
         let exif = Exif::of_page(file, at, told.is_of_pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
@@ -229,11 +231,13 @@ fn parts(directory: &Directory) -> Vec<Part> {
 fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> Option<Density> {
     let text = told.map_or("", |told| &told.text);
     let by = stack::writer(text);
-    if let Some([x, y, _]) = (by == Some(stack::Writer::Ome)).then(|| ome::lengths(text))
-        && let Some(x) = x
-    {
-        // The lengths are micrometres per pixel.
-        let pixels = [x, y.unwrap_or(x)].map(|length| 1e4 / length);
+    let [x, y, _] = match by {
+        Some(stack::Writer::Ome) => ome::lengths(text),
+        _ => [None; 3],
+    };
+    if let Some(x) = x {
+        let side = |(length, unit)| length::convert(length, &length::symbol(unit)?, "cm");
+        let pixels = [side(x)?, side(y.unwrap_or(x))?].map(|length| 1.0 / length);
         return Density::new(pixels, DensityUnit::Centimetre);
     }
     let first = |tag| file.floats(directory, tag)?.first().copied();
@@ -247,7 +251,8 @@ fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> 
     if unit == DensityUnit::Aspect {
         // In ImageJ's files, the resolution is per unit that the description names.
         let unit = stack::line(text, "unit").filter(|_| by == Some(stack::Writer::ImageJ));
-        if let Some(length) = unit.and_then(stack::centimetres) {
+        let unit = unit.and_then(length::symbol);
+        if let Some(length) = unit.and_then(|unit| length::convert(1.0, &unit, "cm")) {
             let pixels = pixels.map(|count| count / length);
             return Density::new(pixels, DensityUnit::Centimetre);
         }
@@ -475,7 +480,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         tell("orientation", format!("{orientation}, as in EXIF"));
     }
-    for loss in meaning.losses.iter().chain(&told.losses) {
+    for loss in meaning.losses.iter().chain(&page.loss()).chain(&told.losses) {
         tell("note", loss.clone());
     }
     let bytes = meaning.bytes(&page);

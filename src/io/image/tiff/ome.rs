@@ -1,17 +1,14 @@
 //! OME-XML (OME model 2016-06) in the description of a file: the spacing of samples, and the pages of planes.
 
-use super::stack::centimetres;
-
-/// The spacing along x, y and z that OME-XML states, in micrometres.
-pub fn lengths(text: &str) -> [Option<f64>; 3] {
+/// The spacing along x, y and z that OME-XML states, each with the name of its unit.
+pub fn lengths(text: &str) -> [Option<(f64, &str)>; 3] {
     let pixels = pixels(text).unwrap_or_default();
-    let length = |name: &str| {
-        let number = attribute(pixels, name)?.parse::<f64>().ok()?;
-        let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
-        let scale = centimetres(unit)? / 1e-4;
-        Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
-    };
-    ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length)
+    ["X", "Y", "Z"].map(|axis| {
+        let number = attribute(pixels, &format!("PhysicalSize{axis}"))?.parse::<f64>().ok()?;
+        let unit = attribute(pixels, &format!("PhysicalSize{axis}Unit"));
+        let is_length = number.is_finite() && number > 0.0;
+        is_length.then_some((number, unit.unwrap_or("\u{b5}m")))
+    })
 }
 
 /// The number of positions along z, c (channels) and t (times).

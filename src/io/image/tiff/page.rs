@@ -52,7 +52,9 @@ impl Compression {
             34892 => "lossy DNG",
             34925 => "LZMA",
             34927 | 50001 => "WebP",
-            22610 | 34933 | 34934 => "JPEG XR",
+            34715 => "JBIG2",
+            34933 => "PNG",
+            22610 | 34934 => "JPEG XR",
             50002 | 52546 => "JPEG XL",
             _ => "",
         };
@@ -113,6 +115,8 @@ pub struct Page {
     pub compression: Compression,
     /// Predictor: 1 none, 2 differences of neighbours, 3 differences of the bytes of floats.
     pub predictor: u64,
+    /// Whether the directory names a predictor that has no meaning with the compression.
+    pub has_idle_predictor: bool,
     /// Whether the least significant bit of each byte is first (fill order 2).
     pub is_reversed: bool,
     /// Whether numbers are little-endian.
@@ -176,6 +180,7 @@ impl Page {
             is_planar: samples > 1 && or(tag::PLANAR, 1)? == 2,
             compression,
             predictor: or(tag::PREDICTOR, 1)?,
+            has_idle_predictor: false,
             is_reversed: or(tag::FILL_ORDER, 1)? == 2 && compression != Compression::Jpeg,
             is_little: file.is_little,
             is_tiled: directory.find(tag::TILE_WIDTH).is_some(),
@@ -222,9 +227,10 @@ impl Page {
     }
 
     fn check_predictor(&mut self) -> Result<(), BoxError> {
-        // Other compressions ignore the tag.
+        // As in libtiff, other compressions have none.
         if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
         {
+            self.has_idle_predictor = self.predictor != 1;
             self.predictor = 1;
         }
         let whole = matches!(self.bits, 8 | 16 | 32 | 64);
@@ -238,6 +244,15 @@ impl Page {
             )
             .into()),
         }
+    }
+
+    /// A message about the part of the directory that is ignored.
+    pub fn loss(&self) -> Option<String> {
+        let name = self.compression.name();
+        self.has_idle_predictor.then(|| match self.compression {
+            Compression::None => "its predictor is ignored: it is not compressed".to_owned(),
+            _ => format!("its predictor is ignored: {name} compression has none"),
+        })
     }
 
     /// Samples of a pixel in one chunk.

@@ -10,7 +10,7 @@ use super::{
     ome, open,
     page::{Compression, Page, photometric},
     rows::Rows,
-    stack::{Writer, centimetres, line, writer},
+    stack::{Writer, line, writer},
     tag,
 };
 use crate::{
@@ -35,8 +35,10 @@ pub struct Planes {
     pub volumes: usize,
     /// Number of colour channels of a plane, which are to become grey; 1 if planes are read as they are stored.
     pub channels: usize,
-    /// The spacing along x, y and z, in a unit of length if one is known.
-    pub spacing: Option<([f64; 3], Option<&'static str>)>,
+    /// The spacing along x, y and z.
+    pub spacing: Option<[f64; 3]>,
+    /// The names that the file has for the units of `spacing`.
+    pub units: [Option<String>; 3],
     /// Whether the file states the spacing of slices; otherwise that in `spacing` is assumed.
     pub tells_depth: bool,
     /// Position of the first sample, in multiples of the spacing.
@@ -117,6 +119,7 @@ impl Planes {
             volumes: 1,
             channels: 1,
             spacing: None,
+            units: [const { None }; 3],
             tells_depth: false,
             first: [0.0; 3],
             format: "TIFF stack",
@@ -195,8 +198,11 @@ impl Planes {
             self.dtype = opened.meaning.dtype;
             self.channels = opened.meaning.channels;
             self.losses = opened.losses;
-        } else if samples > 1 {
-            self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+        } else {
+            self.losses.extend(self.page.loss());
+            if samples > 1 {
+                self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+            }
         }
         if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
             return Err("JPEG of several channels that are no colours is not supported".into());
@@ -260,14 +266,16 @@ impl Planes {
             found.filter(|&count| count.is_finite() && count > 0.0)
         };
         let unit = line(description, "unit");
+        let units =
+            [unit, line(description, "yunit").or(unit), line(description, "zunit").or(unit)];
         let across = resolution(tag::X_RESOLUTION);
         let down = resolution(tag::Y_RESOLUTION).or(across);
         let depth = number("spacing").map(f64::abs).filter(|&depth| depth > 0.0);
         if unit.is_some() || depth.is_some() {
             let side = |count: Option<f64>| count.map_or(1.0, |count| 1.0 / count);
             let [x, y] = [side(across), side(down)];
-            let known = unit.and_then(name_of);
-            self.spacing = Some(([x, y, depth.unwrap_or(1.0)], known));
+            self.spacing = Some([x, y, depth.unwrap_or(1.0)]);
+            self.units = units.map(|unit| unit.map(str::to_owned));
             self.tells_depth = depth.is_some();
         }
         let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
@@ -301,7 +309,9 @@ impl Planes {
         let sizes = ome::sizes(text)?;
         let [x, y, z] = ome::lengths(text);
         if let Some(x) = x {
-            self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
+            let lengths = [x, y.unwrap_or(x), z.unwrap_or(x)];
+            self.spacing = Some(lengths.map(|(length, _)| length));
+            self.units = lengths.map(|(_, unit)| Some(unit.to_owned()));
             self.tells_depth = z.is_some();
         }
         // Channels that are colours of a plane share one plane.
@@ -337,13 +347,14 @@ impl Planes {
             && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
-            self.spacing = Some(([x, y, x], Some("mm")));
+            self.spacing = Some([x, y, x]);
+            self.units = [(); 3].map(|()| Some("mm".to_owned()));
         }
     }
 
     /// A message about the assumed spacing of `slices` slices; `None` if the file states it.
     pub fn assumed_depth(&self, slices: usize) -> Option<String> {
-        let ([x, _, z], _) = self.spacing.filter(|_| slices > 1 && !self.tells_depth)?;
+        let [x, _, z] = self.spacing.filter(|_| slices > 1 && !self.tells_depth)?;
         let taken = if x == z { "that of its columns".into() } else { z.to_string() };
         Some(format!("the distance of its slices is not told: {taken} is taken"))
     }
@@ -438,13 +449,6 @@ impl Planes {
     }
 }
 
-/// The usual symbol of a unit of length that ImageJ or OME-XML names.
-fn name_of(unit: &str) -> Option<&'static str> {
-    let length = centimetres(unit)?;
-    let names = [("nm", 1e-7), ("um", 1e-4), ("mm", 0.1), ("cm", 1.0), ("m", 100.0), ("in", 2.54)];
-    names.into_iter().find(|(_, own)| *own == length).map(|(name, _)| name)
-}
-
 /// The number of images, and the number of channels, slices and times that ImageJ's description states.
 fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
     let count = |name| line(description, name).and_then(|text| text.parse::<usize>().ok());
@@ -498,6 +502,5 @@ mod tests {
         let lines = ["images", "unit", "spacing", "xorigin", "yorigin", "zorigin"];
         let values = lines.map(|name| line(&text, name));
         assert_eq!(values, [Some("7"), Some("micron"), Some("2.5"), Some("3"), None, Some("-1.5")]);
-        assert_eq!(name_of("micron"), Some("um"));
     }
 }

@@ -67,21 +67,6 @@ pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     description.lines().find_map(value)
 }
 
-/// The length of a unit in centimetres; `unit` is its name in ImageJ or OME-XML.
-pub fn centimetres(unit: &str) -> Option<f64> {
-    Some(match unit.trim() {
-        "nm" | "nanometer" | "nanometre" => 1e-7,
-        "\u{b5}m" | "\u{3bc}m" | "um" | "micron" | "microns" | "micrometer" | "\\u00B5m" => 1e-4,
-        "mm" | "millimeter" | "millimetre" => 0.1,
-        "cm" | "centimeter" | "centimetre" => 1.0,
-        "m" | "meter" | "metre" => 100.0,
-        "in" | "inch" | "\"" => 2.54,
-        "\u{c5}" | "\u{212b}" => 1e-8,
-        "pm" => 1e-10,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,12 +90,5 @@ mod tests {
             with_pages(text, 4),
             "ImageJ=1.53k\nimages=4\nslices=4\nunit=micron\nspacing=2.0\n"
         );
-    }
-
-    #[test]
-    fn units_have_lengths() {
-        assert_eq!(centimetres("micron"), centimetres("\u{b5}m"));
-        assert_eq!(centimetres("\\u00B5m"), Some(1e-4));
-        assert_eq!(centimetres("pixel"), None);
     }
 }

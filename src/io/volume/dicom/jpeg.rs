@@ -6,7 +6,7 @@ use super::{jpeg_12_bits, pixels::Kind};
 use crate::{
     data::jpeg::ZIGZAG,
     io::{
-        image::jpeg::{BitReader, Huffman},
+        image::jpeg::{BitReader, Huffman, Segments},
         volume::format::BoxError,
     },
     memory,
@@ -39,21 +39,13 @@ pub struct Picture {
 /// When the picture is broken, or its size or depth is not that of `kind`.
 pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     let mut picture = Picture::default();
-    let mut rest = packed.strip_prefix(&[0xff, 0xd8]).ok_or("it does not begin as JPEG")?;
-    loop {
-        let [0xff, marker, after @ ..] = rest else { return Err("a marker is missing".into()) };
-        if *marker == 0xff {
-            rest = &rest[1..];
-            continue;
-        }
-        let short = "it ends within a header";
-        let len = after.first_chunk().map(|len| usize::from(u16::from_be_bytes(*len)));
-        let len = len.filter(|&len| len >= 2).ok_or(short)?;
-        let body = after.get(2..len).ok_or(short)?;
-        rest = &after[len..];
+    let mut segments = Segments::new(packed).ok_or("it does not begin as JPEG")?;
+    let short = "it ends within a header";
+    while let Some((marker, body)) = segments.next() {
+        let body = body.ok_or(short)?;
         match marker {
             0xc1 | 0xc3 => {
-                picture.is_lossless = *marker == 0xc3;
+                picture.is_lossless = marker == 0xc3;
                 picture.frame(body).ok_or(short)?;
             }
             0xdb => picture.quantization(body).ok_or("it has a broken quantization table")?,
@@ -66,18 +58,20 @@ pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxEr
             }
             0xda => {
                 picture.check(kind)?;
+                let rest = &packed[segments.at..];
                 return match picture.is_lossless {
                     true => picture.scan(body, rest, kind, stored),
                     false => jpeg_12_bits::scan(&picture, body, rest, kind, stored),
                 };
             }
-            0xc0..=0xcf if *marker != 0xc8 && *marker != 0xcc => {
+            0xc0..=0xcf if marker != 0xc8 && marker != 0xcc => {
                 return Err("it is JPEG of another kind than its transfer syntax says".into());
             }
-            0xd9 => return Err("it has no scan".into()),
+            0xd9 => break,
             _ => {}
         }
     }
+    Err("it has no scan".into())
 }
 
 impl Picture {

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Slices, Stack,
     names::shown,
-    tiff::{placement, slice},
+    tiff::{place, slice},
 };
 use crate::{
     data::{dtype::Dtype, image::Image, samples::Samples},
@@ -78,9 +78,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         Some(planes) => {
             header.losses = planes.losses.clone();
             header.warnings.extend(planes.assumed_depth(files.len()));
-            if let Some(placement) = placement(planes) {
-                header.place(placement);
-            }
+            place(&mut header, planes);
             if planes.channels > 1 { files.len() } else { 0 }
         }
     };

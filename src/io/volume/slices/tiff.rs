@@ -17,7 +17,7 @@ use crate::{
             caught,
             tiff::{Planes, stack_header},
         },
-        volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Writing},
+        volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Units, Writing},
     },
 };
 
@@ -30,7 +30,7 @@ pub const WRITING: Writing = Writing {
     may_be_packed: false,
     dtypes: &Dtype::SAMPLES,
     placing: Placing::Straight,
-    units: None,
+    units: Units::Any,
     keeps: |_| false,
     header: header_bytes,
 };
@@ -71,9 +71,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
             .losses
             .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ"));
     }
-    if let Some(placement) = placement(&planes) {
-        header.place(placement);
-    }
+    place(&mut header, &planes);
     Ok(Stack {
         format: planes.format,
         header,
@@ -83,11 +81,12 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     })
 }
 
-/// Spacing, first position and unit of `planes`; `None` where the file states no spacing.
-pub fn placement(planes: &Planes) -> Option<Placement> {
-    let (spacing, unit) = planes.spacing?;
+/// Sets spacing, first position and unit to those of `planes`, if the file states a spacing.
+pub fn place(header: &mut Header, planes: &Planes) {
+    let Some(spacing) = planes.spacing else { return };
     let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
-    Some(Placement { unit: unit.map(str::to_owned), ..Placement::straight(spacing, first) })
+    let units = planes.units.each_ref().map(Option::as_deref);
+    header.place_in(Placement::straight(spacing, first), units);
 }
 
 /// The only page of the file at `path`: its samples as they are stored, or its colours decoded to RGB.

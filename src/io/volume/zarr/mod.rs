@@ -81,7 +81,9 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     header.metadata.extend(name.map(|name| ("name".into(), name)));
     header.metadata.extend(metadata);
     if let Some(placement) = placement(&axes, spatial) {
-        header.place(placement);
+        let first = spatial.into_iter().flatten().next();
+        let unit = |axis: Option<usize>| axes[axis.or(first)?].unit.as_deref();
+        header.place_in(placement, spatial.map(unit));
     }
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
     let bytes = files(path).into_iter().map(size).sum();
@@ -162,33 +164,14 @@ fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     spatial
 }
 
-/// Spacing, first position and unit of the axes; `None` where no axis of space has a spacing.
+/// Spacing and first position of the axes; `None` where no axis of space has a spacing.
 fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
     let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
         spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
     };
     let is_told = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
-    if !spatial.iter().any(is_told) {
-        return None;
-    }
-    let unit = spatial.iter().flatten().find_map(|&axis| axes[axis].unit.as_deref());
-    let unit = unit.map(|unit| short_unit(unit).to_owned());
-    let straight = Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0));
-    Some(Placement { unit, ..straight })
-}
-
-/// Units as NGFF spells them (UDUNITS-2), and their short names.
-const UNITS: [(&str, &str); 6] = [
-    ("meter", "m"),
-    ("centimeter", "cm"),
-    ("millimeter", "mm"),
-    ("micrometer", "um"),
-    ("nanometer", "nm"),
-    ("inch", "in"),
-];
-
-fn short_unit(long: &str) -> &str {
-    UNITS.iter().find(|(name, _)| *name == long).map_or(long, |(_, short)| short)
+    let is_placed = spatial.iter().any(is_told);
+    is_placed.then(|| Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0)))
 }
 
 /// A hash of the metadata of a store at a web address, which has no modification time; `None` for local inputs.

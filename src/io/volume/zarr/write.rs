@@ -14,10 +14,11 @@ use std::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{UNITS, blosc, codec, group::Axis, group::Image, group::Kind};
+use super::{blosc, codec, group::Axis, group::Image, group::Kind};
 use crate::{
     data::{
         dtype::Dtype,
+        length,
         placement::Placement,
         pyramid::{Level, halved, is_zero, levels},
         samples::Samples,
@@ -106,7 +107,8 @@ impl Pyramid {
         let placement = file.placement();
         let spacing = placement.map_or([1.0; 3], Placement::spacing);
         let first = placement.map_or([0.0; 3], |placement| placement.first);
-        let unit = placement.and_then(|placement| placement.unit.as_deref()).map(long_unit);
+        let unit = placement.and_then(|placement| placement.unit.as_deref());
+        let unit = unit.map(|unit| length::long_name(unit).to_owned());
         let spatial = image.map(|image| super::spatial(&image.axes));
         let has = spatial.map_or([true; 3], |spatial| spatial.map(|axis| axis.is_some()));
         let axis = |at: usize| Axis {
@@ -442,10 +444,6 @@ fn chosen_channel(mut omero: Value, layout: &Layout) -> Option<Value> {
         *list = vec![chosen];
     }
     Some(omero)
-}
-
-fn long_unit(short: &str) -> String {
-    UNITS.iter().find(|(_, name)| *name == short).map_or(short, |(long, _)| long).into()
 }
 
 /// Writes a file that other processes may write at the same time: first under a temporary name in the folder `beside`,
