@@ -54,9 +54,9 @@ fn surfaces_become_segments_in_nanometres() {
     fs::create_dir(at.join("mine.precomputed")).unwrap();
     fs::write(at.join("mine.precomputed/thesis.txt"), "mine").unwrap();
     for (line, what) in [
-        ("mesh v.nrrd mine.precomputed --iso 50", "so it is not replaced"),
+        ("mesh v.nrrd mine.precomputed --iso 50", "refusing to overwrite mine.precomputed"),
         ("mesh v.nrrd v.precomputed --iso 50 --no-clobber", "v.precomputed"),
-        ("mesh v.nrrd - --format precomputed --iso 50", "is no folder"),
+        ("mesh v.nrrd - --format precomputed --iso 50", "is a folder"),
     ] {
         let (code, said) = run(at, line);
         assert!(code != 0 && said.contains(what), "{line}: {said}");

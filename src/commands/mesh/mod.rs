@@ -20,7 +20,7 @@ mod report;
 mod slabs;
 mod surfaces;
 
-use std::{fs, path::Path};
+use std::{fs, mem, path::Path};
 
 use self::{
     color_by::Colors,
@@ -44,7 +44,7 @@ use crate::{
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe,
         marker::Marker,
-        mesh::{MeshFolder, MeshFormat, PlyWriter, write},
+        mesh::{Details, MeshFolder, MeshFormat, PlyWriter, write},
         volume::{VolumeFile, can_reopen},
     },
     kernels::mesh::{
@@ -249,6 +249,11 @@ impl MeshJob {
         allow_broken_pipe(written)
     }
 
+    /// Details of the output in the coordinates of `placed`.
+    pub(super) fn details(&self, placed: &Placed) -> Details {
+        Details { ascii: self.ascii, space: placed.space }
+    }
+
     fn kernel(&self, iso: f64) -> MarchingCubes {
         MarchingCubes { iso, ..self.kernel.clone() }
     }
@@ -281,7 +286,7 @@ impl MeshJob {
             log::info!("{left_out} triangles without an area left out of the file");
         }
         session.timings.time("write", || {
-            write(&mut output, surface, self.format, self.ascii, placed.space)
+            write(&mut output, &surface, self.format, self.details(placed))
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
             output.commit()
         })?;
@@ -339,11 +344,12 @@ impl MeshJob {
     ) -> Result<Summary> {
         let failed = |error| Error::io("write", sink.to_string(), error);
         let held = input.plan().held;
-        let mut ply = PlyWriter::new(self.ascii, placed.space, held, scratch_folder(sink));
+        let mut ply = PlyWriter::new(self.details(placed), held, scratch_folder(sink));
         let mut summary = Summary::default();
-        surfaces((input, placed), &self.kernel(iso), session, |part| {
+        surfaces((input, placed), &self.kernel(iso), session, |mut part| {
             summary.add(&part);
-            ply.push(part).map_err(failed)
+            let triangles = mem::take(&mut part.triangles);
+            ply.push(part, triangles).map_err(failed)
         })?;
         session.timings.time("write", || {
             ply.finish(&mut output).map_err(failed)?;

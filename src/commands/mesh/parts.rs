@@ -21,7 +21,10 @@ use crate::{
     io::{
         Sink,
         identity::Identity,
-        mesh::{MeshFormat, ply},
+        mesh::{
+            Details, MeshFormat,
+            ply::{self, Attributes},
+        },
         partial::{self, PartReader, PartWriter},
         volume::VolumeFile,
     },
@@ -136,14 +139,10 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     let has_normals = ends.iter().any(|end| end.has_normals);
     let failed = |error| Error::io("write", output.to_string(), error);
     let mut file = output.create(session.no_clobber)?;
-    ply::write_header(
-        &mut file,
-        *ascii,
-        space,
-        [vertices, triangles],
-        ply::Has { normals: has_normals, colors: false },
-    )
-    .map_err(failed)?;
+    let details = Details { ascii: *ascii, space };
+    let attributes = Attributes { normals: has_normals, colors: false };
+    let counts = [vertices, triangles];
+    ply::write_header(&mut file, details, counts, attributes, "").map_err(failed)?;
     let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
     for (part, end) in parts.iter_mut().zip(&ends) {
         each_vertices(part, end, |block| {
@@ -154,7 +153,7 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     let mut before = 0;
     for (part, end) in parts.iter_mut().zip(&ends) {
         each_triangles(part, end, [before, vertices], |block| {
-            ply::write_faces(&mut file, block, *ascii).map_err(failed)
+            ply::write_faces(&mut file, &block.triangles, *ascii).map_err(failed)
         })?;
         before += end.vertices;
         bar.advance(1);

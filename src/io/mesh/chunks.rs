@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use bytemuck::Pod;
+
 use crate::parallel::Parallel;
 
 /// Number of items of a chunk.
@@ -9,7 +11,7 @@ pub(super) const CHUNK: usize = 1 << 17;
 
 /// Writes `items` in order, each as the bytes that `format` appends, a chunk at a time.
 pub(super) fn write_each<T: Sync>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     items: &[T],
     format: impl Fn(&T, &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
@@ -24,9 +26,31 @@ pub(super) fn write_each<T: Sync>(
     Ok(())
 }
 
+/// Writes each of `items` as text: `write_text!(out, positions, |[x, y, z]| "v {x} {y} {z}\n")`.
+macro_rules! write_text {
+    ($out:expr, $items:expr, |$item:pat_param| $($text:tt)+) => {
+        $crate::io::mesh::chunks::write_each($out, $items, |$item, bytes| {
+            std::io::Write::write_fmt(bytes, format_args!($($text)+)).expect("memory takes every byte");
+        })
+    };
+}
+pub(super) use write_text;
+
+/// Writes triples of numbers of 32 bits in little-endian order.
+pub(super) fn write_triples<T: Pod>(
+    out: &mut (impl Write + ?Sized),
+    triples: &[[T; 3]],
+) -> io::Result<()> {
+    let words: &[u32] = bytemuck::cast_slice(triples);
+    match cfg!(target_endian = "little") {
+        true => out.write_all(bytemuck::cast_slice(words)),
+        false => write_each(out, words, |word, bytes| bytes.extend_from_slice(&word.to_le_bytes())),
+    }
+}
+
 /// Writes `items` in order, each as `size` bytes made by `pack`. A chunk is written while the next is packed.
 pub(super) fn write_ahead<T: Sync>(
-    out: &mut (impl Write + Send),
+    out: &mut (impl Write + Send + ?Sized),
     items: &[T],
     size: usize,
     pack: impl Fn(&[T], &mut [u8]) + Sync,
@@ -53,7 +77,8 @@ pub(super) fn write_ahead<T: Sync>(
     }
 }
 
-/// The error of a surface that a format cannot hold.
-pub(super) fn too_large(message: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, message)
+/// Converts a count to the integer type of a format. Fails with `message` where the format cannot store it.
+pub(super) fn fitting<T: TryFrom<u64>>(count: impl TryInto<u64>, message: &str) -> io::Result<T> {
+    let count = count.try_into().ok().and_then(|count| T::try_from(count).ok());
+    count.ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, message))
 }

@@ -1,22 +1,20 @@
 //! GIfTI: XML with arrays compressed by zlib and encoded in base64.
 
-use std::io::{self, Write};
+use std::io;
 
 use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
+use bytemuck::Pod;
 use flate2::{Compression, write::ZlibEncoder};
 
-use super::chunks::{too_large, write_each};
+use super::{
+    Details, Out,
+    chunks::{fitting, write_triples},
+};
 use crate::data::{placement::Space, surface::Surface};
 
-pub(super) fn write(
-    out: &mut impl Write,
-    surface: &Surface,
-    space: Option<Space>,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
-    if i32::try_from(positions.len()).is_err() {
-        return Err(too_large("GIfTI numbers at most 2,147,483,647 vertices"));
-    }
+    fitting::<i32>(positions.len(), "GIfTI numbers at most 2,147,483,647 vertices")?;
     writeln!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -24,29 +22,23 @@ pub(super) fn write(
          <GIFTI Version=\"1.0\" NumberOfDataArrays=\"{}\">",
         if normals.is_empty() { 2 } else { 3 }
     )?;
-    let triple = |values: &[f32; 3], bytes: &mut Vec<u8>| {
-        values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    };
-    array(out, ("POINTSET", "FLOAT32"), positions, &coordinates(space), triple)?;
-    array(out, ("TRIANGLE", "INT32"), triangles, "", |triangle, bytes| {
-        triangle.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
-    })?;
+    write_array(out, ("POINTSET", "FLOAT32"), positions, &coordinates(details.space))?;
+    write_array(out, ("TRIANGLE", "INT32"), triangles, "")?;
     if !normals.is_empty() {
-        array(out, ("VECTOR", "FLOAT32"), normals, "", triple)?;
+        write_array(out, ("VECTOR", "FLOAT32"), normals, "")?;
     }
     writeln!(out, "</GIFTI>")
 }
 
 /// The transform from coordinates of `space` to those of the scanner, which are RAS in GIfTI.
 fn coordinates(space: Option<Space>) -> String {
-    let (to, signs) = match space {
+    let (to, [x, y, z]) = match space {
         None => ("UNKNOWN", [1, 1, 1]),
         Some(Space::Ras) => ("SCANNER_ANAT", [1, 1, 1]),
         Some(Space::Lps) => ("SCANNER_ANAT", [-1, -1, 1]),
         Some(Space::Las) => ("SCANNER_ANAT", [-1, 1, 1]),
     };
     let from = if space == Some(Space::Ras) { to } else { "UNKNOWN" };
-    let [x, y, z] = signs;
     format!(
         "<CoordinateSystemTransformMatrix>\n\
          <DataSpace><![CDATA[NIFTI_XFORM_{from}]]></DataSpace>\n\
@@ -57,12 +49,11 @@ fn coordinates(space: Option<Space>) -> String {
 }
 
 /// Writes one array of triples; `inside` is XML before its data.
-fn array<T: Sync>(
-    out: &mut impl Write,
+fn write_array<T: Pod>(
+    out: &mut Out<'_>,
     (intent, kind): (&str, &str),
-    items: &[T],
+    triples: &[[T; 3]],
     inside: &str,
-    format: impl Fn(&T, &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
     write!(
         out,
@@ -70,11 +61,11 @@ fn array<T: Sync>(
          ArrayIndexingOrder=\"RowMajorOrder\" Dimensionality=\"2\" Dim0=\"{}\" Dim1=\"3\" \
          Encoding=\"GZipBase64Binary\" Endian=\"LittleEndian\" ExternalFileName=\"\" ExternalFileOffset=\"\">\n\
          {inside}<Data>",
-        items.len()
+        triples.len()
     )?;
     let mut packed =
         ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::fast());
-    write_each(&mut packed, items, format)?;
+    write_triples(&mut packed, triples)?;
     packed.finish()?.finish()?;
     writeln!(out, "</Data>\n</DataArray>")
 }

@@ -1,66 +1,72 @@
-//! Binary glTF 2.0: a header, a chunk of JSON, a chunk of arrays (positions, triangles, normals, colours).
+//! Binary glTF 2.0: a header, a chunk of JSON, a chunk of arrays (positions, triangles, normals, colours). Each surface
+//! has a node; transparent ones are marked for alpha blending.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::{Value, json};
 
-use super::chunks::{too_large, write_each};
+use super::{
+    Details, Out,
+    chunks::{fitting, write_each, write_triples},
+};
 use crate::data::{srgb, surface::Surface};
 
 // Constants of OpenGL that glTF uses for types and targets.
-const UNSIGNED_SHORT: u32 = 5123;
+pub(super) const BYTE: u32 = 5120;
+pub(super) const UNSIGNED_SHORT: u32 = 5123;
+pub(super) const UNSIGNED_INT: u32 = 5125;
 const FLOAT: u32 = 5126;
-const UNSIGNED_INT: u32 = 5125;
-const ARRAY_BUFFER: u32 = 34962;
-const ELEMENT_ARRAY_BUFFER: u32 = 34963;
+pub(super) const ARRAY_BUFFER: u32 = 34962;
+pub(super) const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 
-pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
-    let mut arrays = Arrays::default();
-    let primitive = arrays.add_surface(surface);
-    write_document(out, document(surface, &primitive), &arrays)?;
+/// A surface with name and colour.
+#[derive(Clone, Debug)]
+pub struct ColoredSurface {
+    /// Name of its node, mesh and material.
+    pub name: String,
+    /// Red, green, blue and alpha from 0 to 1, linear; the colours of the surface's vertices are multiplied by it.
+    pub color: [f32; 4],
+    /// The triangles.
+    pub surface: Surface,
+}
+
+/// Writes all surfaces that are not empty.
+///
+/// # Errors
+/// When writing fails, or the surfaces are too large for the format.
+pub fn write_colored(out: &mut Out<'_>, surfaces: &[ColoredSurface]) -> io::Result<()> {
+    let mut document = Document::default();
+    for ColoredSurface { name, color, surface } in surfaces {
+        let mut material = json!({
+            "name": name, "doubleSided": true,
+            "pbrMetallicRoughness": {
+                "baseColorFactor": color, "metallicFactor": 0.0, "roughnessFactor": 0.6,
+            },
+        });
+        if color[3] < 1.0 {
+            material["alphaMode"] = "BLEND".into();
+        }
+        document.add(surface, json!({ "name": name }), Some(material));
+    }
+    document.write(out)?;
+    surfaces.iter().try_for_each(|colored| write_arrays(out, &colored.surface))
+}
+
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
+    let mut document = Document::default();
+    document.add(surface, json!({}), None);
+    document.write(out)?;
     write_arrays(out, surface)
 }
 
-/// Writes everything before the arrays: the header, and the JSON of `root` and `arrays`.
-pub(super) fn write_document(
-    out: &mut impl Write,
-    mut root: Value,
-    arrays: &Arrays,
-) -> io::Result<()> {
-    if arrays.length > 0 {
-        root["accessors"] = arrays.accessors.clone().into();
-        root["bufferViews"] = arrays.views.clone().into();
-        root["buffers"] = json!([{ "byteLength": arrays.length }]);
+/// Writes the arrays of a surface in the order of [`Document::add`].
+fn write_arrays(out: &mut Out<'_>, surface: &Surface) -> io::Result<()> {
+    if surface.triangles.is_empty() {
+        return Ok(());
     }
-    let mut text = root.to_string().into_bytes();
-    // The length of a chunk is a multiple of four bytes.
-    text.resize(text.len().next_multiple_of(4), b' ');
-    let body = if arrays.length > 0 { 8 + arrays.length } else { 0 };
-    let total = 12 + 8 + text.len() as u64 + body;
-    let total = u32::try_from(total).map_err(|_| too_large("GLB holds at most 4 GiB"))?;
-    let mut head = Vec::new();
-    for word in [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32] {
-        head.extend_from_slice(&word.to_le_bytes());
-    }
-    head.extend_from_slice(b"JSON");
-    head.append(&mut text);
-    if arrays.length > 0 {
-        head.extend_from_slice(&(arrays.length as u32).to_le_bytes());
-        head.extend_from_slice(b"BIN\0");
-    }
-    out.write_all(&head)
-}
-
-/// Writes the arrays of a surface in the order of [`Arrays::add_surface`].
-pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
-    let triple = |values: &[f32; 3], bytes: &mut Vec<u8>| {
-        values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    };
-    write_each(out, &surface.positions, triple)?;
-    write_each(out, &surface.triangles, |triangle, bytes| {
-        triangle.iter().for_each(|i| bytes.extend_from_slice(&i.to_le_bytes()));
-    })?;
-    write_each(out, &surface.normals, triple)?;
+    write_triples(out, &surface.positions)?;
+    write_triples(out, &surface.triangles)?;
+    write_triples(out, &surface.normals)?;
     // Colours in glTF are linear; 8 bits would be too coarse for dark ones. Alpha is opaque.
     let light: Vec<[u8; 2]> = (0..=255u8)
         .map(|v| (srgb::to_linear(f64::from(v) / 255.0) * 65535.0).round() as u16)
@@ -72,70 +78,126 @@ pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Resul
     })
 }
 
-/// Descriptions of the arrays of the binary chunk.
+/// The JSON chunk.
 #[derive(Default)]
-pub(super) struct Arrays {
-    views: Vec<Value>,
-    accessors: Vec<Value>,
-    /// Length of the binary chunk in bytes.
-    length: u64,
+pub(super) struct Document {
+    /// Nodes without a `mesh` are added by [`Document::write_head`] where there are none.
+    pub(super) nodes: Vec<Value>,
+    pub(super) meshes: Vec<Value>,
+    materials: Vec<Value>,
+    pub(super) accessors: Vec<Value>,
+    pub(super) views: Vec<Value>,
+    pub(super) buffers: Vec<Value>,
+    pub(super) extensions: &'static [&'static str],
+    /// Length of the arrays in bytes.
+    pub(super) length: u64,
 }
 
-impl Arrays {
-    /// Adds the arrays of a surface: positions, indices, and normals and colours if there are any; none for an empty
-    /// surface. Returns the `attributes` and `indices` of a primitive.
-    pub(super) fn add_surface(&mut self, surface: &Surface) -> Value {
+impl Document {
+    /// Adds a surface with its arrays: positions, indices, and normals and colours if there are any; nothing for an
+    /// empty surface.
+    fn add(&mut self, surface: &Surface, mut node: Value, material: Option<Value>) {
         let Surface { positions, normals, colors, triangles, .. } = surface;
-        let Some([low, high]) = surface.bounds() else { return json!({}) };
-        let first = self.accessors.len();
-        let mut attributes = json!({ "POSITION": first });
-        let vectors = json!({
-            "componentType": FLOAT, "count": positions.len(), "type": "VEC3",
-            "min": low, "max": high,
-        });
-        self.add(size_of_val(&positions[..]), ARRAY_BUFFER, vectors);
-        let indices = json!({
+        let Some([low, high]) = surface.bounds().filter(|_| !triangles.is_empty()) else { return };
+        let vectors =
+            |count: usize| json!({ "componentType": FLOAT, "count": count, "type": "VEC3" });
+        let mut positions_accessor = vectors(positions.len());
+        (positions_accessor["min"], positions_accessor["max"]) = (json!(low), json!(high));
+        let mut attributes = json!({});
+        attributes["POSITION"] =
+            self.add_array(size_of_val(&positions[..]), ARRAY_BUFFER, positions_accessor);
+        let numbers = json!({
             "componentType": UNSIGNED_INT, "count": 3 * triangles.len(), "type": "SCALAR",
         });
-        self.add(size_of_val(&triangles[..]), ELEMENT_ARRAY_BUFFER, indices);
+        let indices = self.add_array(size_of_val(&triangles[..]), ELEMENT_ARRAY_BUFFER, numbers);
         if !normals.is_empty() {
-            let vectors = json!({
-                "componentType": FLOAT, "count": normals.len(), "type": "VEC3",
-            });
-            attributes["NORMAL"] = self.accessors.len().into();
-            self.add(size_of_val(&normals[..]), ARRAY_BUFFER, vectors);
+            let (bytes, accessor) = (size_of_val(&normals[..]), vectors(normals.len()));
+            attributes["NORMAL"] = self.add_array(bytes, ARRAY_BUFFER, accessor);
         }
         if !colors.is_empty() {
-            let vectors = json!({
+            let accessor = json!({
                 "componentType": UNSIGNED_SHORT, "normalized": true, "count": colors.len(),
                 "type": "VEC4",
             });
-            attributes["COLOR_0"] = self.accessors.len().into();
-            self.add(8 * colors.len(), ARRAY_BUFFER, vectors);
+            attributes["COLOR_0"] = self.add_array(8 * colors.len(), ARRAY_BUFFER, accessor);
         }
-        json!({ "attributes": attributes, "indices": first + 1 })
+        let mut primitive = json!({ "attributes": attributes, "indices": indices });
+        if let Some(material) = material {
+            primitive["material"] = self.materials.len().into();
+            self.materials.push(material);
+        }
+        let mut mesh = node.clone();
+        mesh["primitives"] = json!([primitive]);
+        node["mesh"] = self.meshes.len().into();
+        self.nodes.push(node);
+        self.meshes.push(mesh);
     }
 
-    fn add(&mut self, bytes: usize, target: u32, mut accessor: Value) {
-        self.views.push(json!({
+    fn add_array(&mut self, bytes: usize, target: u32, accessor: Value) -> Value {
+        let view = json!({
             "buffer": 0, "byteOffset": self.length, "byteLength": bytes, "target": target,
-        }));
-        accessor["bufferView"] = self.accessors.len().into();
-        self.accessors.push(accessor);
+        });
         self.length += bytes as u64;
+        self.add_view(view, accessor)
     }
-}
 
-/// The JSON chunk, without the arrays.
-fn document(surface: &Surface, primitive: &Value) -> Value {
-    let mut root = json!({
-        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
-        "scenes": [{ "nodes": [0] }], "nodes": [{}],
-    });
-    // glTF allows no empty list: an empty surface becomes a node without a mesh.
-    if !surface.triangles.is_empty() {
-        root["nodes"] = json!([{ "mesh": 0 }]);
-        root["meshes"] = json!([{ "primitives": [primitive] }]);
+    /// Adds a view and its accessor; returns the accessor's number.
+    pub(super) fn add_view(&mut self, view: Value, mut accessor: Value) -> Value {
+        let number = Value::from(self.accessors.len());
+        accessor["bufferView"] = number.clone();
+        self.views.push(view);
+        self.accessors.push(accessor);
+        number
     }
-    root
+
+    fn write(mut self, out: &mut Out<'_>) -> io::Result<()> {
+        let length = self.length;
+        self.buffers = vec![json!({ "byteLength": length })];
+        self.write_head(out, length)
+    }
+
+    /// Writes everything before the arrays: the header of the file, the JSON, and the header of the binary chunk of
+    /// `length` bytes.
+    pub(super) fn write_head(mut self, out: &mut Out<'_>, length: u64) -> io::Result<()> {
+        // glTF allows no empty list: an empty surface becomes a node without a mesh.
+        if self.nodes.is_empty() {
+            self.nodes.push(json!({}));
+        }
+        let numbers: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut root = json!({
+            "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
+            "scenes": [{ "nodes": numbers }], "nodes": self.nodes,
+        });
+        if length > 0 {
+            root["buffers"] = self.buffers.into();
+        }
+        for (name, list) in [
+            ("meshes", self.meshes),
+            ("materials", self.materials),
+            ("accessors", self.accessors),
+            ("bufferViews", self.views),
+        ] {
+            if !list.is_empty() {
+                root[name] = list.into();
+            }
+        }
+        if !self.extensions.is_empty() {
+            root["extensionsUsed"] = json!(self.extensions);
+            root["extensionsRequired"] = json!(self.extensions);
+        }
+        let mut text = root.to_string().into_bytes();
+        // The length of a chunk is a multiple of four bytes.
+        text.resize(text.len().next_multiple_of(4), b' ');
+        let chunk = if length > 0 { 8 + length } else { 0 };
+        let total: u32 = fitting(20 + text.len() as u64 + chunk, "GLB holds at most 4 GiB")?;
+        let words = [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32];
+        let mut head = words.map(u32::to_le_bytes).concat();
+        head.extend_from_slice(b"JSON");
+        head.append(&mut text);
+        if length > 0 {
+            head.extend_from_slice(&(length as u32).to_le_bytes());
+            head.extend_from_slice(b"BIN\0");
+        }
+        out.write_all(&head)
+    }
 }

@@ -4,7 +4,7 @@
 //! a node scales and moves the positions. Triangles are sorted for a vertex cache and vertices by their first use,
 //! which makes the arrays compress well.
 
-use std::io::{self, Write};
+use std::io;
 
 use meshopt_rs::{
     index::{
@@ -20,15 +20,11 @@ use meshopt_rs::{
 };
 use serde_json::{Value, json};
 
-use super::chunks::too_large;
+use super::{
+    Details, Out,
+    glb::{ARRAY_BUFFER, BYTE, Document, ELEMENT_ARRAY_BUFFER, UNSIGNED_INT, UNSIGNED_SHORT},
+};
 use crate::data::surface::Surface;
-
-// Constants of OpenGL that glTF uses for types and targets.
-const BYTE: u32 = 5120;
-const UNSIGNED_SHORT: u32 = 5123;
-const UNSIGNED_INT: u32 = 5125;
-const ARRAY_BUFFER: u32 = 34962;
-const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 
 /// Steps of a position along the longest side of the box.
 const STEPS: f64 = 65_535.0;
@@ -50,66 +46,39 @@ fn side(low: [f32; 3], high: [f32; 3]) -> f64 {
     (0..3).map(|axis| f64::from(high[axis]) - f64::from(low[axis])).fold(0.0, f64::max)
 }
 
-pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
-    let mut root = json!({
-        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
-        "scenes": [{ "nodes": [0] }], "nodes": [{}],
-    });
-    let mut body = Vec::new();
-    // glTF allows no empty list: an empty surface becomes a node without a mesh.
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
+    let mut arrays = Arrays { document: Document::default(), body: Vec::new() };
     if let (Some([low, high]), false) = (surface.bounds(), surface.triangles.is_empty()) {
         let side = side(low, high);
         let scale = if side > 0.0 { side / STEPS } else { 1.0 };
-        let mut arrays =
-            Arrays { body: &mut body, views: Vec::new(), accessors: Vec::new(), length: 0 };
-        let has_normals = arrays.add_surface(surface, low, scale)?;
-        let mut attributes = json!({ "POSITION": 0 });
-        if has_normals {
-            attributes["NORMAL"] = 2.into();
-        }
-        root["extensionsUsed"] = json!(["KHR_mesh_quantization", "EXT_meshopt_compression"]);
-        root["extensionsRequired"] = root["extensionsUsed"].clone();
-        root["nodes"] = json!([{ "mesh": 0, "translation": low, "scale": [scale, scale, scale] }]);
-        root["meshes"] = json!([{ "primitives": [{ "attributes": attributes, "indices": 1 }] }]);
-        let Arrays { views, accessors, length, .. } = arrays;
-        root["accessors"] = accessors.into();
-        root["bufferViews"] = views.into();
+        let primitive = arrays.add_surface(surface, low, scale)?;
+        let Arrays { document, body } = &mut arrays;
+        document.extensions = &["KHR_mesh_quantization", "EXT_meshopt_compression"];
+        document.nodes =
+            vec![json!({ "mesh": 0, "translation": low, "scale": [scale, scale, scale] })];
+        document.meshes = vec![json!({ "primitives": [primitive] })];
         body.resize(body.len().next_multiple_of(4), 0);
         // The second buffer stands for the uncompressed arrays. It has no data, since the extension is required.
         let fallback = json!({ "EXT_meshopt_compression": { "fallback": true } });
-        root["buffers"] = json!([
-            { "byteLength": body.len() }, { "byteLength": length, "extensions": fallback },
-        ]);
+        document.buffers = vec![
+            json!({ "byteLength": body.len() }),
+            json!({ "byteLength": document.length, "extensions": fallback }),
+        ];
     }
-    let mut text = root.to_string().into_bytes();
-    // The length of a chunk is a multiple of four bytes.
-    text.resize(text.len().next_multiple_of(4), b' ');
-    let chunk = if body.is_empty() { 0 } else { 8 + body.len() };
-    let total =
-        u32::try_from(20 + text.len() + chunk).map_err(|_| too_large("GLB holds at most 4 GiB"))?;
-    let words = [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32];
-    out.write_all(&words.map(u32::to_le_bytes).concat())?;
-    out.write_all(b"JSON")?;
-    out.write_all(&text)?;
-    if !body.is_empty() {
-        out.write_all(&(body.len() as u32).to_le_bytes())?;
-        out.write_all(b"BIN\0")?;
-    }
+    let Arrays { document, body } = arrays;
+    document.write_head(out, body.len() as u64)?;
     out.write_all(&body)
 }
 
 /// The compressed arrays and their descriptions.
-struct Arrays<'a> {
-    body: &'a mut Vec<u8>,
-    views: Vec<Value>,
-    accessors: Vec<Value>,
-    /// Bytes of the uncompressed arrays.
-    length: u64,
+struct Arrays {
+    document: Document,
+    body: Vec<u8>,
 }
 
-impl Arrays<'_> {
-    /// Adds positions, indices and normals; returns whether there are normals.
-    fn add_surface(&mut self, surface: &Surface, low: [f32; 3], scale: f64) -> io::Result<bool> {
+impl Arrays {
+    /// Adds positions, indices and normals; returns the primitive.
+    fn add_surface(&mut self, surface: &Surface, low: [f32; 3], scale: f64) -> io::Result<Value> {
         let Surface { positions, normals, triangles, .. } = surface;
         let mut indices = vec![0; 3 * triangles.len()];
         optimize_vertex_cache(&mut indices, triangles.as_flattened(), positions.len());
@@ -136,14 +105,15 @@ impl Arrays<'_> {
             "componentType": UNSIGNED_SHORT, "count": used, "type": "VEC3",
             "min": ends.map(|[low, _]| low), "max": ends.map(|[_, high]| high),
         });
-        self.add_vertices(&points, accessor)?;
+        let points = self.add_vertices(&points, accessor)?;
+        let mut attributes = json!({ "POSITION": points });
         let mut packed = vec![0; encode_index_buffer_bound(indices.len(), used)];
         let packed = encode_index_buffer(&mut packed, &indices, IndexEncodingVersion::V1)
             .map(|len| packed[..len].to_vec());
         let view = json!({ "mode": "TRIANGLES", "count": indices.len(), "byteStride": 4 });
         let accessor =
             json!({ "componentType": UNSIGNED_INT, "count": indices.len(), "type": "SCALAR" });
-        self.add(packed, view, ELEMENT_ARRAY_BUFFER, accessor)?;
+        let numbers = self.add(packed, view, ELEMENT_ARRAY_BUFFER, accessor)?;
         if !normals.is_empty() {
             let mut vectors = vec![[0i8; 4]; used];
             for (vertex, normal) in normals.iter().enumerate() {
@@ -155,12 +125,12 @@ impl Arrays<'_> {
             let accessor = json!({
                 "componentType": BYTE, "normalized": true, "count": used, "type": "VEC3",
             });
-            self.add_vertices(&vectors, accessor)?;
+            attributes["NORMAL"] = self.add_vertices(&vectors, accessor)?;
         }
-        Ok(!normals.is_empty())
+        Ok(json!({ "attributes": attributes, "indices": numbers }))
     }
 
-    fn add_vertices<T>(&mut self, vertices: &[T], accessor: Value) -> io::Result<()> {
+    fn add_vertices<T>(&mut self, vertices: &[T], accessor: Value) -> io::Result<Value> {
         let size = size_of::<T>();
         let mut packed = vec![0; encode_vertex_buffer_bound(vertices.len(), size)];
         let packed = encode_vertex_buffer(&mut packed, vertices, VertexEncodingVersion::V0)
@@ -174,8 +144,8 @@ impl Arrays<'_> {
         packed: Option<Vec<u8>>,
         mut view: Value,
         target: u32,
-        mut accessor: Value,
-    ) -> io::Result<()> {
+        accessor: Value,
+    ) -> io::Result<Value> {
         let mut packed = packed.ok_or_else(|| io::Error::other("an array does not pack"))?;
         self.body.resize(self.body.len().next_multiple_of(4), 0);
         view["buffer"] = 0.into();
@@ -184,17 +154,14 @@ impl Arrays<'_> {
         let stride = view["byteStride"].clone();
         let length = stride.as_u64().unwrap_or(0) * view["count"].as_u64().unwrap_or(0);
         let mut outer = json!({
-            "buffer": 1, "byteOffset": self.length, "byteLength": length, "target": target,
+            "buffer": 1, "byteOffset": self.document.length, "byteLength": length, "target": target,
             "extensions": { "EXT_meshopt_compression": view },
         });
         if target == ARRAY_BUFFER {
             outer["byteStride"] = stride;
         }
-        self.views.push(outer);
-        accessor["bufferView"] = self.accessors.len().into();
-        self.accessors.push(accessor);
-        self.length += length.next_multiple_of(4);
+        self.document.length += length.next_multiple_of(4);
         self.body.append(&mut packed);
-        Ok(())
+        Ok(self.document.add_view(outer, accessor))
     }
 }

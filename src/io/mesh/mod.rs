@@ -5,7 +5,6 @@ mod chunks;
 mod gifti;
 mod glb;
 mod glb_meshopt;
-mod glb_surfaces;
 pub mod labels;
 mod mz3;
 mod obj;
@@ -17,13 +16,12 @@ mod three_mf;
 mod vtp;
 
 use std::{
-    fmt,
     io::{self, Write},
-    path::PathBuf,
     str::FromStr,
 };
 
-pub use glb_surfaces::{ColoredSurface, write_colored};
+pub use glb::{ColoredSurface, write_colored};
+pub use obj::write_labels as write_obj_labels;
 pub use ply::PlyWriter;
 pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
 
@@ -59,36 +57,25 @@ pub enum MeshFormat {
 }
 
 impl MeshFormat {
-    /// Formats that an extension names.
-    const NAMED: [Self; 11] = [
-        Self::Ply,
-        Self::Stl,
-        Self::Obj,
-        Self::Glb,
-        Self::Off,
-        Self::Vtp,
-        Self::ThreeMf,
-        Self::Gifti,
-        Self::Mz3,
-        Self::Html,
-        Self::Precomputed,
-    ];
+    /// The names of all formats, an alias after a bar, and what they hold.
+    pub const CHOICES: [(&'static str, Self, &'static str); 12] = {
+        let mut choices = [("", Self::Ply, ""); 12];
+        let mut i = 0;
+        while i < choices.len() {
+            let (format, names, _, _, help) = FORMATS[i];
+            choices[i] = (names, format, help);
+            i += 1;
+        }
+        choices
+    };
+
+    fn entry(self) -> &'static Entry {
+        FORMATS.iter().find(|entry| entry.0 == self).expect("an entry for each format")
+    }
 
     /// The extension of its files.
     pub fn extension(self) -> &'static str {
-        match self {
-            Self::Ply => "ply",
-            Self::Stl => "stl",
-            Self::Obj => "obj",
-            Self::Glb | Self::GlbMeshopt => "glb",
-            Self::Off => "off",
-            Self::Vtp => "vtp",
-            Self::ThreeMf => "3mf",
-            Self::Gifti => "gii",
-            Self::Mz3 => "mz3",
-            Self::Html => "html",
-            Self::Precomputed => precomputed::EXTENSION,
-        }
+        self.entry().2
     }
 
     /// The unit of all lengths in files of the format; `None` where a file has those of its volume.
@@ -132,54 +119,111 @@ impl FromStr for MeshFormat {
 
     /// Parses a file's extension.
     fn from_str(extension: &str) -> Result<Self, String> {
-        let found = Self::NAMED.into_iter().find(|format| format.extension() == extension);
-        found.ok_or_else(|| {
-            let known = Self::NAMED.map(Self::extension).join(" ");
-            format!("`{extension}` is none of {known}")
+        // Packed GLB has to be asked for by name.
+        let named = || FORMATS.iter().filter(|entry| entry.0 != Self::GlbMeshopt);
+        let found = named().find(|entry| entry.2 == extension);
+        found.map(|entry| entry.0).ok_or_else(|| {
+            let known: Vec<_> = named().map(|entry| entry.2).collect();
+            format!("`{extension}` is none of {}", known.join(" "))
         })
     }
 }
 
-/// The comment that states the space of coordinates, as 3D Slicer reads and writes it.
-fn space_comment(space: Space) -> String {
-    format!("SPACE={}", space.name())
+/// An output of meshes.
+pub type Out<'a> = dyn Write + Send + 'a;
+
+/// Details of a file besides the surface.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Details {
+    /// Whether PLY and STL are written as text.
+    pub ascii: bool,
+    /// The space of the coordinates, where it is known.
+    pub space: Option<Space>,
 }
 
-/// Appends text to a chunk.
-fn line(bytes: &mut Vec<u8>, text: fmt::Arguments<'_>) {
-    io::Write::write_fmt(bytes, text).expect("memory takes every byte");
+impl Details {
+    /// Writes the comment that states the space of coordinates, as 3D Slicer reads and writes it.
+    fn write_space(
+        self,
+        out: &mut (impl Write + ?Sized),
+        before: &str,
+        after: &str,
+    ) -> io::Result<()> {
+        self.space.map_or(Ok(()), |space| write!(out, "{before}SPACE={}{after}", space.name()))
+    }
 }
 
-/// Writes a surface in coordinates of `space`; `ascii` chooses the text form of PLY and STL.
+type Entry = (
+    MeshFormat,
+    &'static str,
+    &'static str,
+    fn(&mut Out<'_>, &Surface, Details) -> io::Result<()>,
+    &'static str,
+);
+
+/// All formats: names, extension, function that writes a surface, and help.
+const FORMATS: [Entry; 12] = [
+    (MeshFormat::Ply, "ply", "ply", ply::write, "Stanford polygons: shared vertices, normals"),
+    (MeshFormat::Stl, "stl", "stl", stl::write, "Stereolithography: three corners a triangle"),
+    (MeshFormat::Obj, "obj", "obj", obj::write, "Wavefront, text: shared vertices, normals"),
+    (MeshFormat::Glb, "glb", "glb", glb::write, "Binary glTF 2.0: shared vertices, normals"),
+    (
+        MeshFormat::GlbMeshopt,
+        "glb-meshopt",
+        "glb",
+        glb_meshopt::write,
+        "Binary glTF, packed (EXT_meshopt_compression). Positions are rounded to a 65,535th of the box's longest side, \
+         normals to a 127th",
+    ),
+    (
+        MeshFormat::Html,
+        "html",
+        "html",
+        |_, _, _| Err(io::Error::new(io::ErrorKind::Unsupported, "pages are written by io::page")),
+        "A page for web browsers that shows the surface, of all isovalues together; one file, no \
+         network. Coordinates are rounded to a 65,535th of the box's longest side",
+    ),
+    (
+        MeshFormat::Precomputed,
+        "precomputed",
+        precomputed::EXTENSION,
+        precomputed::write,
+        "A folder for Neuroglancer: segment 1, in nanometres",
+    ),
+    (
+        MeshFormat::Off,
+        "off",
+        "off",
+        off::write,
+        "Object file format, text: shared vertices, normals",
+    ),
+    (MeshFormat::Vtp, "vtp", "vtp", vtp::write, "VTK polygons, binary: shared vertices, normals"),
+    (
+        MeshFormat::ThreeMf,
+        "3mf",
+        "3mf",
+        three_mf::write,
+        "3D manufacturing format: shared vertices, in millimetres",
+    ),
+    (
+        MeshFormat::Gifti,
+        "gifti|gii",
+        "gii",
+        gifti::write,
+        "GIfTI of neuroimaging: shared vertices, normals",
+    ),
+    (MeshFormat::Mz3, "mz3", "mz3", mz3::write, "MZ3 of Surf Ice: shared vertices"),
+];
+
+/// Writes a surface.
 ///
 /// # Errors
 /// When writing fails, or the surface is too large for the format.
 pub fn write(
-    out: &mut (impl Write + Send),
-    surface: Surface,
+    out: &mut Out<'_>,
+    surface: &Surface,
     format: MeshFormat,
-    ascii: bool,
-    space: Option<Space>,
+    details: Details,
 ) -> io::Result<()> {
-    match format {
-        MeshFormat::Ply => {
-            let mut ply = PlyWriter::new(ascii, space, u64::MAX, PathBuf::new());
-            ply.push(surface)?;
-            ply.finish(out)
-        }
-        MeshFormat::Stl if ascii => stl::write_text(out, &surface, space),
-        MeshFormat::Stl => stl::write(out, &surface, space),
-        MeshFormat::Obj => obj::write(out, &surface, space),
-        MeshFormat::Glb => glb::write(out, &surface),
-        MeshFormat::GlbMeshopt => glb_meshopt::write(out, &surface),
-        MeshFormat::Off => off::write(out, &surface, space),
-        MeshFormat::Vtp => vtp::write(out, &surface, space),
-        MeshFormat::ThreeMf => three_mf::write(out, &surface, space),
-        MeshFormat::Gifti => gifti::write(out, &surface, space),
-        MeshFormat::Mz3 => mz3::write(out, &surface),
-        MeshFormat::Html => {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "pages are written by themselves"))
-        }
-        MeshFormat::Precomputed => precomputed::write(out, &surface),
-    }
+    (format.entry().3)(out, surface, details)
 }

@@ -1,31 +1,20 @@
 //! OFF, a text: `OFF` (with normals `NOFF`), the counts, then `x y z` (`x y z nx ny nz`), then `3 a b c`.
 
-use std::io::{self, Write};
+use std::{io, iter::zip};
 
-use super::{chunks::write_each, line, space_comment};
-use crate::data::{placement::Space, surface::Surface};
+use super::{Details, Out, chunks::write_text};
+use crate::data::surface::Surface;
 
-pub(super) fn write(
-    out: &mut impl Write,
-    surface: &Surface,
-    space: Option<Space>,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
     writeln!(out, "{}", if normals.is_empty() { "OFF" } else { "NOFF" })?;
-    if let Some(space) = space {
-        writeln!(out, "# {}", space_comment(space))?;
-    }
+    details.write_space(out, "# ", "\n")?;
     writeln!(out, "{} {} 0", positions.len(), triangles.len())?;
-    match normals.is_empty() {
-        true => write_each(out, positions, |[x, y, z], bytes| {
-            line(bytes, format_args!("{x} {y} {z}\n"));
-        })?,
-        false => {
-            let vertices: Vec<_> = positions.iter().zip(normals).collect();
-            write_each(out, &vertices, |([x, y, z], [nx, ny, nz]), bytes| {
-                line(bytes, format_args!("{x} {y} {z} {nx} {ny} {nz}\n"));
-            })?;
-        }
+    if normals.is_empty() {
+        write_text!(out, positions, |[x, y, z]| "{x} {y} {z}\n")?;
+    } else {
+        let vertices: Vec<_> = zip(positions, normals).collect();
+        write_text!(out, &vertices, |([x, y, z], [nx, ny, nz])| "{x} {y} {z} {nx} {ny} {nz}\n")?;
     }
-    write_each(out, triangles, |[a, b, c], bytes| line(bytes, format_args!("3 {a} {b} {c}\n")))
+    write_text!(out, triangles, |[a, b, c]| "3 {a} {b} {c}\n")
 }

@@ -3,119 +3,62 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, Write},
+    iter::zip,
     path::PathBuf,
 };
 
-use super::{
-    chunks::{write_ahead, write_each},
-    space_comment,
-};
-use crate::{
-    data::{placement::Space, surface::Surface},
-    io::temporary_file,
-};
-use ply_rs_bw::{
-    ply::{
-        Addable, ElementDef, Encoding, Header, PropertyAccess, PropertyDef, PropertyType,
-        ScalarType,
-    },
-    writer::Writer,
-};
+use bytemuck::Pod;
 
-/// Properties that vertices have beside their positions.
+use super::{
+    Details, Out,
+    chunks::{CHUNK, fitting, write_ahead, write_each, write_text, write_triples},
+};
+use crate::{data::surface::Surface, io::temporary_file};
+
+/// Properties of vertices besides their positions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Has {
+pub struct Attributes {
     /// Three f32 each.
     pub normals: bool,
     /// Three bytes each.
     pub colors: bool,
 }
 
-impl Has {
-    fn of(surface: &Surface) -> Self {
-        Self { normals: !surface.normals.is_empty(), colors: !surface.colors.is_empty() }
-    }
-}
-
-const COLORS: [&str; 3] = ["red", "green", "blue"];
-
-/// The header of a PLY file.
-fn header(
-    encoding: Encoding,
-    space: Option<Space>,
-    [vertices, faces]: [u64; 2],
-    has: Has,
-) -> Header {
-    let mut vertex = ElementDef::new("vertex".into());
-    vertex.count = vertices as usize;
-    let names = ["x", "y", "z", "nx", "ny", "nz"];
-    for name in &names[..if has.normals { 6 } else { 3 }] {
-        let float = PropertyType::Scalar(ScalarType::Float);
-        vertex.properties.add(PropertyDef::new((*name).into(), float));
-    }
-    for name in &COLORS[..if has.colors { 3 } else { 0 }] {
-        let byte = PropertyType::Scalar(ScalarType::UChar);
-        vertex.properties.add(PropertyDef::new((*name).into(), byte));
-    }
-    let mut face = ElementDef::new("face".into());
-    face.count = faces as usize;
-    let list = PropertyType::List(ScalarType::UChar, ScalarType::UInt);
-    face.properties.add(PropertyDef::new("vertex_indices".into(), list));
-    let mut header = Header::new();
-    header.encoding = encoding;
-    header.comments.extend(space.map(space_comment));
-    header.elements.add(vertex);
-    header.elements.add(face);
-    header
-}
-
 /// Writes a PLY part by part. In the file, all vertices come before the first face, and their counts before both; so
-/// parts are kept in memory, and in temporary files once they take more than a limit.
+/// parts are kept in memory, and in temporary files once they take more than a limit. `F` is the type of faces.
 #[derive(Debug)]
-pub struct PlyWriter {
-    ascii: bool,
-    space: Option<Space>,
-    has: Has,
+pub struct PlyWriter<F = [u32; 3]> {
+    details: Details,
+    attributes: Attributes,
     limit: u64,
     folder: PathBuf,
-    parts: Vec<Surface>,
+    parts: Vec<(Surface, Vec<F>)>,
     /// Bytes in `parts`.
     held: u64,
+    /// Vertices as they are in the output, and faces.
     files: Option<[File; 2]>,
     vertices: u64,
     faces: u64,
 }
 
-impl PlyWriter {
-    /// An empty file in coordinates of `space`. Keeps about `limit` bytes at most in memory, and the rest in temporary
-    /// files in `folder`.
-    pub fn new(ascii: bool, space: Option<Space>, limit: u64, folder: PathBuf) -> Self {
-        Self {
-            ascii,
-            space,
-            has: Has::default(),
-            limit,
-            folder,
-            parts: Vec::new(),
-            held: 0,
-            files: None,
-            vertices: 0,
-            faces: 0,
-        }
+impl<F: Pod> PlyWriter<F> {
+    /// An empty file. Keeps about `limit` bytes at most in memory, and the rest in temporary files in `folder`.
+    pub fn new(details: Details, limit: u64, folder: PathBuf) -> Self {
+        let (attributes, parts, held, files, vertices, faces) = Default::default();
+        Self { details, attributes, limit, folder, parts, held, files, vertices, faces }
     }
 
-    /// Adds the next part.
+    /// Adds the vertices of a surface, and faces between the vertices added so far.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
-    pub fn push(&mut self, part: Surface) -> io::Result<()> {
+    pub fn push(&mut self, part: Surface, faces: Vec<F>) -> io::Result<()> {
         self.vertices += part.positions.len() as u64;
-        self.faces += part.triangles.len() as u64;
-        let has = Has::of(&part);
-        self.has.normals |= has.normals;
-        self.has.colors |= has.colors;
-        self.held += part.bytes();
-        self.parts.push(part);
+        self.faces += faces.len() as u64;
+        self.attributes.normals |= !part.normals.is_empty();
+        self.attributes.colors |= !part.colors.is_empty();
+        self.held += part.bytes() + size_of_val(&faces[..]) as u64;
+        self.parts.push((part, faces));
         if self.held <= self.limit {
             return Ok(());
         }
@@ -127,164 +70,142 @@ impl PlyWriter {
             }
         };
         self.held = 0;
-        for part in self.parts.drain(..) {
-            write_vertices(vertices, &part, self.ascii)?;
-            write_faces(faces, &part, self.ascii)?;
+        for (part, part_faces) in self.parts.drain(..) {
+            write_vertices(vertices, &part, self.details.ascii)?;
+            faces.write_all(bytemuck::cast_slice(&part_faces))?;
         }
         Ok(())
     }
 
-    /// Writes the header, all vertices and all faces.
-    ///
-    /// # Errors
-    /// When writing fails, or reading a temporary file.
-    pub fn finish(self, out: &mut (impl Write + Send)) -> io::Result<()> {
-        let counts = [self.vertices, self.faces];
-        write_header(out, self.ascii, self.space, counts, self.has)?;
+    /// Writes the header, all vertices, and all faces by `write`. A face in memory becomes `per_face` faces in the file
+    /// with further `properties`.
+    pub(super) fn finish_with(
+        self,
+        out: &mut Out<'_>,
+        (per_face, properties): (u64, &str),
+        write: impl Fn(&mut Out<'_>, &[F]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        fitting::<u32>(
+            self.vertices.saturating_sub(1),
+            "PLY holds at most 4,294,967,296 vertices",
+        )?;
+        let counts = [self.vertices, per_face * self.faces];
+        write_header(out, self.details, counts, self.attributes, properties)?;
         let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
-        copy(vertices, out)?;
-        self.parts.iter().try_for_each(|part| write_vertices(out, part, self.ascii))?;
-        copy(faces, out)?;
-        self.parts.iter().try_for_each(|part| write_faces(out, part, self.ascii))
+        if let Some(mut file) = vertices {
+            file.rewind()?;
+            io::copy(&mut file, out)?;
+        }
+        for (part, _) in &self.parts {
+            write_vertices(out, part, self.details.ascii)?;
+        }
+        if let Some(mut file) = faces {
+            let mut left = file.stream_position()? as usize / size_of::<F>();
+            file.rewind()?;
+            let mut chunk = vec![F::zeroed(); CHUNK.min(left)];
+            while left > 0 {
+                let chunk = &mut chunk[..left.min(CHUNK)];
+                file.read_exact(bytemuck::cast_slice_mut(chunk))?;
+                write(out, chunk)?;
+                left -= chunk.len();
+            }
+        }
+        self.parts.iter().try_for_each(|(_, faces)| write(out, faces))
     }
 }
 
-/// Writes the header of a PLY; `counts` are those of vertices and faces. All vertices must follow, then all faces.
+impl PlyWriter {
+    /// Writes the header, all vertices and all triangles.
+    ///
+    /// # Errors
+    /// When writing fails, or reading a temporary file.
+    pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
+        let ascii = self.details.ascii;
+        self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
+    }
+}
+
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
+    let Surface { positions, normals, colors, triangles, .. } = surface;
+    let counts = [positions.len() as u64, triangles.len() as u64];
+    let attributes = Attributes { normals: !normals.is_empty(), colors: !colors.is_empty() };
+    write_header(out, details, counts, attributes, "")?;
+    write_vertices(out, surface, details.ascii)?;
+    write_faces(out, triangles, details.ascii)
+}
+
+/// Writes the header of a PLY; `counts` are those of vertices and faces, `face_properties` those of faces besides their
+/// vertices. All vertices must follow, then all faces.
 ///
 /// # Errors
 /// When writing fails.
 pub fn write_header(
-    out: &mut impl Write,
-    ascii: bool,
-    space: Option<Space>,
-    counts: [u64; 2],
-    has: Has,
+    out: &mut Out<'_>,
+    details: Details,
+    [vertices, faces]: [u64; 2],
+    has: Attributes,
+    face_properties: &str,
 ) -> io::Result<()> {
-    let encoding = if ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
-    let mut bytes = Vec::new();
-    let header = header(encoding, space, counts, has);
-    Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
-    out.write_all(&bytes)
-}
-
-/// Copies a temporary file from its beginning.
-pub(super) fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
-    let Some(mut file) = file else { return Ok(()) };
-    file.rewind()?;
-    let mut bytes = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut bytes)? {
-            0 => return Ok(()),
-            len => out.write_all(&bytes[..len])?,
-        }
+    let encoding = if details.ascii { "ascii" } else { "binary_little_endian" };
+    write!(out, "ply\nformat {encoding} 1.0\n")?;
+    details.write_space(out, "comment ", "\n")?;
+    writeln!(out, "element vertex {vertices}")?;
+    let normals = if has.normals { &["nx", "ny", "nz"][..] } else { &[] };
+    let colors = if has.colors { &["red", "green", "blue"][..] } else { &[] };
+    for (kind, names) in [("float", &["x", "y", "z"][..]), ("float", normals), ("uchar", colors)] {
+        names.iter().try_for_each(|name| writeln!(out, "property {kind} {name}"))?;
     }
+    write!(
+        out,
+        "element face {faces}\nproperty list uchar uint vertex_indices\n{face_properties}end_header\n"
+    )
 }
 
 /// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.
 ///
 /// # Errors
 /// When writing fails.
-pub fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
-    if ascii {
-        return write_ascii(out, surface, "vertex", &vertices(surface));
-    }
-    let Has { normals, colors } = Has::of(surface);
-    if !normals && !colors && cfg!(target_endian = "little") {
-        return out.write_all(bytemuck::cast_slice(&surface.positions));
-    }
-    write_each(out, &vertices(surface), |vertex, bytes| {
-        let values = vertex.position.iter().chain(vertex.normal.iter().flatten());
-        values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-        bytes.extend_from_slice(vertex.color.as_ref().map_or(&[], |color| &color[..]));
-    })
-}
-
-fn vertices(surface: &Surface) -> Vec<PlyVertex> {
+pub fn write_vertices(
+    out: &mut (impl Write + ?Sized),
+    surface: &Surface,
+    ascii: bool,
+) -> io::Result<()> {
     let Surface { positions, normals, colors, .. } = surface;
-    let vertex = |(i, position): (usize, &[f32; 3])| PlyVertex {
-        position: *position,
-        normal: normals.get(i).copied(),
-        color: colors.get(i).copied(),
-    };
-    positions.iter().enumerate().map(vertex).collect()
+    if !ascii && normals.is_empty() && colors.is_empty() {
+        return write_triples(out, positions);
+    }
+    let numbers: Vec<usize> = (0..positions.len()).collect();
+    write_each(out, &numbers, |&i, bytes| {
+        let floats = [Some(&positions[i]), normals.get(i)].into_iter().flatten().flatten();
+        let channels = colors.get(i).into_iter().flatten();
+        if ascii {
+            let mut words: Vec<String> = floats.map(f32::to_string).collect();
+            words.extend(channels.map(u8::to_string));
+            bytes.extend_from_slice((words.join(" ") + "\n").as_bytes());
+        } else {
+            floats.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            bytes.extend(channels);
+        }
+    })
 }
 
 /// Bytes of a triangle in a binary PLY: the count 3, then three little-endian u32.
 const FACE: usize = 13;
 
-/// Writes faces of a PLY.
+/// Writes triangles as faces of a PLY.
 ///
 /// # Errors
 /// When writing fails.
-pub fn write_faces(
-    out: &mut (impl Write + Send),
-    surface: &Surface,
-    ascii: bool,
-) -> io::Result<()> {
-    let triangles = &surface.triangles;
+pub fn write_faces(out: &mut Out<'_>, triangles: &[[u32; 3]], ascii: bool) -> io::Result<()> {
     if ascii {
-        let faces: Vec<PlyFace> = triangles.iter().map(|&triangle| PlyFace(triangle)).collect();
-        return write_ascii(out, surface, "face", &faces);
+        return write_text!(out, triangles, |[a, b, c]| "3 {a} {b} {c}\n");
     }
     write_ahead(out, triangles, FACE, |triangles, bytes| {
-        for (face, [a, b, c]) in bytes.as_chunks_mut::<FACE>().0.iter_mut().zip(triangles) {
+        for (face, [a, b, c]) in zip(bytes.as_chunks_mut::<FACE>().0, triangles) {
             face[0] = 3;
             face[1..5].copy_from_slice(&a.to_le_bytes());
             face[5..9].copy_from_slice(&b.to_le_bytes());
             face[9..].copy_from_slice(&c.to_le_bytes());
         }
     })
-}
-
-/// Writes the elements `name` of a text PLY.
-fn write_ascii<E: PropertyAccess + Sync>(
-    out: &mut impl Write,
-    surface: &Surface,
-    name: &str,
-    elements: &[E],
-) -> io::Result<()> {
-    let header = header(Encoding::Ascii, None, [0, 0], Has::of(surface));
-    let definition = &header.elements[name];
-    write_each(out, elements, |element, bytes| {
-        let written = Writer::<E>::new().write_ascii_element(bytes, element, definition);
-        written.expect("every property is there, and memory takes every byte");
-    })
-}
-
-#[derive(Clone, Copy, Default)]
-struct PlyVertex {
-    position: [f32; 3],
-    normal: Option<[f32; 3]>,
-    color: Option<[u8; 3]>,
-}
-
-impl PropertyAccess for PlyVertex {
-    fn new() -> Self {
-        Self::default()
-    }
-
-    fn get_float(&self, key: &str) -> Option<f32> {
-        let axis = ["x", "y", "z"].iter().position(|name| key.ends_with(name))?;
-        match key.starts_with('n') {
-            true => Some(self.normal?[axis]),
-            false => Some(self.position[axis]),
-        }
-    }
-
-    fn get_uchar(&self, key: &str) -> Option<u8> {
-        let channel = COLORS.iter().position(|name| *name == key)?;
-        Some(self.color?[channel])
-    }
-}
-
-struct PlyFace([u32; 3]);
-
-impl PropertyAccess for PlyFace {
-    fn new() -> Self {
-        Self([0; 3])
-    }
-
-    fn get_list_uint(&self, _: &str) -> Option<&[u32]> {
-        Some(&self.0)
-    }
 }

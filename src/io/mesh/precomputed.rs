@@ -7,12 +7,14 @@
 //! ```
 
 use std::{
-    fs,
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use super::chunks::{too_large, write_each};
+use super::{
+    Details, Out,
+    chunks::{fitting, write_triples},
+};
 use crate::{
     data::surface::Surface,
     error::{Error, Result},
@@ -23,16 +25,12 @@ use crate::{
 pub const EXTENSION: &str = "precomputed";
 
 /// Writes the fragment of a surface.
-pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
-    let count = u32::try_from(surface.positions.len())
-        .map_err(|_| too_large("precomputed meshes hold at most 4,294,967,295 vertices"))?;
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
+    let count: u32 =
+        fitting(surface.positions.len(), "precomputed meshes hold at most 4,294,967,295 vertices")?;
     out.write_all(&count.to_le_bytes())?;
-    write_each(out, &surface.positions, |position, bytes| {
-        position.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    })?;
-    write_each(out, &surface.triangles, |triangle, bytes| {
-        triangle.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-    })
+    write_triples(out, &surface.positions)?;
+    write_triples(out, &surface.triangles)
 }
 
 /// A folder with one surface, which appears under its name when it is complete.
@@ -51,9 +49,7 @@ impl MeshFolder {
     /// name is taken by anything but a mesh folder, or is standard output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
-            return Err(Error::usage(
-                "standard output is no folder, which precomputed meshes need",
-            ));
+            return Err(Error::usage("a precomputed mesh is a folder: name it with -o"));
         };
         // Where the name is a symbolic link, its target is replaced.
         let place = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -64,7 +60,7 @@ impl MeshFolder {
             }
             if !is_mesh(&place) {
                 return Err(Error::usage(format_args!(
-                    "{sink}: this is there and no precomputed mesh, so it is not replaced"
+                    "refusing to overwrite {sink}: it exists and is not a precomputed mesh"
                 )));
             }
         }

@@ -4,34 +4,27 @@
 //! Triangles with two equal corners are left out: readers merge equal corners to one vertex, so that the surface is
 //! closed without these triangles.
 
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io};
 
 use super::{
-    chunks::{too_large, write_each},
-    line, space_comment,
+    Details, Out,
+    chunks::{fitting, write_each},
 };
 use crate::data::{
-    placement::Space,
     surface::Surface,
     vec3::{dot, triangle_normal},
 };
 
-pub(super) fn write(
-    out: &mut impl Write,
-    surface: &Surface,
-    space: Option<Space>,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
+    if details.ascii {
+        return write_ascii(out, surface, details);
+    }
     let triangles = with_area(surface);
-    let count = u32::try_from(triangles.len())
-        .map_err(|_| too_large("STL holds at most 4,294,967,295 triangles"))?;
-    let mut header = [b' '; 80];
-    let text = format!("gpuproc {}", space.map(space_comment).unwrap_or_default());
-    header[..text.len()].copy_from_slice(text.as_bytes());
-    out.write_all(&header)?;
-    out.write_all(&count.to_le_bytes())?;
+    let count: u32 = fitting(triangles.len(), "STL holds at most 4,294,967,295 triangles")?;
+    let mut header = b"gpuproc ".to_vec();
+    details.write_space(&mut header, "", "")?;
+    header.resize(80, b' ');
+    out.write_all(&[&header[..], &count.to_le_bytes()].concat())?;
     write_each(out, &triangles, |&triangle, bytes| {
         let normal = unit_normal(surface.corners(triangle));
         let corners = surface.corners::<f32>(triangle);
@@ -41,19 +34,16 @@ pub(super) fn write(
     })
 }
 
-pub(super) fn write_text(
-    out: &mut impl Write,
-    surface: &Surface,
-    space: Option<Space>,
-) -> io::Result<()> {
-    writeln!(out, "solid gpuproc {}", space.map(space_comment).unwrap_or_default())?;
+fn write_ascii(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
+    write!(out, "solid gpuproc ")?;
+    details.write_space(out, "", "")?;
+    writeln!(out)?;
     write_each(out, &with_area(surface), |&triangle, bytes| {
         let [x, y, z] = unit_normal(surface.corners(triangle));
-        line(bytes, format_args!("facet normal {x} {y} {z}\nouter loop\n"));
-        for [x, y, z] in surface.corners::<f32>(triangle) {
-            line(bytes, format_args!("vertex {x} {y} {z}\n"));
-        }
-        line(bytes, format_args!("endloop\nendfacet\n"));
+        let corners = surface.corners::<f32>(triangle);
+        let corners = corners.map(|[x, y, z]| format!("vertex {x} {y} {z}\n")).concat();
+        let text = format!("facet normal {x} {y} {z}\nouter loop\n{corners}endloop\nendfacet\n");
+        bytes.extend_from_slice(text.as_bytes());
     })?;
     writeln!(out, "endsolid gpuproc")
 }

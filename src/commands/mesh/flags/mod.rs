@@ -156,7 +156,7 @@ pub struct Args {
     stats: bool,
 
     /// Format of the mesh, also as --to stl [default: by the output's extension, else ply]
-    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&MeshFormat::CHOICES))]
     format: Option<MeshFormat>,
 
     /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
@@ -202,35 +202,6 @@ pub struct Args {
     #[command(flatten)]
     raw: VolumeArgs,
 }
-
-const FORMATS: [Choice<MeshFormat>; 12] = [
-    ("ply", MeshFormat::Ply, "Stanford polygons: shared vertices, normals"),
-    ("stl", MeshFormat::Stl, "Stereolithography: three corners a triangle"),
-    ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
-    ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
-    (
-        "glb-meshopt",
-        MeshFormat::GlbMeshopt,
-        "Binary glTF, packed (EXT_meshopt_compression). Positions are rounded to a 65,535th of the box's longest side, \
-      normals to a 127th",
-    ),
-    (
-        "html",
-        MeshFormat::Html,
-        "A page for web browsers that shows the surface, of all isovalues together; one file, no \
-      network. Coordinates are rounded to a 65,535th of the box's longest side",
-    ),
-    ("precomputed", MeshFormat::Precomputed, "A folder for Neuroglancer: segment 1, in nanometres"),
-    ("off", MeshFormat::Off, "Object file format, text: shared vertices, normals"),
-    ("vtp", MeshFormat::Vtp, "VTK polygons, binary: shared vertices, normals"),
-    (
-        "3mf",
-        MeshFormat::ThreeMf,
-        "3D manufacturing format: shared vertices, in millimetres",
-    ),
-    ("gifti|gii", MeshFormat::Gifti, "GIfTI of neuroimaging: shared vertices, normals"),
-    ("mz3", MeshFormat::Mz3, "MZ3 of Surf Ice: shared vertices"),
-];
 
 const TOPOLOGIES: [Choice<Topology>; 2] = [
     (

@@ -15,9 +15,9 @@ use crate::{
     io::{
         Output, Sink,
         mesh::{
-            MeshFormat,
-            labels::{LabelPart, colour, write_glb, write_obj},
-            write,
+            ColoredSurface, MeshFormat,
+            labels::{LabelPart, colour},
+            write, write_colored, write_obj_labels,
         },
         page::viewer::Shown,
     },
@@ -144,7 +144,7 @@ impl Each<'_, '_> {
                 let sink = &sinks[place_in_order];
                 let mut output = sink.create(session.no_clobber)?;
                 factor.iter().for_each(|&factor| surface.scale(factor));
-                write(&mut output, surface, job.format, job.ascii, place.placed.space)
+                write(&mut output, &surface, job.format, job.details(&place.placed))
                     .map_err(|error| Error::io("write", sink.to_string(), error))?;
                 output.commit()
             })
@@ -211,8 +211,16 @@ impl Each<'_, '_> {
         let parts: Vec<LabelPart> = parts.into_iter().filter_map(taken).collect();
         session.timings.time("write", || {
             match job.format {
-                MeshFormat::Glb => write_glb(&mut output, &parts),
-                _ => write_obj(&mut output, &parts, place.placed.space),
+                MeshFormat::Glb => {
+                    let colored = |(label, surface)| {
+                        let [red, green, blue] = colour(label);
+                        let (name, color) = (format!("label {label}"), [red, green, blue, 1.0]);
+                        ColoredSurface { name, color, surface }
+                    };
+                    let surfaces: Vec<_> = parts.into_iter().map(colored).collect();
+                    write_colored(&mut output, &surfaces)
+                }
+                _ => write_obj_labels(&mut output, &parts, job.details(&place.placed)),
             }
             .map_err(|error| Error::io("write", job.output.to_string(), error))?;
             output.commit()

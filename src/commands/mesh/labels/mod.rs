@@ -195,8 +195,8 @@ impl Labels<'_> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
-        let placed = (place.placed.space, place.is_mirrored());
-        let mut ply = LabelPly::new(job.ascii, placed, self.plan.held, folder);
+        let details = job.details(&place.placed);
+        let mut ply = LabelPly::new(details, self.plan.held, folder);
         let mut written = Written::default();
         let found = Found::new()?;
         let mut top = Top::default();
@@ -209,12 +209,14 @@ impl Labels<'_> {
             written.widen(&surface);
             written.vertices += surface.positions.len() as u64;
             written.triangles += 2 * part.quads.len() as u64;
-            ply.push(surface.positions, part.quads).map_err(failed)
+            ply.push(surface, part.quads).map_err(failed)
         })?;
         written.labels = found.all().map(|number| numbers.label(number)).collect();
         let label_type = self.label_type(numbers)?;
         session.timings.time("write", || {
-            ply.finish(&mut output, &|number| numbers.label(number), label_type).map_err(failed)?;
+            let details = (details, place.is_mirrored());
+            let label_of = |number| numbers.label(number);
+            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
             output.commit()
         })?;
         self.report(&written);
@@ -290,14 +292,16 @@ impl Labels<'_> {
         let label_type = self.label_type(numbers)?;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
-        let placed = (place.placed.space, place.is_mirrored());
-        let mut ply = LabelPly::new(job.ascii, placed, u64::MAX, folder);
+        let details = job.details(&place.placed);
+        let mut ply = LabelPly::new(details, u64::MAX, folder);
         Top::default().split(0, &mut mesh, None);
         (written.vertices, written.triangles) =
             (positions.len() as u64, 2 * mesh.quads.len() as u64);
         session.timings.time("write", || {
-            ply.push(positions, mesh.quads).map_err(failed)?;
-            ply.finish(&mut output, &|number| numbers.label(number), label_type).map_err(failed)?;
+            ply.push(Surface { positions, ..Surface::default() }, mesh.quads).map_err(failed)?;
+            let details = (details, place.is_mirrored());
+            let label_of = |number| numbers.label(number);
+            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
             output.commit()
         })
     }
