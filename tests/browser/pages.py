@@ -214,8 +214,8 @@ def histogram(browser, folder):
         changes(b, lambda: b.key("ArrowRight"), "bin")
         assert int(b.state()["bin"]) == bin_before + 1, b.state()
         changes(b, lambda: b.key("l"), "log")
-        changes(b, lambda: b.key("c"), "sum")
-        changes(b, lambda: b.key("c"), "sum")
+        changes(b, lambda: b.key("c"), "cumulative")
+        changes(b, lambda: b.key("c"), "cumulative")
         changes(b, lambda: b.key("+"), "first")
         changes(b, lambda: b.key("Home"), "first")
 

@@ -17,8 +17,8 @@ pub struct Palette {
 /// How a palette's colours are given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Colors {
-    /// All of them, as `0xrrggbb`.
-    All(&'static [u32; 256]),
+    /// All of them, as `rrggbb` one after the other.
+    All(&'static str),
     /// Some, as `0xrrggbb`, at equal distances, with straight lines between them.
     Even(&'static [u32]),
     /// For red, green and blue the ends of straight lines: place and value, both from 0 to 1.
@@ -26,12 +26,12 @@ enum Colors {
 }
 
 const PALETTES: [(&str, Colors); 16] = [
-    ("viridis", Colors::All(&VIRIDIS)),
-    ("plasma", Colors::All(&PLASMA)),
-    ("inferno", Colors::All(&INFERNO)),
-    ("magma", Colors::All(&MAGMA)),
-    ("cividis", Colors::All(&CIVIDIS)),
-    ("turbo", Colors::All(&TURBO)),
+    ("viridis", Colors::All(VIRIDIS)),
+    ("plasma", Colors::All(PLASMA)),
+    ("inferno", Colors::All(INFERNO)),
+    ("magma", Colors::All(MAGMA)),
+    ("cividis", Colors::All(CIVIDIS)),
+    ("turbo", Colors::All(TURBO)),
     (
         "jet",
         Colors::Lines([
@@ -67,7 +67,7 @@ const PALETTES: [(&str, Colors); 16] = [
             &[[0.0, 0.3], [0.25, 1.0], [0.5, 1.0], [0.75, 0.0], [1.0, 0.0]],
         ]),
     ),
-    ("coolwarm", Colors::All(&COOLWARM)),
+    ("coolwarm", Colors::All(COOLWARM)),
     ("RdBu", Colors::Even(&RED_BLUE)),
     ("Spectral", Colors::Even(&SPECTRAL)),
 ];
@@ -124,7 +124,9 @@ impl Colors {
         let bytes = |color: u32| [color >> 16, color >> 8, color].map(|v| v as u8);
         let x = i as f64 / 255.0;
         match self {
-            Self::All(colors) => bytes(colors[i]),
+            Self::All(text) => {
+                bytes(u32::from_str_radix(&text[6 * i..6 * i + 6], 16).expect("hexadecimal digits"))
+            }
             Self::Even(colors) => {
                 let lines = colors.len() - 1;
                 let first = ((x * lines as f64) as usize).min(lines - 1);

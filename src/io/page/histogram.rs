@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use flate2::{Compression, write::DeflateEncoder};
+use flate2::Compression;
 use serde_json::{Value, json};
 
-use super::Page;
+use super::{Page, deflate};
 
 /// The content of the page.
 #[derive(Clone, Debug)]
@@ -25,10 +25,8 @@ impl HistogramPage {
 
     /// Adds a histogram: facts for the script, and the counts of all bins, channel by channel.
     pub fn push(&mut self, facts: Value, counts: impl Iterator<Item = f64>) {
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
         let bytes: Vec<u8> = counts.flat_map(f64::to_le_bytes).collect();
-        let packed = deflate.write_all(&bytes).and_then(|()| deflate.finish());
-        self.data.push(packed.expect("memory takes every byte"));
+        self.data.push(deflate([bytes], Compression::default()));
         self.outcomes.push(facts);
     }
 

@@ -15,6 +15,7 @@ pub use surface::PackedSurface;
 use std::io::{self, Write};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use flate2::{Compression, write::DeflateEncoder};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -69,6 +70,14 @@ impl Page<'_> {
         }
         write!(out, "<script type=\"module\">{script}</script>\n</body>\n</html>\n")
     }
+}
+
+/// Compresses `parts`, one after the other, for the script's `inflate`.
+fn deflate(parts: impl IntoIterator<Item = impl AsRef<[u8]>>, level: Compression) -> Vec<u8> {
+    let mut deflate = DeflateEncoder::new(Vec::new(), level);
+    let mut parts = parts.into_iter();
+    let written = parts.try_for_each(|part| deflate.write_all(part.as_ref()));
+    written.and_then(|()| deflate.finish()).expect("memory takes every byte")
 }
 
 /// Joins ES modules into one: `import` lines and the word `export` are removed.

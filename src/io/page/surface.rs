@@ -25,10 +25,9 @@
 //! with the triangle a, b, o on this side of the gate (Touma and Gotsman 1998). Low bytes and high bytes of each axis
 //! are stored apart from each other, and everything is deflated.
 
-use std::io::Write;
+use flate2::Compression;
 
-use flate2::{Compression, write::DeflateEncoder};
-
+use super::deflate;
 use crate::data::surface::Surface;
 
 /// Number of steps along the longest side of the box.
@@ -74,61 +73,55 @@ impl PackedSurface {
         let [low, high] = bounds.map(|corner| corner.map(f64::from));
         let longest = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
         let step = if longest > 0.0 { longest / STEPS } else { 1.0 };
-        let mut told = Told::new(surface);
-        told.all();
-        let Told { turns, numbers, deltas, ids, border, .. } = told;
-        let rounded = |vertex: u32| -> [u16; 3] {
-            let position = surface.positions[vertex as usize];
-            std::array::from_fn(|axis| {
-                ((f64::from(position[axis]) - low[axis]) / step).round() as u16
-            })
+        let mut encoder = SurfaceEncoder::new(surface);
+        encoder.encode_all();
+        let SurfaceEncoder { codes, numbers, vertices, border, .. } = encoder;
+        let rounded = |vertex: u32, axis: usize| match vertex {
+            NONE => 0,
+            at => ((f64::from(surface.positions[at as usize][axis]) - low[axis]) / step).round()
+                as u16,
         };
-        let mut planes = vec![0; 6 * deltas.len()];
-        for (i, &[vertex, a, b, o]) in deltas.iter().enumerate() {
-            let [vertex, a, b, o] = [vertex, a, b, o].map(|at| match at {
-                NONE => [0; 3],
-                at => rounded(at),
-            });
+        let mut planes = vec![0; 6 * vertices.len()];
+        for (i, &corners) in vertices.iter().enumerate() {
             for axis in 0..3 {
-                let expected = a[axis].wrapping_add(b[axis]).wrapping_sub(o[axis]);
-                let delta = vertex[axis].wrapping_sub(expected).cast_signed();
+                let [vertex, a, b, o] = corners.map(|corner| rounded(corner, axis));
+                let delta = vertex.wrapping_sub(a.wrapping_add(b).wrapping_sub(o)).cast_signed();
                 // Zigzag encoding: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
                 let folded = ((delta << 1) ^ (delta >> 15)).cast_unsigned();
                 let [lower, upper] = folded.to_le_bytes();
-                planes[2 * axis * deltas.len() + i] = lower;
-                planes[(2 * axis + 1) * deltas.len() + i] = upper;
+                planes[2 * axis * vertices.len() + i] = lower;
+                planes[(2 * axis + 1) * vertices.len() + i] = upper;
             }
         }
-        let four =
-            |turns: &[u8]| (0..turns.len()).map(|i| turns[i] << (2 * i)).fold(0, |a, b| a | b);
-        let turns_packed: Vec<u8> = turns.chunks(4).map(four).collect();
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
-        let write = [&turns_packed, &numbers, &planes]
-            .into_iter()
-            .try_for_each(|part| deflate.write_all(part));
-        let bytes = write.and_then(|()| deflate.finish()).expect("memory takes every byte");
-        let vertices = ids.iter().filter(|&&id| id != NONE).count();
+        let four = |codes: &[u8]| (0..codes.len()).fold(0, |byte, i| byte | codes[i] << (2 * i));
+        let codes: Vec<u8> = codes.chunks(4).map(four).collect();
         Self {
-            vertices,
+            vertices: vertices.len(),
             triangles: surface.triangles.len(),
-            edges: border.from.len(),
+            edges: border.edges.len(),
             low,
             step,
-            sections: [turns_packed.len(), numbers.len()],
-            bytes,
+            sections: [codes.len(), numbers.len()],
+            bytes: deflate([&codes, &numbers, &planes], Compression::best()),
         }
     }
+}
+
+/// An edge of the border: its two vertices, the third corner of the triangle on this side, and the neighbours in its
+/// ring.
+#[derive(Clone, Copy)]
+struct Edge {
+    from: u32,
+    to: u32,
+    third: u32,
+    next: u32,
+    last: u32,
 }
 
 /// The rings of edges around the encoded triangles, as doubly linked lists.
 #[derive(Default)]
 struct Border {
-    /// For each edge, its two vertices, the third corner of the triangle on this side, and the neighbouring edges.
-    from: Vec<u32>,
-    to: Vec<u32>,
-    third: Vec<u32>,
-    next: Vec<u32>,
-    last: Vec<u32>,
+    edges: Vec<Edge>,
     /// For each vertex, the edge added last that begins there.
     begun: Vec<u32>,
     /// Free slots of removed edges.
@@ -136,68 +129,68 @@ struct Border {
 }
 
 impl Border {
+    fn edge(&mut self, edge: u32) -> &mut Edge {
+        &mut self.edges[edge as usize]
+    }
+
     /// Inserts an edge behind the edge `before`, or begins a ring where that is `NONE`. Returns the edge's slot.
     fn insert(&mut self, before: u32, [from, to, third]: [u32; 3]) -> u32 {
-        let edge = self.free.pop().unwrap_or_else(|| {
-            let edge = self.from.len() as u32;
-            for ends in
-                [&mut self.from, &mut self.to, &mut self.third, &mut self.next, &mut self.last]
-            {
-                ends.push(edge);
-            }
-            edge
-        });
-        let at = edge as usize;
-        (self.from[at], self.to[at], self.third[at]) = (from, to, third);
+        let edge = self.free.pop().unwrap_or(self.edges.len() as u32);
+        let last = if before == NONE { edge } else { before };
+        let next = if last == edge { edge } else { self.edge(last).next };
+        let new = Edge { from, to, third, next, last };
+        match self.edges.get_mut(edge as usize) {
+            Some(slot) => *slot = new,
+            None => self.edges.push(new),
+        }
         self.begun[from as usize] = edge;
-        let before = if before == NONE { edge } else { before };
-        let after = if before == edge { edge } else { self.next[before as usize] };
-        (self.last[at], self.next[at]) = (before, after);
-        (self.next[before as usize], self.last[after as usize]) = (edge, edge);
+        self.edge(last).next = edge;
+        self.edge(next).last = edge;
         edge
     }
 
     /// Removes an edge. Returns the edge before it; `NONE` if it was the only one of its ring.
     fn remove(&mut self, edge: u32) -> u32 {
-        let (before, after) = (self.last[edge as usize], self.next[edge as usize]);
-        (self.next[before as usize], self.last[after as usize]) = (after, before);
-        self.from[edge as usize] = NONE;
+        let Edge { next, last, .. } = *self.edge(edge);
+        self.edge(last).next = next;
+        self.edge(next).last = last;
+        self.edge(edge).from = NONE;
         self.free.push(edge);
-        if before == edge { NONE } else { before }
+        if last == edge { NONE } else { last }
     }
 }
 
 /// The encoder and its output.
-struct Told<'a> {
+struct SurfaceEncoder<'a> {
     surface: &'a Surface,
     /// For each vertex, where its triangles begin in `around`.
     starts: Vec<u32>,
     /// All corners of all triangles, sorted by vertex: `3 * triangle + corner`.
     around: Vec<u32>,
     /// For each triangle, whether it is encoded.
-    is_told: Vec<bool>,
+    is_encoded: Vec<bool>,
     /// The new number of each vertex.
     ids: Vec<u32>,
     border: Border,
     /// The stack of waiting rings: one edge of each. The edge may have been removed since.
     waiting: Vec<u32>,
     /// Codes of two bits, one per byte.
-    turns: Vec<u8>,
+    codes: Vec<u8>,
     /// Numbers of old vertices, counted back from the newest vertex, which is 1; as variable-length integers of seven
     /// bits a byte, the eighth of which says that more follow. 0 is no triangle, or where a ring begins a new vertex.
     numbers: Vec<u8>,
     /// New vertices in the order of their numbers, each with a, b and o.
-    deltas: Vec<[u32; 4]>,
+    vertices: Vec<[u32; 4]>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> SurfaceEncoder<'a> {
     fn new(surface: &'a Surface) -> Self {
-        let vertices = surface.positions.len();
-        let mut starts = vec![0; vertices + 1];
+        let count = surface.positions.len();
+        let mut starts = vec![0; count + 1];
         for &corner in surface.triangles.as_flattened() {
             starts[corner as usize + 1] += 1;
         }
-        for vertex in 0..vertices {
+        for vertex in 0..count {
             starts[vertex + 1] += starts[vertex];
         }
         let mut around = vec![0; 3 * surface.triangles.len()];
@@ -206,41 +199,33 @@ impl<'a> Told<'a> {
             around[ends[corner as usize] as usize] = i as u32;
             ends[corner as usize] += 1;
         }
-        Self {
-            surface,
-            starts,
-            around,
-            is_told: vec![false; surface.triangles.len()],
-            ids: vec![NONE; vertices],
-            border: Border { begun: vec![NONE; vertices], ..Border::default() },
-            waiting: Vec::new(),
-            turns: Vec::new(),
-            numbers: Vec::new(),
-            deltas: Vec::new(),
-        }
+        let is_encoded = vec![false; surface.triangles.len()];
+        let border = Border { begun: vec![NONE; count], ..Border::default() };
+        let (waiting, codes, numbers, vertices) = Default::default();
+        let ids = vec![NONE; count];
+        Self { surface, starts, around, is_encoded, ids, border, waiting, codes, numbers, vertices }
     }
 
-    /// Encodes all triangles.
-    fn all(&mut self) {
+    fn encode_all(&mut self) {
         for (number, &triangle) in self.surface.triangles.iter().enumerate() {
-            if !self.is_told[number] {
-                self.is_told[number] = true;
-                self.begin(triangle);
+            if !self.is_encoded[number] {
+                self.is_encoded[number] = true;
+                self.encode_ring(triangle);
             }
         }
     }
 
     /// Encodes a triangle that begins a ring, and all triangles that can be reached from it.
-    fn begin(&mut self, [a, b, c]: [u32; 3]) {
+    fn encode_ring(&mut self, [a, b, c]: [u32; 3]) {
         let mut near = NONE;
         for corner in [a, b, c] {
             match self.ids[corner as usize] {
                 // Predicted at the corner before (a), since b and o are missing.
                 NONE => {
-                    self.number(0);
-                    self.add(corner, [near, NONE, NONE]);
+                    self.push_number(0);
+                    self.add_vertex(corner, [near, NONE, NONE]);
                 }
-                _ => self.number_of(corner),
+                _ => self.push_number_of(corner),
             }
             near = corner;
         }
@@ -248,97 +233,93 @@ impl<'a> Told<'a> {
         let second = self.border.insert(first, [c, b, a]);
         let mut gate = self.border.insert(second, [b, a, c]);
         while gate != NONE {
-            gate = self.turn(gate);
+            gate = self.pass(gate);
             while gate == NONE
                 && let Some(edge) = self.waiting.pop()
             {
-                gate = if self.border.from[edge as usize] == NONE { NONE } else { edge };
+                gate = if self.border.edge(edge).from == NONE { NONE } else { edge };
             }
         }
     }
 
     /// Encodes the triangle on the other side of the gate. Returns the next gate; `NONE` where the ring has no edges
     /// left.
-    fn turn(&mut self, gate: u32) -> u32 {
+    fn pass(&mut self, gate: u32) -> u32 {
         let border = &mut self.border;
-        let g = gate as usize;
-        let [a, b, o] = [border.from[g], border.to[g], border.third[g]];
-        let (next, last) = (border.next[g], border.last[g]);
-        let (n, l) = (next as usize, last as usize);
-        if next != gate && border.from[n] == b && border.to[n] == a {
+        let Edge { from: a, to: b, third: o, next, last } = *border.edge(gate);
+        let (after, before) = (*border.edge(next), *border.edge(last));
+        if next != gate && after.from == b && after.to == a {
             border.remove(next);
             return border.remove(gate);
         }
-        let Some(c) = self.beyond(a, b) else {
-            self.turns.push(OTHER);
-            self.number(0);
+        let Some(c) = self.take_triangle(a, b) else {
+            self.codes.push(OTHER);
+            self.push_number(0);
             return self.border.remove(gate);
         };
         let border = &mut self.border;
-        if next != gate && border.from[n] == b && border.to[n] == c {
-            self.turns.push(RIGHT);
-            (border.to[g], border.third[g]) = (c, b);
+        if next != gate && after.from == b && after.to == c {
+            self.codes.push(RIGHT);
+            *border.edge(gate) = Edge { to: c, third: b, ..*border.edge(gate) };
             border.remove(next);
             return gate;
         }
-        if last != gate && border.to[l] == a && border.from[l] == c {
-            self.turns.push(LEFT);
-            (border.from[g], border.third[g]) = (c, a);
+        if last != gate && before.to == a && before.from == c {
+            self.codes.push(LEFT);
+            *border.edge(gate) = Edge { from: c, third: a, ..*border.edge(gate) };
             border.begun[c as usize] = gate;
             border.remove(last);
             return gate;
         }
-        match self.ids[c as usize] {
-            NONE => {
-                self.turns.push(NEW);
-                self.add(c, [a, b, o]);
-            }
-            _ => {
-                self.turns.push(OTHER);
-                self.number_of(c);
-            }
+        if self.ids[c as usize] == NONE {
+            self.codes.push(NEW);
+            self.add_vertex(c, [a, b, o]);
+        } else {
+            self.codes.push(OTHER);
+            self.push_number_of(c);
         }
         let border = &mut self.border;
         let other = border.begun[c as usize];
-        (border.to[g], border.third[g]) = (c, b);
+        *border.edge(gate) = Edge { to: c, third: b, ..*border.edge(gate) };
         let edge = border.insert(gate, [c, b, a]);
-        if other != NONE && border.from[other as usize] == c {
-            let before = border.last[other as usize];
-            (border.next[g], border.last[other as usize]) = (other, gate);
-            (border.next[before as usize], border.last[edge as usize]) = (edge, before);
+        if other != NONE && border.edge(other).from == c {
+            let before = border.edge(other).last;
+            border.edge(gate).next = other;
+            border.edge(other).last = gate;
+            border.edge(before).next = edge;
+            border.edge(edge).last = before;
             self.waiting.push(gate);
         }
         edge
     }
 
     /// The third corner c of a triangle a, b, c that is not encoded yet; marks it as encoded.
-    fn beyond(&mut self, a: u32, b: u32) -> Option<u32> {
+    fn take_triangle(&mut self, a: u32, b: u32) -> Option<u32> {
         let range = self.starts[a as usize] as usize..self.starts[a as usize + 1] as usize;
         for &place in &self.around[range] {
-            let (number, corner) = (place / 3, place % 3);
-            let triangle = self.surface.triangles[number as usize];
+            let (number, corner) = ((place / 3) as usize, place % 3);
+            let triangle = self.surface.triangles[number];
             let after = |by: u32| triangle[((corner + by) % 3) as usize];
-            if after(1) == b && !self.is_told[number as usize] {
-                self.is_told[number as usize] = true;
+            if after(1) == b && !self.is_encoded[number] {
+                self.is_encoded[number] = true;
                 return Some(after(2));
             }
         }
         None
     }
 
-    /// Adds a new vertex.
-    fn add(&mut self, vertex: u32, [a, b, o]: [u32; 3]) {
-        self.ids[vertex as usize] = self.deltas.len() as u32;
-        self.deltas.push([vertex, a, b, o]);
+    fn add_vertex(&mut self, vertex: u32, [a, b, o]: [u32; 3]) {
+        self.ids[vertex as usize] = self.vertices.len() as u32;
+        self.vertices.push([vertex, a, b, o]);
     }
 
     /// Writes the number of an old vertex, counted back from the newest one, which is 1.
-    fn number_of(&mut self, vertex: u32) {
-        self.number(self.deltas.len() as u32 - self.ids[vertex as usize]);
+    fn push_number_of(&mut self, vertex: u32) {
+        self.push_number(self.vertices.len() as u32 - self.ids[vertex as usize]);
     }
 
     /// Writes a variable-length integer.
-    fn number(&mut self, mut number: u32) {
+    fn push_number(&mut self, mut number: u32) {
         while number >= 0x80 {
             self.numbers.push(number as u8 | 0x80);
             number >>= 7;

@@ -1,5 +1,7 @@
 //! A drawing: shapes on a plain background, from the lowest to the topmost.
 
+use std::fmt::Write as _;
+
 use super::font::Line;
 
 /// Red, green and blue, 0 to 255.
@@ -84,7 +86,7 @@ pub enum Anchor {
     End,
 }
 
-/// How a shape's colour is combined with the shapes below.
+/// How the area of a shape, or its line, is painted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paint {
     /// Source over, with an opacity from 0 to 1.
@@ -93,6 +95,8 @@ pub enum Paint {
     Screen(Colour),
     /// Multiply blending, for bright backgrounds.
     Multiply(Colour),
+    /// A line of this width.
+    Stroke { colour: Colour, width: f32, is_dashed: bool },
 }
 
 /// The mark before a name in a legend.
@@ -112,84 +116,52 @@ pub(super) enum Shape {
         size: [f32; 2],
         paint: Paint,
     },
-    /// The area between `y = base` and steps of equal width.
-    Bars {
-        steps: Steps,
-        base: f32,
+    /// Path data of SVG, with the commands `M`, `L`, `H`, `V` and `Z` only.
+    Path {
+        data: String,
         paint: Paint,
-    },
-    /// A line along steps.
-    Outline {
-        steps: Steps,
-        width: f32,
-        colour: Colour,
-    },
-    Line {
-        points: Vec<[f32; 2]>,
-        width: f32,
-        colour: Colour,
-        dashed: bool,
     },
     Dot {
         centre: [f32; 2],
         radius: f32,
         colour: Colour,
     },
-    /// One line of text. `at` is on its baseline; `rising` turns it by 90 degrees, to run upwards.
+    /// One line of text. `at` is on its baseline; `is_rising` turns it by 90 degrees, to run upwards.
     Text {
         at: [f32; 2],
         size: f32,
         anchor: Anchor,
-        rising: bool,
-        colour: Colour,
-        text: String,
-    },
-    /// Marks and names side by side; the last name ends at `at`.
-    Legend {
-        at: [f32; 2],
-        entries: Vec<Entry>,
-        /// Colour of the names.
-        colour: Colour,
+        is_rising: bool,
+        spans: Vec<Span>,
     },
 }
 
-/// A name in a legend.
+/// A piece of a line of text.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    /// Pixels before the mark.
+pub(super) struct Span {
+    /// Pixels before the piece.
     pub(super) gap: u8,
-    pub(super) mark: &'static str,
     pub(super) colour: Colour,
-    pub(super) name: String,
+    pub(super) text: String,
 }
 
-impl Entry {
-    /// Pixels between mark and name.
-    pub(super) const NAME_GAP: u8 = 6;
-}
-
-/// Step `i` spans `x + i * width .. x + (i + 1) * width` at `y = tops[i]`.
-#[derive(Clone, Debug)]
-pub(super) struct Steps {
-    x: f32,
-    width: f32,
-    pub(super) tops: Vec<f32>,
-}
-
-impl Steps {
-    fn new(x: f32, width: f32, tops: &[f32]) -> Self {
-        Self { x, width, tops: tops.iter().copied().map(hundredths).collect() }
-    }
-
-    /// The left end of step `i`.
-    pub(super) fn left(&self, i: usize) -> f32 {
-        hundredths(self.x + i as f32 * self.width)
-    }
-}
+/// Pixels between the mark and the name in a legend.
+const NAME_GAP: u8 = 6;
+/// Pixels between the entries of a legend.
+const ENTRY_GAP: u8 = 18;
 
 /// The nearest multiple of 0.01: the SVG has two decimals, and the pixels use the same coordinates.
 fn hundredths(length: f32) -> f32 {
     ((f64::from(length) * 100.0).round_ties_even() / 100.0) as f32
+}
+
+/// The path along steps of equal width: step `i` spans `x + i * width .. x + (i + 1) * width` at `y = tops[i]`.
+fn steps(x: f32, width: f32, tops: &[f32]) -> String {
+    let mut data = String::new();
+    for (i, top) in tops.iter().enumerate() {
+        let _ = write!(data, "V{top:.2}H{:.2}", x + (i + 1) as f32 * width);
+    }
+    data
 }
 
 /// A picture made of shapes.
@@ -215,69 +187,83 @@ impl Drawing {
 
     /// Adds bars side by side from `x` on, each `width` wide, from `y = base` to its own top.
     pub fn steps(&mut self, x: f32, width: f32, tops: &[f32], base: f32, paint: Paint) {
-        let (steps, base) = (Steps::new(x, width, tops), hundredths(base));
-        self.shapes.push(Shape::Bars { steps, base, paint });
+        let data = format!("M{x:.2},{base:.2}{}V{base:.2}Z", steps(x, width, tops));
+        self.shapes.push(Shape::Path { data, paint });
     }
 
     /// Adds the line along the tops of bars, each `step` wide.
     pub fn outline(&mut self, x: f32, step: f32, tops: &[f32], width: f32, colour: Colour) {
-        self.shapes.push(Shape::Outline { steps: Steps::new(x, step, tops), width, colour });
+        let first = tops.first().copied().unwrap_or(0.0);
+        let data = format!("M{x:.2},{first:.2}{}", steps(x, step, tops));
+        self.shapes
+            .push(Shape::Path { data, paint: Paint::Stroke { colour, width, is_dashed: false } });
     }
 
     /// Adds a line through points, with a dot at each.
-    pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, dashed: bool) {
-        let points: Vec<_> = points.iter().map(|point| point.map(hundredths)).collect();
+    pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, is_dashed: bool) {
+        self.polyline(points, Paint::Stroke { colour, width, is_dashed });
         let radius = hundredths(width * 1.6);
-        self.shapes.push(Shape::Line { points: points.clone(), width, colour, dashed });
-        let dots = points.into_iter().map(|centre| Shape::Dot { centre, radius, colour });
-        self.shapes.extend(dots);
+        let dot = |point: &[f32; 2]| Shape::Dot { centre: point.map(hundredths), radius, colour };
+        self.shapes.extend(points.iter().map(dot));
     }
 
     /// Adds a line through points, without dots.
     pub fn stroke(&mut self, points: &[[f32; 2]], width: f32, colour: Colour) {
-        let points = points.iter().map(|point| point.map(hundredths)).collect();
-        self.shapes.push(Shape::Line { points, width, colour, dashed: false });
+        self.polyline(points, Paint::Stroke { colour, width, is_dashed: false });
+    }
+
+    fn polyline(&mut self, points: &[[f32; 2]], paint: Paint) {
+        let points: Vec<_> = points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
+        self.shapes.push(Shape::Path { data: format!("M{}", points.join("L")), paint });
     }
 
     /// Adds a line of text, centred vertically at `y`.
     pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
-        self.text_of(x, y, anchor, text, colour, LETTERS);
+        let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
+        self.spans([x, y + LETTERS * BASELINE], (anchor, false), LETTERS, spans);
     }
 
     /// Adds a title that begins at `x`, centred vertically at `y`.
     pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
-        self.text_of(x, y, Anchor::Start, text, colour, TITLE);
+        let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
+        self.spans([x, y + TITLE * BASELINE], (Anchor::Start, false), TITLE, spans);
+    }
+
+    /// Adds text that runs upwards, centred at `x` and `y`.
+    pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
+        let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
+        self.spans([x + LETTERS * BASELINE, y], (Anchor::Middle, true), LETTERS, spans);
     }
 
     /// Width in pixels of a legend of `names` with square marks.
     pub fn legend_width(names: &[&str]) -> f32 {
         let name = |name: &&str| {
-            text_width("\u{25a0}", LETTERS) + f32::from(Entry::NAME_GAP) + text_width(name, LETTERS)
+            text_width("\u{25a0}", LETTERS) + f32::from(NAME_GAP) + text_width(name, LETTERS)
         };
-        names.iter().map(name).sum::<f32>() + 18.0 * names.len().saturating_sub(1) as f32
-    }
-
-    fn text_of(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour, size: f32) {
-        let (at, text) = ([x, y + size * BASELINE].map(hundredths), text.to_owned());
-        self.shapes.push(Shape::Text { at, size, anchor, rising: false, colour, text });
-    }
-
-    /// Adds text that runs upwards, centred at `x` and `y`.
-    pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
-        let at = [x + LETTERS * BASELINE, y].map(hundredths);
-        let (size, anchor, text) = (LETTERS, Anchor::Middle, text.to_owned());
-        self.shapes.push(Shape::Text { at, size, anchor, rising: true, colour, text });
+        let gaps = f32::from(ENTRY_GAP) * names.len().saturating_sub(1) as f32;
+        names.iter().map(name).sum::<f32>() + gaps
     }
 
     /// Adds a legend in one line: marks and names side by side, the last of which ends at `x`.
     pub fn legend(&mut self, x: f32, y: f32, entries: &[(&str, Mark, Colour)]) {
-        let at = [x, y + LETTERS * BASELINE].map(hundredths);
-        let entry = |(i, &(name, mark, colour)): (usize, &(&str, Mark, Colour))| {
+        let mut spans = Vec::new();
+        for (i, &(name, mark, colour)) in entries.iter().enumerate() {
             let mark = if mark == Mark::Square { "\u{25a0}" } else { "\u{2501}" };
-            Entry { gap: if i == 0 { 0 } else { 18 }, mark, colour, name: name.to_owned() }
-        };
-        let (entries, colour) =
-            (entries.iter().enumerate().map(entry).collect(), self.theme.strong);
-        self.shapes.push(Shape::Legend { at, entries, colour });
+            let gap = if i == 0 { 0 } else { ENTRY_GAP };
+            spans.push(Span { gap, colour, text: mark.to_owned() });
+            let colour = self.theme.strong;
+            spans.push(Span { gap: NAME_GAP, colour, text: name.to_owned() });
+        }
+        self.spans([x, y + LETTERS * BASELINE], (Anchor::End, false), LETTERS, spans);
+    }
+
+    fn spans(
+        &mut self,
+        at: [f32; 2],
+        (anchor, is_rising): (Anchor, bool),
+        size: f32,
+        spans: Vec<Span>,
+    ) {
+        self.shapes.push(Shape::Text { at: at.map(hundredths), size, anchor, is_rising, spans });
     }
 }

@@ -41,22 +41,24 @@ impl Line {
     /// Appends `text` and returns its outlines; `None` where there are none, as for a space. Control characters are
     /// left out.
     pub fn push(&mut self, text: &str) -> Option<Path> {
-        let mut outlines = Outlines(PathBuilder::new(), Transform::identity());
+        let mut outlines = PathBuilder::new();
         let text =
             LIGATURES.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
         for letter in text.chars().filter(|letter| !letter.is_control()) {
             let glyph = FACE.glyph_index(letter).unwrap_or_default();
             let kerning = self.last.map_or(0, |last| kerning(last, glyph));
             self.end += f32::from(kerning) * self.scale;
+            let mut outline = Outline(PathBuilder::new());
+            FACE.outline_glyph(glyph, &mut outline);
             // Fonts measure y upwards.
-            let (scale, end) = (self.scale, self.end);
-            outlines.1 = Transform::from_row(scale, 0.0, 0.0, -scale, end, 0.0);
-            FACE.outline_glyph(glyph, &mut outlines);
+            let place = Transform::from_row(self.scale, 0.0, 0.0, -self.scale, self.end, 0.0);
+            let outline = outline.0.finish().and_then(|path| path.transform(place));
+            outline.inspect(|path| outlines.push_path(path));
             let advance = FACE.glyph_hor_advance(glyph).unwrap_or_default();
             self.end += f32::from(advance) * self.scale;
             self.last = Some(glyph);
         }
-        outlines.0.finish()
+        outlines.finish()
     }
 
     /// Width of the line in pixels.
@@ -72,34 +74,23 @@ fn kerning(left: GlyphId, right: GlyphId) -> i16 {
     plain.find_map(|table| table.glyphs_kerning(left, right)).unwrap_or(0)
 }
 
-/// Collects the outlines of glyphs, each transformed to its position.
-struct Outlines(PathBuilder, Transform);
+/// Collects the outline of a glyph.
+struct Outline(PathBuilder);
 
-impl Outlines {
-    fn place<const N: usize>(&self, points: [(f32, f32); N]) -> [(f32, f32); N] {
-        let Transform { sx, sy, tx, ty, .. } = self.1;
-        points.map(|(x, y)| (x * sx + tx, y * sy + ty))
-    }
-}
-
-impl OutlineBuilder for Outlines {
+impl OutlineBuilder for Outline {
     fn move_to(&mut self, x: f32, y: f32) {
-        let [(x, y)] = self.place([(x, y)]);
         self.0.move_to(x, y);
     }
 
     fn line_to(&mut self, x: f32, y: f32) {
-        let [(x, y)] = self.place([(x, y)]);
         self.0.line_to(x, y);
     }
 
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let [(x1, y1), (x, y)] = self.place([(x1, y1), (x, y)]);
         self.0.quad_to(x1, y1, x, y);
     }
 
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let [(x1, y1), (x2, y2), (x, y)] = self.place([(x1, y1), (x2, y2), (x, y)]);
         self.0.cubic_to(x1, y1, x2, y2, x, y);
     }
 

@@ -6,7 +6,7 @@ use tiny_skia::{
 };
 
 use super::{
-    drawing::{Anchor, Colour, Drawing, Entry, LETTERS, Paint, Shape, Steps},
+    drawing::{Anchor, Drawing, Paint, Shape},
     font::Line,
 };
 
@@ -23,131 +23,83 @@ pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
 }
 
 fn draw(pixels: &mut Pixmap, shape: &Shape) {
+    let flat = Transform::identity();
     match shape {
         Shape::Rectangle { corner: [x, y], size: [width, height], paint } => {
             let rectangle = Rect::from_xywh(*x, *y, *width, *height);
-            fill(pixels, rectangle.map(PathBuilder::from_rect), *paint);
+            draw_path(pixels, rectangle.map(PathBuilder::from_rect), *paint, flat);
         }
-        Shape::Bars { steps, base, paint } => {
-            let mut path = PathBuilder::new();
-            path.move_to(steps.left(0), *base);
-            push_steps(&mut path, steps);
-            path.line_to(steps.left(steps.tops.len()), *base);
-            path.close();
-            fill(pixels, path.finish(), *paint);
-        }
-        Shape::Outline { steps, width, colour } => {
-            let mut path = PathBuilder::new();
-            path.move_to(steps.left(0), steps.tops.first().copied().unwrap_or(0.0));
-            push_steps(&mut path, steps);
-            stroke(pixels, path.finish(), *width, *colour, None);
-        }
-        Shape::Line { points, width, colour, dashed } => {
-            let mut path = PathBuilder::new();
-            for (i, &[x, y]) in points.iter().enumerate() {
-                if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-            }
-            let dash = dashed.then(|| StrokeDash::new(vec![6.0, 5.0], 0.0)).flatten();
-            stroke(pixels, path.finish(), *width, *colour, dash);
-        }
+        Shape::Path { data, paint } => draw_path(pixels, parse(data), *paint, flat),
         Shape::Dot { centre: [x, y], radius, colour } => {
-            fill(pixels, circle(*x, *y, *radius), Paint::Over(*colour, 1.0));
+            let circle = PathBuilder::from_circle(*x, *y, *radius);
+            draw_path(pixels, circle, Paint::Over(*colour, 1.0), flat);
         }
-        Shape::Text { at: [x, y], size, anchor, rising, colour, text } => {
+        Shape::Text { at: [x, y], size, anchor, is_rising, spans } => {
             let mut line = Line::new(*size);
-            let path = line.push(text);
+            let mut pieces = Vec::new();
+            for span in spans {
+                line.skip(span.gap.into());
+                pieces.push((line.push(&span.text), span.colour));
+            }
             let place = Transform::from_translate(*x, *y);
-            let place = if *rising { place.pre_rotate(-90.0) } else { place };
+            let place = if *is_rising { place.pre_rotate(-90.0) } else { place };
             let left = match anchor {
                 Anchor::Start => 0.0,
                 Anchor::Middle => -line.width() / 2.0,
                 Anchor::End => -line.width(),
             };
-            letters(pixels, path, place.pre_translate(left, 0.0), *colour);
-        }
-        Shape::Legend { at: [x, y], entries, colour: names } => {
-            let mut line = Line::new(LETTERS);
-            let mut pieces = Vec::new();
-            for Entry { gap, mark, colour, name } in entries {
-                line.skip(f32::from(*gap));
-                pieces.push((line.push(mark), *colour));
-                line.skip(f32::from(Entry::NAME_GAP));
-                pieces.push((line.push(name), *names));
+            for (path, colour) in pieces {
+                draw_path(pixels, path, Paint::Over(colour, 1.0), place.pre_translate(left, 0.0));
             }
-            let place = Transform::from_translate(*x - line.width(), *y);
-            pieces.into_iter().for_each(|(path, colour)| letters(pixels, path, place, colour));
         }
     }
 }
 
-fn push_steps(path: &mut PathBuilder, steps: &Steps) {
-    for (i, &top) in steps.tops.iter().enumerate() {
-        path.line_to(steps.left(i), top);
-        path.line_to(steps.left(i + 1), top);
+/// Parses path data of a drawing.
+fn parse(data: &str) -> Option<Path> {
+    let (mut path, mut rest) = (PathBuilder::new(), data);
+    while let Some(command) = rest.chars().next() {
+        let end = rest[1..].find(char::is_alphabetic).map_or(rest.len(), |at| at + 1);
+        let numbers: Vec<f32> = rest[1..end].split(',').filter_map(|n| n.parse().ok()).collect();
+        let last = path.last_point().unwrap_or_default();
+        match (command, &numbers[..]) {
+            ('M', &[x, y]) => path.move_to(x, y),
+            ('L', &[x, y]) => path.line_to(x, y),
+            ('H', &[x]) => path.line_to(x, last.y),
+            ('V', &[y]) => path.line_to(last.x, y),
+            _ => path.close(),
+        }
+        rest = &rest[end..];
     }
-}
-
-/// A circle of four cubic Bézier curves, whose control points are 4/3 tan(pi/8) radii from their ends.
-fn circle(x: f32, y: f32, radius: f32) -> Option<Path> {
-    let control = 0.552_284_8 * radius;
-    let mut path = PathBuilder::new();
-    path.move_to(x + radius, y);
-    // The direction (a, b) turns by 90 degrees for each quarter: (a, b) becomes (-b, a).
-    for [a, b] in [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]] {
-        let at = |along: f32, across: f32| [x + a * along - b * across, y + b * along + a * across];
-        let [[x1, y1], [x2, y2], [x3, y3]] =
-            [at(radius, control), at(control, radius), at(0.0, radius)];
-        path.cubic_to(x1, y1, x2, y2, x3, y3);
-    }
-    path.close();
     path.finish()
 }
 
-fn brush([r, g, b]: Colour) -> Brush<'static> {
-    let mut brush = Brush::default();
-    brush.set_color_rgba8(r, g, b, 255);
-    brush
-}
-
-fn fill(pixels: &mut Pixmap, path: Option<Path>, paint: Paint) {
-    let Some(path) = path else { return };
-    let (rule, place) = (FillRule::Winding, Transform::identity());
+/// Fills a path, or draws its line.
+fn draw_path(pixels: &mut Pixmap, path: Option<Path>, paint: Paint, place: Transform) {
+    let (Some(path), rule) = (path, FillRule::Winding) else { return };
+    let brush = |[r, g, b]: [u8; 3], opacity: f32| {
+        let mut brush = Brush::default();
+        brush.set_color_rgba8(r, g, b, (opacity * 255.0 + 0.5) as u8);
+        brush
+    };
+    // Blended from a layer of its own, as in SVG.
+    let mut blend = |colour, blend_mode| {
+        let layer = Pixmap::new(pixels.width(), pixels.height());
+        let mut layer = layer.expect("a size that is there already");
+        layer.fill_path(&path, &brush(colour, 1.0), rule, place, None);
+        let blending = PixmapPaint { blend_mode, ..PixmapPaint::default() };
+        pixels.draw_pixmap(0, 0, layer.as_ref(), &blending, Transform::identity(), None);
+    };
     match paint {
+        Paint::Screen(colour) => blend(colour, BlendMode::Screen),
+        Paint::Multiply(colour) => blend(colour, BlendMode::Multiply),
         Paint::Over(colour, opacity) => {
-            let mut brush = brush(colour);
-            brush.set_color_rgba8(colour[0], colour[1], colour[2], (opacity * 255.0 + 0.5) as u8);
-            pixels.fill_path(&path, &brush, rule, place, None);
+            pixels.fill_path(&path, &brush(colour, opacity), rule, place, None);
         }
-        // Blended from a layer of its own, as in SVG.
-        Paint::Screen(colour) | Paint::Multiply(colour) => {
-            let layer = Pixmap::new(pixels.width(), pixels.height());
-            let mut layer = layer.expect("a size that is there already");
-            layer.fill_path(&path, &brush(colour), rule, place, None);
-            let blend_mode = match paint {
-                Paint::Screen(_) => BlendMode::Screen,
-                _ => BlendMode::Multiply,
-            };
-            let blending = PixmapPaint { blend_mode, ..PixmapPaint::default() };
-            pixels.draw_pixmap(0, 0, layer.as_ref(), &blending, place, None);
+        Paint::Stroke { colour, width, is_dashed } => {
+            let dash = is_dashed.then(|| StrokeDash::new(vec![6.0, 5.0], 0.0)).flatten();
+            let stroke = Stroke { width, line_join: LineJoin::Round, dash, ..Stroke::default() };
+            pixels.stroke_path(&path, &brush(colour, 1.0), &stroke, place, None);
         }
-    }
-}
-
-fn stroke(
-    pixels: &mut Pixmap,
-    path: Option<Path>,
-    width: f32,
-    colour: Colour,
-    dash: Option<StrokeDash>,
-) {
-    let stroke = Stroke { width, line_join: LineJoin::Round, dash, ..Stroke::default() };
-    if let Some(path) = path {
-        pixels.stroke_path(&path, &brush(colour), &stroke, Transform::identity(), None);
-    }
-}
-
-fn letters(pixels: &mut Pixmap, path: Option<Path>, place: Transform, colour: Colour) {
-    if let Some(path) = path {
-        pixels.fill_path(&path, &brush(colour), FillRule::Winding, place, None);
     }
 }

@@ -1,13 +1,11 @@
 //! Writes a drawing as an SVG document.
 
-use std::fmt::{self, Display, Formatter};
-
-use super::drawing::{Anchor, Colour, Drawing, Entry, LETTERS, Paint, Shape, Steps};
+use super::drawing::{Anchor, Colour, Drawing, LETTERS, Paint, Shape, Span};
 
 /// The document, with a newline at its end.
 pub fn document(drawing: &Drawing) -> String {
     let Drawing { width, height, theme, shapes } = drawing;
-    let ground = Hex(theme.ground);
+    let ground = hex(theme.ground);
     let shapes: String = shapes.iter().map(|shape| element(shape) + "\n").collect();
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="DejaVu Sans, Verdana, Helvetica, sans-serif" font-size="{LETTERS}">
@@ -20,58 +18,56 @@ pub fn document(drawing: &Drawing) -> String {
 fn element(shape: &Shape) -> String {
     match shape {
         Shape::Rectangle { corner: [x, y], size: [width, height], paint } => format!(
-            r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" {paint}/>"#
+            r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" {}/>"#,
+            attributes(*paint)
         ),
-        Shape::Bars { steps, base, paint } => {
-            let x = steps.left(0);
-            format!(r#"<path d="M{x:.2},{base:.2}{}V{base:.2}Z" {paint}/>"#, step_commands(steps))
-        }
-        Shape::Outline { steps, width, colour } => {
-            let (x, y) = (steps.left(0), steps.tops.first().copied().unwrap_or(0.0));
-            stroke(&format!("M{x:.2},{y:.2}{}", step_commands(steps)), *width, *colour, "")
-        }
-        Shape::Line { points, width, colour, dashed } => {
-            let points: Vec<String> =
-                points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
-            let dashes = if *dashed { r#" stroke-dasharray="6 5""# } else { "" };
-            stroke(&format!("M{}", points.join("L")), *width, *colour, dashes)
-        }
+        Shape::Path { data, paint } => format!(r#"<path d="{data}" {}/>"#, attributes(*paint)),
         Shape::Dot { centre: [x, y], radius, colour } => {
-            format!(r#"<circle cx="{x:.2}" cy="{y:.2}" r="{radius:.2}" fill="{}"/>"#, Hex(*colour))
+            format!(r#"<circle cx="{x:.2}" cy="{y:.2}" r="{radius:.2}" fill="{}"/>"#, hex(*colour))
         }
-        Shape::Text { at: [x, y], size, anchor, rising, colour, text } => {
-            let place = match rising {
+        Shape::Text { at: [x, y], size, anchor, is_rising, spans } => {
+            let place = match is_rising {
                 false => format!(r#"x="{x:.2}" y="{y:.2}" font-size="{size:.1}""#),
                 true => format!(r#"transform="translate({x:.2},{y:.2}) rotate(-90)""#),
             };
-            let (fill, text) = (Hex(*colour), escape(text));
-            format!(r#"<text {place} text-anchor="{anchor}" fill="{fill}">{text}</text>"#)
-        }
-        Shape::Legend { at: [x, y], entries, colour } => {
-            let entry = |Entry { gap, mark, colour, name }: &Entry| {
-                let (fill, name, name_gap) = (Hex(*colour), escape(name), Entry::NAME_GAP);
-                format!(
-                    r#"<tspan dx="{gap}" fill="{fill}">{mark}</tspan><tspan dx="{name_gap}">{name}</tspan>"#
-                )
+            let anchor = match anchor {
+                Anchor::Start => "start",
+                Anchor::Middle => "middle",
+                Anchor::End => "end",
             };
-            let (fill, entries) = (Hex(*colour), entries.iter().map(entry).collect::<String>());
-            format!(
-                r#"<text x="{x:.2}" y="{y:.2}" text-anchor="end" fill="{fill}">{entries}</text>"#
-            )
+            let span = |Span { gap, colour, text }: &Span| {
+                format!(r#"<tspan dx="{gap}" fill="{}">{}</tspan>"#, hex(*colour), escape(text))
+            };
+            let (fill, text) = match &spans[..] {
+                [only] => (format!(r#" fill="{}""#, hex(only.colour)), escape(&only.text)),
+                several => (String::new(), several.iter().map(span).collect()),
+            };
+            format!(r#"<text {place} text-anchor="{anchor}"{fill}>{text}</text>"#)
         }
     }
 }
 
-fn step_commands(steps: &Steps) -> String {
-    let step = |(i, top)| format!("V{top:.2}H{:.2}", steps.left(i + 1));
-    steps.tops.iter().enumerate().map(step).collect()
-}
-
-fn stroke(path: &str, width: f32, colour: Colour, more: &str) -> String {
-    let stroke = Hex(colour);
-    format!(
-        r#"<path d="{path}" fill="none" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"{more}/>"#
-    )
+/// The attributes by which a shape is filled, or its line is drawn.
+fn attributes(paint: Paint) -> String {
+    match paint {
+        Paint::Over(colour, 1.0) => format!(r#"fill="{}""#, hex(colour)),
+        Paint::Over(colour, opacity) => {
+            format!(r#"fill="{}" fill-opacity="{opacity}""#, hex(colour))
+        }
+        Paint::Screen(colour) => {
+            format!(r#"fill="{}" style="mix-blend-mode:screen""#, hex(colour))
+        }
+        Paint::Multiply(colour) => {
+            format!(r#"fill="{}" style="mix-blend-mode:multiply""#, hex(colour))
+        }
+        Paint::Stroke { colour, width, is_dashed } => {
+            let (stroke, dashes) =
+                (hex(colour), if is_dashed { r#" stroke-dasharray="6 5""# } else { "" });
+            format!(
+                r#"fill="none" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"{dashes}"#
+            )
+        }
+    }
 }
 
 /// Escapes text for XML, which allows no control characters but tab, newline and carriage return.
@@ -81,39 +77,6 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-struct Hex(Colour);
-
-impl Display for Hex {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("#")?;
-        self.0.iter().try_for_each(|part| write!(f, "{part:02x}"))
-    }
-}
-
-impl Display for Anchor {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Start => "start",
-            Self::Middle => "middle",
-            Self::End => "end",
-        })
-    }
-}
-
-impl Display for Paint {
-    /// The attributes of a filled shape.
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Over(colour, 1.0) => write!(f, "fill=\"{}\"", Hex(colour)),
-            Self::Over(colour, opacity) => {
-                write!(f, "fill=\"{}\" fill-opacity=\"{opacity}\"", Hex(colour))
-            }
-            Self::Screen(colour) => {
-                write!(f, "fill=\"{}\" style=\"mix-blend-mode:screen\"", Hex(colour))
-            }
-            Self::Multiply(colour) => {
-                write!(f, "fill=\"{}\" style=\"mix-blend-mode:multiply\"", Hex(colour))
-            }
-        }
-    }
+fn hex([r, g, b]: Colour) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
 }

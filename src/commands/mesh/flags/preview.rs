@@ -90,7 +90,7 @@ impl FromStr for Background {
             return Ok(Self([0.0; 4]));
         }
         let colour = csscolorparser::parse(text).map_err(|_| {
-            format!("`{text}` is no colour such as none, white, steelblue, #fff or #336699")
+            format!("`{text}` is not a colour such as none, white, steelblue, #fff or #336699")
         })?;
         match colour.a {
             // A fully transparent colour is the same as none.

@@ -1,6 +1,6 @@
 // The page that compares two pictures: a divider between both, zoom and pan.
 
-import { byId, bytesOf, facts, onTheme, switchTheme, tell, themeColour } from './page.js';
+import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, onTheme, switchTheme, tell } from './page.js';
 
 const stage = byId('stage'), canvas = byId('view');
 let pictures, divider = 0.5, zoom = 1, middle = [0.5, 0.5], isFlipped = false, isWanted = false;
@@ -37,13 +37,12 @@ function draw() {
     context.drawImage(pictures[isFlipped ? 1 - side : side], x, y, w, h);
     context.restore();
   });
-  const rgb = (name) => `rgb(${themeColour(name).map((v) => Math.round(255 * v))})`;
   context.fillStyle = '#fff';
   context.shadowColor = 'rgba(0, 0, 0, 0.6)', context.shadowBlur = 6;
   context.fillRect(at - 1, 0, 2, height);
   context.beginPath(), context.arc(at, height / 2, 17, 0, 7), context.fill();
   context.shadowBlur = 0;
-  context.fillStyle = rgb('--accent');
+  context.fillStyle = cssColour('--accent');
   for (const sign of [-1, 1]) {
     context.beginPath();
     context.moveTo(at + sign * 11, height / 2), context.lineTo(at + sign * 4, height / 2 - 6), context.lineTo(at + sign * 4, height / 2 + 6);
@@ -91,45 +90,25 @@ function home() {
 }
 
 function listen() {
-  const pointers = new Map();
-  let spread = 0, centre = [0, 0], isDividing = false;
-  const pair = () => {
-    const [a, b] = [...pointers.values()];
-    return [Math.hypot(a[0] - b[0], a[1] - b[1]), [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]];
-  };
-  stage.addEventListener('pointerdown', (event) => {
-    stage.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, [event.clientX, event.clientY]);
-    if (pointers.size === 2) [spread, centre] = pair();
-    // A picture that is visible as a whole is not panned.
-    isDividing = zoom === 1 || Math.abs(event.clientX - divider * stage.clientWidth) < 28;
-    if (isDividing && pointers.size === 1) divide(event.clientX / stage.clientWidth);
+  let isDividing = false;
+  gestures(stage, {
+    down: ({ clientX }, count) => {
+      // A picture that is visible as a whole is not panned.
+      isDividing = zoom === 1 || Math.abs(clientX - divider * stage.clientWidth) < 28;
+      if (isDividing && count === 1) divide(clientX / stage.clientWidth);
+    },
+    drag: ({ clientX }, by) => {
+      if (!by) return;
+      if (isDividing) divide(clientX / stage.clientWidth);
+      else moveBy(...by);
+    },
+    pinch: (factor, middle, by) => {
+      moveBy(...by);
+      scaleBy(factor, middle);
+    },
+    up: () => { isDividing = false; },
+    wheel: (event) => scaleBy(Math.exp(-event.deltaY * 0.002), [event.clientX, event.clientY]),
   });
-  stage.addEventListener('pointermove', (event) => {
-    const before = pointers.get(event.pointerId);
-    if (!before) return;
-    pointers.set(event.pointerId, [event.clientX, event.clientY]);
-    if (pointers.size === 2) {
-      const [nowSpread, nowCentre] = pair();
-      moveBy(nowCentre[0] - centre[0], nowCentre[1] - centre[1]);
-      if (spread) scaleBy(nowSpread / spread, nowCentre);
-      [spread, centre] = [nowSpread, nowCentre];
-    } else if (isDividing) {
-      divide(event.clientX / stage.clientWidth);
-    } else {
-      moveBy(event.clientX - before[0], event.clientY - before[1]);
-    }
-  });
-  for (const type of ['pointerup', 'pointercancel']) {
-    stage.addEventListener(type, (event) => {
-      pointers.delete(event.pointerId);
-      isDividing = false;
-    });
-  }
-  stage.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    scaleBy(Math.exp(-event.deltaY * 0.002), [event.clientX, event.clientY]);
-  }, { passive: false });
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const moves = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
@@ -143,7 +122,7 @@ function listen() {
     act();
     event.preventDefault();
   });
-  for (const [name, act] of Object.entries({ fit: home, one, flip, theme: switchTheme })) byId(name + 'Button').addEventListener('click', act);
+  buttons({ fit: home, one, flip, theme: switchTheme });
   onTheme(redraw);
   new ResizeObserver(redraw).observe(stage);
 }
@@ -161,8 +140,4 @@ async function start() {
   tell({ state: 'ready', width: pictures[0].width, height: pictures[0].height });
 }
 
-start().catch((error) => {
-  byId('subtitle').textContent = error.message;
-  tell({ state: 'failed', error: error.message });
-  throw error;
-});
+begin(start, (text) => { byId('subtitle').textContent = text; });

@@ -1,10 +1,10 @@
 // The page of histograms: bars, and the content of each bin.
 
-import { byId, bytesOf, facts, inflate, make, onTheme, readable, switchTheme, tell, themeColour } from './page.js';
+import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, inflate, make, onTheme, readable, switchTheme, tell } from './page.js';
 
 const plot = byId('plot'), canvas = byId('view'), tip = byId('tip');
 const MARGIN = { left: 64, right: 14, top: 10, bottom: 42 };
-let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isSum = facts.cumulative;
+let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative;
 const hidden = new Set();
 const loaded = new Map();
 
@@ -17,9 +17,9 @@ async function choose(index) {
   const all = loaded.get(index), { bins, channels } = outcome;
   channels.forEach((channel, i) => {
     channel.counts = all.subarray(i * bins, (i + 1) * bins);
-    channel.total = channel.counts.reduce((sum, count) => sum + count, 0);
+    channel.total = channel.counts.reduce((total, count) => total + count, 0);
     let below = 0;
-    channel.sums = channel.counts.map((count) => below += count);
+    channel.cumulative = channel.counts.map((count) => below += count);
   });
   [first, last, chosen] = [0, bins, -1];
   byId('title').textContent = outcome.name;
@@ -49,7 +49,7 @@ function listStatistics() {
   const { channels } = outcome, with_ = channels.filter((channel) => channel.statistics);
   const outside = channels.some((channel) => channel.below || channel.above || channel.nan);
   const heads = ['Channel', 'Samples', ...(outside ? ['Below', 'Above', 'NaN'] : []),
-    ...(with_.length ? ['Least', 'Greatest', 'Mean', 'Median', 'Deviation', 'Mode', 'Entropy (bits)'] : [])];
+    ...(with_.length ? ['Min', 'Max', 'Mean', 'Median', 'Std dev', 'Mode', 'Entropy (bits)'] : [])];
   const cells = (channel) => {
     const s = channel.statistics;
     return [readable(channel.total), ...(outside ? [channel.below, channel.above, channel.nan].map((v) => readable(v)) : []),
@@ -76,13 +76,12 @@ function draw() {
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   const context = canvas.getContext('2d');
   context.scale(ratio, ratio);
-  const css = (name) => `rgb(${themeColour(name).map((v) => Math.round(255 * v))})`;
   const isDark = document.documentElement.dataset.theme === 'dark';
   const channels = outcome.channels.filter((channel) => !hidden.has(channel.name));
   const columns = Math.min(Math.ceil(wide * ratio), last - first);
   // The largest of the bins that share a column of pixels.
   shown = channels.map((channel) => {
-    const values = isSum ? channel.sums : channel.counts;
+    const values = isCumulative ? channel.cumulative : channel.counts;
     return Array.from({ length: columns }, (_, i) => {
       const [from, to] = [i, i + 1].map((at) => first + Math.floor((last - first) * at / columns));
       let most = 0;
@@ -93,11 +92,11 @@ function draw() {
   const most = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
   // A bin that dwarfs the others is cut off, as in the command's plots.
   const total = Math.max(1, ...channels.map((channel) => channel.total));
-  const end = isSum || isLog ? most : Math.min(most, 5 * total / Math.max(1, last - first));
+  const end = isCumulative || isLog ? most : Math.min(most, 5 * total / Math.max(1, last - first));
   const least = Math.min(0.5, end / 2);
   const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, least) / least) / Math.log(end / least)) : Math.min(1, value / end));
   context.font = '12px system-ui, sans-serif';
-  context.fillStyle = css('--faint');
+  context.fillStyle = cssColour('--faint');
   context.textBaseline = 'middle', context.textAlign = 'right';
   const lines = isLog ? decades(least, end) : ticks(0, end, Math.max(2, tall / 70));
   for (const value of lines) {
@@ -126,15 +125,15 @@ function draw() {
     context.fill();
   });
   context.restore();
-  context.fillStyle = css('--faint');
+  context.fillStyle = cssColour('--faint');
   context.fillRect(left, top + tall, wide, 1);
   if (chosen >= first && chosen < last) {
     const x = left + wide * (chosen - first) / (last - first), w = Math.max(1, wide / (last - first));
-    context.fillStyle = css('--accent');
+    context.fillStyle = cssColour('--accent');
     context.globalAlpha = 0.3, context.fillRect(x, top, w, tall);
     context.globalAlpha = 1, context.fillRect(x + w / 2 - 0.5, top, 1, tall + 6);
   }
-  tell({ bin: chosen, first, last, log: isLog, sum: isSum });
+  tell({ bin: chosen, first, last, log: isLog, cumulative: isCumulative });
 }
 
 // A colour for multiply blending on a light background.
@@ -174,7 +173,7 @@ function point(bin) {
     const isOne = outcome.isWhole && high - low <= 1.0001;
     const head = isOne ? `Value ${readable(Math.ceil(low - 1e-9))}` : `${readable(low, 7)} to ${readable(high, 7)}`;
     tip.replaceChildren(make('b', { textContent: head }), ...outcome.channels.filter((channel) => !hidden.has(channel.name)).map((channel) => {
-      const value = (isSum ? channel.sums : channel.counts)[bin], share = channel.total ? 100 * value / channel.total : 0;
+      const value = (isCumulative ? channel.cumulative : channel.counts)[bin], share = channel.total ? 100 * value / channel.total : 0;
       return make('div', {}, swatch(channel.colour), make('span', { textContent: readable(value) }),
         make('span', { className: 'faint', textContent: `${share.toFixed(share < 0.1 && share > 0 ? 4 : 2)} %` }));
     }));
@@ -206,38 +205,24 @@ function slide(bins) {
 }
 
 function listen() {
-  const pointers = new Map();
-  let spread = 0, carried = 0;
-  plot.addEventListener('pointerdown', (event) => {
-    plot.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, event.clientX);
-    const all = [...pointers.values()];
-    spread = all.length === 2 ? Math.abs(all[0] - all[1]) : 0;
-    point(binAt(event.clientX));
-  });
-  plot.addEventListener('pointermove', (event) => {
-    const before = pointers.get(event.pointerId);
-    if (before !== undefined) pointers.set(event.pointerId, event.clientX);
-    const all = [...pointers.values()];
-    if (all.length === 2) {
-      const now = Math.abs(all[0] - all[1]);
-      if (spread > 10 && now > 10) zoom(spread / now, Math.max(first, binAt((all[0] + all[1]) / 2)));
-      spread = now;
-    } else if (before !== undefined && event.pointerType === 'mouse' && last - first < outcome.bins) {
-      carried += (before - event.clientX) * (last - first) / area().wide;
+  let carried = 0, isDown = false;
+  gestures(plot, {
+    down: ({ clientX }) => {
+      isDown = true;
+      point(binAt(clientX));
+    },
+    drag: (event, by) => {
+      if (!by || event.pointerType !== 'mouse' || last - first === outcome.bins) return point(binAt(event.clientX));
+      carried -= by[0] * (last - first) / area().wide;
       slide(Math.trunc(carried));
       carried -= Math.trunc(carried);
       draw();
-    } else {
-      point(binAt(event.clientX));
-    }
+    },
+    pinch: (factor, [x]) => zoom(1 / factor, Math.max(first, binAt(x))),
+    up: (_, count) => { isDown = count > 0; },
+    wheel: (event) => zoom(Math.exp(event.deltaY * 0.002), Math.max(first, binAt(event.clientX))),
   });
-  for (const type of ['pointerup', 'pointercancel']) plot.addEventListener(type, (event) => pointers.delete(event.pointerId));
-  plot.addEventListener('pointerleave', () => { if (!pointers.size && document.activeElement !== plot) point(-1); });
-  plot.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    zoom(Math.exp(event.deltaY * 0.002), Math.max(first, binAt(event.clientX)));
-  }, { passive: false });
+  plot.addEventListener('pointerleave', () => { if (!isDown && document.activeElement !== plot) point(-1); });
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('select')) return;
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -250,16 +235,14 @@ function listen() {
     } else {
       const act = {
         '+': () => zoom(0.7, middle), '=': () => zoom(0.7, middle), '-': () => zoom(1 / 0.7, middle),
-        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: sum, t: switchTheme,
+        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: cumulative, t: switchTheme,
       }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (!act) return;
       act();
     }
     event.preventDefault();
   });
-  byId('logButton').addEventListener('click', log);
-  byId('sumButton').addEventListener('click', sum);
-  byId('themeButton').addEventListener('click', switchTheme);
+  buttons({ log, cumulative, theme: switchTheme });
   onTheme(draw);
   new ResizeObserver(() => point(chosen)).observe(plot);
 }
@@ -269,14 +252,14 @@ function log() {
   press();
 }
 
-function sum() {
-  isSum = !isSum;
+function cumulative() {
+  isCumulative = !isCumulative;
   press();
 }
 
 function press() {
   byId('logButton').ariaPressed = String(isLog);
-  byId('sumButton').ariaPressed = String(isSum);
+  byId('cumulativeButton').ariaPressed = String(isCumulative);
   point(chosen);
 }
 
@@ -291,8 +274,4 @@ async function start() {
   tell({ state: 'ready' });
 }
 
-start().catch((error) => {
-  byId('subtitle').textContent = error.message;
-  tell({ state: 'failed', error: error.message });
-  throw error;
-});
+begin(start, (text) => { byId('subtitle').textContent = text; });

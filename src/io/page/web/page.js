@@ -55,6 +55,58 @@ export function themeColour(name) {
   return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) / 255);
 }
 
+export function cssColour(name) {
+  return `rgb(${themeColour(name).map((v) => Math.round(255 * v))})`;
+}
+
+// Follows the pointers and the wheel on an element. `drag` is told the movement of a pointer that is down, else null;
+// `pinch` the factor, the middle and the movement of two pointers.
+export function gestures(element, { down, drag, pinch, up, wheel }) {
+  const pointers = new Map();
+  let before;
+  const pair = () => {
+    const [a, b] = [...pointers.values()];
+    return { spread: Math.hypot(a[0] - b[0], a[1] - b[1]), middle: [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2] };
+  };
+  element.addEventListener('pointerdown', (event) => {
+    element.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pointers.size === 2) before = pair();
+    down?.(event, pointers.size);
+  });
+  element.addEventListener('pointermove', (event) => {
+    const last = pointers.get(event.pointerId);
+    if (last) pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pointers.size !== 2) return drag(event, last ? [event.clientX - last[0], event.clientY - last[1]] : null);
+    const now = pair();
+    pinch(before.spread ? now.spread / before.spread : 1, now.middle, now.middle.map((v, i) => v - before.middle[i]));
+    before = now;
+  });
+  for (const type of ['pointerup', 'pointercancel']) element.addEventListener(type, (event) => {
+    pointers.delete(event.pointerId);
+    if (pointers.size === 2) before = pair();
+    up?.(event, pointers.size);
+  });
+  element.addEventListener('wheel', (event) => {
+    event.preventDefault();
+    wheel(event);
+  }, { passive: false });
+}
+
+// Connects buttons: `{ home: act }` is for the element `homeButton`.
+export function buttons(acts) {
+  for (const [name, act] of Object.entries(acts)) byId(name + 'Button').addEventListener('click', act);
+}
+
+// Starts the page; `report` shows why it fails.
+export function begin(start, report) {
+  start().catch((error) => {
+    report(error.message);
+    tell({ state: 'failed', error: error.message });
+    throw error;
+  });
+}
+
 // Offers a blob as a download.
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);

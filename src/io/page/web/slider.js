@@ -1,6 +1,6 @@
 // The slider of the isovalue and its histogram: meshes the volume at the isovalue chosen.
 
-import { byId, facts, onTheme, readable, tell, themeColour } from './page.js';
+import { byId, cssColour, facts, onTheme, readable, tell } from './page.js';
 import { extraFacts, listFacts, message, show, surfaces } from './viewer.js';
 import { measure, Mesher, place, sha256, unpackVolume } from './live.js';
 
@@ -120,15 +120,14 @@ function drawBars(canvas, counts, at, isOn) {
   const context = canvas.getContext('2d'), ratio = devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
   Object.assign(canvas, { width, height });
-  const css = (name) => '#' + themeColour(name).map((v) => Math.round(255 * v).toString(16).padStart(2, '0')).join('');
   const most = Math.log1p(Math.max(...counts));
   counts.forEach((count, i) => {
     const tall = Math.log1p(count) / most * (height - 8);
-    context.fillStyle = css('--bars');
+    context.fillStyle = cssColour('--bars');
     context.globalAlpha = (i + 0.5) / counts.length < at ? 0.4 : 1;
     context.fillRect(i * width / counts.length, height - tall, Math.ceil(width / counts.length), tall);
   });
   context.globalAlpha = isOn ? 1 : 0.4;
-  context.fillStyle = css('--accent');
+  context.fillStyle = cssColour('--accent');
   context.fillRect(at * width - ratio, 0, 2 * ratio, height);
 }

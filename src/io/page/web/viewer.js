@@ -1,12 +1,11 @@
 // The page of surfaces: drawing, settings, measuring, pointers and keys.
 
-import { byId, bytesOf, facts, inflate, make, onTheme, readable, save, switchTheme, tell, themeColour } from './page.js';
+import { begin, buttons, byId, bytesOf, facts, gestures, inflate, make, onTheme, readable, save, switchTheme, tell, themeColour } from './page.js';
 import { unpackSurface, vertexNormals } from './surface.js';
 import { Camera } from './camera.js';
 import { Drawing } from './draw.js';
 import { startLive } from './slider.js';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const PALETTE = ['#e6d8c0', '#d98c7a', '#7fb2d9', '#9ccb86', '#c79ad6', '#e3c15f', '#79cfc4', '#e39ab8'];
 // Azimuth and elevation of the views of the keys 1 to 6.
 const VIEWS = [[0, 0], [180, 0], [90, 0], [-90, 0], [0, 90], [0, -90]];
@@ -292,6 +291,13 @@ function buildBall() {
   drawBall();
 }
 
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const name in attributes) element.setAttribute(name, attributes[name]);
+  element.append(...children);
+  return element;
+}
+
 // The axes in the corner: a click on one looks along it.
 
 function drawAxes() {
@@ -300,12 +306,6 @@ function drawAxes() {
     sign, axis, place: [sign * x[axis] * 32, -sign * y[axis] * 32, sign * z[axis]], name: names[axis][sign > 0 ? 1 : 0],
   }))).sort((a, b) => a.place[2] - b.place[2]);
   const colours = ['#d9534f', '#4fa35a', '#4a7fd6'];
-  const svg = (tag, attributes, ...children) => {
-    const element = document.createElementNS(SVG, tag);
-    for (const name in attributes) element.setAttribute(name, attributes[name]);
-    element.append(...children);
-    return element;
-  };
   byId('axes').replaceChildren(...ends.map(({ sign, axis, place: [u, v], name }) => {
     const group = svg('g', {});
     if (sign > 0) group.append(svg('line', { x1: 0, y1: 0, x2: u, y2: v, stroke: colours[axis] }));
@@ -320,7 +320,7 @@ function drawAxes() {
 function axisNames() {
   const letters = { R: 'LR', L: 'RL', A: 'PA', P: 'AP', S: 'IS', I: 'SI' };
   const named = facts.space && [...facts.space].map((letter) => letters[letter]);
-  return named && named.every(Boolean) ? named.map(([from, to]) => [from, to]) : ['x', 'y', 'z'].map((name) => ['', name]);
+  return named?.every(Boolean) ? named : ['x', 'y', 'z'].map((name) => ['', name]);
 }
 
 // Looks from the end of an axis.
@@ -376,12 +376,7 @@ function drawMarks(width, height) {
   overlay.replaceChildren();
   const at = marks.map((place) => camera.project(place)).map(([x, y, ahead]) => ({ x: x * width, y: y * height, ahead }));
   if (at.some((place) => !place.ahead)) return;
-  const add = (tag, attributes, text = '') => {
-    const element = document.createElementNS(SVG, tag);
-    for (const name in attributes) element.setAttribute(name, attributes[name]);
-    element.textContent = text;
-    overlay.append(element);
-  };
+  const add = (...parts) => overlay.append(svg(...parts));
   if (at.length === 2) {
     const [a, b] = at, distance = Math.hypot(...marks[0].map((v, i) => v - marks[1][i]));
     add('line', { x1: a.x, y1: a.y, x2: b.x, y2: b.y });
@@ -393,63 +388,48 @@ function drawMarks(width, height) {
 // Pointers, wheel, keys.
 
 function listen() {
-  const pointers = new Map();
-  let distance = 0, middle = [0, 0], travelled = 0;
-  const spread = () => {
-    const [a, b] = [...pointers.values()];
-    return [Math.hypot(a.x - b.x, a.y - b.y), [(a.x + b.x) / 2, (a.y + b.y) / 2]];
-  };
+  let travelled = 0;
   const height = () => canvas.clientHeight;
-  canvas.addEventListener('pointerdown', (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    canvas.focus({ preventScroll: true, focusVisible: false });
-    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    if (pointers.size === 2) [distance, middle] = spread();
-    if (pointers.size === 1) travelled = 0;
-    canvas.classList.add('turning');
-  });
-  canvas.addEventListener('pointermove', (event) => {
-    const pointer = pointers.get(event.pointerId);
-    if (!pointer) return;
-    const dx = event.clientX - pointer.x, dy = event.clientY - pointer.y;
-    pointer.x = event.clientX, pointer.y = event.clientY;
-    travelled += Math.abs(dx) + Math.abs(dy);
-    if (pointers.size === 2) {
-      const [nowDistance, nowMiddle] = spread();
-      if (distance) camera.scale(nowDistance / distance);
-      camera.pan(-(nowMiddle[0] - middle[0]) / height(), (nowMiddle[1] - middle[1]) / height());
-      [distance, middle] = [nowDistance, nowMiddle];
-    } else if (event.shiftKey || event.buttons & 6) {
-      camera.pan(-dx / height(), dy / height());
-    } else {
-      camera.orbit(-dx * 0.45, dy * 0.45);
-    }
-    moved();
-  });
-  const up = (event) => {
-    const isClick = pointers.size === 1 && travelled < 6 && event.type === 'pointerup';
-    pointers.delete(event.pointerId);
-    if (pointers.size === 2) [distance, middle] = spread();
-    canvas.classList.toggle('turning', pointers.size > 0);
+  const at = ({ clientX, clientY }) => {
     const { left, top, width } = canvas.getBoundingClientRect();
-    if (isClick && isMeasuring) mark((event.clientX - left) / width, (event.clientY - top) / height());
+    return [(clientX - left) / width, (clientY - top) / height()];
   };
-  canvas.addEventListener('pointerup', up);
-  canvas.addEventListener('pointercancel', up);
+  gestures(canvas, {
+    down: (_, count) => {
+      canvas.focus({ preventScroll: true, focusVisible: false });
+      if (count === 1) travelled = 0;
+      canvas.classList.add('turning');
+    },
+    drag: (event, by) => {
+      if (!by) return;
+      const [dx, dy] = by;
+      travelled += Math.abs(dx) + Math.abs(dy);
+      if (event.shiftKey || event.buttons & 6) camera.pan(-dx / height(), dy / height());
+      else camera.orbit(-dx * 0.45, dy * 0.45);
+      moved();
+    },
+    pinch: (factor, _, [dx, dy]) => {
+      travelled = Infinity;
+      camera.scale(factor);
+      camera.pan(-dx / height(), dy / height());
+      moved();
+    },
+    up: (event, count) => {
+      canvas.classList.toggle('turning', count > 0);
+      if (isMeasuring && !count && travelled < 6 && event.type === 'pointerup') mark(...at(event));
+    },
+    wheel: (event) => {
+      const lines = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 300 : 1;
+      camera.scale(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0015)));
+      moved();
+    },
+  });
   canvas.addEventListener('contextmenu', (event) => event.preventDefault());
   canvas.addEventListener('dblclick', (event) => {
-    if (isMeasuring) return;
-    const { left, top, width } = canvas.getBoundingClientRect();
-    const place = pick((event.clientX - left) / width, (event.clientY - top) / height());
+    const place = !isMeasuring && pick(...at(event));
     if (place) camera.target = place;
     redraw();
   });
-  canvas.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    const lines = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 300 : 1;
-    camera.scale(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0015)));
-    moved();
-  }, { passive: false });
   addEventListener('keydown', key);
   new ResizeObserver(redraw).observe(canvas);
   canvas.addEventListener('webglcontextlost', (event) => event.preventDefault());
@@ -508,14 +488,6 @@ function wholeScreen() {
   else document.documentElement.requestFullscreen?.().catch(() => {});
 }
 
-function buildTools() {
-  for (const [name, act] of Object.entries({
-    home, flat: parallel, measure: () => setMeasuring(!isMeasuring), shot: shoot, theme: switchTheme, full: wholeScreen,
-    help: () => byId('help').showModal(),
-    panel: () => { byId('panelButton').ariaPressed = String(byId('panel').classList.toggle('open')); },
-  })) byId(name + 'Button').addEventListener('click', act);
-}
-
 export function show(index, geometry) {
   drawing.set(index, geometry);
   redraw();
@@ -528,7 +500,11 @@ async function start() {
   const error = surfaces.reduce((most, surface) => Math.max(most, surface.step / 2), 0);
   byId('accuracy').textContent = error
     ? `Vertices are drawn within ${withUnit(readable(error, 2))} of the surface along each axis; the measures are those of the surface.` : '';
-  buildTools();
+  buttons({
+    home, flat: parallel, measure: () => setMeasuring(!isMeasuring), shot: shoot, theme: switchTheme, full: wholeScreen,
+    help: () => byId('help').showModal(),
+    panel: () => { byId('panelButton').ariaPressed = String(byId('panel').classList.toggle('open')); },
+  });
   buildClip();
   buildBall();
   listSurfaces();
@@ -556,8 +532,4 @@ async function start() {
   if (facts.live) await startLive();
 }
 
-start().catch((error) => {
-  message(error.message, 0);
-  tell({ state: 'failed', error: error.message });
-  throw error;
-});
+begin(start, (text) => message(text, 0));
