@@ -216,6 +216,12 @@ def histogram(browser, folder):
         changes(b, lambda: b.key("l"), "log")
         changes(b, lambda: b.key("c"), "cumulative")
         changes(b, lambda: b.key("c"), "cumulative")
+        changes(b, lambda: b.key("l"), "log")
+        # The background of the picture dwarfs the rest: its bar is marked, unless all bars are shown in full.
+        assert max(map(float, b.state()["cut"].split(","))) > 10000, b.state()
+        changes(b, lambda: b.key("f"), "full")
+        assert b.state()["cut"] == "", b.state()
+        changes(b, lambda: b.key("f"), "full")
         changes(b, lambda: b.key("+"), "first")
         changes(b, lambda: b.key("Home"), "first")
 

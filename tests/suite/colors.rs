@@ -188,7 +188,7 @@ fn formats_without_colours_are_refused() {
         ("m.3mf", "3mf is written without colours"),
         ("m.glb --to glb-meshopt", "is written without colours"),
         ("m.glb --color red", "--color or --color-by"),
-        ("m.ply --palette virids", "none of viridis plasma"),
+        ("m.ply --palette virids", "one of viridis plasma"),
         ("m.ply --color-range 3,1", "the lesser one first"),
     ] {
         let (code, told) = run(folder, &format!("{base} {flags}"));

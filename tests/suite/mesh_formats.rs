@@ -293,11 +293,11 @@ fn packed_glb_holds_the_surface_to_its_precision() {
         let node = &root["nodes"][0];
         let number = |value: &serde_json::Value| value.as_f64().unwrap();
         let scale = number(&node["scale"][0]);
+        // The node turns z up: x, z, -y.
+        let [x, z, y] = [0, 1, 2].map(|axis| number(&node["translation"][axis]));
+        let low = [x, -y, z];
         let place = |i: u32| -> [f64; 3] {
-            std::array::from_fn(|axis| {
-                let steps = f64::from(points[i as usize][axis]);
-                steps * scale + number(&node["translation"][axis])
-            })
+            std::array::from_fn(|axis| f64::from(points[i as usize][axis]) * scale + low[axis])
         };
         // The triangles are the same in another order, and their corners may be rotated.
         let key = |corners: [[i64; 3]; 3]| {
@@ -324,7 +324,6 @@ fn packed_glb_holds_the_surface_to_its_precision() {
         assert!(closest > 0.0);
         assert_eq!(points.len(), positions.len());
         let rounded = |i: u32| {
-            let low = [0, 1, 2].map(|axis| number(&node["translation"][axis]));
             let p = positions[i as usize];
             near(std::array::from_fn(|axis| {
                 let steps = ((f64::from(p[axis]) - low[axis]) / scale).round();
@@ -349,4 +348,72 @@ fn packed_glb_holds_the_surface_to_its_precision() {
     }
     let empty = meshes.made("e.glb", "--to glb-meshopt --min-triangles 1000000");
     assert_eq!(gltf::Gltf::from_slice(&empty).unwrap().meshes().count(), 0);
+}
+
+/// A volume with anatomical axes in millimetres: one bright block, longest from back to front and off the middle.
+fn write_nrrd(folder: &std::path::Path, space: &str) {
+    let head = format!(
+        "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 6 9 7\nencoding: raw\nspace: {space}\n\
+         space directions: (1,0,0) (0,1,0) (0,0,1)\nspace units: \"mm\" \"mm\" \"mm\"\n\n"
+    );
+    let samples = (0..6 * 9 * 7).map(|i| {
+        let [x, y, z] = [i % 6, i / 6 % 9, i / 54];
+        if (1..3).contains(&x) && (1..8).contains(&y) && (2..6).contains(&z) { 200u8 } else { 0 }
+    });
+    let bytes: Vec<u8> = head.into_bytes().into_iter().chain(samples).collect();
+    fs::write(folder.join("v.nrrd"), bytes).unwrap();
+}
+
+#[test]
+fn glb_is_upright_in_metres_with_material_and_normals() {
+    for (space, front) in [
+        ("right-anterior-superior", 1.0),
+        ("left-posterior-superior", -1.0),
+        ("left-anterior-superior", 1.0),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write_nrrd(folder, space);
+        works(folder, "mesh v.nrrd m.glb --iso 100");
+        works(folder, "mesh v.nrrd m.obj --iso 100");
+        let glb = gltf::Gltf::from_slice(&fs::read(folder.join("m.glb")).unwrap()).unwrap();
+        let node = glb.nodes().next().unwrap();
+        let matrix = node.transform().matrix();
+        let primitive = node.mesh().unwrap().primitives().next().unwrap();
+        assert!(primitive.material().index().is_some());
+        let reader = primitive.reader(|_| glb.blob.as_deref());
+        let found: Vec<[f32; 3]> = reader.read_positions().unwrap().collect();
+        assert_eq!(reader.read_normals().unwrap().count(), found.len());
+        let text = fs::read_to_string(folder.join("m.obj")).unwrap();
+        let numbers = |line: &str| -> [f32; 3] {
+            let words: Vec<f32> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            words.try_into().unwrap()
+        };
+        let world: Vec<_> =
+            text.lines().filter_map(|l| l.strip_prefix("v ")).map(numbers).collect();
+        assert_eq!(found, world, "vertices keep the coordinates of other formats");
+        let determinant = determinant_of(matrix);
+        assert!((determinant - 1e-9).abs() < 1e-14, "{space}: {determinant}");
+        for [x, y, z] in found {
+            let moved = [0, 1, 2].map(|row| {
+                matrix[0][row] * x + matrix[1][row] * y + matrix[2][row] * z + matrix[3][row]
+            });
+            let expected = [-front * x, z, front * y].map(|v| v / 1000.0);
+            for axis in 0..3 {
+                assert!((moved[axis] - expected[axis]).abs() < 1e-6, "{moved:?} {expected:?}");
+            }
+        }
+        // The picture of a page begins at the front, too.
+        works(folder, "mesh v.nrrd m.html --iso 100");
+        let page = fs::read_to_string(folder.join("m.html")).unwrap();
+        let azimuth = if front > 0.0 { 210.0 } else { 30.0 };
+        assert!(page.contains(&format!("\"view\":[{azimuth:.1},15.0]")), "{space}");
+    }
+}
+
+/// The determinant of the upper left part of a matrix.
+fn determinant_of(m: [[f32; 4]; 4]) -> f64 {
+    let [a, b, c] = [m[0], m[1], m[2]].map(|column| [0, 1, 2].map(|i| f64::from(column[i])));
+    a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
+        + a[2] * (b[0] * c[1] - b[1] * c[0])
 }

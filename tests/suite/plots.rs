@@ -121,6 +121,14 @@ fn plots_have_the_look_that_is_asked_for() {
     works(at, "histogram a.png -o a.svg --theme light --title Noise<1>");
     let svg = fs::read_to_string(at.join("a.svg")).unwrap();
     assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
+    assert!(svg.contains(">samples per bin</text>"), "{svg}");
+    // Printed bars have outlines.
+    works(at, "histogram a.png -o print.svg --theme print");
+    let print = fs::read_to_string(at.join("print.svg")).unwrap();
+    for colour in ["#e03c3c", "#2fa84a", "#3b62e6"] {
+        let outline = format!("fill=\"none\" stroke=\"{colour}\"");
+        assert!(print.contains(&outline) && !svg.contains(&outline), "{colour}");
+    }
     // Several inputs are drawn over each other in one plot, or each in its own.
     works(at, "histogram a.png b.png -o both.svg");
     let svg = fs::read_to_string(at.join("both.svg")).unwrap();
@@ -149,6 +157,18 @@ fn what_is_cut_off_is_marked_with_its_value() {
     works(at, "histogram g.png -o g.svg");
     let svg = fs::read_to_string(at.join("g.svg")).unwrap();
     assert!(svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
+    // An axis that ends at the largest value shows all bars in full; another end cuts others off.
+    works(at, "histogram g.png --ymax max -o full.svg");
+    let full = fs::read_to_string(at.join("full.svg")).unwrap();
+    assert!(!full.contains(&format!(">{}k</text>", zeros / 1000.0)), "{full}");
+    assert!(full.contains(">2k</text>"), "{full}");
+    works(at, "histogram g.png --ymax 1 -o low.svg");
+    let labels = |svg: &str| svg.matches("stroke-linejoin").count();
+    let low = fs::read_to_string(at.join("low.svg")).unwrap();
+    assert!(labels(&low) > labels(&svg) && labels(&svg) > labels(&full), "{low}");
+    for wrong in ["0", "-3", "inf", "top"] {
+        assert_eq!(run(at, &format!("histogram g.png -o x.svg --ymax={wrong}")).0, 2, "{wrong}");
+    }
     works(at, "histogram g.png --log -o log.svg");
     let svg = fs::read_to_string(at.join("log.svg")).unwrap();
     assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");

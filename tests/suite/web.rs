@@ -345,6 +345,8 @@ fn a_page_holds_the_mesh() {
     page.check();
     let surfaces = page.facts["surfaces"].as_array().unwrap();
     assert_eq!(surfaces.len(), 2);
+    // The outer surface does not hide the inner one.
+    assert_eq!([&surfaces[0]["opacity"], &surfaces[1]["opacity"]], [0.35, 1.0]);
     let mut triangles = 0;
     for (i, (facts, iso)) in surfaces.iter().zip([80, 140]).enumerate() {
         works(folder.path(), &format!("mesh {volume} --iso {iso} m.ply"));
@@ -512,7 +514,10 @@ fn a_histogram_page_holds_the_counts() {
     let page = Opened::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
     page.check();
     let outcomes = page.facts["outcomes"].as_array().unwrap();
-    assert!(outcomes.len() == 2 && page.facts["log"] == true);
+    assert!(outcomes.len() == 2 && page.facts["log"] == true && page.facts["end"].is_null());
+    works(folder.path(), &format!("histogram {picture} -o end.html --ymax 250"));
+    let end = Opened::new(fs::read_to_string(folder.path().join("end.html")).unwrap());
+    assert_eq!(end.facts["end"], 250.0);
     let json: Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("h.json")).unwrap()).unwrap();
     let numbers = page.data(1);

@@ -22,18 +22,20 @@ const MARGINS: [f32; 3] = [82.0, 32.0, 72.0];
 const LEGEND_LINE: f32 = 24.0;
 /// Least distance between two texts, in pixels.
 const GAP: f32 = 12.0;
-/// Most inputs that one plot can show.
-pub const MOST: usize = 16;
+/// Maximum number of inputs in one plot.
+pub const MAX_INPUTS: usize = 16;
 
 /// Size, colours and title of plots.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Look {
+pub struct PlotStyle {
     /// Width and height in pixels.
     pub size: PlotSize,
     /// The colours.
     pub theme: PlotTheme,
     /// A title in place of the input's name.
     pub title: Option<String>,
+    /// The upper end of the axis of counts; by default a bar that dwarfs the others is cut off.
+    pub y_max: Option<AxisEnd>,
 }
 
 /// Width and height in pixels.
@@ -53,6 +55,30 @@ impl FromStr for PlotSize {
         sides.filter(fits).map(Self).ok_or_else(|| {
             format!("`{text}` is not of the form 1152x588, from 320x200 to 16384x16384")
         })
+    }
+}
+
+/// The upper end of the axis of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AxisEnd {
+    /// The largest value.
+    Max,
+    /// This value.
+    Value(f64),
+}
+
+impl FromStr for AxisEnd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value =
+            || text.trim().parse().ok().filter(|&value: &f64| value.is_finite() && value > 0.0);
+        match text.trim() {
+            "max" => Ok(Self::Max),
+            _ => {
+                value().map(Self::Value).ok_or_else(|| format!("`{text}` is not a count, or `max`"))
+            }
+        }
     }
 }
 
@@ -118,7 +144,7 @@ fn is_line(name: &str) -> bool {
     matches!(name, "luma" | "a")
 }
 
-/// A component as it is drawn: bars or a line.
+/// A component drawn as bars or as a line.
 struct Series<'a> {
     name: String,
     colour: Colour,
@@ -142,7 +168,7 @@ struct Plot<'a> {
 
 /// Draws the plot of one input.
 pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
-    let theme = view.look.theme.colours();
+    let theme = view.style.theme.colours();
     let alone = outcome.components.len() == 1;
     let series = outcome.components.iter().map(|component| {
         let is_line = is_line(component.name) && !alone;
@@ -165,18 +191,18 @@ pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
 /// Draws one plot of several inputs: of each, its luminance or grey values, else its first component.
 ///
 /// # Errors
-/// When there are more than [`MOST`] inputs, or their bins differ.
+/// When there are more than [`MAX_INPUTS`] inputs, or their bins differ.
 pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
     let first = &outcomes[0];
-    if outcomes.len() > MOST {
+    if outcomes.len() > MAX_INPUTS {
         return Err(Error::usage(format_args!(
-            "{} inputs are too many for one plot, which shows {MOST}: add them up by --sum, or name plots as {{stem}}.png",
+            "{} inputs are too many for one plot, which shows {MAX_INPUTS}: add them up by --sum, or name plots as {{stem}}.png",
             outcomes.len()
         )));
     }
     if let Some(other) = outcomes.iter().find(|other| other.bins != first.bins) {
         return Err(Error::bad_input(format_args!(
-            "{} and {} have other ranges: --range draws them over each other",
+            "{} and {} have different ranges: --range draws them over each other",
             first.name(),
             other.name()
         )));
@@ -215,13 +241,13 @@ fn fitted(text: &str, size: f32, room: f32) -> String {
 }
 
 fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view: &View) -> Drawing {
-    let theme = view.look.theme.colours();
-    let [width, height] = view.look.size.0.map(f32::from);
+    let theme = view.style.theme.colours();
+    let [width, height] = view.style.size.0.map(f32::from);
     let values: Vec<Vec<f64>> = series.iter().map(|series| series.values.clone()).collect();
     let top = view.top(outcome, &values);
     let marks = match view.log {
         false => ticks(0.0, top, 5),
-        true => decades(view.least(top), top),
+        true => decades(view.log_start(top), top),
     };
     let widest = marks.iter().map(|&mark| text_width(&short_number(mark), LETTERS));
     // Room for the title of the axis, its numbers, and the space between.
@@ -236,7 +262,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
     let mut plot = Plot { drawing, theme, view, panel, top };
     plot.grid(outcome, &marks);
     plot.data(series);
-    let title = view.look.title.as_deref().unwrap_or(title);
+    let title = view.style.title.as_deref().unwrap_or(title);
     plot.drawing.title(left, 26.0, &fitted(title, TITLE, data_width), theme.strong);
     plot.drawing.text(left, 52.0, Anchor::Start, note, theme.faint);
     for (number, line) in lines.iter().enumerate() {
@@ -309,8 +335,8 @@ impl Plot<'_> {
         let unit = format!("sample value ({})", outcome.dtype);
         self.drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, theme.strong);
         let what = match (self.view.cumulative, self.view.normalize) {
-            (false, false) => "samples a bin",
-            (false, true) => "share of samples a bin",
+            (false, false) => "samples per bin",
+            (false, true) => "share of samples per bin",
             (true, false) => "samples up to the bin",
             (true, true) => "share of samples up to the bin",
         };
@@ -326,13 +352,17 @@ impl Plot<'_> {
         let columns = |series: &Series<'_>| merged(&series.values, width as usize);
         let bars = series.iter().filter(|series| !series.is_line).count();
         let mut cut: Vec<(f32, f64)> = Vec::new();
+        // Outlines distinguish printed bars that overlap.
+        let has_outlines = theme == Theme::PRINT && bars > 1;
         for lines in [false, true] {
-            for one in series.iter().filter(|series| series.is_line == lines) {
+            let is_drawn =
+                |series: &&Series<'_>| series.is_line == lines || (lines && has_outlines);
+            for one in series.iter().filter(is_drawn) {
                 let columns = columns(one);
                 let step = width / columns.len() as f32;
                 let tops: Vec<f32> = columns.iter().map(|&value| self.y(value)).collect();
                 if lines {
-                    if bars > 0 {
+                    if bars > 0 && one.is_line {
                         // A rim in the colour of the background sets the line off from the bars.
                         self.drawing.outline(left, step, &tops, 4.0, theme.ground);
                     }

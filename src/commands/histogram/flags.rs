@@ -5,7 +5,7 @@ use std::{io::IsTerminal, mem::take, str::FromStr};
 use clap::ValueEnum;
 
 use super::{
-    figure::{Look, PlotSize, PlotTheme},
+    figure::{AxisEnd, PlotSize, PlotStyle, PlotTheme},
     select::{Alpha, Roi, Selection},
     view::View,
 };
@@ -134,6 +134,11 @@ pub struct Args {
     /// Title of plots [default: the input's name]
     #[arg(long, value_name = "TEXT", help_heading = "Plots")]
     title: Option<String>,
+
+    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By default,
+    /// a bar that dwarfs the others is cut off
+    #[arg(long, value_name = "COUNT", help_heading = "Plots")]
+    ymax: Option<AxisEnd>,
 
     /// Write the image with its luminance equalised: every brightness about equally frequent, the
     /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
@@ -407,8 +412,13 @@ impl Args {
             normalize: self.normalize,
             log: self.log,
             percentages: self.percentiles.clone(),
-            look: Look { size: self.size, theme: self.theme, title: self.title.clone() },
-            zooms: self.range.is_none(),
+            style: PlotStyle {
+                size: self.size,
+                theme: self.theme,
+                title: self.title.clone(),
+                y_max: self.ymax,
+            },
+            shows_data_range: self.range.is_none(),
         };
         let (sum, by_component, is_list) = (self.sum, self.stats, self.list.files_from.is_some());
         Ok(Job {

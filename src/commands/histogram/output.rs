@@ -51,8 +51,8 @@ fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
         let first = outcomes.iter().next().expect("some input was counted").map_err(failed)?;
         return Ok(figure::draw(&view.shown(&first), view));
     }
-    let most = outcomes.iter().take(figure::MOST + 1);
-    let all = most.collect::<io::Result<Vec<Outcome>>>().map_err(failed)?;
+    let first = outcomes.iter().take(figure::MAX_INPUTS + 1);
+    let all = first.collect::<io::Result<Vec<Outcome>>>().map_err(failed)?;
     figure::draw_all(&all, view)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    figure::long_name,
+    figure::{AxisEnd, long_name},
     outcomes::Outcomes,
     tally::{Counted, Outcome},
     view::View,
@@ -16,7 +16,14 @@ use crate::{
 
 /// Writes a page that shows all `outcomes`.
 pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session) -> Result<()> {
-    let mut page = HistogramPage::new(view.log, view.cumulative);
+    // The page shows counts, also with --normalize.
+    let end = match view.style.y_max {
+        Some(AxisEnd::Max) => json!("max"),
+        Some(AxisEnd::Value(end)) if !view.normalize => json!(end),
+        _ => json!(null),
+    };
+    let options = json!({ "log": view.log, "cumulative": view.cumulative, "end": end });
+    let mut page = HistogramPage::new(options);
     for outcome in outcomes.iter() {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
         let channels: Vec<_> =

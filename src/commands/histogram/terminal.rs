@@ -11,11 +11,11 @@ use crate::{
     progress::has_colours,
 };
 
-/// Least and greatest height of the bars of a component, in lines.
+/// Minimum and maximum height of the bars of a component, in lines.
 const LINES: [usize; 2] = [3, 5];
 /// Block characters of 0 to 8 eighths of a line.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Greatest width of a picture in columns; more columns would not show more.
+/// Maximum width of a picture in columns; more columns would not show more.
 const MAX_COLUMNS: usize = 128;
 
 /// The ANSI escape sequence of the colour of a component.

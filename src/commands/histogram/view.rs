@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::{
-    figure::Look,
+    figure::{AxisEnd, PlotStyle},
     tally::{Counted, Outcome},
 };
 use crate::{data::dtype::Dtype, kernels::histogram::Bins};
@@ -23,9 +23,9 @@ pub struct View {
     #[serde(with = "bits_of_all")]
     pub percentages: Vec<f64>,
     /// Size, colours and title of plots.
-    pub look: Look,
+    pub style: PlotStyle,
     /// Whether plots of 16-bit samples show only the range that holds samples.
-    pub zooms: bool,
+    pub shows_data_range: bool,
 }
 
 impl View {
@@ -45,7 +45,7 @@ impl View {
         let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
         let is_wide = matches!(outcome.dtype, Dtype::U16 | Dtype::I16);
         let ends = (0..bins.count).find(holds).zip((0..bins.count).rev().find(holds));
-        let Some((first, last)) = ends.filter(|_| self.zooms && is_wide) else {
+        let Some((first, last)) = ends.filter(|_| self.shows_data_range && is_wide) else {
             return Cow::Borrowed(outcome);
         };
         let mut shown = outcome.clone();
@@ -76,8 +76,11 @@ impl View {
     /// The value at the top of a plot, the inverse of max(1 / max, 0.2 * bins / pixels). It is that of the tallest bar,
     /// but at most five times the mean: a bar that dwarfs the others is cut off.
     pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
+        if let Some(AxisEnd::Value(end)) = self.style.y_max {
+            return end;
+        }
         let max = values.iter().flatten().copied().fold(0.0, f64::max);
-        if self.cumulative || self.log {
+        if self.cumulative || self.log || self.style.y_max == Some(AxisEnd::Max) {
             return if max > 0.0 { max } else { 1.0 };
         }
         let all = outcome.components.iter().map(|c| c.counts.in_range()).max().unwrap_or(0);
@@ -89,8 +92,8 @@ impl View {
 
     /// The lower end of a logarithmic axis: six decades below the top for shares, one half for counts, so that a
     /// single sample is visible.
-    pub fn least(&self, top: f64) -> f64 {
-        if self.normalize { (top * 1e-6).min(0.5) } else { 0.5 }
+    pub fn log_start(&self, top: f64) -> f64 {
+        if self.normalize { (top * 1e-6).min(0.5) } else { (top / 2.0).min(0.5) }
     }
 
     /// Height of a value on an axis that ends at `top`, from 0 to 1.
@@ -98,8 +101,8 @@ impl View {
         if !self.log {
             return (value / top).min(1.0);
         }
-        let least = self.least(top);
-        ((value / least).max(1.0).ln() / (top / least).ln()).clamp(0.0, 1.0)
+        let start = self.log_start(top);
+        ((value / start).max(1.0).ln() / (top / start).ln()).clamp(0.0, 1.0)
     }
 }
 

@@ -19,8 +19,7 @@ use crate::{
 pub(super) struct ColorBy {
     pub(super) source: Source,
     pub(super) palette: Palette,
-    /// Values that get the first and the last colour; `None` stands for the least and the greatest value on the
-    /// surface.
+    /// Values of the first and the last colour; `None` stands for the minimum and maximum on the surface.
     pub(super) range: Option<[f64; 2]>,
 }
 

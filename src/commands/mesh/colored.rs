@@ -1,4 +1,4 @@
-//! One GLB with the surfaces of several isovalues, each in a colour of its own or with coloured vertices.
+//! One GLB with the surfaces of several isovalues, each with its own colour or with coloured vertices.
 
 use super::{
     color::Color, color_by::Colors, input::VolumeInput, job::MeshJob, placing::Placed,
@@ -13,8 +13,8 @@ use crate::{
     session::Session,
 };
 
-/// Alpha of all surfaces but that of the greatest isovalue, which they enclose.
-const SEE_THROUGH: f32 = 0.35;
+/// Alpha of all surfaces except the innermost, that of the maximum isovalue.
+const OUTER_ALPHA: f32 = 0.35;
 
 /// Meshes the volume at `isovalues` and writes all surfaces to one file.
 pub(super) fn write(
@@ -25,7 +25,7 @@ pub(super) fn write(
     mut output: Output,
     session: &Session,
 ) -> Result<()> {
-    let greatest = isovalues.iter().copied().fold(f64::MIN, f64::max);
+    let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     let (mut surfaces, mut layers, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (number, &iso) in isovalues.iter().enumerate() {
         let (surface, mut summary) = job.surface((input, placed, colors), iso, session)?;
@@ -39,7 +39,7 @@ pub(super) fn write(
         summary.find_range(input)?;
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
-        let alpha = if iso < greatest { SEE_THROUGH } else { 1.0 };
+        let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };
         layers.push(Layer { iso, color: color.bytes(), alpha });
         let color = match colors {
             Some(_) => [1.0, 1.0, 1.0, alpha],
@@ -47,12 +47,12 @@ pub(super) fn write(
         };
         surfaces.push(ColoredSurface { name: format!("Isovalue {iso}"), color, surface });
     }
-    if let Some(preview) = &job.preview {
+    if let Some(preview) = job.preview(placed) {
         let surfaces = surfaces.iter_mut().map(|colored| &mut colored.surface);
         preview.draw_layers(&mut layers.into_iter().zip(surfaces).collect::<Vec<_>>(), session)?;
     }
     session.timings.time("write", || {
-        write_colored(&mut output, &surfaces)
+        write_colored(&mut output, &surfaces, job.details(placed))
             .map_err(|error| Error::io("write", sink.to_string(), error))?;
         output.commit()
     })

@@ -3,15 +3,23 @@
 use std::fmt;
 
 use super::{
-    color::Color, color_by::ColorBy, labels::LabelList, placing::Placing, preview::Preview,
+    color::Color,
+    color_by::ColorBy,
+    labels::LabelList,
+    placing::{Placed, Placing},
+    preview::Preview,
     region::Region,
 };
 use crate::{
     commands::flags::Share,
+    data::placement::Space,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
-    kernels::mesh::{
-        MarchingCubes,
-        post::{Goal, Parts},
+    kernels::{
+        mesh::{
+            MarchingCubes,
+            post::{Goal, Parts},
+        },
+        render::Render,
     },
     session::Session,
 };
@@ -50,7 +58,7 @@ pub(super) struct MeshJob {
     /// Whether a PLY or STL is written as text.
     pub(super) ascii: bool,
     /// Azimuth and elevation, in degrees, from which a page shows the surface at first.
-    pub(super) view: [f32; 2],
+    pub(super) view: Option<[f32; 2]>,
     /// Whether a page also holds the volume, which it can mesh at other isovalues.
     pub(super) live: bool,
     pub(super) preview: Option<Preview>,
@@ -62,6 +70,21 @@ impl MeshJob {
     /// Whether the output holds the surfaces of all isovalues.
     pub(super) fn is_together(&self) -> bool {
         holds_several(self.format)
+    }
+
+    /// Azimuth and elevation of the camera in degrees. By default, it sees a patient's face where the front is known.
+    pub(super) fn view(&self, placed: &Placed) -> [f32; 2] {
+        self.view.unwrap_or(match placed.space {
+            Some(Space::Ras | Space::Las) => [210.0, 15.0],
+            Some(Space::Lps) | None => [30.0, 15.0],
+        })
+    }
+
+    /// The picture to be drawn, if any, with the view of surfaces in the coordinates of `placed`.
+    pub(super) fn preview(&self, placed: &Placed) -> Option<Preview> {
+        let [azimuth, elevation] = self.view(placed);
+        let preview = self.preview.clone()?;
+        Some(Preview { render: Render { azimuth, elevation, ..preview.render }, ..preview })
     }
 
     /// A text of all settings that the surface and its file depend on, to compare jobs by. It does not name the volume.
@@ -82,7 +105,7 @@ impl MeshJob {
         let kernel = (kernel.close, kernel.normals, kernel.topology);
         let improved = (cleans, parts, smooth, simplify);
         let surface = (layout, region, isovalues, labels, kernel, placing, improved);
-        let view = self.view.map(f32::to_bits);
+        let view = self.view.map(|angles| angles.map(f32::to_bits));
         let colors = (&self.colors, &self.color_by);
         let written = (self.format, self.ascii, view, self.live, colors, session.strict);
         format!("{surface:?} {written:?}")

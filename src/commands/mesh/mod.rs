@@ -37,7 +37,7 @@ use self::{
 use crate::{
     batch::Work,
     commands::flags::Share,
-    data::surface::Surface,
+    data::{length, surface::Surface},
     device::{Estimate, sum_of_all},
     engine::run_each,
     error::{Error, Result},
@@ -251,7 +251,9 @@ impl MeshJob {
 
     /// Details of the output in the coordinates of `placed`.
     pub(super) fn details(&self, placed: &Placed) -> Details {
-        Details { ascii: self.ascii, space: placed.space }
+        let unit = placed.unit.as_deref();
+        let metres = unit.and_then(|unit| length::convert(1.0, unit, "m")).unwrap_or(1.0);
+        Details { ascii: self.ascii, space: placed.space, metres }
     }
 
     fn kernel(&self, iso: f64) -> MarchingCubes {
@@ -268,7 +270,7 @@ impl MeshJob {
         session: &Session,
     ) -> Result<Summary> {
         let (mut surface, summary) = self.surface((input, placed, colors), iso, session)?;
-        if let Some(preview) = &self.preview {
+        if let Some(preview) = self.preview(placed) {
             preview.draw(iso, &surface, session)?;
         }
         if let Some(factor) = placed.factor(self.format, sink, session)? {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     io::{
         Output, Sink,
-        page::viewer::{Live, Shown, Viewer, digest},
+        page::viewer::{Live, PackedMesh, Viewer, digest},
         volume::VolumeFile,
     },
     kernels::mesh::Recipe,
@@ -26,7 +26,7 @@ pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str
     Viewer {
         title: name.map_or(job.volume.to_string(), |name| name.to_string_lossy().into_owned()),
         subtitle: about.to_owned(),
-        view: job.view,
+        view: job.view(placed),
         unit: placed.unit.clone(),
         space: placed.space.map(|space| space.name().to_owned()),
         noun: noun.to_owned(),
@@ -46,9 +46,10 @@ pub(super) fn write(
 ) -> Result<()> {
     let noun = if isovalues.len() > 1 { "Surfaces" } else { "Surface" };
     let mut viewer = viewer(job, (placed, about), noun);
+    let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     for &iso in isovalues {
         let (surface, mut summary) = job.surface((input, placed, None), iso, session)?;
-        if let Some(preview) = &job.preview {
+        if let Some(preview) = job.preview(placed) {
             preview.draw(iso, &surface, session)?;
         }
         summary.find_range(input)?;
@@ -58,10 +59,14 @@ pub(super) fn write(
             let hash = json!({ "iso": iso, "sha256": hash });
             viewer.live = Some(live(job, (input, placed), iso, hash, session)?);
         }
-        let facts =
-            json!({ "iso": iso, "label": format!("Isovalue {iso}"), "stats": summary.stats });
-        let shown =
-            session.timings.time("pack", || Shown::new(&iso.to_string(), &surface, None, facts));
+        // The surface of the greatest isovalue lies within the others, which therefore are translucent.
+        let opacity = if iso < innermost && !job.live { 0.35 } else { 1.0 };
+        let facts = json!({
+            "iso": iso, "label": format!("Isovalue {iso}"), "stats": summary.stats, "opacity": opacity,
+        });
+        let shown = session
+            .timings
+            .time("pack", || PackedMesh::new(&iso.to_string(), &surface, None, facts));
         summary.report(iso, sink, session);
         viewer.surfaces.push(shown);
     }

@@ -139,7 +139,7 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     let has_normals = ends.iter().any(|end| end.has_normals);
     let failed = |error| Error::io("write", output.to_string(), error);
     let mut file = output.create(session.no_clobber)?;
-    let details = Details { ascii: *ascii, space };
+    let details = Details { ascii: *ascii, space, metres: 1.0 };
     let attributes = Attributes { normals: has_normals, colors: false };
     let counts = [vertices, triangles];
     ply::write_header(&mut file, details, counts, attributes, "").map_err(failed)?;

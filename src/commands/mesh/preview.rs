@@ -30,7 +30,7 @@ pub(super) struct Preview {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layer {
     pub(super) iso: f64,
-    /// Colour of all vertices, in sRGB, unless the vertices have colours of their own.
+    /// Colour of all vertices, in sRGB, unless the vertices have colours.
     pub(super) color: [u8; 3],
     pub(super) alpha: f32,
 }
@@ -53,7 +53,7 @@ impl Preview {
         self.allow(&Surface::default(), session)?;
         let format = ImageFormat::of_output(&self.sink)?;
         if session.strict {
-            // Only the background may be transparent: one pixel of it tells whether the format holds the picture.
+            // Only the background may be transparent: one such pixel shows whether the format can store the picture.
             let alpha = (self.render.background[3] * 255.0).round() as u8;
             let pixel = Image {
                 width: 1,
@@ -93,7 +93,7 @@ impl Preview {
     }
 
     /// Draws several surfaces, each in its colour: a picture for each, or one of all. In one picture, the surface of
-    /// the greatest isovalue lies within the others, which are translucent.
+    /// the maximum isovalue lies within the others, which are translucent.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],

@@ -9,7 +9,7 @@ use super::{
     Details, Out,
     chunks::{fitting, write_each, write_triples},
 };
-use crate::data::{srgb, surface::Surface};
+use crate::data::{placement::Space, srgb, surface::Surface};
 
 // Constants of OpenGL that glTF uses for types and targets.
 pub(super) const BYTE: u32 = 5120;
@@ -34,27 +34,26 @@ pub struct ColoredSurface {
 ///
 /// # Errors
 /// When writing fails, or the surfaces are too large for the format.
-pub fn write_colored(out: &mut Out<'_>, surfaces: &[ColoredSurface]) -> io::Result<()> {
+pub fn write_colored(
+    out: &mut Out<'_>,
+    surfaces: &[ColoredSurface],
+    details: Details,
+) -> io::Result<()> {
     let mut document = Document::default();
     for ColoredSurface { name, color, surface } in surfaces {
-        let mut material = json!({
-            "name": name, "doubleSided": true,
-            "pbrMetallicRoughness": {
-                "baseColorFactor": color, "metallicFactor": 0.0, "roughnessFactor": 0.6,
-            },
-        });
-        if color[3] < 1.0 {
-            material["alphaMode"] = "BLEND".into();
-        }
-        document.add(surface, json!({ "name": name }), Some(material));
+        document.add(surface, (Some(name), *color), details);
     }
     document.write(out)?;
     surfaces.iter().try_for_each(|colored| write_arrays(out, &colored.surface))
 }
 
-pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
+/// The linear colour of surfaces that have none.
+pub(super) const BONE: [f32; 4] = [0.84, 0.76, 0.64, 1.0];
+
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let mut document = Document::default();
-    document.add(surface, json!({}), None);
+    let color = if surface.colors.is_empty() { BONE } else { [1.0; 4] };
+    document.add(surface, (None, color), details);
     document.write(out)?;
     write_arrays(out, surface)
 }
@@ -81,9 +80,9 @@ fn write_arrays(out: &mut Out<'_>, surface: &Surface) -> io::Result<()> {
 /// The JSON chunk.
 #[derive(Default)]
 pub(super) struct Document {
-    /// Nodes without a `mesh` are added by [`Document::write_head`] where there are none.
-    pub(super) nodes: Vec<Value>,
-    pub(super) meshes: Vec<Value>,
+    /// If empty, [`Document::write_head`] adds a node without a mesh.
+    nodes: Vec<Value>,
+    meshes: Vec<Value>,
     materials: Vec<Value>,
     pub(super) accessors: Vec<Value>,
     pub(super) views: Vec<Value>,
@@ -96,7 +95,12 @@ pub(super) struct Document {
 impl Document {
     /// Adds a surface with its arrays: positions, indices, and normals and colours if there are any; nothing for an
     /// empty surface.
-    fn add(&mut self, surface: &Surface, mut node: Value, material: Option<Value>) {
+    fn add(
+        &mut self,
+        surface: &Surface,
+        (name, color): (Option<&String>, [f32; 4]),
+        details: Details,
+    ) {
         let Surface { positions, normals, colors, triangles, .. } = surface;
         let Some([low, high]) = surface.bounds().filter(|_| !triangles.is_empty()) else { return };
         let vectors =
@@ -121,16 +125,49 @@ impl Document {
             });
             attributes["COLOR_0"] = self.add_array(8 * colors.len(), ARRAY_BUFFER, accessor);
         }
-        let mut primitive = json!({ "attributes": attributes, "indices": indices });
-        if let Some(material) = material {
-            primitive["material"] = self.materials.len().into();
-            self.materials.push(material);
+        let primitive = json!({ "attributes": attributes, "indices": indices });
+        self.add_mesh(primitive, (name, color), (details, [0.0; 3], 1.0));
+    }
+
+    /// Adds a node with a mesh of one primitive, and its material. Positions are multiplied by `scale`, then moved by
+    /// `translation`, and then turned and scaled to the axes and the unit of glTF: y is up, z is the front, in metres.
+    pub(super) fn add_mesh(
+        &mut self,
+        mut primitive: Value,
+        (name, color): (Option<&String>, [f32; 4]),
+        (details, [x, y, z], scale): (Details, [f32; 3], f64),
+    ) {
+        const HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
+        let (rotation, translation) = match details.space {
+            // The front is +y: x to the left, as seen from there.
+            Some(Space::Ras | Space::Las) => ([0.0, HALF, HALF, 0.0], [-x, z, y]),
+            Some(Space::Lps) | None => ([-HALF, 0.0, 0.0, HALF], [x, z, -y]),
+        };
+        let scale = scale * details.metres;
+        let translation = translation.map(|v| f64::from(v) * details.metres);
+        let mut material = json!({
+            "doubleSided": true,
+            "pbrMetallicRoughness": {
+                "baseColorFactor": color, "metallicFactor": 0.0, "roughnessFactor": 0.6,
+            },
+        });
+        if color[3] < 1.0 {
+            material["alphaMode"] = "BLEND".into();
         }
-        let mut mesh = node.clone();
-        mesh["primitives"] = json!([primitive]);
-        node["mesh"] = self.meshes.len().into();
+        primitive["material"] = self.materials.len().into();
+        let mut node = json!({
+            "mesh": self.meshes.len(), "rotation": rotation, "translation": translation,
+            "scale": [scale, scale, scale],
+        });
+        let mut mesh = json!({ "primitives": [primitive] });
+        if let Some(name) = name {
+            for part in [&mut node, &mut mesh, &mut material] {
+                part["name"] = name.as_str().into();
+            }
+        }
         self.nodes.push(node);
         self.meshes.push(mesh);
+        self.materials.push(material);
     }
 
     fn add_array(&mut self, bytes: usize, target: u32, accessor: Value) -> Value {

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::{
     Details, Out,
-    glb::{ARRAY_BUFFER, BYTE, Document, ELEMENT_ARRAY_BUFFER, UNSIGNED_INT, UNSIGNED_SHORT},
+    glb::{ARRAY_BUFFER, BONE, BYTE, Document, ELEMENT_ARRAY_BUFFER, UNSIGNED_INT, UNSIGNED_SHORT},
 };
 use crate::data::surface::Surface;
 
@@ -46,7 +46,7 @@ fn side(low: [f32; 3], high: [f32; 3]) -> f64 {
     (0..3).map(|axis| f64::from(high[axis]) - f64::from(low[axis])).fold(0.0, f64::max)
 }
 
-pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
+pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let mut arrays = Arrays { document: Document::default(), body: Vec::new() };
     if let (Some([low, high]), false) = (surface.bounds(), surface.triangles.is_empty()) {
         let side = side(low, high);
@@ -54,9 +54,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Res
         let primitive = arrays.add_surface(surface, low, scale)?;
         let Arrays { document, body } = &mut arrays;
         document.extensions = &["KHR_mesh_quantization", "EXT_meshopt_compression"];
-        document.nodes =
-            vec![json!({ "mesh": 0, "translation": low, "scale": [scale, scale, scale] })];
-        document.meshes = vec![json!({ "primitives": [primitive] })];
+        document.add_mesh(primitive, (None, BONE), (details, low, scale));
         body.resize(body.len().next_multiple_of(4), 0);
         // The second buffer stands for the uncompressed arrays. It has no data, since the extension is required.
         let fallback = json!({ "EXT_meshopt_compression": { "fallback": true } });

@@ -108,7 +108,7 @@ impl MeshFormat {
         (self == Self::GlbMeshopt).then(|| glb_meshopt::precision(surface))
     }
 
-    /// Bytes of memory that writing takes beside `surface`; 0 where they are few.
+    /// Bytes of memory that writing needs in addition to `surface`; 0 if it needs little.
     pub fn bytes(self, surface: &Surface) -> u64 {
         if self == Self::GlbMeshopt { glb_meshopt::bytes(surface) } else { 0 }
     }
@@ -133,12 +133,14 @@ impl FromStr for MeshFormat {
 pub type Out<'a> = dyn Write + Send + 'a;
 
 /// Details of a file besides the surface.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Details {
     /// Whether PLY and STL are written as text.
     pub ascii: bool,
     /// The space of the coordinates, where it is known.
     pub space: Option<Space>,
+    /// The unit of coordinates in metres; 1 where it is not known.
+    pub metres: f64,
 }
 
 impl Details {

@@ -35,7 +35,7 @@ pub struct PlyWriter<F = [u32; 3]> {
     parts: Vec<(Surface, Vec<F>)>,
     /// Bytes in `parts`.
     held: u64,
-    /// Vertices as they are in the output, and faces.
+    /// Formatted vertices, and faces in memory layout.
     files: Option<[File; 2]>,
     vertices: u64,
     faces: u64,

@@ -3,24 +3,23 @@
 use std::io::{self, Write};
 
 use flate2::Compression;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Page, deflate};
 
 /// The content of the page.
 #[derive(Clone, Debug)]
 pub struct HistogramPage {
-    log: bool,
-    cumulative: bool,
+    options: Value,
     outcomes: Vec<Value>,
     data: Vec<Vec<u8>>,
 }
 
 impl HistogramPage {
-    /// A page without histograms. `log` and `cumulative`: whether it opens with a logarithmic axis and with cumulative
-    /// counts.
-    pub fn new(log: bool, cumulative: bool) -> Self {
-        Self { log, cumulative, outcomes: Vec::new(), data: Vec::new() }
+    /// A page without histograms. `options` say how it opens: whether the axis is logarithmic (`log`) and counts are
+    /// `cumulative`, and where the axis ends (`end`: a count, `"max"` or null).
+    pub fn new(options: Value) -> Self {
+        Self { options, outcomes: Vec::new(), data: Vec::new() }
     }
 
     /// Adds a histogram: facts for the script, and the counts of all bins, channel by channel.
@@ -39,12 +38,14 @@ impl HistogramPage {
             [only] => only["name"].as_str().unwrap_or_default().to_owned(),
             several => format!("{} histograms", several.len()),
         };
+        let mut facts = self.options;
+        facts["outcomes"] = self.outcomes.into();
         let page = Page {
             title: &title,
             styles: &[include_str!("web/common.css"), include_str!("web/histogram.css")],
             modules: &[include_str!("web/page.js"), include_str!("web/histogram.js")],
             body: include_str!("web/histogram.html"),
-            facts: json!({ "log": self.log, "cumulative": self.cumulative, "outcomes": self.outcomes }),
+            facts,
             data: &self.data,
         };
         page.write(out)

@@ -49,7 +49,7 @@ pub struct PackedSurface {
     pub vertices: usize,
     /// Number of triangles.
     pub triangles: usize,
-    /// Most edges in the border at the same time.
+    /// Maximum number of edges in the border at one time.
     pub edges: usize,
     /// The coordinates of step 0.
     pub low: [f64; 3],
@@ -133,7 +133,7 @@ impl Border {
         &mut self.edges[edge as usize]
     }
 
-    /// Inserts an edge behind the edge `before`, or begins a ring where that is `NONE`. Returns the edge's slot.
+    /// Inserts an edge after the edge `before`, or begins a ring if that is `NONE`. Returns the edge's slot.
     fn insert(&mut self, before: u32, [from, to, third]: [u32; 3]) -> u32 {
         let edge = self.free.pop().unwrap_or(self.edges.len() as u32);
         let last = if before == NONE { edge } else { before };
@@ -177,7 +177,7 @@ struct SurfaceEncoder<'a> {
     /// Codes of two bits, one per byte.
     codes: Vec<u8>,
     /// Numbers of old vertices, counted back from the newest vertex, which is 1; as variable-length integers of seven
-    /// bits a byte, the eighth of which says that more follow. 0 is no triangle, or where a ring begins a new vertex.
+    /// bits a byte, the eighth of which says that more follow. 0 means that there is no triangle, or, at the beginning of a ring, a new vertex.
     numbers: Vec<u8>,
     /// New vertices in the order of their numbers, each with a, b and o.
     vertices: Vec<[u32; 4]>,

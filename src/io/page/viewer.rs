@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 use super::{PackedSurface, Page, volume};
 use crate::data::{samples::Samples, surface::Surface};
 
-/// A surface on the page.
+/// A compressed surface and its facts for the script.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct PackedMesh {
     packed: PackedSurface,
     facts: Value,
 }
 
-impl Shown {
+impl PackedMesh {
     /// Compresses `surface`, named `name`; `facts` are for the script. Coordinates are rounded to steps of the box
     /// `bounds`, by default the surface's own; surfaces with common vertices need the same box.
     pub fn new(name: &str, surface: &Surface, bounds: Option<[[f32; 3]; 2]>, facts: Value) -> Self {
@@ -52,10 +52,10 @@ pub struct Viewer {
     pub unit: Option<String>,
     /// Directions of the axes, where they are known: `RAS`.
     pub space: Option<String>,
-    /// What the surfaces are called: `Labels`.
+    /// Heading of the list of surfaces: `Labels`.
     pub noun: String,
     /// All surfaces.
-    pub surfaces: Vec<Shown>,
+    pub surfaces: Vec<PackedMesh>,
     /// The volume from which the page meshes the first surface again.
     pub live: Option<Live>,
 }
@@ -81,20 +81,17 @@ impl Live {
 /// The SHA-256 of all positions and then all triangles of a surface, little-endian, in hexadecimal.
 pub fn digest(surface: &Surface) -> String {
     let mut hash = Sha256::new();
-    for positions in surface.positions.chunks(CHUNK) {
-        let bytes: Vec<u8> =
-            positions.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
-        hash.update(&bytes);
-    }
-    for triangles in surface.triangles.chunks(CHUNK) {
-        let bytes: Vec<u8> =
-            triangles.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
-        hash.update(&bytes);
+    let Surface { positions, triangles, .. } = surface;
+    for words in [bytemuck::cast_slice::<_, u32>(positions), bytemuck::cast_slice(triangles)] {
+        for words in words.chunks(CHUNK) {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            hash.update(&bytes);
+        }
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Number of vertices or triangles that are hashed at a time.
+/// Number of words that are hashed at a time.
 const CHUNK: usize = 1 << 16;
 
 impl Viewer {

@@ -75,7 +75,7 @@ pub fn text_width(text: &str, size: f32) -> f32 {
 /// Distance from the middle of a line of text down to its baseline, in font sizes.
 const BASELINE: f32 = 0.36;
 
-/// Which point of a text its position names.
+/// The point of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// The left end.

@@ -22,7 +22,7 @@ const LIGATURES: [(&str, &str); 5] = [
 pub struct Line {
     /// Pixels per font unit.
     scale: f32,
-    /// Where the next letter begins, in pixels.
+    /// Start of the next letter, in pixels.
     end: f32,
     last: Option<GlyphId>,
 }
@@ -38,7 +38,7 @@ impl Line {
         self.end += gap;
     }
 
-    /// Appends `text` and returns its outlines; `None` where there are none, as for a space. Control characters are
+    /// Appends `text` and returns its outlines; `None` for text without outlines, such as a space. Control characters are
     /// left out.
     pub fn push(&mut self, text: &str) -> Option<Path> {
         let mut outlines = PathBuilder::new();

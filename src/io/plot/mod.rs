@@ -1,4 +1,4 @@
-//! Drawings of plots, as SVG and as pixels. Both look alike; the font of the pixels is part of the program.
+//! Drawings of plots, as SVG and as pixels, which look the same. The font of the pixels is part of the program.
 
 mod axis;
 mod drawing;

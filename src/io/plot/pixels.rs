@@ -18,7 +18,7 @@ pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
     for shape in &drawing.shapes {
         draw(&mut pixels, shape);
     }
-    // The background is opaque, and so are all pixels: alpha is dropped.
+    // Alpha is dropped: all pixels are opaque, since the background is.
     Some(pixels.data().as_chunks::<4>().0.iter().flat_map(|&[r, g, b, _]| [r, g, b]).collect())
 }
 
@@ -82,10 +82,10 @@ fn draw_path(pixels: &mut Pixmap, path: Option<Path>, paint: Paint, place: Trans
         brush.set_color_rgba8(r, g, b, (opacity * 255.0 + 0.5) as u8);
         brush
     };
-    // Blended from a layer of its own, as in SVG.
+    // Blended from a separate layer, as in SVG.
     let mut blend = |colour, blend_mode| {
         let layer = Pixmap::new(pixels.width(), pixels.height());
-        let mut layer = layer.expect("a size that is there already");
+        let mut layer = layer.expect("the size of an existing pixmap");
         layer.fill_path(&path, &brush(colour, 1.0), rule, place, None);
         let blending = PixmapPaint { blend_mode, ..PixmapPaint::default() };
         pixels.draw_pixmap(0, 0, layer.as_ref(), &blending, Transform::identity(), None);

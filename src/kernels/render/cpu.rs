@@ -56,9 +56,9 @@ struct Canvas<'a> {
     points: Vec<[f32; 3]>,
     /// Linear light of stored values.
     light: Vec<f32>,
-    /// Each subpixel's nearest depth and, of the triangles at that depth, the least:
-    /// `depth bits << 32 | triangle`. Bits of positive floats are in the floats' order, so the least
-    /// integer is the nearest triangle.
+    /// Of each subpixel the nearest depth, and the lowest number of the triangles at that depth:
+    /// `depth bits << 32 | triangle`. Bits of positive floats are in the order of the floats, so the
+    /// minimum is the nearest triangle.
     nearest: Vec<AtomicU64>,
 }
 

@@ -21,8 +21,8 @@ pub(super) fn samples() -> u32 {
     SHADER.constant("SAMPLES")
 }
 
-/// The farthest that occluders are looked for, in subpixels.
-const MOST_REACH: u16 = 600;
+/// Maximum distance of occluders in subpixels.
+const MAX_REACH: u16 = 600;
 
 shader_struct! {
     /// The shader's parameters for one band of the picture and one chunk of the mesh.
@@ -54,16 +54,16 @@ pub struct Render {
     pub elevation: f32,
     /// Red, green, blue and alpha in 0..1, not premultiplied.
     pub background: [f32; 4],
-    /// The part of space that fills the picture; the surface's own extent if there is none.
+    /// The part of space that fills the picture; `None` stands for the extent of the surface.
     pub frame: Option<Frame>,
 }
 
-/// The least and the greatest coordinate to the right, down and away from the eye.
+/// Minimum and maximum coordinate to the right, down and away from the eye.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame([[f32; 2]; 3]);
 
 impl Frame {
-    /// The least frame that contains both.
+    /// The smallest frame that contains both.
     pub fn and(self, other: Self) -> Self {
         let wider = |i: usize| {
             let ([low, high], [other_low, other_high]) = (self.0[i], other.0[i]);
@@ -80,7 +80,7 @@ impl Render {
     /// The most bytes that the CPU twin takes for a picture of `surface`.
     pub fn bytes(&self, surface: &Surface) -> u64 {
         let [width, height] = self.size.map(|side| u64::from(side * samples()));
-        let border = 2 * u64::from(MOST_REACH);
+        let border = 2 * u64::from(MAX_REACH);
         // Depth and triangle a subpixel; depths with their border; the picture. Points and normals of vertices.
         let picture = 8 * width * height + 4 * (width + border) * (height + border);
         let [columns, rows] = self.size.map(u64::from);
@@ -128,7 +128,7 @@ impl Render {
             triangles: surface.triangles.len() as u32,
             first: 0,
             // Far enough that cavities are dark inside; bounded, since bands have a halo as wide.
-            reach: (0.14 * width.min(height)).min(f32::from(MOST_REACH)),
+            reach: (0.14 * width.min(height)).min(f32::from(MAX_REACH)),
             span: ((z[1] - z[0]) * scale).max(1.0),
         }
     }
@@ -173,7 +173,7 @@ pub(super) fn taps(reach: f32) -> Vec<Tap> {
     (0..RINGS.len()).flat_map(|ring| (0..SPOKES).map(move |spoke| tap(ring, spoke))).collect()
 }
 
-/// The least and the greatest coordinate along `axis`.
+/// Minimum and maximum coordinate along `axis`.
 fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
     let wider = |[low, high]: [f32; 2], other: [f32; 2]| [low.min(other[0]), high.max(other[1])];
     let none = [f32::INFINITY, f32::NEG_INFINITY];

@@ -356,7 +356,8 @@ impl Args {
             isovalues,
             kernel: MarchingCubes {
                 close: self.close,
-                normals: self.normals,
+                // Viewers of glTF draw facets where there are no normals.
+                normals: self.normals || (format == MeshFormat::Glb && self.labels.is_none()),
                 topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },

@@ -19,14 +19,9 @@ pub(super) struct PreviewArgs {
     preview: Option<Sink>,
 
     /// Direction of the camera in degrees: how far it is turned around z, from looking along +y, and raised; also the
-    /// first view of a page
-    #[arg(
-        long,
-        value_name = "AZIMUTH,ELEVATION",
-        default_value = "30,15",
-        allow_hyphen_values = true
-    )]
-    view: ViewAngles,
+    /// first view of a page [default: 30,15, or 210,15 where +y is the front of a patient]
+    #[arg(long, value_name = "AZIMUTH,ELEVATION", allow_hyphen_values = true)]
+    view: Option<ViewAngles>,
 
     /// Pixels of the picture
     #[arg(long, value_name = "WxH", default_value = "1024x1024")]
@@ -101,9 +96,9 @@ impl FromStr for Background {
 }
 
 impl PreviewArgs {
-    /// Azimuth and elevation, in degrees.
-    pub(super) fn view(&self) -> [f32; 2] {
-        self.view.0
+    /// Azimuth and elevation, in degrees; `None` for the default.
+    pub(super) fn view(&self) -> Option<[f32; 2]> {
+        self.view.map(|angles| angles.0)
     }
 
     /// The picture that the flags ask for, if any. `several` says that there is more than one isovalue; each then needs
@@ -120,9 +115,8 @@ impl PreviewArgs {
                 "--preview needs {iso} in its name where several --iso are not in one GLB",
             ));
         }
-        let [azimuth, elevation] = self.view.0;
         let (size, background) = (self.size.0, self.background.0);
-        let render = Render { size, azimuth, elevation, background, frame: None };
+        let render = Render { size, azimuth: 0.0, elevation: 0.0, background, frame: None };
         let is_together = several && !has_place;
         Ok(Some(Preview { sink: sink.clone(), render, is_together }))
     }

@@ -19,7 +19,7 @@ use crate::{
             labels::{LabelPart, colour},
             write, write_colored, write_obj_labels,
         },
-        page::viewer::Shown,
+        page::viewer::PackedMesh,
     },
     kernels::mesh::labels::{LabelSurfaces, Scratch},
     memory,
@@ -163,7 +163,7 @@ impl Each<'_, '_> {
         let Labels { job, session, place, file, .. } = self.labels;
         self.check_bytes(order)?;
         let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
-        let all: Vec<Mutex<Option<Shown>>> = order.iter().map(|_| Mutex::default()).collect();
+        let all: Vec<Mutex<Option<PackedMesh>>> = order.iter().map(|_| Mutex::default()).collect();
         session.timings.time("labels", || {
             self.for_each(order, written, |place, label, surface, stats| {
                 let [red, green, blue] = shown_colour(label);
@@ -171,12 +171,12 @@ impl Each<'_, '_> {
                     "label": format!("Label {label}"), "stats": stats,
                     "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
                 });
-                let shown = Shown::new(&label.to_string(), &surface, bounds, facts);
+                let shown = PackedMesh::new(&label.to_string(), &surface, bounds, facts);
                 *all[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
                 Ok(())
             })
         })?;
-        let taken = |shown: Mutex<Option<Shown>>| {
+        let taken = |shown: Mutex<Option<PackedMesh>>| {
             shown.into_inner().unwrap_or_else(PoisonError::into_inner)
         };
         viewer.surfaces = all.into_iter().filter_map(taken).collect();
@@ -218,7 +218,7 @@ impl Each<'_, '_> {
                         ColoredSurface { name, color, surface }
                     };
                     let surfaces: Vec<_> = parts.into_iter().map(colored).collect();
-                    write_colored(&mut output, &surfaces)
+                    write_colored(&mut output, &surfaces, job.details(&place.placed))
                 }
                 _ => write_obj_labels(&mut output, &parts, job.details(&place.placed)),
             }

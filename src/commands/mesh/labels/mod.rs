@@ -259,7 +259,7 @@ impl Labels<'_> {
             ..Written::default()
         };
         let each = Each { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
-        if let Some(preview) = &self.job.preview {
+        if let Some(preview) = self.job.preview(&self.place.placed) {
             preview.draw_one(&each.all(&order)?, session)?;
         }
         match output {

@@ -1,6 +1,6 @@
 // The page that compares two pictures: a divider between both, zoom and pan.
 
-import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, onTheme, switchTheme, tell } from './page.js';
+import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, onTheme, switchTheme, setState } from './page.js';
 
 const stage = byId('stage'), canvas = byId('view');
 let pictures, divider = 0.5, zoom = 1, middle = [0.5, 0.5], isFlipped = false, isWanted = false;
@@ -52,7 +52,7 @@ function draw() {
   byId('before').textContent = before, byId('after').textContent = after;
   byId('before').hidden = at < 90, byId('after').hidden = at > width - 90;
   stage.ariaValueNow = String(Math.round(100 * divider));
-  tell({ divider: divider.toFixed(4), zoom: zoom.toFixed(4), flipped: isFlipped, middle: middle.map((v) => v.toFixed(4)).join() });
+  setState({ divider: divider.toFixed(4), zoom: zoom.toFixed(4), flipped: isFlipped, middle: middle.map((v) => v.toFixed(4)).join() });
 }
 
 function divide(at) {
@@ -137,7 +137,7 @@ async function start() {
   pictures = await Promise.all(facts.types.map((type, i) => createImageBitmap(new Blob([bytesOf(i)], { type }))));
   listen();
   draw();
-  tell({ state: 'ready', width: pictures[0].width, height: pictures[0].height });
+  setState({ state: 'ready', width: pictures[0].width, height: pictures[0].height });
 }
 
 begin(start, (text) => { byId('subtitle').textContent = text; });

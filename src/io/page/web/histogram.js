@@ -1,10 +1,10 @@
 // The page of histograms: bars, and the content of each bin.
 
-import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, inflate, make, onTheme, readable, switchTheme, tell } from './page.js';
+import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, inflate, make, onTheme, readable, switchTheme, setState } from './page.js';
 
 const plot = byId('plot'), canvas = byId('view'), tip = byId('tip');
-const MARGIN = { left: 64, right: 14, top: 10, bottom: 42 };
-let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative;
+const MARGIN = { left: 64, right: 14, top: 26, bottom: 42 };
+let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative, isFull = facts.end === 'max';
 const hidden = new Set();
 const loaded = new Map();
 
@@ -23,8 +23,8 @@ async function choose(index) {
   });
   [first, last, chosen] = [0, bins, -1];
   byId('title').textContent = outcome.name;
-  const most = Math.max(0, ...channels.map((channel) => channel.total + channel.below + channel.above + channel.nan));
-  byId('subtitle').textContent = `${readable(most)} samples of type ${outcome.type}, ${readable(bins)} bins from ${readable(outcome.low, 7)} to ${readable(outcome.high, 7)}`;
+  const max = Math.max(0, ...channels.map((channel) => channel.total + channel.below + channel.above + channel.nan));
+  byId('subtitle').textContent = `${readable(max)} samples of type ${outcome.type}, ${readable(bins)} bins from ${readable(outcome.low, 7)} to ${readable(outcome.high, 7)}`;
   byId('channels').replaceChildren(...(channels.length > 1 ? channels : []).map((channel) => {
     const button = make('button', { ariaPressed: String(!hidden.has(channel.name)) }, swatch(channel.colour), channel.label);
     button.addEventListener('click', () => {
@@ -84,15 +84,16 @@ function draw() {
     const values = isCumulative ? channel.cumulative : channel.counts;
     return Array.from({ length: columns }, (_, i) => {
       const [from, to] = [i, i + 1].map((at) => first + Math.floor((last - first) * at / columns));
-      let most = 0;
-      for (let k = from; k < to; k++) most = Math.max(most, values[k]);
-      return most;
+      let max = 0;
+      for (let k = from; k < to; k++) max = Math.max(max, values[k]);
+      return max;
     });
   });
-  const most = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
+  const max = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
   // A bin that dwarfs the others is cut off, as in the command's plots.
   const total = Math.max(1, ...channels.map((channel) => channel.total));
-  const end = isCumulative || isLog ? most : Math.min(most, 5 * total / Math.max(1, last - first));
+  const common = isCumulative || isLog || isFull ? max : Math.min(max, 5 * total / Math.max(1, last - first));
+  const end = isFull || typeof facts.end !== 'number' ? common : facts.end;
   const least = Math.min(0.5, end / 2);
   const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, least) / least) / Math.log(end / least)) : Math.min(1, value / end));
   context.font = '12px system-ui, sans-serif';
@@ -127,13 +128,36 @@ function draw() {
   context.restore();
   context.fillStyle = cssColour('--faint');
   context.fillRect(left, top + tall, wide, 1);
+  markCut(context, end, columns);
   if (chosen >= first && chosen < last) {
     const x = left + wide * (chosen - first) / (last - first), w = Math.max(1, wide / (last - first));
     context.fillStyle = cssColour('--accent');
     context.globalAlpha = 0.3, context.fillRect(x, top, w, tall);
     context.globalAlpha = 1, context.fillRect(x + w / 2 - 0.5, top, 1, tall + 6);
   }
-  tell({ bin: chosen, first, last, log: isLog, cumulative: isCumulative });
+  setState({ bin: chosen, first, last, log: isLog, cumulative: isCumulative, full: isFull });
+}
+
+// Crosses bars that are cut off by two strokes and labels them. Of neighbours, the highest is marked.
+function markCut(context, end, columns) {
+  const { left, wide, top } = area(), groups = [];
+  for (let i = 0; i < columns; i++) {
+    const value = Math.max(...shown.map((values) => values[i])), x = left + wide * (i + 0.5) / columns, group = groups.at(-1);
+    if (value <= end * 1.000001) continue;
+    if (!group || x - group.x >= 16) groups.push({ x, value });
+    else if (value > group.value) Object.assign(group, { x, value });
+  }
+  let free = left;
+  context.strokeStyle = cssColour('--below'), context.lineWidth = 2;
+  context.textAlign = 'center', context.textBaseline = 'middle';
+  for (const { x, value } of groups) {
+    for (const y of [top + 6, top + 12]) context.beginPath(), context.moveTo(x - 7, y + 3), context.lineTo(x + 7, y - 3), context.stroke();
+    const text = short(value), half = context.measureText(text).width / 2, middle = Math.max(left + half, Math.min(left + wide - half, x));
+    if (middle - half < free) continue;
+    context.fillText(text, middle, top - 10);
+    free = middle + half + 8;
+  }
+  setState({ cut: groups.map(({ value }) => value).join() });
 }
 
 // A colour for multiply blending on a light background.
@@ -235,20 +259,25 @@ function listen() {
     } else {
       const act = {
         '+': () => zoom(0.7, middle), '=': () => zoom(0.7, middle), '-': () => zoom(1 / 0.7, middle),
-        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: cumulative, t: switchTheme,
+        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: cumulative, f: full, t: switchTheme,
       }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (!act) return;
       act();
     }
     event.preventDefault();
   });
-  buttons({ log, cumulative, theme: switchTheme });
+  buttons({ log, full, cumulative, theme: switchTheme });
   onTheme(draw);
   new ResizeObserver(() => point(chosen)).observe(plot);
 }
 
 function log() {
   isLog = !isLog;
+  press();
+}
+
+function full() {
+  isFull = !isFull;
   press();
 }
 
@@ -259,6 +288,7 @@ function cumulative() {
 
 function press() {
   byId('logButton').ariaPressed = String(isLog);
+  byId('fullButton').ariaPressed = String(isFull);
   byId('cumulativeButton').ariaPressed = String(isCumulative);
   point(chosen);
 }
@@ -271,7 +301,7 @@ async function start() {
   await choose(0);
   listen();
   press();
-  tell({ state: 'ready' });
+  setState({ state: 'ready' });
 }
 
 begin(start, (text) => { byId('subtitle').textContent = text; });

@@ -52,9 +52,9 @@ export class Mesher {
     if (!navigator.gpu) throw new Error('This browser has no WebGPU');
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
     if (!adapter) throw new Error('This browser offers no WebGPU device');
-    const most = Math.max(...Object.values(recipe.buffers));
+    const max = Math.max(...Object.values(recipe.buffers));
     const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
-    if (most > maxStorageBufferBindingSize) throw new Error('The volume is too large for this device');
+    if (max > maxStorageBufferBindingSize) throw new Error('The volume is too large for this device');
     const device = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
     const mesher = new Mesher();
     await mesher.prepare(device, recipe, samples);
@@ -89,7 +89,7 @@ export class Mesher {
   }
 
   record(encoder, passes, active) {
-    const { device, pipelines, recipe } = this, most = device.limits.maxComputeWorkgroupsPerDimension;
+    const { device, pipelines, recipe } = this, max = device.limits.maxComputeWorkgroupsPerDimension;
     for (const index of passes) {
       const { groups, bindings } = recipe.passes[index], pipeline = pipelines[index];
       const entries = Object.entries(bindings).map(([name, binding]) => ({
@@ -98,7 +98,7 @@ export class Mesher {
       const pass = encoder.beginComputePass();
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
-      const count = groups ?? active, rows = Math.max(1, Math.ceil(count / most));
+      const count = groups ?? active, rows = Math.max(1, Math.ceil(count / max));
       pass.dispatchWorkgroups(Math.ceil(count / rows), rows);
       pass.end();
     }
@@ -148,13 +148,13 @@ export class Mesher {
 
   // Makes buffers of at least these sizes, larger by half, so that they may do for the next isovalue.
   room(sizes) {
-    const { device, buffers } = this, { maxStorageBufferBindingSize: most, maxBufferSize } = device.limits;
+    const { device, buffers } = this, { maxStorageBufferBindingSize: max, maxBufferSize } = device.limits;
     let grown = !this.results;
     for (const name in sizes) {
-      if (sizes[name] > most) throw new Error('This surface is too large for the device');
+      if (sizes[name] > max) throw new Error('This surface is too large for the device');
       if (buffers[name]?.size >= sizes[name]) continue;
       buffers[name]?.destroy();
-      const size = Math.min(most, Math.ceil(sizes[name] * 1.5 / 256) * 256);
+      const size = Math.min(max, Math.ceil(sizes[name] * 1.5 / 256) * 256);
       buffers[name] = device.createBuffer({ size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC });
       grown = true;
     }

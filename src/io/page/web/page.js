@@ -59,8 +59,8 @@ export function cssColour(name) {
   return `rgb(${themeColour(name).map((v) => Math.round(255 * v))})`;
 }
 
-// Follows the pointers and the wheel on an element. `drag` is told the movement of a pointer that is down, else null;
-// `pinch` the factor, the middle and the movement of two pointers.
+// Follows the pointers and the wheel on an element. `drag` receives the movement of a pointer that is down, else null;
+// `pinch` receives the factor, the middle and the movement of two pointers.
 export function gestures(element, { down, drag, pinch, up, wheel }) {
   const pointers = new Map();
   let before;
@@ -102,7 +102,7 @@ export function buttons(acts) {
 export function begin(start, report) {
   start().catch((error) => {
     report(error.message);
-    tell({ state: 'failed', error: error.message });
+    setState({ state: 'failed', error: error.message });
     throw error;
   });
 }
@@ -115,6 +115,6 @@ export function save(blob, name) {
 }
 
 // Sets data attributes of the root element, by which tests follow the state of the page.
-export function tell(values) {
+export function setState(values) {
   Object.assign(root.dataset, values);
 }

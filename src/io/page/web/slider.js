@@ -1,6 +1,6 @@
 // The slider of the isovalue and its histogram: meshes the volume at the isovalue chosen.
 
-import { byId, cssColour, facts, onTheme, readable, tell } from './page.js';
+import { byId, cssColour, facts, onTheme, readable, setState } from './page.js';
 import { extraFacts, listFacts, message, show, surfaces } from './viewer.js';
 import { measure, Mesher, place, sha256, unpackVolume } from './live.js';
 
@@ -26,7 +26,7 @@ export async function startLive() {
     mesher = await Mesher.open(samples);
   } catch (error) {
     byId('liveNote').textContent = `${error.message}: the slider is off, and the stored surface is drawn.`;
-    tell({ live: 'off', why: error.message });
+    setState({ live: 'off', why: error.message });
     return;
   }
   mesher.device.lost.then(({ message: why }) => {
@@ -57,13 +57,13 @@ export async function startLive() {
         byId('label0').textContent = surface.label;
         extraFacts.clear();
         listFacts();
-        tell({ iso: done, live: 'on', triangles: surface.triangles, hash: '', milliseconds: time.toFixed(1) });
+        setState({ iso: done, live: 'on', triangles: surface.triangles, hash: '', milliseconds: time.toFixed(1) });
         clearTimeout(restTimer);
         restTimer = setTimeout(() => finish(found, done), 200);
       }
     } catch (error) {
       message(error.message);
-      tell({ live: 'failed', why: error.message });
+      setState({ live: 'failed', why: error.message });
     }
     isBusy = false;
   };
@@ -77,7 +77,7 @@ export async function startLive() {
     const same = iso === hash.iso ? (sum === hash.sha256 ? ' = the command’s' : ' ≠ the command’s') : '';
     extraFacts.set('SHA-256 of vertices and triangles' + same, sum);
     listFacts();
-    tell({ hash: sum, same: String(iso === hash.iso && sum === hash.sha256) });
+    setState({ hash: sum, same: String(iso === hash.iso && sum === hash.sha256) });
   };
   const want = (value) => {
     if (!Number.isFinite(value)) return;
@@ -120,9 +120,9 @@ function drawBars(canvas, counts, at, isOn) {
   const context = canvas.getContext('2d'), ratio = devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
   Object.assign(canvas, { width, height });
-  const most = Math.log1p(Math.max(...counts));
+  const max = Math.log1p(Math.max(...counts));
   counts.forEach((count, i) => {
-    const tall = Math.log1p(count) / most * (height - 8);
+    const tall = Math.log1p(count) / max * (height - 8);
     context.fillStyle = cssColour('--bars');
     context.globalAlpha = (i + 0.5) / counts.length < at ? 0.4 : 1;
     context.fillRect(i * width / counts.length, height - tall, Math.ceil(width / counts.length), tall);

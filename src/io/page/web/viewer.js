@@ -1,6 +1,6 @@
 // The page of surfaces: drawing, settings, measuring, pointers and keys.
 
-import { begin, buttons, byId, bytesOf, facts, gestures, inflate, make, onTheme, readable, save, switchTheme, tell, themeColour } from './page.js';
+import { begin, buttons, byId, bytesOf, facts, gestures, inflate, make, onTheme, readable, save, switchTheme, setState, themeColour } from './page.js';
 import { unpackSurface, vertexNormals } from './surface.js';
 import { Camera } from './camera.js';
 import { Drawing } from './draw.js';
@@ -13,7 +13,7 @@ const VIEWS = [[0, 0], [180, 0], [90, 0], [-90, 0], [0, 90], [0, -90]];
 const canvas = byId('view');
 export const camera = new Camera(facts.view);
 export const surfaces = facts.surfaces.map((surface, index) => ({
-  ...surface, index, isShown: true, opacity: 1, colour: surface.colour ?? PALETTE[index % PALETTE.length],
+  ...surface, index, isShown: true, opacity: surface.opacity ?? 1, colour: surface.colour ?? PALETTE[index % PALETTE.length],
 }));
 let drawing, wanted = false, draft = 1, restTimer;
 const clip = { axis: 'none', place: 0.5, isFlipped: false };
@@ -70,7 +70,7 @@ function plane() {
 export function sceneBox() {
   const boxes = surfaces.filter((surface) => surface.triangles).map((surface) => surface.box);
   if (!boxes.length) return [[0, 0, 0], [1, 1, 1]];
-  const joined = (one, other) => [Math.min, Math.max].map((most, end) => one[end].map((v, axis) => most(v, other[end][axis])));
+  const joined = (one, other) => [Math.min, Math.max].map((pick, end) => one[end].map((v, axis) => pick(v, other[end][axis])));
   return boxes.reduce(joined);
 }
 
@@ -93,7 +93,7 @@ function render(time) {
   if (time && render.last && time - render.last > 45 && draft > 0.45) draft *= 0.8;
   render.last = time;
   render.count = (render.count ?? 0) + 1;
-  tell({
+  setState({
     frames: render.count, azimuth: camera.azimuth.toFixed(2), elevation: camera.elevation.toFixed(2),
     zoom: camera.zoom.toFixed(4), target: camera.target.map((v) => v.toFixed(3)).join(),
   });
@@ -116,7 +116,7 @@ const FEW = 8, ROWS = 1000;
 const nameOf = (surface) => surface.label ?? surface.name;
 
 function opacityOf(some, name) {
-  const slider = make('input', { type: 'range', min: 5, max: 100, value: 100, title: 'Opacity', ariaLabel: 'Opacity of ' + name });
+  const slider = make('input', { type: 'range', min: 5, max: 100, value: 100 * (some()[0]?.opacity ?? 1), title: 'Opacity', ariaLabel: 'Opacity of ' + name });
   slider.addEventListener('input', () => { for (const surface of some()) surface.opacity = slider.value / 100; redraw(); });
   return slider;
 }
@@ -134,7 +134,7 @@ function rowOf(surface, label, ...more) {
 function shownChanged() {
   const count = surfaces.filter((surface) => surface.isShown).length;
   if (surfaces.length > FEW) byId('surfacesTitle').textContent = `${facts.noun}: ${readable(count)} of ${readable(surfaces.length)} shown`;
-  tell({ shown: count });
+  setState({ shown: count });
   listFacts();
   redraw();
 }
@@ -157,7 +157,7 @@ function listSurfaces() {
 }
 
 // Parses a search: numbers and ranges such as `3, 10..20`, the beginning of a single number, or a part of the name.
-function meant(text) {
+function parseSearch(text) {
   const parts = text.toLowerCase().split(',').map((part) => part.trim()).filter(Boolean);
   const tests = parts.map((part) => {
     const [, first, last] = /^(\d+)\s*(?:\.\.|-|–)\s*(\d+)$/.exec(part) ?? [];
@@ -177,9 +177,9 @@ function listMany() {
     showWhere((other) => isAlone || other === surface);
   };
   const list = () => {
-    const isMeant = meant(search.value);
+    const matches = parseSearch(search.value);
     for (const surface of surfaces) delete surface.checkbox;
-    listed = new Set(surfaces.filter(isMeant));
+    listed = new Set(surfaces.filter(matches));
     rows.replaceChildren(...[...listed].slice(0, ROWS).map((surface) => {
       const label = make('button', { className: 'label', textContent: nameOf(surface), title: 'Show only this one, or all again' });
       label.addEventListener('click', () => only(surface));
@@ -187,7 +187,7 @@ function listMany() {
     }));
     const left = listed.size - ROWS;
     if (!listed.size || left > 0) rows.append(make('p', { className: 'faint', textContent: left > 0 ? `and ${readable(left)} more` : 'None of this name.' }));
-    tell({ listed: listed.size });
+    setState({ listed: listed.size });
   };
   const acts = {
     Show: () => showWhere((surface) => surface.isShown || listed.has(surface)),
@@ -234,7 +234,7 @@ function clipTo(axis) {
   clip.axis = clip.axis === axis ? 'none' : axis;
   for (const button of byId('clipAxes').children) button.ariaChecked = String(button.value === clip.axis);
   byId('clipMore').hidden = clip.axis === 'none';
-  tell({ clip: clip.axis });
+  setState({ clip: clip.axis });
   redraw();
 }
 
@@ -352,7 +352,7 @@ function setMeasuring(on) {
   canvas.classList.toggle('measuring', on);
   byId('measureButton').ariaPressed = String(on);
   message(on ? 'Click two places on the surface; Enter takes the middle of the picture.' : '', 6);
-  tell({ measure: on ? 'on' : 'off', distance: '' });
+  setState({ measure: on ? 'on' : 'off', distance: '' });
   redraw();
 }
 
@@ -363,7 +363,7 @@ function mark(x, y) {
   marks.push(place);
   if (marks.length === 2) {
     const distance = Math.hypot(...marks[0].map((v, i) => v - marks[1][i]));
-    tell({ distance });
+    setState({ distance });
     message('Distance: ' + withUnit(readable(distance)), 0);
   } else {
     message('Now the second place.', 0);
@@ -478,7 +478,7 @@ function shoot() {
   draft = 1;
   render();
   canvas.toBlob((blob) => {
-    tell({ picture: blob.size });
+    setState({ picture: blob.size });
     save(blob, facts.title.replace(/[^\w.-]+/g, '_') + '.png');
   });
 }
@@ -497,7 +497,7 @@ async function start() {
   byId('title').textContent = facts.title;
   const triangles = surfaces.reduce((sum, surface) => sum + surface.triangles, 0);
   byId('subtitle').textContent = facts.subtitle;
-  const error = surfaces.reduce((most, surface) => Math.max(most, surface.step / 2), 0);
+  const error = surfaces.reduce((max, surface) => Math.max(max, surface.step / 2), 0);
   byId('accuracy').textContent = error
     ? `Vertices are drawn within ${withUnit(readable(error, 2))} of the surface along each axis; the measures are those of the surface.` : '';
   buttons({
@@ -528,7 +528,7 @@ async function start() {
   }
   message(triangles ? '' : 'The surface is empty.', triangles ? 1 : 0);
   render();
-  tell({ state: 'ready', triangles });
+  setState({ state: 'ready', triangles });
   if (facts.live) await startLive();
 }
 
