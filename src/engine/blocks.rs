@@ -37,13 +37,13 @@ pub struct BlockSource<'a> {
 
 impl BlockSource<'_> {
     /// Number of rows or slices.
-    pub fn len(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.shape.dims[self.axis]
     }
 
     /// Samples in a row or slice.
     fn stride(&self) -> usize {
-        self.shape.samples() / self.len().max(1)
+        self.shape.samples() / self.length().max(1)
     }
 }
 
@@ -163,7 +163,7 @@ fn read_windows(
             let from = (blocks.window)(next).positions.start - positions.start;
             shared = Some(samples.part(from * stride..samples.len()));
         }
-        let is_last = positions.end == source.len();
+        let is_last = positions.end == source.length();
         // Without a receiver, the work has failed.
         if to_work.send(samples).is_err() {
             return Ok(());
@@ -177,7 +177,7 @@ fn read_windows(
 
 /// Reads positions that continue at the other end of the axis.
 fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Samples> {
-    let len = source.len();
+    let len = source.length();
     let mut all: Option<Samples> = None;
     let mut at = positions.start;
     while at < positions.end {
@@ -207,7 +207,7 @@ pub fn filter_blocks(
 ) -> Result<()> {
     let prepared = filter.prepared(&mut |consume| read_all(source, block, session, consume))?;
     let filter = prepared.as_deref().unwrap_or(filter);
-    let (halo, len, wraps) = (filter.halo(source.axis), source.len(), filter.wraps(source.axis));
+    let (halo, len, wraps) = (filter.halo(source.axis), source.length(), filter.wraps(source.axis));
     let window = |core: &Range<usize>| Window::new(core, halo, len, wraps);
     let blocks = Blocks { own, block, window: &window, wraps };
     let (to_write, results) = sync_channel::<(usize, Samples)>(1);
@@ -243,8 +243,8 @@ fn read_all(
     session: &Session,
     consume: &mut dyn FnMut(&Grid) -> Result<()>,
 ) -> Result<()> {
-    let window = |core: &Range<usize>| Window::new(core, 0, source.len(), false);
-    let blocks = Blocks { own: 0..source.len(), block, window: &window, wraps: false };
+    let window = |core: &Range<usize>| Window::new(core, 0, source.length(), false);
+    let blocks = Blocks { own: 0..source.length(), block, window: &window, wraps: false };
     read_blocks(source, &blocks, "read", session, |_, _, raster| {
         consume(&raster)?;
         Ok(Some(raster.samples))

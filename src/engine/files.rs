@@ -10,7 +10,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         identity::Identity,
-        image::{is_jpeg, sample_bytes},
+        image::{ImageFormat, is_jpeg, sample_bytes},
         marker::Marker,
         standard,
         volume::{Layout, VolumeFile, are_many, can_reopen, is_zarr_output},
@@ -159,7 +159,7 @@ impl Files<'_> {
             return Ok(None);
         }
         let Settings { encoding, pages, .. } = self.settings;
-        let format = job.format.map(|format| format.extension());
+        let format = job.format.map(ImageFormat::extension);
         let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
         let parameters = serde_json::json!([parameters, encoding, pages, self.session.strict]);
         // The result does not depend on which shard does the file.
@@ -188,11 +188,10 @@ impl Files<'_> {
             None => image::process(job, &self.settings, session)?,
         }
         session.timings.add_result(|| {
-            serde_json::json!({
-                "input": job.source.to_string(),
-                "file": job.sink.to_string(),
-                job.filter.name(): job.filter.parameters(),
-            })
+            let mut result = job.filter.parameters();
+            result["input"] = job.source.to_string().into();
+            result["file"] = job.sink.to_string().into();
+            result
         });
         Ok(())
     }

@@ -126,9 +126,17 @@ fn write_pictures(folder: &Path) {
     let pixels = (SIZE[0] * SIZE[1]) as usize;
     let ramp: Vec<u8> = (0..3 * pixels).map(|i| (i / 40) as u8).collect();
     fs::create_dir(folder.join("photos")).unwrap();
-    for name in
-        ["photo.jpg", "photo.png", "a.png", "dull.jpg", "fog.png", "photos/b.jpg", "photos/c.jpg"]
-    {
+    for name in [
+        "photo.jpg",
+        "photo.png",
+        "page.png",
+        "cells.tif",
+        "a.png",
+        "dull.jpg",
+        "fog.png",
+        "photos/b.jpg",
+        "photos/c.jpg",
+    ] {
         save(name, &ramp, ColorType::Rgb8);
     }
     fs::create_dir(folder.join("slices")).unwrap();

@@ -148,7 +148,8 @@ fn help_of_a_command_has_three_ways() {
     let text = help(&["--help"]);
     let commands = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
-    let order = "blur histogram mesh scan sort info merge serve devices bench completions man";
+    let order =
+        "blur histogram mesh scan sort threshold info merge serve devices bench completions man";
     assert_eq!(commands.join(" "), order);
     for command in commands {
         for flag in ["-h", "--help"] {

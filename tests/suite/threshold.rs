@@ -35,7 +35,16 @@ fn samples_of_every_type_are_divided_as_in_f64() {
     let words: Vec<u64> = (0..1031).map(|_| noise.next()).collect();
     let floats = |value: fn(f64) -> f64| words.iter().map(move |&word| value((word >> 40) as f64));
     let mut singles: Vec<f32> = floats(|v| v / 4e6 - 2.0).map(|v| v as f32).collect();
-    singles.extend([f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1e-45, f32::MAX]);
+    singles.extend([
+        f32::NAN,
+        -f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1e-45,
+        f32::MAX,
+    ]);
     let mut doubles: Vec<f64> = floats(|v| v / 4e6 - 2.0).collect();
     doubles.extend([f64::NAN, f64::INFINITY, -0.0, 5e-324]);
     let kinds = [
@@ -48,8 +57,10 @@ fn samples_of_every_type_are_divided_as_in_f64() {
         Samples::F32(singles),
         Samples::F64(doubles),
     ];
-    let ends = [-2147483649.0, -2147483648.0, -32769.0, -32768.0, -129.0, -128.0, -1e-46, 0.0, 1e-46];
-    let more = [0.1, 0.5, 1.0, 127.0, 254.5, 255.0, 65534.0, 65535.0, 4294967294.5, 4294967295.0, 1e40];
+    let ends =
+        [-2147483649.0, -2147483648.0, -32769.0, -32768.0, -129.0, -128.0, -1e-46, 0.0, 1e-46];
+    let more =
+        [0.1, 0.5, 1.0, 127.0, 254.5, 255.0, 65534.0, 65535.0, 4294967294.5, 4294967295.0, 1e40];
     let all = [&[f64::NEG_INFINITY][..], &ends, &more, &[f64::INFINITY]].concat();
     for samples in kinds {
         all.iter().for_each(|&value| check(&samples, &[value]));
@@ -83,7 +94,10 @@ fn images_volumes_stores_batches_and_shards_are_divided() {
     works(path, &format!("threshold {volume} slow.raw --value 99.5 --max-memory 5K"));
     assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
     for shard in 0..3 {
-        works(path, &format!("threshold {volume} parts.raw --value 99.5 --shard {shard}/3 --resume"));
+        works(
+            path,
+            &format!("threshold {volume} parts.raw --value 99.5 --shard {shard}/3 --resume"),
+        );
     }
     assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
     works(path, &format!("threshold {volume} in.zarr --value=-1,300 --levels 1"));
@@ -110,7 +124,8 @@ fn otsu(samples: &[u8]) -> f64 {
         class.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
     };
     let cost = |value: u8| {
-        let (below, above): (Vec<u8>, Vec<u8>) = samples.iter().partition(|&&sample| sample <= value);
+        let (below, above): (Vec<u8>, Vec<u8>) =
+            samples.iter().partition(|&&sample| sample <= value);
         [below, above].map(|class| spread(&class.into_iter().map(f64::from).collect::<Vec<_>>()))
     };
     let greatest = *samples.iter().max().unwrap();
@@ -125,7 +140,10 @@ fn otsu_finds_the_threshold_of_the_whole_input() {
     let path = folder.path();
     let mut samples = volume(path);
     // Two classes, unevenly distributed along z.
-    samples.iter_mut().enumerate().for_each(|(i, v)| *v = *v / 4 + if i % 1080 > 700 { 130 } else { 20 });
+    samples
+        .iter_mut()
+        .enumerate()
+        .for_each(|(i, v)| *v = *v / 4 + if i % 1080 > 700 { 130 } else { 20 });
     fs::write(path.join("v_12x10x9_uint8.raw"), &samples).unwrap();
     let value = otsu(&samples);
     let expected: Vec<u8> = samples.iter().map(|&sample| class(sample.into(), &[value])).collect();
@@ -155,8 +173,10 @@ fn colours_are_compared_by_their_luminance() {
 fn wrong_thresholds_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     volume(folder.path());
-    for flags in ["", "--value 3 --otsu", "--value 5,3", "--value 3,3", "--value x", "--classes 1"] {
-        let (code, message) = run(folder.path(), &format!("threshold v_12x10x9_uint8.raw o.raw {flags}"));
+    for flags in ["", "--value 3 --otsu", "--value 5,3", "--value 3,3", "--value x", "--classes 1"]
+    {
+        let (code, message) =
+            run(folder.path(), &format!("threshold v_12x10x9_uint8.raw o.raw {flags}"));
         assert_eq!(code, 2, "{flags}: {message}");
     }
     fs::write(folder.path().join("c_4x4x4_uint8.raw"), [7; 64]).unwrap();
