@@ -12,7 +12,7 @@ use crate::{
         dtype::Dtype,
         grid::{Alpha, Grid, Shape},
         image::Image,
-        jpeg::Quality,
+        jpeg::{Frame, Quality},
         samples::Samples,
     },
     error::{Error, Result},
@@ -21,15 +21,12 @@ use crate::{
         image::{
             Animation, Encoding, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange,
             ReadRows, RowsInfo, RowsReader, Series, can_write_rows, create_rows,
-            jpeg::{Picture, has_half_chroma},
+            jpeg::{JpegImage, has_half_chroma},
             open_rows,
         },
         losses,
     },
-    kernels::{
-        filter::Description,
-        jpeg::{Encode, JpegOutput},
-    },
+    kernels::{filter::Description, jpeg::JpegOutput},
     session::Session,
 };
 
@@ -106,23 +103,19 @@ fn process_pages(
 fn process_jpeg(
     job: &Job,
     settings: &Settings,
-    picture: Picture,
+    picture: JpegImage,
     target: &ImageTarget<'_>,
     session: &Session,
 ) -> Result<()> {
-    let Picture { coefficients, metadata, .. } = picture;
+    let JpegImage { coefficients, metadata, .. } = picture;
     let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
     let ([width, height], samples) = (size, Samples::U8(Vec::new()));
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     target.check(&image)?;
     let Encoding { quality, .. } = settings.encoding;
-    let encode = match target.format() {
-        ImageFormat::Jpeg => {
-            let half_chroma = has_half_chroma(quality);
-            Some(Encode::new(size, channels, Quality(quality), half_chroma)?)
-        }
-        _ => None,
-    };
+    let is_jpeg = target.format() == ImageFormat::Jpeg;
+    let encode = is_jpeg
+        .then(|| Frame::for_pixels(size, channels, Quality(quality), has_half_chroma(quality)));
     let filtered = job.filter.run_jpeg(&session.device, &coefficients, encode);
     match filtered.map_err(|error| failed(job, error))? {
         JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),

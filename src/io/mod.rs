@@ -3,6 +3,7 @@
 pub mod array;
 pub mod identity;
 pub mod image;
+pub mod jpeg;
 pub mod losses;
 pub mod marker;
 pub mod mesh;

@@ -5,11 +5,16 @@ use serde_json::{Value, json};
 use super::{
     blur::{Blur, Edge, Method, Taps, blur_grid},
     filter::{Description, Filter},
-    jpeg::{Encode, JpegOutput},
+    jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
 };
 use crate::{
-    data::{dtype::Dtype, grid::Grid, jpeg::SparseCoefficients, samples::Samples},
+    data::{
+        dtype::Dtype,
+        grid::Grid,
+        jpeg::{Frame, SparseCoefficients},
+        samples::Samples,
+    },
     device::Device,
     error::Result,
 };
@@ -98,7 +103,7 @@ impl Filter for Blur {
         &self,
         device: &Device,
         input: &SparseCoefficients,
-        encode: Option<Encode>,
+        encode: Option<Frame>,
     ) -> Result<JpegOutput> {
         device.run(&JpegBlur { blur: self.clone(), encode }, input)
     }

@@ -9,12 +9,12 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{Grid, Shape},
-        jpeg::SparseCoefficients,
+        jpeg::{Frame, SparseCoefficients},
         samples::Samples,
     },
     device::Device,
     error::{Error, Result},
-    kernels::jpeg::{Encode, JpegOutput},
+    kernels::jpeg::JpegOutput,
 };
 
 /// Everything known about a grid before a sample is read.
@@ -111,7 +111,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         &self,
         _device: &Device,
         _input: &SparseCoefficients,
-        _encode: Option<Encode>,
+        _encode: Option<Frame>,
     ) -> Result<JpegOutput> {
         Err(Error::bad_input(format_args!("{} does not work on JPEG coefficients", self.name())))
     }

@@ -5,7 +5,7 @@
 use crate::{
     data::{
         grid::{Alpha, Grid, Shape},
-        jpeg::SparseCoefficients,
+        jpeg::{Frame, SparseCoefficients, forward},
         samples::Samples,
     },
     device::Kernel,
@@ -13,17 +13,17 @@ use crate::{
     gpu::Context,
     kernels::{
         blur::Blur,
-        jpeg::{Decode, Decoder, Encode, Encoder, JpegOutput},
+        jpeg::{Decode, Decoder, Encoder, JpegOutput},
     },
 };
 
-/// Decodes, blurs, and encodes again where that is wanted.
+/// Decodes, blurs, and may encode again.
 #[derive(Clone, Debug)]
 pub struct JpegBlur {
     /// The blur.
     pub blur: Blur,
-    /// How the result is encoded; `None` for pixels.
-    pub encode: Option<Encode>,
+    /// The frame of the encoded result; `None` for pixels.
+    pub encode: Option<Frame>,
 }
 
 impl Kernel for JpegBlur {
@@ -32,26 +32,33 @@ impl Kernel for JpegBlur {
     const NAME: &'static str = "blur";
 
     fn cpu(&self, input: &SparseCoefficients) -> Result<JpegOutput> {
-        self.one_by_one(input, None)
+        let Shape { dims, channels } = shape(input);
+        let samples = Samples::U8(Decode.cpu(input)?);
+        let grid = Grid { dims, channels, alpha: Alpha::None, samples };
+        let Samples::U8(pixels) = self.blur.cpu(&grid)? else {
+            unreachable!("a blur keeps the type")
+        };
+        Ok(match &self.encode {
+            Some(frame) => JpegOutput::Coefficients(forward::coefficients(frame, &pixels)?),
+            None => JpegOutput::Pixels(pixels),
+        })
     }
 
+    /// Pictures that do not fit on the device in one piece are blurred on the CPU.
     fn gpu(&self, context: &Context, input: &SparseCoefficients) -> Result<JpegOutput> {
-        match self.whole(context, input)? {
-            Some(blurred) => Ok(blurred),
-            None => self.one_by_one(input, Some(context)),
-        }
+        self.whole(context, input)?.map_or_else(|| self.cpu(input), Ok)
     }
 }
 
 impl JpegBlur {
-    /// The blur of a picture that the device can hold in one piece; `None` for others.
+    /// The blur of a picture that fits on the device in one piece; `None` for others.
     fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<JpegOutput>> {
         let frame = &input.frame;
         let shape = shape(input);
         let Some(decoder) = Decoder::new(context, frame)? else { return Ok(None) };
         let Some(blur) = self.blur.resident(context, shape)? else { return Ok(None) };
         let encoder = match &self.encode {
-            Some(encode) => match Encoder::new(context, encode.frame())? {
+            Some(frame) => match Encoder::new(context, frame)? {
                 Some(encoder) => Some(encoder),
                 None => return Ok(None),
             },
@@ -68,30 +75,6 @@ impl JpegBlur {
         let encoded = encoder.record(&mut batch, &blurred)?;
         batch.run()?;
         encoder.read(&encoded).map(JpegOutput::Coefficients).map(Some)
-    }
-
-    /// One kernel after the other, with pixels in host memory in between.
-    fn one_by_one(
-        &self,
-        input: &SparseCoefficients,
-        context: Option<&Context>,
-    ) -> Result<JpegOutput> {
-        fn run<K: Kernel>(kernel: &K, context: Option<&Context>, input: &K::In) -> Result<K::Out> {
-            match context {
-                Some(context) => kernel.gpu(context, input),
-                None => kernel.cpu(input),
-            }
-        }
-        let Shape { dims, channels } = shape(input);
-        let samples = Samples::U8(run(&Decode, context, input)?);
-        let raster = Grid { dims, channels, alpha: Alpha::None, samples };
-        let Samples::U8(pixels) = run(&self.blur, context, &raster)? else {
-            unreachable!("a blur keeps the type")
-        };
-        Ok(match &self.encode {
-            Some(encode) => JpegOutput::Coefficients(run(encode, context, &pixels[..])?),
-            None => JpegOutput::Pixels(pixels),
-        })
     }
 }
 

@@ -4,8 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 pub use gpuproc::data::noise::Noise;
 use gpuproc::{
+    data::{
+        image::{Image, Metadata},
+        jpeg::Frame,
+        samples::Samples,
+    },
     device::Kernel,
     gpu::{Adapter, Baseline, Caps, Context, Feature, adapters},
+    io::jpeg::{self, File, Picture},
     timings::Timings,
 };
 
@@ -134,6 +140,24 @@ pub fn works(folder: &std::path::Path, line: &str) -> String {
     let (code, stderr) = run(folder, line);
     assert_eq!(code, 0, "{line}: {stderr}");
     stderr
+}
+
+/// The picture in a JPEG file, and what is missing of it; `None` if it cannot be decoded, or takes more than 64 MiB.
+pub fn decode_jpeg(bytes: &[u8]) -> Option<(Image, Option<String>)> {
+    let file = File::parse(bytes, &jpeg::Context::default()).ok()?;
+    if file.frame.pixel_bytes() + file.scratch_bytes() > 1 << 26 {
+        return None;
+    }
+    let (samples, damage) = file.decode().ok()?;
+    let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
+    let (samples, metadata) = (Samples::U8(samples), Metadata::default());
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    Some((image, damage.map(|damage| damage.to_string())))
+}
+
+/// Encodes pixels as a JPEG file without metadata.
+pub fn encode_jpeg(frame: &Frame, pixels: &[u8], optimized: bool) -> Vec<u8> {
+    jpeg::encode(frame, Picture::Pixels(pixels), &[], optimized).unwrap()
 }
 
 /// A grey TIFF file whose only strip is the JPEG file `strip`.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use gpuproc::{
     data::{
-        image::{Image, Metadata},
+        image::Image,
         jpeg::{Frame, Quality},
     },
     device::Kernel,
@@ -14,7 +14,7 @@ use gpuproc::{
 use image::ImageEncoder;
 use predicates::{prelude::*, str::contains};
 
-use crate::common::{Noise, gpuproc, tiff_of_jpeg};
+use crate::common::{Noise, decode_jpeg, encode_jpeg, gpuproc, tiff_of_jpeg};
 
 const LIMIT: u64 = 1 << 26;
 
@@ -54,7 +54,7 @@ fn missing_blocks_are_those_of_the_coefficients() {
     let size = [40, 1200];
     let pixels: Vec<u8> = (0..size[0] * size[1] * 3).map(|_| noise.next() as u8).collect();
     let frame = Frame::for_pixels(size, 3, Quality(60), true);
-    let whole = jpeg::encode_pixels(&frame, &pixels, &Metadata::default(), false).unwrap();
+    let whole = encode_jpeg(&frame, &pixels, false);
     let start = data(&whole, scans(&whole)[0]);
     let mut damaged = 0;
     for _ in 0..40 {
@@ -63,7 +63,7 @@ fn missing_blocks_are_those_of_the_coefficients() {
         // A marker, after which nothing is read, or other codes.
         file[at] = 0xff;
         file[(at + 1).min(whole.len() - 1)] = noise.next() as u8;
-        let Some((image, damage)) = jpeg::decode(&file, LIMIT) else { continue };
+        let Some((image, damage)) = decode_jpeg(&file) else { continue };
         let picture = jpeg::read_coefficients(&file, LIMIT.into()).unwrap();
         let expected = Decode.cpu(&picture.coefficients).unwrap();
         assert!(image.samples.as_bytes() == expected, "{at}");
@@ -80,13 +80,13 @@ fn the_rows_that_a_cut_file_lacks_are_counted() {
         ["sequential_420", "sequential_422", "sequential_444_optimised", "sequential_420_restarts"]
     {
         let file = fixture(name);
-        let (whole, damage) = jpeg::decode(&file, LIMIT).unwrap();
+        let (whole, damage) = decode_jpeg(&file).unwrap();
         assert_eq!(damage, None, "{name}");
         let start = data(&file, scans(&file)[0]);
         let mut last = usize::MAX;
         for share in [0, 1, 10, 25, 50, 75, 90, 97] {
             let cut = &file[..start + (file.len() - start) * share / 100];
-            let (found, damage) = jpeg::decode(cut, LIMIT).unwrap();
+            let (found, damage) = decode_jpeg(cut).unwrap();
             let damage = damage.unwrap_or_else(|| panic!("{name}: {share} % pass for the whole"));
             assert!(damage.contains(&format!("of its {} rows are missing", whole.height)));
             let (rows, lost) = (number(&damage), differing(&whole, &found));
@@ -99,7 +99,7 @@ fn the_rows_that_a_cut_file_lacks_are_counted() {
             }
         }
         // Only the marker EOI is missing.
-        let (found, damage) = jpeg::decode(&file[..file.len() - 2], LIMIT).unwrap();
+        let (found, damage) = decode_jpeg(&file[..file.len() - 2]).unwrap();
         assert!(damage.is_none() && found == whole, "{name}");
     }
 }
@@ -119,7 +119,7 @@ fn segments(file: &[u8]) -> Vec<usize> {
 fn stray_bytes_before_markers_are_skipped() {
     for name in ["sequential_420", "sequential_420_restarts", "progressive_444", "rgb", "ycck"] {
         let file = fixture(name);
-        let whole = jpeg::decode(&file, LIMIT).unwrap();
+        let whole = decode_jpeg(&file).unwrap();
         assert_eq!(whole.1, None, "{name}");
         for at in segments(&file) {
             for (stray, says) in [
@@ -127,7 +127,7 @@ fn stray_bytes_before_markers_are_skipped() {
                 (&[7], "1 stray byte before a marker is skipped"),
             ] {
                 let junk = [&file[..at], stray, &file[at..]].concat();
-                let (image, damage) = jpeg::decode(&junk, LIMIT).unwrap();
+                let (image, damage) = decode_jpeg(&junk).unwrap();
                 assert!(image.samples == whole.0.samples, "{name} {at}");
                 assert_eq!(damage.as_deref(), Some(says), "{name} {at}");
             }
@@ -157,7 +157,7 @@ fn stray_bytes_before_markers_are_skipped() {
 #[test]
 fn short_segments_of_metadata_lose_no_pixels() {
     let file = fixture("sequential_420");
-    let whole = jpeg::decode(&file, LIMIT).unwrap().0;
+    let whole = decode_jpeg(&file).unwrap().0;
     for body in
         [&b""[..], b"\0\0", b"\0\x01", b"\0\x07JFIF\0", b"\0\x09Adobe\0\0", b"\0\x0aExif\0\0MM"]
     {
@@ -165,7 +165,7 @@ fn short_segments_of_metadata_lose_no_pixels() {
             let segment =
                 if body.is_empty() { vec![0xff, 1] } else { [&[0xff, marker], body].concat() };
             let more = [&file[..2], &segment, &file[2..]].concat();
-            let (image, damage) = jpeg::decode(&more, LIMIT).unwrap();
+            let (image, damage) = decode_jpeg(&more).unwrap();
             assert!(image.samples == whole.samples && damage.is_none(), "{marker} {body:?}");
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join("in.jpg"), more).unwrap();
@@ -188,7 +188,7 @@ fn damaged_data_decode_as_by_libjpeg() {
     ] {
         let path = format!("{}/fixtures/jpeg/damaged/{name}", env!("CARGO_MANIFEST_DIR"));
         let file = fs::read(format!("{path}.jpg")).unwrap();
-        let (found, damage) = jpeg::decode(&file, LIMIT).unwrap();
+        let (found, damage) = decode_jpeg(&file).unwrap();
         let damage = damage.unwrap_or_else(|| panic!("{name}: no damage is seen"));
         assert!(damage.contains("rows are missing or damaged"), "{name}: {damage}");
         assert_eq!(number(&damage), rows, "{name}: {damage}");
@@ -206,8 +206,8 @@ fn restarts_keep_damage_from_spreading() {
     let (width, height) = (1024, 3072);
     let pixels = Noise(4).bytes(width * height);
     let frame = Frame::for_pixels([width, height], 1, Quality(50), false);
-    let file = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
-    let (whole, damage) = jpeg::decode(&file, LIMIT).unwrap();
+    let file = encode_jpeg(&frame, &pixels, false);
+    let (whole, damage) = decode_jpeg(&file).unwrap();
     assert_eq!(damage, None);
     let start = data(&file, scans(&file)[0]);
     let restarts: Vec<usize> = (start..file.len() - 1)
@@ -217,7 +217,7 @@ fn restarts_keep_damage_from_spreading() {
     let bands = restarts.len() + 1;
     let most = 2 * height / bands + 16;
     let check = |bytes: &[u8], what: &str, most: usize| {
-        let (found, damage) = jpeg::decode(bytes, LIMIT).unwrap();
+        let (found, damage) = decode_jpeg(bytes).unwrap();
         let damage = damage.unwrap_or_else(|| panic!("{what} is not seen"));
         let lost = differing(&whole, &found);
         assert!(!lost.is_empty() && lost.len() <= most, "{what}: {} rows: {damage}", lost.len());
@@ -241,20 +241,20 @@ fn progressive_files_without_their_last_scans_are_told() {
         ["progressive_420", "progressive_444", "progressive_grey", "progressive_422_restarts"]
     {
         let file = fixture(name);
-        assert_eq!(jpeg::decode(&file, LIMIT).unwrap().1, None, "{name}");
+        assert_eq!(decode_jpeg(&file).unwrap().1, None, "{name}");
         let scans = scans(&file);
         assert!(scans.len() > 3);
         // There may be tables before the header of a scan: a file cut at the end of the data before them ends with a
         // scan.
         for &scan in &scans[2..] {
             let cut = [&file[..scan], &[0xff, 0xd9]].concat();
-            let Some((_, damage)) = jpeg::decode(&cut, LIMIT) else { continue };
+            let Some((_, damage)) = decode_jpeg(&cut) else { continue };
             let damage =
                 damage.unwrap_or_else(|| panic!("{name}: {scan} bytes pass for the whole"));
             assert!(damage.contains("coefficients"), "{damage}");
             // A position within the scan.
             let within = data(&file, scan) + 20;
-            let (_, damage) = jpeg::decode(&file[..within], LIMIT).unwrap();
+            let (_, damage) = decode_jpeg(&file[..within]).unwrap();
             assert!(damage.unwrap().contains("missing"), "{name}");
         }
     }
@@ -283,7 +283,7 @@ fn commands_warn_of_damage_and_refuse_it_if_strict() {
     // Files with so few bytes for so many pixels are left to another decoder.
     let pixels = Noise(4).bytes(2000 * 1500);
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
-    let large = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
+    let large = encode_jpeg(&frame, &pixels, false);
     write("thin.jpg", &large[..large.len() / 500]);
     for (name, says) in [
         ("cut.jpg", "rows are missing or damaged"),
@@ -479,7 +479,7 @@ fn damage_in_strips_is_told() {
     let folder = folder.path();
     let frame = Frame::for_pixels([200, 160], 1, Quality(90), false);
     let pixels = Noise(7).bytes(200 * 160);
-    let mut strip = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
+    let mut strip = encode_jpeg(&frame, &pixels, false);
     fs::write(folder.join("whole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
     run(folder, "blur whole.tif o.png --sigma 0 --strict").success().stderr("");
     let middle = strip.len() / 2;

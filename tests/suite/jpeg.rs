@@ -4,25 +4,22 @@ use gpuproc::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid},
-        image::Metadata,
-        jpeg::{
-            Coefficients, ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling,
-        },
+        jpeg::{ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling, forward},
         noise::Noise,
         samples::Samples,
     },
     device::Kernel,
-    io::image::jpeg,
+    io::jpeg::{self, Picture},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component as Counted, Histogram, Luma},
-        jpeg::{Decode, Encode, JpegOutput},
+        jpeg::{Decode, JpegOutput},
         jpeg_blur::JpegBlur,
         jpeg_histogram::JpegHistogram,
     },
 };
 
-use crate::common::assert_twins;
+use crate::common::{assert_twins, decode_jpeg, encode_jpeg};
 
 fn equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
     assert!(cpu == gpu, "{name}");
@@ -39,10 +36,10 @@ fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> SparseCoefficients {
         }
         block
     };
-    let count = |c: usize| frame.blocks(c).iter().product::<usize>();
-    let blocks = (0..frame.components.len()).map(|c| (0..count(c)).map(|_| block()).collect());
-    let dense = Coefficients { frame: frame.clone(), blocks: blocks.collect() };
-    SparseCoefficients::of(&dense).unwrap()
+    let mut sparse = SparseCoefficients::zeros(frame, 0).unwrap();
+    let blocks: Vec<_> = sparse.blocks.iter().map(|_| block()).collect();
+    sparse.set(0, &blocks).unwrap();
+    sparse
 }
 
 fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: u16) -> Frame {
@@ -51,14 +48,16 @@ fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: 
 }
 
 /// The pixels by the formulas of ITU-T T.81 and T.871 in f64, with samples rounded once.
-fn reference(coefficients: &Coefficients) -> Vec<f64> {
+fn reference(coefficients: &SparseCoefficients) -> Vec<f64> {
     let frame = &coefficients.frame;
+    let rows = |c: usize| (0..frame.blocks(c)[1]).map(move |y| coefficients.row(c, y).unwrap());
+    let blocks: Vec<Vec<_>> = (0..frame.components.len()).map(|c| rows(c).collect()).collect();
     let cosine = |x: usize, u: usize| {
         let scale = if u == 0 { 0.5f64.sqrt() } else { 1.0 };
         scale * ((2 * x + 1) as f64 * u as f64 * std::f64::consts::PI / 16.0).cos() / 2.0
     };
     let sample = |c: usize, x: usize, y: usize| {
-        let block = &coefficients.blocks[c][y / 8 * frame.blocks(c)[0] + x / 8];
+        let block = &blocks[c][y / 8][x / 8];
         let mut sum = 128.0;
         for (i, &value) in block.iter().enumerate().filter(|(_, value)| **value != 0) {
             let step = f64::from(frame.components[c].steps[i]);
@@ -96,7 +95,7 @@ fn reference(coefficients: &Coefficients) -> Vec<f64> {
         };
         match frame.colour {
             ColourModel::Grey => pixels.push(values[0]),
-            ColourModel::Rgb => pixels.extend(&values),
+            ColourModel::Rgb | ColourModel::Raw => pixels.extend(&values),
             ColourModel::YCbCr => pixels.extend(rgb(&values)),
             ColourModel::Cmyk => pixels.extend(values[..3].iter().map(|v| v * values[3] / 255.0)),
             ColourModel::Ycck => {
@@ -134,7 +133,7 @@ fn every_sampling_and_model_decodes_alike_on_all_devices() {
     for frame in &cases {
         let coefficients = random(frame, &mut noise, false);
         let pixels = assert_twins(&Decode, &coefficients, equal);
-        let expected = reference(&coefficients.to_dense().unwrap());
+        let expected = reference(&coefficients);
         assert_eq!(pixels.len(), expected.len());
         // The transform is exact to half a step; filters and colour conversion each round once more.
         for (found, expected) in pixels.iter().zip(&expected) {
@@ -190,16 +189,20 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
     ] {
         for quality in [1, 40, 90, 100] {
             let pixels = picture(size, channels, &mut noise);
-            let encode = Encode::new(size, channels, Quality(quality), half_colour).unwrap();
-            let coefficients = assert_twins(&encode, &pixels[..], equal);
+            let frame = Frame::for_pixels(size, channels, Quality(quality), half_colour);
+            let coefficients = forward::coefficients(&frame, &pixels).unwrap();
+            // A device encodes pixels that it has decoded.
+            let blur = Blur { axes: [Taps::NONE; 3], ..blur(0) };
+            let kernel = JpegBlur { blur, encode: Some(frame.clone()) };
+            assert_twins(&kernel, &coefficients, equal);
             // The file from the kernel's coefficients equals the file from the pixels, also with optimised Huffman
             // tables.
-            let metadata = Metadata::default();
             let [plain, optimized] = [false, true].map(|optimized| {
-                let file = jpeg::encode_pixels(encode.frame(), &pixels, &metadata, optimized);
-                let other = jpeg::encode_coefficients(&coefficients, &metadata, optimized);
-                assert!(other == file, "{size:?}");
-                file.unwrap()
+                let file = encode_jpeg(&frame, &pixels, optimized);
+                let coefficients = Picture::Coefficients(&coefficients);
+                let other = jpeg::encode(&frame, coefficients, &[], optimized);
+                assert!(other.unwrap() == file, "{size:?}");
+                file
             });
             assert!(optimized.len() < plain.len(), "{size:?}");
             let read = |file: &[u8]| image::load_from_memory(file).unwrap();
@@ -216,7 +219,18 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
     }
 }
 
-/// The blur from JPEG to JPEG equals decoding, blurring and encoding, also where the device works in bands.
+fn blur(radius: usize) -> Blur {
+    let axis = Taps::gaussian(radius as f64 / 3.0, radius);
+    Blur {
+        method: Method::Gaussian,
+        axes: [axis, axis, Taps::NONE],
+        iterations: 1,
+        edge: Edge::Mirror,
+        linear: false,
+    }
+}
+
+/// The blur from JPEG to JPEG equals decoding, blurring and encoding.
 #[test]
 fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
     let mut noise = Noise(18);
@@ -233,23 +247,16 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
             _ => &samplings[..3],
         };
         let input = random(&frame(size, colour, samplings, 4), &mut noise, false);
-        let axis = Taps::gaussian(radius as f64 / 3.0, radius);
-        let blur = Blur {
-            method: Method::Gaussian,
-            axes: [axis, axis, Taps::NONE],
-            iterations: 1,
-            edge: Edge::Mirror,
-            linear: false,
-        };
+        let blur = blur(radius);
         let samples = Samples::U8(Decode.cpu(&input).unwrap());
         let (dims, channels) = ([size[0], size[1], 1], colour.channels());
         let raster = Grid { dims, channels, alpha: Alpha::None, samples };
         let Samples::U8(pixels) = blur.cpu(&raster).unwrap() else { panic!("the type changed") };
-        let encode = Encode::new(size, channels, Quality(80), true).unwrap();
-        let coefficients = encode.cpu(&pixels).unwrap();
+        let frame = Frame::for_pixels(size, channels, Quality(80), true);
+        let coefficients = forward::coefficients(&frame, &pixels).unwrap();
         for (encode, expected) in [
             (None, JpegOutput::Pixels(pixels)),
-            (Some(encode), JpegOutput::Coefficients(coefficients)),
+            (Some(frame), JpegOutput::Coefficients(coefficients)),
         ] {
             let kernel = JpegBlur { blur: blur.clone(), encode };
             assert!(assert_twins(&kernel, &input, equal) == expected, "{size:?} {colour:?}");
@@ -296,5 +303,30 @@ fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
                 assert_eq!(counts.bins, expected, "{size:?} {colour:?} {component:?} {count}");
             }
         }
+    }
+}
+
+/// Several threads read the restart intervals of a file and find what one thread finds, also if a byte is missing.
+#[test]
+fn restart_intervals_are_read_in_parallel() {
+    let mut noise = Noise(19);
+    let decoded = |threads: usize, bytes: &[u8]| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| decode_jpeg(bytes)).unwrap()
+    };
+    for (channels, half_chroma) in [(1, false), (3, false), (3, true)] {
+        let size = [1003, 1301];
+        let pixels = picture(size, channels, &mut noise);
+        let frame = Frame::for_pixels(size, channels, Quality(90), half_chroma);
+        let [file, optimized] = [false, true].map(|how| encode_jpeg(&frame, &pixels, how));
+        assert!(file.windows(2).any(|pair| pair == [0xff, 0xd0]) && optimized.len() < file.len());
+        let (one, damage) = decoded(1, &file);
+        assert_eq!(damage, None);
+        assert!((one.clone(), None) == decoded(3, &file), "{channels} {half_chroma}");
+        assert!(one == decoded(3, &optimized).0, "{channels} {half_chroma}");
+        let cut = [&file[..file.len() / 2], &file[file.len() / 2 + 1..]].concat();
+        let (found, damage) = decoded(3, &cut);
+        assert!(damage.is_some() || found != one, "{channels} {half_chroma}");
+        assert!((found, damage) == decoded(1, &cut), "{channels} {half_chroma}");
     }
 }

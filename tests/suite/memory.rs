@@ -8,17 +8,11 @@ use std::{
 };
 
 use flate2::{Compression, write::ZlibEncoder};
-use gpuproc::{
-    data::{
-        image::Metadata,
-        jpeg::{Frame, Quality},
-    },
-    io::image::jpeg,
-};
+use gpuproc::data::jpeg::{Frame, Quality};
 use tempfile::TempDir;
 
 use crate::{
-    common::{Measured, Noise, measured, tiff_of_jpeg},
+    common::{Measured, Noise, encode_jpeg, measured, tiff_of_jpeg},
     hostile,
 };
 
@@ -172,7 +166,7 @@ fn folder() -> TempDir {
     write("tile.exr", &exr([64, 64], 3, Some(30_000), &[1; 64]));
     // A strip of 64 x 64 pixels whose JPEG file claims 16,000 x 16,000.
     let frame = Frame::for_pixels([64, 64], 1, Quality(90), false);
-    let mut jpeg = jpeg::encode_pixels(&frame, &[9; 64 * 64], &Metadata::default(), false).unwrap();
+    let mut jpeg = encode_jpeg(&frame, &[9; 64 * 64], false);
     let size = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap() + 5;
     jpeg[size..size + 4].copy_from_slice(&[62, 128, 62, 128]);
     write("strip.tif", &tiff_of_jpeg([64, 64], &jpeg));

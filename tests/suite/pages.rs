@@ -352,7 +352,7 @@ fn other_formats_are_named() {
     for (name, told) in [
         ("photo.avif", "AVIF is not read here: convert it first, as by `avifdec"),
         ("photo.jp2", "JPEG 2000 is not read here"),
-        ("arithmetic.jpg", "arithmetic-coded JPEG is not read here"),
+        ("arithmetic.jpg", "arithmetic-coded JPEG is not supported"),
     ] {
         let folder = folder(&[name]);
         for arguments in [&["blur", name, "o.png"][..], &["histogram", name], &["info", name]] {

@@ -400,7 +400,7 @@ fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
     fs::write(folder.join("two.jpg"), segment(&body)).unwrap();
     body[22] = 1;
     fs::write(folder.join("one.jpg"), segment(&body)).unwrap();
-    let loss = "pictures beside the first (MPF) are dropped";
+    let loss = "further pictures (MPF) are dropped";
     let stderr = works(folder, "blur two.jpg o.jpg --sigma 0");
     assert!(stderr.contains(loss), "{stderr}");
     assert_eq!(works(folder, "blur one.jpg o.jpg --sigma 0"), "");

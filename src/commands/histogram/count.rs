@@ -74,10 +74,8 @@ pub fn count(
     if let Input::JpegFile(file, channels) = input {
         let count = |pixels: &Pixels| Ok(part(pixels, kernel.cpu(pixels)?));
         let sum = session.timings.time(Histogram::NAME, || count_decoded(file, *channels, &count));
-        if let Some(sum) = sum? {
-            tally.add_part(sum);
-            return Ok(tally);
-        }
+        tally.add_part(sum?);
+        return Ok(tally);
     }
     input.parts(session, shard, |pixels| {
         let counts = session.device.run(&kernel, pixels)?;
@@ -87,17 +85,16 @@ pub fn count(
     Ok(tally)
 }
 
-/// The sum of the counts of all pixels of a JPEG file, counted by the threads that decode the pixels. `None` where the
-/// decoder does not hand out pixels while it works. Counts and moments are exact, so their sum does not depend on the
-/// order of the parts.
+/// The sum of the counts of all pixels of a JPEG file, counted by the threads that decode the pixels. Counts and moments
+/// are exact, so their sum does not depend on the order of the parts.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
     count: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
-) -> Result<Option<Vec<Counting>>> {
+) -> Result<Vec<Counting>> {
     let sum = Mutex::new(Ok(Vec::new()));
-    let consume = |rows| {
-        let pixels = Pixels { samples: Samples::U8(rows), channels };
+    let consume = |rows: &mut Vec<u8>| {
+        let pixels = Pixels { samples: Samples::U8(std::mem::take(rows)), channels };
         let counted = count(&pixels);
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *sum, counted) {
@@ -105,13 +102,11 @@ fn count_decoded(
             (Ok(_), Err(error)) => *sum = Err(error),
             (Err(_), _) => {}
         }
-        let Samples::U8(rows) = pixels.samples else { unreachable!("as above") };
-        rows
+        let Samples::U8(samples) = pixels.samples else { unreachable!("as above") };
+        *rows = samples;
     };
-    if !file.consume_jpeg(&consume)? {
-        return Ok(None);
-    }
-    sum.into_inner().unwrap_or_else(PoisonError::into_inner).map(Some)
+    file.consume_jpeg(&consume)?;
+    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The components that are asked for, or the default ones of an image with `channels` channels.

@@ -1,15 +1,17 @@
 //! JPEG pictures between file and pixels: quantized DCT coefficients, and the arithmetic of ITU-T T.81 and T.871 on the
-//! CPU.
-//!
-//! All of it is integer arithmetic with the same results as libjpeg's default DCT ("islow").
+//! CPU. All of it is integer arithmetic with the results of libjpeg's default DCT ("islow").
 
+pub mod dct;
 pub mod forward;
-pub mod inverse;
-mod lanes;
+pub mod render;
 mod sparse;
 mod tables;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
-pub use sparse::{Entries, Entry, SparseBlock, SparseCoefficients, first_entry};
+use std::ops::Range;
+
+pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
 pub use tables::{Quality, ZIGZAG};
 
 /// A positive constant of the colour conversion with 16 fraction bits, rounded.
@@ -31,6 +33,8 @@ pub enum ColourModel {
     Cmyk,
     /// As [`ColourModel::Cmyk`], with the first three components converted to YCbCr.
     Ycck,
+    /// Four components that are not converted.
+    Raw,
 }
 
 impl ColourModel {
@@ -39,13 +43,16 @@ impl ColourModel {
         match self {
             Self::Grey => 1,
             Self::YCbCr | Self::Rgb => 3,
-            Self::Cmyk | Self::Ycck => 4,
+            Self::Cmyk | Self::Ycck | Self::Raw => 4,
         }
     }
 
-    /// Channels of the decoded picture: 1 grey, 3 RGB.
+    /// Channels of the decoded picture: 1 for grey, 3 for RGB, 4 for components that are not converted.
     pub fn channels(self) -> usize {
-        self.components().min(3)
+        match self {
+            Self::Cmyk | Self::Ycck => 3,
+            _ => self.components(),
+        }
     }
 }
 
@@ -111,14 +118,14 @@ impl Frame {
     }
 
     /// The largest sampling factors.
-    pub fn most(&self) -> [usize; 2] {
+    pub fn max_sampling(&self) -> [usize; 2] {
         [0, 1].map(|axis| self.components.iter().map(|c| c.sampling[axis]).max().unwrap_or(1))
     }
 
     /// Number of MCUs across and down (T.81, A.2).
     pub fn mcus(&self) -> [usize; 2] {
-        let most = self.most();
-        [0, 1].map(|axis| self.size[axis].div_ceil(8 * most[axis]))
+        let max = self.max_sampling();
+        [0, 1].map(|axis| self.size[axis].div_ceil(8 * max[axis]))
     }
 
     /// Number of blocks of component `c` across and down, including those that only fill up the last MCUs.
@@ -133,21 +140,33 @@ impl Frame {
         (0..c).map(|c| self.blocks(c).iter().product::<usize>()).sum()
     }
 
-    /// Number of samples of component `c` in the picture, across and down (T.81, A.1.1).
-    pub fn samples(&self, c: usize) -> [usize; 2] {
-        let most = self.most();
-        [0, 1]
-            .map(|axis| (self.size[axis] * self.components[c].sampling[axis]).div_ceil(most[axis]))
+    /// Bytes of the pixels.
+    pub fn pixel_bytes(&self) -> usize {
+        self.size[0] * self.size[1] * self.colour.channels()
     }
 
-    /// How component `c` is enlarged to the size of the picture; `None` if its resolution is no integer fraction of the
-    /// picture's.
+    /// The frame of the MCU rows `rows` alone.
+    pub fn band(&self, rows: Range<usize>) -> Self {
+        let row = 8 * self.max_sampling()[1];
+        let [width, height] = self.size;
+        let size = [width, height.min(rows.end * row) - rows.start * row];
+        Self { size, ..self.clone() }
+    }
+
+    /// Number of samples of component `c` in the picture, across and down (T.81, A.1.1).
+    pub fn samples(&self, c: usize) -> [usize; 2] {
+        let max = self.max_sampling();
+        [0, 1].map(|axis| (self.size[axis] * self.components[c].sampling[axis]).div_ceil(max[axis]))
+    }
+
+    /// How component `c` is enlarged to the size of the picture; `None` if its resolution is not an integer fraction of
+    /// the picture's.
     pub fn upsampling(&self, c: usize) -> Option<Upsampling> {
-        let (most, own) = (self.most(), self.components[c].sampling);
-        let whole = (0..2).all(|axis| most[axis].is_multiple_of(own[axis]));
+        let (max, own) = (self.max_sampling(), self.components[c].sampling);
+        let whole = (0..2).all(|axis| max[axis].is_multiple_of(own[axis]));
         // The triangle filter along x needs at least three samples.
         let wide = self.samples(c)[0] > 2;
-        whole.then(|| match [0, 1].map(|axis| most[axis] / own[axis]) {
+        whole.then(|| match [0, 1].map(|axis| max[axis] / own[axis]) {
             [1, 1] => Upsampling::Full,
             [2, 1] if wide => Upsampling::Across,
             [1, 2] => Upsampling::Down,
@@ -155,14 +174,4 @@ impl Frame {
             times => Upsampling::Repeat(times),
         })
     }
-}
-
-/// Quantized coefficients of a whole picture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coefficients {
-    /// Size, colours and components.
-    pub frame: Frame,
-    /// The [`Frame::blocks`] of each component, row by row from the top; the coefficients of a block are row by row,
-    /// too.
-    pub blocks: Vec<Vec<[i16; 64]>>,
 }

@@ -7,11 +7,14 @@
 //! ```
 
 use bytemuck::{Pod, Zeroable};
+use pulp::Arch;
 
-use super::{Coefficients, Frame, ZIGZAG};
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+use super::{Frame, ZIGZAG};
 use crate::{
     error::{Error, Result},
-    memory,
+    memory, simd,
 };
 
 /// A block: its DC coefficient, and the range of its entries.
@@ -27,11 +30,6 @@ impl SparseBlock {
     /// A block of `count` entries.
     pub fn new(first: u32, count: u32, dc: i16) -> Self {
         Self { first, count_and_dc: count << 16 | u32::from(dc as u16) }
-    }
-
-    /// The same block with its entries moved up by `by`; the sum of indices must be below 2^32.
-    pub fn moved(self, by: u32) -> Self {
-        Self { first: self.first + by, ..self }
     }
 
     /// Number of entries.
@@ -88,77 +86,67 @@ impl SparseCoefficients {
         Ok(Self { frame: frame.clone(), blocks, entries: memory::room(entries)? })
     }
 
-    /// Sets block `at` from its coefficients `values`, row by row, and its DC coefficient `dc`. Bit i of `nonzero` says
-    /// whether the coefficient with the zig-zag index i becomes an entry.
+    /// Sets the blocks from number `first` on to `blocks`, whose coefficients are row by row.
     ///
     /// # Errors
     /// If there is no memory for more entries, or their indices would exceed 32 bits.
-    pub fn set(&mut self, at: usize, values: &[i16; 64], dc: i16, mut nonzero: u64) -> Result<()> {
-        nonzero &= !1;
-        let count = nonzero.count_ones();
-        let first = first_entry(self.entries.len(), count as usize)?;
-        self.blocks[at] = SparseBlock::new(first, count, dc);
-        memory::reserve(&mut self.entries, count as usize)?;
-        while nonzero != 0 {
-            let place = nonzero.trailing_zeros();
-            nonzero &= nonzero - 1;
-            self.entries.push(Entry::new(place, values[usize::from(ZIGZAG[place as usize])]));
+    pub fn set(&mut self, first: usize, blocks: &[[i16; 64]]) -> Result<()> {
+        let arch = simd::arch();
+        (first..)
+            .zip(blocks)
+            .try_for_each(|(at, block)| self.set_block(at, block, nonzero(arch, block)))
+    }
+
+    #[inline(always)]
+    fn set_block(&mut self, at: usize, values: &[i16; 64], nonzero: u64) -> Result<()> {
+        // Most coefficients are 0, so it is faster to sort the indices of the others than to look at all of them in
+        // zig-zag order.
+        let others = ones(nonzero & !1);
+        let places = others.fold(0, |places, i| places | 1u64 << PLACES[i & 63]);
+        let (mut entries, mut count) = ([Entry(0); 64], 0);
+        for place in ones(places) {
+            entries[count & 63] = Entry::new(place as u32, values[usize::from(ZIGZAG[place & 63])]);
+            count += 1;
         }
+        let first = first_entry(self.entries.len(), count)?;
+        memory::reserve(&mut self.entries, count)?;
+        self.entries.extend_from_slice(&entries[..count]);
+        self.blocks[at] = SparseBlock::new(first, count as u32, values[0]);
         Ok(())
     }
 
-    /// Sets block `at` to the DC coefficient `dc` and the entries that `read` pushes, at most 63. Returns the result of
-    /// `read`.
+    /// Copies all blocks of `band`, which begins at the MCU row `start` of this picture.
     ///
     /// # Errors
     /// As [`set`](Self::set).
-    #[inline(always)]
-    pub fn read<T>(
-        &mut self,
-        at: usize,
-        dc: i16,
-        read: impl FnOnce(&mut Entries<'_>) -> T,
-    ) -> Result<T> {
-        let first = first_entry(self.entries.len(), 63)?;
-        memory::reserve(&mut self.entries, 63)?;
-        let result = read(&mut Entries(&mut self.entries));
-        let count = self.entries.len() as u32 - first;
-        self.blocks[at] = SparseBlock::new(first, count, dc);
-        Ok(result)
-    }
-
-    /// Converts coefficients with zeros.
-    ///
-    /// # Errors
-    /// If there is no memory for the entries.
-    pub fn of(dense: &Coefficients) -> Result<Self> {
-        let mut sparse = Self::zeros(&dense.frame, 0)?;
-        for (at, block) in dense.blocks.iter().flatten().enumerate() {
-            let bit = |(place, &at): (usize, &u8)| u64::from(block[usize::from(at)] != 0) << place;
-            let nonzero = ZIGZAG.iter().enumerate().map(bit).sum();
-            sparse.set(at, block, block[0], nonzero)?;
-        }
-        Ok(sparse)
-    }
-
-    /// Converts to coefficients with zeros.
-    ///
-    /// # Errors
-    /// If there is no memory for the coefficients.
-    pub fn to_dense(&self) -> Result<Coefficients> {
-        let component = |c: usize| {
-            let range = self.frame.first_block(c)..self.frame.first_block(c + 1);
-            let mut dense = memory::zeros::<[i16; 64]>(range.len())?;
-            for (block, values) in self.blocks[range].iter().zip(&mut dense) {
-                values[0] = block.dc();
-                for entry in self.entries_of(*block) {
-                    values[usize::from(ZIGZAG[entry.place() as usize])] = entry.value();
-                }
+    pub fn set_band(&mut self, start: usize, band: &mut Self) -> Result<()> {
+        let moved = first_entry(self.entries.len(), band.entries.len())?;
+        for c in 0..self.frame.components.len() {
+            let row = self.frame.blocks(c)[0] * self.frame.components[c].sampling[1];
+            let to = &mut self.blocks[self.frame.first_block(c) + start * row..];
+            let from = band.frame.first_block(c)..band.frame.first_block(c + 1);
+            for (to, block) in to.iter_mut().zip(&band.blocks[from]) {
+                *to = SparseBlock { first: block.first + moved, ..*block };
             }
-            Ok(dense)
-        };
-        let blocks = (0..self.frame.components.len()).map(component).collect::<Result<_>>()?;
-        Ok(Coefficients { frame: self.frame.clone(), blocks })
+        }
+        memory::append(&mut self.entries, &mut band.entries)
+    }
+
+    /// Row `y` of the blocks of component `c`, with zeros; the coefficients of a block are row by row, too.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn row(&self, c: usize, y: usize) -> Result<Vec<[i16; 64]>> {
+        let [across, _] = self.frame.blocks(c);
+        let mut row = memory::zeros::<[i16; 64]>(across)?;
+        let blocks = &self.blocks[self.frame.first_block(c) + y * across..][..across];
+        for (values, block) in row.iter_mut().zip(blocks) {
+            values[0] = block.dc();
+            for entry in self.entries_of(*block) {
+                values[usize::from(ZIGZAG[entry.place() as usize])] = entry.value();
+            }
+        }
+        Ok(row)
     }
 
     /// The entries of `block`.
@@ -167,26 +155,45 @@ impl SparseCoefficients {
     }
 }
 
-/// Receives the entries of a block.
-#[derive(Debug)]
-pub struct Entries<'a>(&'a mut Vec<Entry>);
-
-impl Entries<'_> {
-    /// Appends the next entry.
-    #[inline(always)]
-    pub fn push(&mut self, entry: Entry) {
-        self.0.push(entry);
+/// The zig-zag index of each coefficient, row by row: the inverse of [`ZIGZAG`].
+const PLACES: [u8; 64] = {
+    let (mut places, mut place) = ([0; 64], 0);
+    while place < 64 {
+        places[ZIGZAG[place] as usize] = place as u8;
+        place += 1;
     }
+    places
+};
+
+/// The numbers of the one bits of `bits`, from the lowest up.
+#[inline(always)]
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
 }
 
-/// The index of the first of `more` entries behind `len` others.
+/// A mask of the values that are not 0: bit k stands for value k.
+#[inline(always)]
+fn nonzero(arch: Arch, values: &[i16; 64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = x86::of(arch) {
+        return x86::nonzero(simd, values);
+    }
+    let _ = arch;
+    (0..64).fold(0, |mask, k| mask | u64::from(values[k] != 0) << k)
+}
+
+/// The index of the first of `more` entries after `len` others.
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::error::Kind::BadInput) if indices exceed 32 bits.
 pub fn first_entry(len: usize, more: usize) -> Result<u32> {
     match u32::try_from(len + more) {
         Ok(_) => Ok(len as u32),
-        Err(_) => Err(Error::bad_input("a JPEG picture has 2^32 coefficients that are not 0")),
+        Err(_) => Err(Error::bad_input("the JPEG picture has more than 2^32 nonzero coefficients")),
     }
 }
 
@@ -209,36 +216,25 @@ mod tests {
 
     #[test]
     fn places_beyond_32_bits_are_refused() {
-        const MOST: usize = u32::MAX as usize;
-        assert_eq!(first_entry(MOST - 63, 63).unwrap(), u32::MAX - 63);
-        for (len, more) in [(MOST - 62, 63), (MOST, 1), (MOST + 1, 0), (1 << 33, 5)] {
+        const MAX: usize = u32::MAX as usize;
+        assert_eq!(first_entry(MAX - 63, 63).unwrap(), u32::MAX - 63);
+        for (len, more) in [(MAX - 62, 63), (MAX, 1), (MAX + 1, 0), (1 << 33, 5)] {
             assert!(first_entry(len, more).is_err(), "{len} + {more}");
         }
     }
 
     #[test]
-    fn sparse_and_dense_hold_the_same() {
-        let frame = Frame::for_pixels([40, 24], 3, Quality(50), true);
-        let mut state = 0u32;
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            match state >> 28 {
-                0 => (state >> 8) as i16,
-                _ => 0,
-            }
-        };
-        let mut blocks = |c: usize| {
-            let count = frame.blocks(c).iter().product();
-            (0..count).map(|_| std::array::from_fn(|_| next())).collect()
-        };
-        let dense =
-            Coefficients { frame: frame.clone(), blocks: (0..3).map(&mut blocks).collect() };
-        let sparse = SparseCoefficients::of(&dense).unwrap();
-        assert!(sparse.entries.iter().all(|entry| entry.value() != 0 && entry.place() < 64));
-        assert_eq!(sparse.to_dense().unwrap(), dense);
-        let mut other = sparse.clone();
-        assert!(other == sparse);
-        other.entries[3] = Entry::new(other.entries[3].place(), 12_345);
-        assert!(other != sparse);
+    fn blocks_come_back_with_their_zeros() {
+        let frame = Frame::for_pixels([16, 8], 1, Quality(50), false);
+        let mut sparse = SparseCoefficients::zeros(&frame, 0).unwrap();
+        for k in 0..64 {
+            let mut blocks = [[0; 64], [-7; 64]];
+            blocks[0][k] = -3;
+            sparse.set(0, &blocks).unwrap();
+            assert_eq!(sparse.blocks[0].count(), usize::from(k > 0));
+            assert_eq!(sparse.row(0, 0).unwrap(), blocks);
+            let entries = sparse.entries_of(sparse.blocks[1]);
+            assert!(entries.iter().map(|entry| entry.place()).eq(1..64));
+        }
     }
 }

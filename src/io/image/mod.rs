@@ -31,7 +31,7 @@ pub use foreign::refusal as foreign_refusal;
 pub use page_range::PageRange;
 pub use probe::{Probe, has_image_name, is_jpeg, is_tiff, probe, probe_piped, sample_bytes};
 pub(super) use read::caught;
-pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
+pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsInfo, RowsReader, WriteRows, can_write_rows, create_rows, open_rows};
 pub use write::{ImageTarget, PagesWriter, write_image};
 

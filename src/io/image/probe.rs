@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Take},
+    io::{self, BufReader, Read},
     panic::catch_unwind,
     path::Path,
 };
@@ -11,7 +11,7 @@ use exr::{
     math::Vec2,
     meta::{MetaData, header::Header},
 };
-use image::{ImageDecoder, ImageReader};
+use image::{ImageDecoder, ImageReader, metadata::Orientation};
 
 use super::{
     Animation, ImageFile, ImageFormat, bmp,
@@ -23,9 +23,15 @@ use super::{
     png, pnm, tiff,
 };
 use crate::{
-    data::image::{Density, DensityUnit, Image, Metadata, Text},
+    data::{
+        dtype::Dtype,
+        image::{Density, DensityUnit, Image, Metadata, Text},
+    },
     error::{Error, Result},
-    io::{Limits, Source},
+    io::{
+        Limits, Source,
+        jpeg::{Summary, has_signature},
+    },
     timings::Timings,
 };
 
@@ -48,19 +54,17 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
         if is_tiff(path) {
             return Some(tiff::probe(path).ok()?.bytes);
         }
+        if is_jpeg(source) {
+            return Some(jpeg_header(&jpeg_start(path).ok()?).ok()?.bytes);
+        }
         Some(reader(path).ok()?.into_decoder().ok()?.total_bytes())
     });
     decoded.ok().flatten().or_else(|| gif(path)).or_else(|| openexr(path))
 }
 
 /// A reader of the header of the file at `path`; the format is recognized by the first bytes.
-fn reader(path: &Path) -> io::Result<ImageReader<Take<BufReader<File>>>> {
-    /// The image crate reads a JPEG file up to its end before it looks for the header, so the file is cut off.
-    const MOST_JPEG: u64 = 8 << 20;
-    let mut file = BufReader::new(File::open(path)?);
-    let is_jpeg = (jpeg::CODEC.has_signature)(file.fill_buf()?);
-    let file = file.take(if is_jpeg { MOST_JPEG } else { u64::MAX });
-    let mut reader = ImageReader::new(file).with_guessed_format()?;
+fn reader(path: &Path) -> io::Result<ImageReader<BufReader<File>>> {
+    let mut reader = ImageReader::open(path)?.with_guessed_format()?;
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(MOST_BESIDE);
     reader.limits(limits);
@@ -89,7 +93,7 @@ pub fn is_jpeg(source: &Source) -> bool {
     let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
     let mut first = [0; 3];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
-    read.is_ok() && (jpeg::CODEC.has_signature)(&first)
+    read.is_ok() && has_signature(&first)
 }
 
 /// An upper bound of the decoded bytes of an OpenEXR file: RGBA as f32, in the largest layer or display window.
@@ -196,6 +200,9 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let timings = Timings::new(false);
     let file = match ImageFile::read(source, Limits::from(longest), &timings) {
         Ok(file) => file,
+        Err(_) if source.size()? > Some(longest) && is_jpeg(source) => {
+            return jpeg_header(&jpeg_start(path)?);
+        }
         Err(_) if source.size()? > Some(longest) => return other_header(path),
         Err(error) => return Err(error.into()),
     };
@@ -204,11 +211,7 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let mut probe = match format {
         // `other_header` does not support these formats; decoding a page takes no longer than searching the file.
         ImageFormat::Gif | ImageFormat::Pfm => of_image(format, &pages.decode(0, &timings)?),
-        // The image crate refuses some damaged metadata that do not matter to the pixels.
-        ImageFormat::Jpeg => match other_header(path) {
-            Ok(probe) => probe,
-            Err(_) => of_image(format, &pages.decode(0, &timings)?),
-        },
+        ImageFormat::Jpeg => jpeg_header(file.bytes().unwrap_or_default())?,
         _ => other_header(path)?,
     };
     probe.pages = (pages.count() > 1).then_some(pages.count());
@@ -232,7 +235,6 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     if let Some(bytes) = file.bytes() {
         match format {
             ImageFormat::Png => drop(png::read_beside(bytes, &mut beside, &mut losses)),
-            ImageFormat::Jpeg => jpeg::read_beside(bytes, &mut beside, &mut losses),
             ImageFormat::Bmp => beside.density = bmp::density(bytes),
             ImageFormat::Pnm => pnm::read_comments(bytes, &mut beside, &mut losses),
             _ => {}
@@ -281,9 +283,11 @@ pub fn in_words(density: Density) -> String {
     }
 }
 
+/// The names of 1 to 4 channels.
+const CHANNELS: [&str; 4] = ["grey", "grey, alpha", "red, green, blue", "red, green, blue, alpha"];
+
 /// The properties of a decoded image.
 fn of_image(format: ImageFormat, image: &Image) -> Probe {
-    let channels = ["grey", "grey, alpha", "red, green, blue", "red, green, blue, alpha"];
     let Metadata { icc, xmp, .. } = &image.metadata;
     let named = [("colour profile", icc), ("XMP", xmp)];
     let metadata = named.into_iter().filter_map(|(name, data)| {
@@ -293,13 +297,43 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
         format: format!("{format:?}").to_uppercase(),
         size: [image.width, image.height],
         dtype: image.samples.dtype().to_string(),
-        channels: channels[image.channels - 1].to_owned(),
+        channels: CHANNELS[image.channels - 1].to_owned(),
         pages: None,
         metadata: metadata.collect(),
         bytes: image.samples.as_bytes().len() as u64,
     };
     probe.tell_beside(&image.metadata);
     probe
+}
+
+/// The bytes of a JPEG file in which its header is searched.
+fn jpeg_start(path: &Path) -> io::Result<Vec<u8>> {
+    const MAX_HEADER: u64 = 8 << 20;
+    let mut start = Vec::new();
+    File::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Probes a JPEG file that begins with `bytes`.
+fn jpeg_header(bytes: &[u8]) -> Result<Probe, BoxError> {
+    let Summary { segments, size, channels } =
+        Summary::new(bytes).ok_or("the JPEG file has no frame header")?;
+    let (metadata, ..) = jpeg::metadata(&segments);
+    let exif = jpeg::exif(&segments);
+    let mut probe = Probe {
+        format: "JPEG".into(),
+        size,
+        dtype: Dtype::U8.to_string(),
+        channels: CHANNELS[channels - 1].to_owned(),
+        pages: None,
+        metadata: metadata_lines(metadata.xmp.as_deref(), metadata.icc.as_deref(), exif, None),
+        bytes: (size[0] * size[1] * channels) as u64,
+    };
+    if let Some(iptc) = &metadata.iptc {
+        probe.metadata.push(("IPTC".into(), format!("{} bytes", iptc.len())));
+    }
+    probe.tell_beside(&metadata);
+    Ok(probe)
 }
 
 fn other_header(path: &Path) -> Result<Probe, BoxError> {
@@ -318,28 +352,10 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         (4, _) if read.has_alpha() => "red, green, blue, alpha".to_owned(),
         (count, _) => count.to_string(),
     };
-    let mut metadata = Vec::new();
-    if let Ok(Some(xmp)) = decoder.xmp_metadata() {
-        metadata.push(("XMP".into(), format!("{} bytes", xmp.len())));
-    }
-    if let Ok(Some(profile)) = decoder.icc_profile() {
-        metadata.push(("colour profile".into(), format!("{} bytes", profile.len())));
-    }
-    let mut found = None;
-    if let Ok(Some(exif)) = decoder.exif_metadata() {
-        let exif = without_prefix(exif);
-        metadata.push(("EXIF".into(), format!("{} bytes", exif.len())));
-        let texts = tiff::exif_texts(&exif);
-        metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
-        found = image::metadata::Orientation::from_exif_chunk(&exif);
-    }
-    if let Some(orientation) = found.or_else(|| decoder.orientation().ok())
-        && orientation != image::metadata::Orientation::NoTransforms
-    {
-        metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
-    }
+    let (xmp, icc) = (decoder.xmp_metadata().ok().flatten(), decoder.icc_profile().ok().flatten());
+    let exif = decoder.exif_metadata().ok().flatten();
+    let metadata = metadata_lines(xmp.as_deref(), icc.as_deref(), exif, decoder.orientation().ok());
     let bytes = decoder.total_bytes();
-    drop(decoder);
     Ok(Probe {
         format: format!("{format:?}").to_uppercase(),
         size: [width as usize, height as usize],
@@ -349,4 +365,27 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         metadata,
         bytes,
     })
+}
+
+/// Names and sizes of metadata, and the texts in EXIF; `tagged` is the orientation outside of EXIF.
+fn metadata_lines(
+    xmp: Option<&[u8]>,
+    icc: Option<&[u8]>,
+    exif: Option<Vec<u8>>,
+    tagged: Option<Orientation>,
+) -> Vec<(String, String)> {
+    let exif = exif.map(without_prefix);
+    let named = [("XMP", xmp), ("colour profile", icc), ("EXIF", exif.as_deref())];
+    let sizes = named.into_iter().filter_map(|(name, data)| Some((name, data?.len())));
+    let mut lines: Vec<_> =
+        sizes.map(|(name, len)| (name.to_owned(), format!("{len} bytes"))).collect();
+    if let Some(exif) = &exif {
+        let texts = tiff::exif_texts(exif).into_iter();
+        lines.extend(texts.map(|(name, text)| (name.to_owned(), text)));
+    }
+    let found = exif.as_deref().and_then(Orientation::from_exif_chunk).or(tagged);
+    if let Some(orientation) = found.filter(|found| *found != Orientation::NoTransforms) {
+        lines.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
+    }
+    lines
 }

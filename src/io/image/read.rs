@@ -10,12 +10,17 @@ use std::{
 use super::{
     ImageFormat,
     codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, ReadSeek},
-    foreign, jpeg,
+    foreign,
+    jpeg::{self, JpegImage},
 };
 use crate::{
     data::image::Image,
     error::{Error, Result},
-    io::{Limits, Source, losses},
+    io::{
+        Limits, Source,
+        jpeg::{Summary, has_signature},
+        losses,
+    },
     memory,
     timings::Timings,
 };
@@ -137,10 +142,8 @@ impl<'a> ImageFile<'a> {
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
     /// memory.
-    pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
-        let Data::Bytes(bytes) = &self.data else {
-            return Ok(None);
-        };
+    pub fn jpeg(&self, timings: &Timings) -> Result<Option<JpegImage>> {
+        let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
         let picture = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
         if let Some(picture) = &picture {
             self.tell(&picture.losses, picture.damage.as_deref())?;
@@ -148,24 +151,26 @@ impl<'a> ImageFile<'a> {
         Ok(picture)
     }
 
-    /// Channels of a JPEG file whose pixels [`ImageFile::consume_jpeg`] may hand out; `None` for other files.
+    /// Channels of a JPEG file, whose pixels [`ImageFile::consume_jpeg`] may hand out; `None` for other files.
     pub fn jpeg_channels(&self) -> Option<usize> {
-        self.bytes().filter(|bytes| (jpeg::CODEC.has_signature)(bytes)).and_then(jpeg::channels)
+        Some(Summary::new(self.jpeg_bytes()?)?.channels)
     }
 
-    /// Hands all pixels of a JPEG file to `consume`, in whole rows as they are stored, from several threads and in any
-    /// order. `consume` returns the buffer for reuse. Returns false, without any calls, for other files and rare kinds
-    /// of JPEG.
+    /// Decodes a JPEG file and passes its pixels, in the stored orientation, to `consume`: whole rows, from several
+    /// threads and in any order.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set.
-    pub fn consume_jpeg(&self, consume: &(dyn Fn(Vec<u8>) -> Vec<u8> + Sync)) -> Result<bool> {
-        let Some(bytes) = self.bytes() else { return Ok(false) };
-        let consumed = caught(|| Ok(jpeg::consume(bytes, self.limits, consume)));
-        let consumed = consumed.map_err(|error| self.cannot_decode(error))?;
-        let Some(consumed) = consumed else { return Ok(false) };
-        self.tell(&consumed.losses, consumed.damage.as_deref())?;
-        Ok(true)
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is not JPEG, broken or too large, or damaged and
+    /// `strict` is set.
+    pub fn consume_jpeg(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<()> {
+        let bytes = self.bytes().unwrap_or_default();
+        let consumed = caught(|| jpeg::consume(bytes, self.limits, consume));
+        let (losses, damage) = consumed.map_err(|error| self.cannot_decode(error))?;
+        self.tell(&losses, damage.as_deref())
+    }
+
+    fn jpeg_bytes(&self) -> Option<&[u8]> {
+        self.bytes().filter(|bytes| has_signature(bytes))
     }
 
     fn found(&self) -> Result<ImageFormat, BoxError> {
@@ -214,17 +219,6 @@ impl<'a> ImageFile<'a> {
         let decoded = timings.time("decode", || caught(decode));
         decoded.map_err(|error| self.cannot_decode(error))
     }
-}
-
-/// Decodes a JPEG picture inside a file of another format. Damage is an error.
-///
-/// # Errors
-/// If the picture is no JPEG of a known kind, damaged, or too large.
-pub fn decode_jpeg(bytes: &[u8], limits: Limits) -> Result<Image, BoxError> {
-    caught(|| {
-        let Decoded { image, damage, .. } = jpeg::decode_file(bytes, limits)?;
-        damage.map_or(Ok(image), |damage| Err(damage.into()))
-    })
 }
 
 /// Runs `decode` and turns a panic into an error: decoders panic on some broken files.

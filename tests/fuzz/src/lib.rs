@@ -28,7 +28,8 @@ use gpuproc::{
     io::{
         Limits, Source,
         array::{ArrayFormat, ArrayReader, npy},
-        image::{jpeg, open_rows, png::Png, probe, read_image},
+        image::{open_rows, png::Png, probe, read_image},
+        jpeg::{Context, File, Picture, encode},
         volume::{Layout, VolumeFile},
     },
     kernels::jpeg::Decode,
@@ -380,25 +381,27 @@ fn png_seeds() -> Vec<Vec<u8>> {
 /// compared: decoders differ for coefficients that no picture has, and in how they interpolate chroma. That valid
 /// files decode as by libjpeg to the bit is tested by the suite (`image`).
 pub fn jpeg(bytes: &[u8]) {
-    const LIMIT: u64 = 4 << 20;
+    const LIMIT: usize = 4 << 20;
     let Some((&kind, rest)) = bytes.split_first() else { return };
     if kind % 4 == 3 {
         return jpeg_pixels(kind, rest);
     }
-    let Some((picture, damage)) = jpeg::decode(rest, LIMIT) else { return };
-    let len = picture.width * picture.height * picture.channels;
-    assert_eq!(picture.samples.len(), len);
-    assert!(len as u64 <= LIMIT && len > 0 && matches!(picture.channels, 1 | 3));
-    let again = jpeg::decode(rest, LIMIT).expect("it was decoded before");
-    assert!(again == (picture.clone(), damage), "threads make a difference");
-    if let Some(read) = jpeg::read_coefficients(rest, LIMIT.into()) {
-        let pixels = Decode.cpu(&read.coefficients).expect("its memory is bounded");
-        assert!(Samples::U8(pixels) == picture.samples, "another way, other pixels");
+    let Ok(file) = File::parse(rest, &Context::default()) else { return };
+    let (len, channels) = (file.frame.pixel_bytes(), file.frame.colour.channels());
+    assert!(len > 0 && matches!(channels, 1 | 3));
+    if len + file.scratch_bytes() > LIMIT {
+        return;
     }
+    let Ok(decoded) = file.decode() else { return };
+    assert_eq!(decoded.0.len(), len);
+    let again = file.decode().expect("it was decoded before");
+    assert!(again == decoded, "threads make a difference");
+    let (coefficients, _) = file.coefficients().expect("it was decoded before");
+    let pixels = Decode.cpu(&coefficients).expect("its memory is bounded");
+    assert!(pixels == decoded.0, "another way, other pixels");
     if let Ok(other) = image::load_from_memory_with_format(rest, ImageFormat::Jpeg) {
-        let size = (other.width() as usize, other.height() as usize);
-        assert_eq!((picture.width, picture.height), size);
-        assert_eq!(picture.channels, usize::from(other.color().channel_count()));
+        assert_eq!(file.frame.size, [other.width(), other.height()].map(|side| side as usize));
+        assert_eq!(channels, usize::from(other.color().channel_count()));
     }
 }
 
@@ -488,15 +491,15 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     }
     let frame = Frame::for_pixels([width, height], channels, Quality(1 + quality % 100), false);
     let pixels = &pixels[..width * height * channels];
-    let file = jpeg::encode_pixels(&frame, pixels, &Metadata::default(), false).unwrap();
-    let (ours, damage) = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");
+    let file = encode(&frame, Picture::Pixels(pixels), &[], false).unwrap();
+    let parsed = File::parse(&file, &Context::default()).expect("what we encode we decode");
+    let (ours, damage) = parsed.decode().expect("what we encode we decode");
     assert_eq!(damage, None);
-    assert_eq!((ours.width, ours.height, ours.channels), (width, height, channels));
+    assert_eq!((parsed.frame.size, parsed.frame.colour.channels()), ([width, height], channels));
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();
     // Each component may be rounded differently, and blue takes a difference of chroma 1.772 times.
     let most = if channels == 1 { 1 } else { 4 };
-    let furthest =
-        ours.samples.as_bytes().iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
+    let furthest = ours.iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
     assert!(furthest.is_some_and(|furthest| furthest <= most), "{furthest:?}");
 }
 

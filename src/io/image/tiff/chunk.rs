@@ -13,10 +13,11 @@ use super::{
     unpack::{Unpacked, unpacked},
 };
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, jpeg::ColourModel},
     io::{
         Limits,
-        image::{codec::BoxError, jpeg, limits::check_scratch},
+        image::{codec::BoxError, limits::check_scratch},
+        jpeg::{Colour, Context, File},
     },
     memory,
 };
@@ -314,71 +315,32 @@ fn from_jpeg(
     limits: Limits,
 ) -> Result<Block, BoxError> {
     use super::page::photometric::{RGB, YCBCR};
+    let count = page.chunk_samples();
     // The directory states the colours; what the JPEG stream states is ignored.
-    let transform = match page.photometric {
-        RGB => Some(0),
-        YCBCR => Some(1),
-        _ => None,
+    let colour = match (count, page.photometric) {
+        (4, YCBCR) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
+        (4, _) => Colour::Given(ColourModel::Raw),
+        (_, RGB) => Colour::Given(ColourModel::Rgb),
+        (_, YCBCR) => Colour::Given(ColourModel::YCbCr),
+        _ => Colour::Stated,
     };
-    let joined = joined(&page.tables, packed, transform).ok_or("it is no JPEG file")?;
-    // Three bytes for each: a coefficient of two bytes, and a sample.
-    let claimed = jpeg::claimed_samples(&joined).saturating_mul(3);
-    check_scratch(limits, claimed, "a part of it takes")?;
-    let (image, is_damaged) = match page.chunk_samples() {
-        4 => (jpeg::decode_inks(&joined)?, false),
-        _ => jpeg::decode_part(&joined, limits)?,
-    };
-    let count = image.channels;
-    if count != page.chunk_samples() {
-        let stated = page.chunk_samples();
-        return Err(format!("its JPEG is read as {count} channels, not {stated}").into());
+    let file = File::parse(packed, &Context { tables: &page.tables, colour })?;
+    let needed = file.frame.pixel_bytes() + file.scratch_bytes();
+    check_scratch(limits, needed as u64, "a part of it takes")?;
+    let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
+    if channels != count {
+        return Err(format!("its JPEG has {channels} channels, expected {count}").into());
     }
-    if image.width < columns || image.height < rows {
+    if width < columns || height < rows {
         return Err("its JPEG is of another size".into());
     }
+    let (stored, damage) = file.decode()?;
     let mut samples = memory::zeros(columns * rows * wanted.len())?;
-    let row = image.width * count;
-    let stored = image.samples.as_bytes().chunks_exact(row);
+    let stored = stored.chunks_exact(width * count);
     for (row, to) in stored.zip(samples.chunks_exact_mut((columns * wanted.len()).max(1))) {
         pick(row, to, Dtype::U8.size(), count, wanted);
     }
-    Ok(Block { size: [columns, rows], samples, is_damaged })
-}
-
-/// Joins shared tables and a JPEG stream to a JPEG file. Only an Adobe segment states how colours are stored there:
-/// `transform` is 0 for RGB, 1 for YCbCr.
-fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>> {
-    const START: [u8; 2] = [0xff, 0xd8];
-    let mut file = START.to_vec();
-    if let Some(transform) = transform {
-        file.extend(b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0");
-        file.push(transform);
-    }
-    // Both have the form of JPEG files; the tables have no picture.
-    for part in [tables, packed] {
-        let Some(mut rest) = part.strip_prefix(&START) else {
-            if part.is_empty() || std::ptr::eq(part, tables) {
-                continue;
-            }
-            return None;
-        };
-        // Segments before the scan: a marker, and a length that includes itself.
-        while let [0xff, kind @ (0xc0..=0xcf | 0xdb..=0xef | 0xfe), high, low, ..] = *rest {
-            if kind == 0xda {
-                break;
-            }
-            let len = 2 + usize::from(u16::from_be_bytes([high, low]));
-            let (segment, after) = rest.split_at_checked(len)?;
-            if transform.is_none() || !matches!(kind, 0xe0 | 0xee) {
-                file.extend_from_slice(segment);
-            }
-            rest = after;
-        }
-        if std::ptr::eq(part, packed) {
-            file.extend_from_slice(rest);
-        }
-    }
-    Some(file)
+    Ok(Block { size: [columns, rows], samples, is_damaged: damage.is_some() })
 }
 
 /// A strip that is decompressed as a stream, for strips that are too large to be decompressed as a whole.

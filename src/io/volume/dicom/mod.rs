@@ -8,10 +8,8 @@
 //! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
 
 mod dataset;
-mod jpeg;
 #[cfg(feature = "jpeg2000")]
 mod jpeg2000;
-mod jpeg_12_bits;
 mod pixels;
 mod series;
 

@@ -14,13 +14,12 @@ use super::{
         LARGEST, PADDING, PHOTOMETRIC, PIXELS, PLANAR, Packing, Pixels, ROWS, SAMPLES, SIGNED,
         SMALLEST, STORED, Tag,
     },
-    jpeg,
 };
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, jpeg::ColourModel},
+    error::{self, Error},
     io::{
-        Limits,
-        image::decode_jpeg,
+        jpeg::{Colour, Context, File, Process},
         volume::format::{BoxError, Endian, Scale},
     },
     memory,
@@ -428,13 +427,8 @@ fn unpacked(image: &Image, fragments: &[Range<u64>]) -> Result<(Vec<u8>, Kind), 
             // Decoding interleaved the planes.
             kind.planar = false;
         }
-        Packing::Jpeg => common_jpeg(&packed, &mut kind, &mut stored)?,
-        Packing::JpegOf12Bits if kind.allocated == 8 => {
-            common_jpeg(&packed, &mut kind, &mut stored)?;
-        }
-        Packing::JpegOf12Bits | Packing::JpegLossless => {
-            jpeg::decode(&packed, &kind, &mut stored)?;
-            kind.planar = false;
+        Packing::Jpeg | Packing::JpegOf12Bits | Packing::JpegLossless => {
+            memory::catch(|| jpeg(&packed, &mut kind, &mut stored))?;
         }
         #[cfg(feature = "jpeg2000")]
         Packing::Jpeg2000 => {
@@ -491,51 +485,37 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
     Ok(())
 }
 
-/// Decodes an 8-bit JPEG picture.
-fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), BoxError> {
-    if kind.allocated != 8 {
-        return Err(format!("JPEG of {} bits is not read", kind.allocated).into());
+/// Decodes a JPEG picture. A byte of padding may follow it.
+fn jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> error::Result<()> {
+    let colour = match kind.samples == 3 && !kind.ybr {
+        true => Colour::Default(ColourModel::Rgb),
+        false => Colour::Stated,
+    };
+    let file = File::parse(packed, &Context { colour, tables: &[] })?;
+    let ([width, height], count) = (file.frame.size, file.frame.components.len());
+    let refused = |message: String| Err(Error::bad_input(message));
+    if [width, height, count] != [kind.columns, kind.rows, kind.samples] {
+        return refused(format!(
+            "its picture is {width}x{height} of {count} samples, not {}x{} of {}",
+            kind.columns, kind.rows, kind.samples
+        ));
     }
-    let limits = Limits::from((4 * kind.frame_bytes() as u64).max(64 << 20));
-    // Decoders take the colours of a picture without a JFIF or Adobe segment for YCbCr.
-    let told;
-    let mut packed = packed;
-    if kind.samples == 3 && !kind.ybr && !names_colours(packed) {
-        let (start, rest) = packed.split_at_checked(2).ok_or("it does not begin as JPEG")?;
-        told = [start, &ADOBE_RGB, rest].concat();
-        packed = &told;
+    if file.precision > kind.allocated || kind.allocated > 16 {
+        return refused(format!("its picture has {} bits per sample", file.precision));
     }
-    // A byte of padding may follow the picture.
-    let image = decode_jpeg(packed, limits)?;
-    if [image.width, image.height, image.channels] != [kind.columns, kind.rows, kind.samples] {
-        return Err(format!(
-            "its picture is {}x{} of {} samples, not {}x{} of {}",
-            image.width, image.height, image.channels, kind.columns, kind.rows, kind.samples
-        )
-        .into());
+    kind.planar = false;
+    if kind.allocated == 8 && file.process != Process::Lossless {
+        let (samples, damage) = file.decode()?;
+        stored.copy_from_slice(&samples);
+        kind.ybr = false;
+        return damage.map_or(Ok(()), |damage| refused(damage.to_string()));
     }
-    stored.copy_from_slice(image.samples.as_bytes());
-    (kind.planar, kind.ybr) = (false, false);
+    let samples = file.decode_16_bits()?;
+    match kind.allocated {
+        8 => stored.iter_mut().zip(&samples).for_each(|(to, &sample)| *to = sample as u8),
+        _ => stored.copy_from_slice(bytemuck::cast_slice(&samples)),
+    }
     Ok(())
-}
-
-/// An Adobe APP14 segment of transform 0: colours are RGB (ITU-T T.872, 6.5.3).
-const ADOBE_RGB: [u8; 16] = *b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0";
-
-/// Whether a JPEG picture states the meaning of its colours, by a JFIF or an Adobe segment.
-fn names_colours(packed: &[u8]) -> bool {
-    let mut rest = packed.get(2..).unwrap_or_default();
-    while let [0xff, marker, a, b, ..] = *rest {
-        let len = usize::from(u16::from_be_bytes([a, b]));
-        let body = rest.get(4..2 + len).unwrap_or_default();
-        match marker {
-            0xe0 if body.starts_with(b"JFIF") => return true,
-            0xee if body.starts_with(b"Adobe") => return true,
-            0xda => return false,
-            _ => rest = rest.get(2 + len.max(2)..).unwrap_or_default(),
-        }
-    }
-    false
 }
 
 /// Y, Cb, Cr of each pixel from Y, Y, Cb, Cr of each two (YBR_FULL_422; PS3.3, C.7.6.3.1.2).

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     kernels::jpeg::fractional,
-    memory, shader, shader_struct,
+    shader, shader_struct,
 };
 
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
@@ -41,20 +41,16 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// For pictures of `frame`; `None` where the device has no room for one in one piece.
+    /// For pictures of `frame`; `None` if the device has no room for one in one piece.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::error::Kind::BadInput)
     /// for components of fractional resolution.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
-        match layout.fits(context) {
-            true => Self::with_layout(context, layout).map(Some),
-            false => Ok(None),
+        if !layout.fits(context) {
+            return Ok(None);
         }
-    }
-
-    fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
         let frame = &layout.frame;
         let [width, height] = frame.size;
         let quads = width.div_ceil(4);
@@ -80,13 +76,33 @@ impl<'a> Decoder<'a> {
         }
         // One text for both entry points, since each text has to be parsed, though `samples` does not depend on MODEL.
         let inverse = inverse(frame.colour);
-        Ok(Self {
+        Ok(Some(Self {
             samples: context.pipeline(&inverse, "samples")?,
             pixels: context.pipeline(&inverse, "pixels")?,
             context,
             pixel_params: params,
             layout,
-        })
+        }))
+    }
+
+    /// Decodes a picture.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
+    pub fn decode(&self, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
+        let input = self.upload(coefficients)?;
+        let mut batch = self.context.batch();
+        let output = self.record(&mut batch, &input)?;
+        batch.run()?;
+        let mut pixels: Vec<u8> = self.context.read(&output, self.layout.pixel_bytes() as usize)?;
+        let channels = self.layout.frame.colour.channels();
+        let [pitch, row] = [self.pitch(), self.layout.frame.size[0]].map(|len| len * channels);
+        if pitch != row {
+            let starts = (0..pixels.len()).step_by(pitch).enumerate();
+            starts.for_each(|(y, start)| pixels.copy_within(start..start + row, y * row));
+            pixels.truncate(self.layout.frame.pixel_bytes());
+        }
+        Ok(pixels)
     }
 
     /// Pixels from row to row.
@@ -129,39 +145,4 @@ impl<'a> Decoder<'a> {
         pass.uniform("params", &self.pixel_params).dispatch(groups);
         Ok(pixels)
     }
-}
-
-/// MCU rows above and below a band that its pixels depend on.
-const HALO: usize = 1;
-
-/// Decodes a picture, in bands if it does not fit the device.
-pub(in super::super) fn decode(
-    context: &Context,
-    coefficients: &SparseCoefficients,
-) -> Result<Vec<u8>> {
-    let frame = &coefficients.frame;
-    let layout = Layout::new(frame);
-    let [width, height] = frame.size;
-    let [_, mcus] = frame.mcus();
-    let row = width * frame.colour.channels();
-    let most = layout.rows(context, 2 * HALO + 1)?;
-    let own = if most < mcus { most - 2 * HALO } else { mcus };
-    let mut pixels = memory::room(row * height)?;
-    for first in (0..mcus).step_by(own) {
-        let (start, end) = (first.saturating_sub(HALO), (first + own + HALO).min(mcus));
-        let band = layout.band(start, end - start);
-        let part = band.part(coefficients, start)?;
-        let decoder = Decoder::with_layout(context, band)?;
-        let input = decoder.upload(&part)?;
-        let mut batch = context.batch();
-        let output = decoder.record(&mut batch, &input)?;
-        batch.run()?;
-        let pitch = decoder.layout.pitch() * frame.colour.channels();
-        let padded: Vec<u8> = context.read(&output, decoder.layout.pixel_bytes() as usize)?;
-        let mcu = 8 * frame.most()[1];
-        let rows = ((first + own) * mcu).min(height) - first * mcu;
-        let inside = padded.chunks_exact(pitch).skip((first - start) * mcu).take(rows);
-        inside.for_each(|line| pixels.extend_from_slice(&line[..row]));
-    }
-    Ok(pixels)
 }

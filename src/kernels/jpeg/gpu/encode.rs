@@ -7,10 +7,10 @@ use super::{
     layout::{ENTRIES, Layout},
 };
 use crate::{
-    data::jpeg::{Component, Frame, SparseCoefficients, first_entry},
+    data::jpeg::{Component, Frame, SparseCoefficients},
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
-    memory, shader, shader_struct,
+    shader, shader_struct,
 };
 
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
@@ -42,34 +42,30 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// For pictures of `frame`; `None` where the device has no room for one in one piece.
+    /// For pictures of `frame`; `None` if the device has no room for one in one piece.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
-        match layout.fits(context) {
-            true => Self::with_layout(context, layout).map(Some),
-            false => Ok(None),
+        if !layout.fits(context) {
+            return Ok(None);
         }
-    }
-
-    fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
         let frame = &layout.frame;
         let plane = |component: &Component| {
-            let shared = frame.most()[0] / component.sampling[0];
+            let shared = frame.max_sampling()[0] / component.sampling[0];
             forward((frame.colour.channels(), shared))
         };
         let planes: Vec<_> = frame.components.iter().map(plane).collect();
         Shader::parse(&planes, context.timings());
         let pipeline = |shader| context.pipeline(shader, "plane");
-        Ok(Self {
+        Ok(Some(Self {
             planes: planes.iter().map(pipeline).collect::<Result<_>>()?,
             // All texts have this entry point, and it depends on none of their constants.
             coefficients: context.pipeline(&planes[0], "coefficients")?,
             context,
             layout,
-        })
+        }))
     }
 
     /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
@@ -134,44 +130,4 @@ impl<'a> Encoder<'a> {
 pub struct Encoded {
     coefficients: Blocks,
     cursor: Buffer,
-}
-
-/// Encodes a picture, in bands if it does not fit the device.
-pub(in super::super) fn encode(
-    context: &Context,
-    frame: &Frame,
-    pixels: &[u8],
-) -> Result<SparseCoefficients> {
-    let layout = Layout::new(frame);
-    let row = frame.size[0] * frame.colour.channels();
-    let [_, mcus] = frame.mcus();
-    let most = layout.rows(context, 1)?;
-    let mut all = SparseCoefficients::zeros(frame, 0)?;
-    for first in (0..mcus).step_by(most) {
-        let band = layout.band(first, most.min(mcus - first));
-        let start = first * 8 * frame.most()[1] * row;
-        let rows = &pixels[start..][..band.frame.size[1] * row];
-        let pitch = band.pitch() * frame.colour.channels();
-        let mut padded = memory::zeros::<u8>(band.pixel_bytes() as usize)?;
-        for (to, from) in padded.chunks_exact_mut(pitch).zip(rows.chunks_exact(row)) {
-            to[..row].copy_from_slice(from);
-        }
-        let encoder = Encoder::with_layout(context, band)?;
-        let input = context.upload("pixels", &padded)?;
-        let mut batch = context.batch();
-        let output = encoder.record(&mut batch, &input)?;
-        batch.run()?;
-        let mut part = encoder.read(&output)?;
-        let moved = first_entry(all.entries.len(), part.entries.len())?;
-        for c in 0..frame.components.len() {
-            let row = frame.blocks(c)[0] * frame.components[c].sampling[1];
-            let own = encoder.layout.blocks[c]..encoder.layout.blocks[c + 1];
-            let to = &mut all.blocks[layout.blocks[c] + first * row..];
-            for (to, block) in to.iter_mut().zip(&part.blocks[own]) {
-                *to = block.moved(moved);
-            }
-        }
-        memory::append(&mut all.entries, &mut part.entries)?;
-    }
-    Ok(all)
 }

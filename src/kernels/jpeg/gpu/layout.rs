@@ -1,10 +1,9 @@
-//! Where a picture's blocks and samples lie in buffers, and which bands of it fit a device.
+//! The places of a picture's blocks and samples in buffers.
 
 use crate::{
-    data::jpeg::{Component, Entry, Frame, SparseBlock, SparseCoefficients, ZIGZAG, first_entry},
-    error::{Error, Result},
+    data::jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
     gpu::Context,
-    memory, shader_struct,
+    shader_struct,
 };
 
 shader_struct! {
@@ -71,53 +70,9 @@ impl Layout {
         let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
         largest <= context.max_binding() && context.fold(groups).is_ok()
     }
-
-    /// The layout of a band of this picture: `rows` MCU rows from row `first` on.
-    pub(super) fn band(&self, first: usize, rows: usize) -> Self {
-        let row = 8 * self.frame.most()[1];
-        let [width, height] = self.frame.size;
-        let size = [width, (rows * row).min(height - first * row)];
-        Self::new(&Frame { size, ..self.frame.clone() })
-    }
-
-    /// The maximal number of MCU rows of a band that fits; an error if not even `least` rows fit.
-    pub(super) fn rows(&self, context: &Context, least: usize) -> Result<usize> {
-        let [_, all] = self.frame.mcus();
-        let fits = |&rows: &usize| self.band(0, rows).fits(context);
-        let mut rows = all;
-        while rows > least && !fits(&rows) {
-            rows = (rows / 2).max(least);
-        }
-        Some(rows).filter(fits).ok_or_else(|| {
-            let [width, _] = self.frame.size;
-            Error::gpu(format_args!("{} has no room for rows of {width} pixels", context.info.name))
-        })
-    }
-
-    /// The coefficients of this band, which begins at MCU row `start` of `all`.
-    pub(super) fn part(
-        &self,
-        all: &SparseCoefficients,
-        start: usize,
-    ) -> Result<SparseCoefficients> {
-        let mut part = SparseCoefficients::zeros(&self.frame, 0)?;
-        for c in 0..self.frame.components.len() {
-            let row = self.frame.blocks(c)[0] * self.frame.components[c].sampling[1];
-            let from = &all.blocks[all.frame.first_block(c) + start * row..];
-            let own = self.blocks[c]..self.blocks[c + 1];
-            for (to, &block) in part.blocks[own].iter_mut().zip(from) {
-                let entries = all.entries_of(block);
-                let first = first_entry(part.entries.len(), entries.len())?;
-                *to = SparseBlock::new(first, entries.len() as u32, block.dc());
-                memory::reserve(&mut part.entries, entries.len())?;
-                part.entries.extend_from_slice(entries);
-            }
-        }
-        Ok(part)
-    }
 }
 
-/// For each coefficient in coded order, its place row by row << 16, and its quantisation step.
+/// For each coefficient in coded order, its place row by row << 16, and its quantization step.
 fn order(component: &Component) -> [[u32; 4]; 16] {
     let words = ZIGZAG.map(|at| u32::from(at) << 16 | u32::from(component.steps[usize::from(at)]));
     *words.as_chunks().0.first_chunk().expect("64 words")

@@ -1,5 +1,4 @@
-//! The GPU twins: coefficients and pixels are in storage buffers. A picture that does not fit is processed in bands of
-//! MCU rows.
+//! The GPU twins: coefficients and pixels are in storage buffers.
 
 mod decode;
 mod encode;
@@ -9,7 +8,6 @@ pub use self::{
     decode::Decoder,
     encode::{Encoded, Encoder},
 };
-pub(super) use self::{decode::decode, encode::encode};
 use self::{
     decode::{MODELS, inverse},
     encode::{PLANES, forward},

@@ -4,10 +4,7 @@
 //! Damaged data are decoded as by libjpeg, so that pictures are the same in all programs: an invalid code stands for
 //! the symbol 0, and a coefficient past the last place is put there. In both cases the reader of the bits is marked.
 
-use super::{
-    block::BlockMut,
-    huffman::{BitReader, Huffman},
-};
+use super::huffman::{BitReader, Huffman};
 use crate::data::jpeg::ZIGZAG;
 
 /// What a scan contains of the coefficients of each block: the bits from `low_bit` up of coefficients `start` to `end`
@@ -28,15 +25,15 @@ pub struct State {
     pub eob_run: u32,
 }
 
+/// The run of a symbol of size 0 that stands for 16 zeros (ZRL).
+const ZERO_RUN: u32 = 15;
+
 /// Splits the symbol `run << 4 | size` of an AC coefficient: the number of zeros before it, and its magnitude category
 /// (F.1.2.2.1).
 #[inline(always)]
 fn run_and_size(symbol: u32) -> (u32, u32) {
     (symbol >> 4, symbol & 15)
 }
-
-/// The run of a symbol of size 0 that stands for 16 zeros (ZRL).
-const ZERO_RUN: u32 = 15;
 
 /// Reads a DC coefficient, coded as the difference from the one before (F.2.2.1).
 #[inline(always)]
@@ -57,25 +54,7 @@ pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.take(1) as i32
 }
 
-/// A decoded symbol: a coefficient that is not 0 with the number of zeros before it, or zeros alone (size 0).
-enum Coded {
-    Coefficient { run: u32, value: i32 },
-    Zeros { run: u32 },
-}
-
-/// Reads the next symbol of AC coefficients, with the magnitude behind it (F.2.2.2).
-#[inline(always)]
-fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Coded {
-    if let Some((run, value)) = bits.short_coefficient(table) {
-        return Coded::Coefficient { run, value };
-    }
-    match run_and_size(bits.symbol_or_0(table)) {
-        (run, 0) => Coded::Zeros { run },
-        (run, size) => Coded::Coefficient { run, value: bits.signed(size) },
-    }
-}
-
-/// The place of a coefficient that should stand at `place`, at most `end`.
+/// The place of a coefficient that should be at `place`, at most `end`.
 #[inline(always)]
 fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
     if place > end {
@@ -84,28 +63,11 @@ fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
     place.min(63)
 }
 
-/// Reads all AC coefficients of a block of a sequential scan (F.2.2.2). `set` takes zig-zag index and value of each
-/// coefficient that is not 0.
+/// Reads all AC coefficients of a block of a sequential scan (F.2.2.2), or their upper bits in the first scan of a
+/// progressive file that contains them (G.1.2.2). `set` takes zig-zag index and value of each coefficient that is not
+/// 0.
 #[inline(always)]
-pub fn ac_sequential(bits: &mut BitReader<'_>, table: &Huffman, mut set: impl FnMut(u32, i16)) {
-    let mut place = 1;
-    while place < 64 {
-        match coded(bits, table) {
-            Coded::Coefficient { run, value } => {
-                place += run;
-                set(checked(bits, place, 63), value as i16);
-                place += 1;
-            }
-            Coded::Zeros { run: ZERO_RUN } => place += 16,
-            Coded::Zeros { .. } => break,
-        }
-    }
-}
-
-/// Reads the upper bits of AC coefficients, in the first scan that contains them (G.1.2.2). `set` as in
-/// [`ac_sequential`].
-#[inline(always)]
-pub fn ac_first(
+pub fn ac<const PROGRESSIVE: bool>(
     bits: &mut BitReader<'_>,
     table: &Huffman,
     selection: Selection,
@@ -118,36 +80,45 @@ pub fn ac_first(
     }
     let mut place = selection.start;
     while place <= selection.end {
-        match coded(bits, table) {
-            Coded::Coefficient { run, value } => {
-                place += run;
-                let place_held = checked(bits, place, selection.end);
-                set(place_held, (value << selection.low_bit) as i16);
-                place += 1;
-            }
-            Coded::Zeros { run: ZERO_RUN } => place += 16,
-            Coded::Zeros { run } => {
-                *eob_run = (1 << run) - 1 + bits.take(run);
-                break;
-            }
-        }
+        let (run, value) = match bits.short_coefficient(table) {
+            Some(coefficient) => coefficient,
+            None => match run_and_size(bits.symbol_or_0(table)) {
+                (ZERO_RUN, 0) => {
+                    place += 16;
+                    continue;
+                }
+                (run, 0) => {
+                    if PROGRESSIVE {
+                        *eob_run = (1 << run) - 1 + bits.take(run);
+                    }
+                    return;
+                }
+                (run, size) => (run, bits.signed(size)),
+            },
+        };
+        place += run;
+        set(checked(bits, place, selection.end), (value << selection.low_bit) as i16);
+        place += 1;
     }
 }
 
 /// Reads the next lower bit of AC coefficients (G.1.2.3): a correction bit for each coefficient that is not 0 yet, and
-/// coefficients that become 1 or -1 in this bit.
+/// coefficients that become 1 or -1 in this bit. `nonzero` is a mask of the coefficients that are not 0, in
+/// zig-zag order.
 #[inline(always)]
 pub fn ac_refinement(
     bits: &mut BitReader<'_>,
     table: &Huffman,
     selection: Selection,
     eob_run: &mut u32,
-    block: BlockMut<'_>,
+    values: &mut [i16; 64],
+    nonzero: &mut u64,
 ) {
-    let selected = !0u64 >> (63 - selection.end);
-    let mut place = selection.start;
+    let Selection { start, end, low_bit } = selection;
+    let selected = !0u64 >> (63 - end);
+    let mut place = start;
     if *eob_run == 0 {
-        while place <= selection.end {
+        while place <= end {
             let (run, size) = run_and_size(bits.symbol_or_0(table));
             let mut fresh = 0;
             match (size, run) {
@@ -156,42 +127,33 @@ pub fn ac_refinement(
                     *eob_run = (1 << run) + bits.take(run);
                     break;
                 }
-                _ => fresh = (2 * bits.take(1) as i16 - 1) << selection.low_bit,
+                _ => fresh = (2 * bits.take(1) as i16 - 1) << low_bit,
             }
             if size > 1 {
                 bits.set_invalid();
             }
-            // The new coefficient stands behind `run` zeros; coefficients between these that are not 0 are corrected.
-            let mut zeros = !*block.nonzero & selected & (!0 << place);
+            // The new coefficient follows `run` zeros; coefficients between these that are not 0 are corrected.
+            let rest = selected & (!0 << place);
+            let mut zeros = !*nonzero & rest;
             for _ in 0..run {
                 zeros &= zeros.wrapping_sub(1);
             }
             let target = zeros.trailing_zeros();
             let before = 1u64.checked_shl(target).unwrap_or(0).wrapping_sub(1);
-            correct(
-                bits,
-                *block.nonzero & selected & (!0 << place) & before,
-                selection.low_bit,
-                block.values,
-            );
+            correct(bits, *nonzero & rest & before, low_bit, values);
             // If the block has fewer zeros, only a run without a coefficient after it is valid.
-            let target = target.min(selection.end + 1);
+            let target = target.min(end + 1);
             if fresh != 0 {
-                let place = checked(bits, target, selection.end);
-                block.values[usize::from(ZIGZAG[place as usize])] = fresh;
-                *block.nonzero |= 1 << place;
+                let place = checked(bits, target, end);
+                values[usize::from(ZIGZAG[place as usize])] = fresh;
+                *nonzero |= 1 << place;
             }
             place = target + 1;
         }
     }
     if *eob_run > 0 {
-        if place <= selection.end {
-            correct(
-                bits,
-                *block.nonzero & selected & (!0 << place),
-                selection.low_bit,
-                block.values,
-            );
+        if place <= end {
+            correct(bits, *nonzero & selected & (!0 << place), low_bit, values);
         }
         *eob_run -= 1;
     }

@@ -1,0 +1,300 @@
+//! JPEG files as images: limits, metadata, and the entry in the list of formats. The codec is in `io::jpeg`.
+//!
+//! Metadata are EXIF, the ICC profile, the density in the JFIF segment (T.871, 10.1), XMP, comments, and IPTC among
+//! Photoshop's image resources.
+
+use super::{
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
+    limits::{check_scratch, check_size},
+    metadata::{
+        XMP_NAME, add_text, capped_icc, capped_iptc, capped_xmp, density_of, iptc_of_resources,
+        iptc_resource, read_exif,
+    },
+    tiff,
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Density, DensityUnit, Image, Metadata, Orientation, Part},
+        jpeg::{Frame, Quality, SparseCoefficients},
+        samples::Samples,
+    },
+    io::{
+        Limits,
+        jpeg::{Context, File, Picture, encode, has_signature, marker},
+    },
+};
+
+/// JPEG.
+pub(super) const CODEC: Codec = Codec {
+    extensions: &["jpg", "jpeg", "jfif"],
+    has_signature,
+    holds: Holds {
+        dtypes: &[Dtype::U8],
+        alpha: false,
+        linear: false,
+        true_colour: true,
+        animation: false,
+        metadata: Beside { texts: Texts::COMMENT, ..Beside::ALL },
+    },
+    decode: Decode::One(decode),
+    encode: encode_image,
+    encode_pages: None,
+};
+
+/// The lowest quality at which chroma is stored at full resolution, as in most programs.
+const FULL_CHROMA: u8 = 95;
+
+/// Whether pictures of this quality are encoded with chroma at half the resolution along both axes (4:2:0).
+pub fn has_half_chroma(quality: u8) -> bool {
+    quality < FULL_CHROMA
+}
+
+/// The coefficients of a file with its metadata.
+#[derive(Debug)]
+pub struct JpegImage {
+    /// The coefficients.
+    pub coefficients: SparseCoefficients,
+    /// Metadata of the file.
+    pub metadata: Metadata,
+    /// Parts of the file that no output keeps, in words.
+    pub losses: Vec<String>,
+    /// Damage of the picture, in words.
+    pub damage: Option<String>,
+}
+
+/// Reads the headers of a file and checks the memory that it takes.
+fn parse(bytes: &[u8], limits: Limits) -> Result<File<'_>, BoxError> {
+    let file = File::parse(bytes, &Context::default())?;
+    check_size(limits, file.frame.size, file.frame.pixel_bytes() as u64)?;
+    check_scratch(limits, file.scratch_bytes() as u64, "its coefficients take")?;
+    Ok(file)
+}
+
+/// Decodes a file.
+///
+/// # Errors
+/// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
+pub(super) fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let file = parse(bytes, limits)?;
+    let (samples, damage) = file.decode()?;
+    let (metadata, orientation, losses) = metadata(&file.segments);
+    let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
+    let samples = Samples::U8(samples);
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    Ok(Decoded { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) })
+}
+
+/// Reads the coefficients of a file; `None` if it cannot be decoded, exceeds `limits`, or has to be rotated or mirrored.
+pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<JpegImage> {
+    let file = parse(bytes, limits).ok()?;
+    let (metadata, orientation, losses) = metadata(&file.segments);
+    if orientation != Orientation::default() {
+        return None;
+    }
+    let (coefficients, damage) = file.coefficients().ok()?;
+    let damage = damage.map(|damage| damage.to_string());
+    Some(JpegImage { coefficients, metadata, losses, damage })
+}
+
+/// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.
+/// Returns losses and damage, in words.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn consume(
+    bytes: &[u8],
+    limits: Limits,
+    consume: &(dyn Fn(&mut Vec<u8>) + Sync),
+) -> Result<(Vec<String>, Option<String>), BoxError> {
+    let file = parse(bytes, limits)?;
+    let damage = file.decode_to(consume)?;
+    let (_, _, losses) = metadata(&file.segments);
+    Ok((losses, damage.map(|damage| damage.to_string())))
+}
+
+fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+    let half_chroma = has_half_chroma(encoding.quality);
+    let size = [image.width, image.height];
+    let frame = Frame::for_pixels(size, image.channels, Quality(encoding.quality), half_chroma);
+    let picture = Picture::Pixels(image.samples.as_bytes());
+    Ok(encode(&frame, picture, &segments(&image.metadata)?, encoding.optimized)?)
+}
+
+/// Encodes coefficients.
+///
+/// # Errors
+/// If a side has more than 65,535 pixels, or the ICC profile is too long.
+pub fn encode_coefficients(
+    coefficients: &SparseCoefficients,
+    metadata: &Metadata,
+    optimized: bool,
+) -> Result<Vec<u8>, BoxError> {
+    let picture = Picture::Coefficients(coefficients);
+    Ok(encode(&coefficients.frame, picture, &segments(metadata)?, optimized)?)
+}
+
+const JFIF: &[u8] = b"JFIF\0";
+const EXIF: &[u8] = b"Exif\0\0";
+const ICC: &[u8] = b"ICC_PROFILE\0";
+const MPF: &[u8] = b"MPF\0";
+const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
+/// Identifier of the segments of extended XMP, which does not fit into one segment.
+const EXTENDED_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
+/// Maximal bytes of Photoshop's image resources that are read.
+const MAX_RESOURCES: usize = 1 << 20;
+/// Maximal bytes of an ICC profile in one segment: 65,533 without the identifier and two numbers.
+const ICC_PART: usize = 65_533 - 14;
+
+/// EXIF, from its TIFF header on.
+pub(super) fn exif(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
+    let mut all = segments.iter().filter(|(marker, _)| *marker == marker::APP1);
+    all.find_map(|(_, body)| body.strip_prefix(EXIF)).map(<[u8]>::to_vec)
+}
+
+/// The ICC profile, joined from its parts (ICC.1:2010, B.4).
+fn icc(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
+    let all = segments.iter().filter(|(marker, _)| *marker == marker::APP2);
+    let part = |(_, body): &(u8, &'_ [u8])| match body.strip_prefix(ICC)? {
+        [number, _count, data @ ..] => Some((*number, data.to_vec())),
+        _ => None,
+    };
+    let mut parts: Vec<(u8, Vec<u8>)> = all.filter_map(part).collect();
+    parts.sort_by_key(|(number, _)| *number);
+    (!parts.is_empty()).then(|| parts.into_iter().flat_map(|(_, data)| data).collect())
+}
+
+/// Metadata and orientation of a file by the segments before its first scan, and what is lost of them, in words.
+pub(super) fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
+    let mut losses = Vec::new();
+    let (exif, orientation) = read_exif(exif(segments), &mut losses);
+    let icc = capped_icc(icc(segments), &mut losses);
+    let mut metadata = Metadata { icc, exif, ..Metadata::default() };
+    let mut resources = Vec::new();
+    let (mut has_extended_xmp, mut has_more_resources) = (false, false);
+    let mut pictures = 0;
+    for &(marker, body) in segments {
+        match marker {
+            marker::APP0 if metadata.density.is_none() => {
+                metadata.density = body.strip_prefix(JFIF).and_then(density);
+            }
+            marker::APP1 if metadata.xmp.is_none() && body.starts_with(XMP_NAME) => {
+                metadata.xmp = capped_xmp(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
+            }
+            marker::APP1 => has_extended_xmp |= body.starts_with(EXTENDED_XMP),
+            // The resources may continue in the next segment.
+            marker::APP13 if resources.len() < MAX_RESOURCES => {
+                resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default());
+            }
+            marker::APP13 => has_more_resources = true,
+            marker::APP2 => pictures = pictures.max(body.strip_prefix(MPF).map_or(0, count)),
+            marker::COM => {
+                // The comment is UTF-8 or, in old files, Latin-1.
+                let latin = || body.iter().map(|&byte| char::from(byte)).collect();
+                let text = std::str::from_utf8(body).map_or_else(|_| latin(), str::to_owned);
+                add_text(&mut metadata, "Comment", &text, &mut losses);
+            }
+            _ => {}
+        }
+    }
+    if pictures > 1 {
+        // Further pictures are previews, or gain maps for HDR displays.
+        metadata.parts.push(Part {
+            format: "Multi-Picture Format",
+            name: "MPF".into(),
+            bytes: Vec::new(),
+            loss: Some("further pictures (MPF) are dropped"),
+        });
+    }
+    if has_extended_xmp {
+        losses.push("XMP beyond the first 64 kB is left out".into());
+    }
+    if has_more_resources {
+        losses.push("Photoshop's resources beyond the first MiB are left out".into());
+    }
+    metadata.iptc = capped_iptc(iptc_of_resources(&resources), &mut losses);
+    (metadata, orientation.unwrap_or_default(), losses)
+}
+
+/// The number of pictures that a Multi-Picture Format segment states (CIPA DC-007, 5.2.3).
+fn count(mpf: &[u8]) -> u64 {
+    const NUMBER_OF_IMAGES: u16 = 0xb001;
+    tiff::number_in(mpf, NUMBER_OF_IMAGES).unwrap_or(0)
+}
+
+/// The density in a JFIF segment, without its identifier; `None` if the segment only states that pixels are square.
+fn density(body: &[u8]) -> Option<Density> {
+    let &[_, _, unit, x1, x0, y1, y0, ..] = body else {
+        return None;
+    };
+    let pixels = [[x1, x0], [y1, y0]].map(|v| f64::from(u16::from_be_bytes(v)));
+    match unit {
+        1 => Density::new(pixels, DensityUnit::Inch),
+        2 => Density::new(pixels, DensityUnit::Centimetre),
+        _ => Density::new(pixels, DensityUnit::Aspect).filter(|density| !density.is_square()),
+    }
+}
+
+/// The parameters of a JFIF segment after its identifier: version, unit, density, no thumbnail.
+fn jfif(density: Option<Density>) -> [u8; 9] {
+    let square = Density { pixels: [1.0; 2], unit: DensityUnit::Aspect };
+    let density = density.unwrap_or(square);
+    let candidates =
+        [(0, DensityUnit::Aspect), (1, DensityUnit::Inch), (2, DensityUnit::Centimetre)];
+    // The unit in which rounding to whole numbers changes the density least.
+    let nearest = candidates
+        .into_iter()
+        .filter_map(|(number, unit)| Some((number, density.per(unit)?)))
+        .map(|(number, pixels)| (number, pixels.map(|v| v.round().clamp(1.0, 65_535.0)), pixels))
+        .min_by(|a, b| deviation(a.1, a.2).total_cmp(&deviation(b.1, b.2)));
+    let (unit, pixels) = nearest.map_or((0, [1.0; 2]), |(unit, pixels, _)| (unit, pixels));
+    let [[x1, x0], [y1, y0]] = pixels.map(|v| (v as u16).to_be_bytes());
+    [1, 1, unit, x1, x0, y1, y0, 0, 0]
+}
+
+fn deviation(rounded: [f64; 2], exact: [f64; 2]) -> f64 {
+    (0..2).map(|axis| (rounded[axis] / exact[axis] - 1.0).abs()).sum()
+}
+
+/// The segments that hold `metadata`: second byte of the marker, and parameters.
+fn segments(metadata: &Metadata) -> Result<Vec<(u8, Vec<u8>)>, BoxError> {
+    let mut segments = vec![(marker::APP0, [JFIF, &jfif(density_of(metadata))].concat())];
+    let named = [
+        (marker::APP1, EXIF, metadata.exif.clone()),
+        (marker::APP1, XMP_NAME, metadata.xmp.clone()),
+        (marker::APP13, PHOTOSHOP, metadata.iptc.as_deref().map(iptc_resource)),
+    ];
+    for (marker, name, data) in named {
+        segments.extend(data.map(|data| (marker, [name, &data].concat())));
+    }
+    if let Some(icc) = &metadata.icc {
+        let parts = icc.chunks(ICC_PART);
+        let count =
+            u8::try_from(parts.len()).map_err(|_| "the ICC profile is too long for JPEG")?;
+        let part = |(part, number): (&[u8], u8)| [ICC, &[number, count], part].concat();
+        segments.extend(parts.zip(1..).map(|part_of| (marker::APP2, part(part_of))));
+    }
+    let texts = metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
+    segments.extend(texts.map(|text| (marker::COM, text.text.as_bytes().to_vec())));
+    Ok(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn densities_are_rounded_in_the_unit_where_that_changes_least() {
+        let density = |pixels, unit| Density::new(pixels, unit);
+        for (given, expected) in [
+            (None, [0, 0, 1, 0, 1]),
+            (density([300.0, 72.0], DensityUnit::Inch), [1, 1, 44, 0, 72]),
+            (density([118.0, 118.0], DensityUnit::Centimetre), [2, 0, 118, 0, 118]),
+            // 300 per inch, as PNG stores it.
+            (density([118.11, 118.11], DensityUnit::Centimetre), [1, 1, 44, 1, 44]),
+            (density([2.0, 1.0], DensityUnit::Aspect), [0, 0, 2, 0, 1]),
+        ] {
+            assert_eq!(jfif(given)[2..7], expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Huffman tables and bits of the encoder (ITU-T T.81, annex C): the tables of annex K.3, or tables that code the symbols
+//! of a picture in the fewest bits (K.2).
+
+/// A Huffman table: the number of codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub counts: [u8; 16],
+    pub symbols: Vec<u8>,
+}
+
+/// Code and length of each symbol.
+pub type Codes = [(u32, u32); 256];
+
+/// Maximal length of a code in bits.
+const MAX_LEN: usize = 16;
+
+impl Table {
+    /// The tables of annex K.3 for DC and AC coefficients of luma, then those of chroma.
+    pub fn standard() -> [Self; 4] {
+        let dc = |counts| Self { counts, symbols: (0..12).collect() };
+        [
+            dc([0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]),
+            Self::with_others(
+                [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125],
+                &[
+                    0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13,
+                    0x51, 0x61, 0x07, 0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42,
+                    0xb1, 0xc1, 0x15, 0x52, 0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82,
+                ],
+            ),
+            dc([0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]),
+            Self::with_others(
+                [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119],
+                &[
+                    0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51,
+                    0x07, 0x61, 0x71, 0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1,
+                    0xc1, 0x09, 0x23, 0x33, 0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24,
+                    0x34, 0xe1, 0x25, 0xf1,
+                ],
+            ),
+        ]
+    }
+
+    /// A table of all symbols of AC coefficients of 8-bit pictures: first `symbols`, then the others in ascending order.
+    fn with_others(counts: [u8; 16], symbols: &[u8]) -> Self {
+        let mut symbols = symbols.to_vec();
+        let is_used = |symbol: &u8| matches!(symbol & 15, 1..=10) || matches!(symbol, 0 | 0xf0);
+        for symbol in (0..=255).filter(is_used) {
+            if !symbols.contains(&symbol) {
+                symbols.push(symbol);
+            }
+        }
+        Self { counts, symbols }
+    }
+
+    /// The canonical codes (T.81, annex C).
+    pub fn codes(&self) -> Codes {
+        let mut codes = [(0, 0); 256];
+        let (mut code, mut symbols) = (0, self.symbols.iter());
+        for (len, &count) in (1..).zip(&self.counts) {
+            for &symbol in symbols.by_ref().take(count.into()) {
+                codes[usize::from(symbol)] = (code, len);
+                code += 1;
+            }
+            code <<= 1;
+        }
+        codes
+    }
+
+    /// A table that codes symbols with these counts in few bits; codes have at most 16 bits, and none is all ones
+    /// (T.81, K.2). Of symbols with equal counts, the greater ones get the longer codes.
+    pub fn for_counts(counts: &[u64; 256]) -> Self {
+        /// Stands for the code of all ones, which no symbol has.
+        const RESERVED: usize = 256;
+        let mut often: Vec<u64> = counts.iter().copied().chain([1]).collect();
+        let mut lens = [0usize; RESERVED + 1];
+        let mut groups: Vec<Vec<usize>> = (0..=RESERVED).map(|symbol| vec![symbol]).collect();
+        let rarest = |often: &[u64], but: Option<usize>| {
+            let found = (0..often.len()).filter(|&i| often[i] > 0 && Some(i) != but);
+            found.rev().min_by_key(|&i| often[i])
+        };
+        while let Some(first) = rarest(&often, None)
+            && let Some(second) = rarest(&often, Some(first))
+        {
+            often[first] += std::mem::take(&mut often[second]);
+            let joined = std::mem::take(&mut groups[second]);
+            groups[first].extend(joined);
+            groups[first].iter().for_each(|&symbol| lens[symbol] += 1);
+        }
+        let mut of_len = [0usize; RESERVED + 2];
+        lens.iter().filter(|&&len| len > 0).for_each(|&len| of_len[len] += 1);
+        // Figure K.3: two of the longest codes become one code that is shorter by a bit, and a shorter code two codes
+        // that are longer by a bit.
+        for len in (MAX_LEN + 1..of_len.len()).rev() {
+            while of_len[len] > 0 {
+                let shorter = (1..len - 1).rev().find(|&shorter| of_len[shorter] > 0);
+                let shorter = shorter.expect("256 symbols fit codes of 16 bits");
+                of_len[len] -= 2;
+                of_len[len - 1] += 1;
+                of_len[shorter] -= 1;
+                of_len[shorter + 1] += 2;
+            }
+        }
+        if let Some(longest) = of_len.iter_mut().rev().find(|count| **count > 0) {
+            *longest -= 1;
+        }
+        let mut symbols: Vec<usize> = (0..RESERVED).filter(|&symbol| lens[symbol] > 0).collect();
+        symbols.sort_by_key(|&symbol| lens[symbol]);
+        Self {
+            counts: std::array::from_fn(|i| of_len[i + 1] as u8),
+            symbols: symbols.into_iter().map(|symbol| symbol as u8).collect(),
+        }
+    }
+}
+
+/// A writer of bits, the highest bit of each byte first, with a zero byte stuffed after each 0xff (T.81, B.1.1.5).
+#[derive(Debug, Default)]
+pub struct BitWriter {
+    bytes: Vec<u8>,
+    /// The bits that are not in `bytes` yet; the latest one is the lowest bit.
+    held: u64,
+    /// Number of bits in `held`, less than 64.
+    count: u32,
+}
+
+impl BitWriter {
+    /// Appends the low `count` bits of `bits`, at most 32; the other bits must be 0.
+    #[inline(always)]
+    pub fn put(&mut self, bits: u32, count: u32) {
+        let free = 64 - self.count;
+        if count < free {
+            self.held = self.held << count | u64::from(bits);
+            self.count += count;
+            return;
+        }
+        let left = count - free;
+        self.word((self.held << (free - 1) << 1) | u64::from(bits) >> left);
+        (self.held, self.count) = (bits.into(), left);
+    }
+
+    /// Appends eight bytes.
+    #[inline(always)]
+    fn word(&mut self, word: u64) {
+        const TOPS: u64 = 0x8080_8080_8080_8080;
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        // A byte is 0xff if its top bit is set, and adding 1 to its other seven bits carries into the top bit.
+        if word & TOPS & (word & !TOPS).wrapping_add(ONES) == 0 {
+            self.bytes.extend_from_slice(&word.to_be_bytes());
+        } else {
+            word.to_be_bytes().into_iter().for_each(|byte| self.byte(byte));
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+        if byte == 0xff {
+            self.bytes.push(0);
+        }
+    }
+
+    /// All bytes; the last one is filled up with one bits (T.81, F.1.2.3).
+    pub fn finish(mut self) -> Vec<u8> {
+        let fill = (8 - self.count % 8) % 8;
+        self.put((1 << fill) - 1, fill);
+        let bytes = self.held.to_be_bytes();
+        bytes[8 - (self.count / 8) as usize..].iter().for_each(|&byte| self.byte(byte));
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_packed_with_stuffing_and_filled_with_ones() {
+        let mut out = BitWriter::default();
+        for _ in 0..3 {
+            out.put(0x7ff, 11);
+            out.put(0, 1);
+        }
+        // 0xffe three times, and four one bits as padding.
+        assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
+        assert!(BitWriter::default().finish().is_empty());
+        let mut out = BitWriter::default();
+        (0..16).for_each(|i| out.put(i, 4));
+        assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    }
+
+    /// Number of bits that code symbols with these counts by `table`.
+    fn bits(counts: &[u64; 256], table: &Table) -> u64 {
+        let codes = table.codes();
+        counts.iter().zip(codes).map(|(&count, (_, len))| count * u64::from(len)).sum()
+    }
+
+    /// The fewest bits of any prefix code of at most 16 bits with one reserved code: the package-merge algorithm
+    /// (Larmore and Hirschberg 1990).
+    fn fewest_bits(counts: &[u64; 256]) -> u64 {
+        let mut coins: Vec<(u64, Vec<usize>)> =
+            (0..256).filter(|&i| counts[i] > 0).map(|i| (counts[i], vec![i])).collect();
+        coins.push((0, vec![256]));
+        coins.sort();
+        let of_one_size = coins.clone();
+        for _ in 1..MAX_LEN {
+            let pairs = coins.chunks_exact(2);
+            let paired =
+                pairs.map(|pair| (pair[0].0 + pair[1].0, [&pair[0].1[..], &pair[1].1].concat()));
+            coins = paired.chain(of_one_size.iter().cloned()).collect();
+            coins.sort();
+        }
+        coins[..2 * (of_one_size.len() - 1)].iter().map(|coin| coin.0).sum()
+    }
+
+    #[test]
+    fn tables_for_counts_take_the_fewest_bits() {
+        let mut noise = crate::data::noise::Noise(3);
+        for round in 0..60 {
+            let mut counts = [0; 256];
+            for count in counts.iter_mut().take(1 + 5 * round) {
+                *count = noise.next() % (1 << (noise.next() % 20));
+            }
+            counts[7] = 1;
+            let table = Table::for_counts(&counts);
+            let total: usize = table.counts.iter().map(|&count| usize::from(count)).sum();
+            assert_eq!(total, counts.iter().filter(|&&count| count > 0).count());
+            // The code of all ones is not used.
+            let used: u32 =
+                (1..).zip(&table.counts).map(|(len, &count)| u32::from(count) << (16 - len)).sum();
+            assert!(used < 1 << 16, "{table:?}");
+            let (found, fewest) = (bits(&counts, &table), fewest_bits(&counts));
+            // `for_counts` takes the reserved code as used once, and shortens codes of more than 16 bits by a rule that
+            // is not always optimal.
+            let slack = 16 + if table.counts[15] == 0 { 0 } else { fewest / 500 };
+            assert!(found >= fewest && found <= fewest + slack, "{found} {fewest}");
+        }
+    }
+
+    /// Fibonacci numbers as counts give the longest codes.
+    #[test]
+    fn codes_have_16_bits_at_most() {
+        let mut counts = [0; 256];
+        let (mut a, mut b) = (1, 1);
+        for count in &mut counts[..80] {
+            *count = a;
+            (a, b) = (b, a + b);
+        }
+        let table = Table::for_counts(&counts);
+        assert_eq!(table.symbols.len(), 80);
+        assert!(table.counts[15] > 0);
+        let codes = table.codes();
+        assert!(codes[..80].iter().all(|&(_, len)| (1..=16).contains(&len)));
+        let (found, fewest) = (bits(&counts, &table), fewest_bits(&counts));
+        assert!(found <= fewest + fewest / 20, "{found} {fewest}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The JPEG codec (ITU-T T.81 and T.871): between the bytes of a stream and coefficients or pixels, on all cores.
+//!
+//! ```text
+//! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream --> pixels
+//! pixels or coefficients -- code, encode --> bytes
+//! ```
+
+mod code;
+mod damage;
+mod decode;
+mod deep;
+mod encode;
+mod entropy;
+mod header;
+mod huffman;
+pub mod marker;
+mod scan;
+mod stream;
+
+pub use damage::Damage;
+pub use encode::{Picture, encode};
+pub use header::{Colour, Context, File, Process};
+
+use marker::Segments;
+
+/// The segments of a file before its first scan, and its size, for files that need not be decodable.
+#[derive(Debug)]
+pub struct Summary<'a> {
+    /// Second byte of the marker, and parameters.
+    pub segments: Vec<(u8, &'a [u8])>,
+    /// Pixels across and down.
+    pub size: [usize; 2],
+    /// Channels of the decoded picture.
+    pub channels: usize,
+}
+
+impl<'a> Summary<'a> {
+    /// Reads the segments; `None` if there is no valid frame header.
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        let all = Segments::new(bytes)?.map_while(|(marker, body)| Some((marker, body?)));
+        let segments: Vec<_> = all.take_while(|(marker, _)| *marker != marker::SOS).collect();
+        let is_frame = |marker: u8| {
+            let others = [marker::DHT, marker::JPG, marker::DAC];
+            (marker::SOF0..=marker::SOF15).contains(&marker) && !others.contains(&marker)
+        };
+        let (_, frame) = segments.iter().find(|(marker, _)| is_frame(*marker))?;
+        let &[_, h1, h0, w1, w0, components] = frame.first_chunk()?;
+        let size = [[w1, w0], [h1, h0]].map(|side| usize::from(u16::from_be_bytes(side)));
+        let channels = if components == 1 { 1 } else { 3 };
+        Some(Self { segments, size, channels })
+    }
+}
+
+/// Whether a file that begins with `bytes` is JPEG.
+pub fn has_signature(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xff, marker::SOI, 0xff])
+}

@@ -1,0 +1,455 @@
+//! Reading of the blocks of one scan in their order (ITU-T T.81, A.2), and storing of their coefficients.
+
+use std::{iter::Peekable, ops::Range, slice};
+
+use super::{
+    damage::DamageMap,
+    entropy::{self, Selection, State},
+    header::{File, Member, Process, Scan},
+    huffman::BitReader,
+    marker::{Interval, unstuffed},
+};
+use crate::{
+    data::jpeg::{Frame, ZIGZAG},
+    memory::{self, raise},
+    parallel::Parallel,
+};
+
+/// A row of blocks of one component.
+#[derive(Debug, Default)]
+pub struct BlockRow {
+    /// The coefficients of each block, row by row; not dequantized.
+    pub values: Vec<[i16; 64]>,
+    /// In progressive files, for each block a mask whose bit `k` is set if AC coefficient `k` in zig-zag order is not 0.
+    nonzero: Vec<u64>,
+}
+
+impl BlockRow {
+    /// Makes the row `blocks` long. In progressive files the blocks are cleared here, in others when they are read.
+    fn prepare(&mut self, blocks: usize, is_progressive: bool) {
+        if self.values.len() != blocks {
+            self.values = memory::zeros(blocks).unwrap_or_else(raise);
+        } else if is_progressive {
+            self.values.fill([0; 64]);
+        }
+        self.nonzero.clear();
+        self.nonzero.resize(if is_progressive { blocks } else { 0 }, 0);
+    }
+
+    /// Completes row `y` of `blocks` blocks. `dc` holds the DC coefficients of the component in a progressive file.
+    pub fn complete(&mut self, y: usize, blocks: usize, dc: Option<&Vec<i16>>) {
+        // No scan has the AC coefficients of this component.
+        if self.values.is_empty() {
+            self.prepare(blocks, true);
+        }
+        if let Some(dc) = dc.and_then(|dc| dc.get(y * blocks..)) {
+            self.values.iter_mut().zip(dc).for_each(|(block, &dc)| block[0] = dc);
+        }
+    }
+}
+
+/// A consumer of rows of blocks, which it gets as soon as the last scan of a row is read.
+pub trait Output {
+    /// Takes the next row of a component, from the top down.
+    fn row(&mut self, component: usize, row: BlockRow);
+
+    /// Gives back a row of a component whose memory can be reused, or an empty one.
+    fn spare(&mut self, _component: usize) -> BlockRow {
+        BlockRow::default()
+    }
+
+    /// Called when `count` rows of MCUs are complete; `usize::MAX` means all.
+    fn complete(&mut self, _count: usize) {}
+}
+
+/// The destination of the AC coefficients of a scan, in sequential files with DC coefficients.
+pub struct Target<'a> {
+    /// All rows of each component of the scan. Those that no scan has begun yet are empty.
+    pub rows: Vec<&'a mut [BlockRow]>,
+    /// DC coefficients of each component of a progressive file.
+    pub dc: &'a [Vec<i16>],
+    /// Takes the rows that are complete after this scan.
+    pub output: Option<&'a mut (dyn Output + 'a)>,
+}
+
+/// Reads the DC coefficients of a progressive scan into `dc`, one vector for each component.
+pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &DamageMap) {
+    for member in &scan.members {
+        let [across, down] = file.frame.blocks(member.component);
+        // Later scans refine the coefficients of the first one.
+        if dc[member.component].is_empty() {
+            dc[member.component] = memory::zeros(across * down).unwrap_or_else(raise);
+        }
+    }
+    let across = scan.members.iter().map(|member| file.frame.blocks(member.component)[0]);
+    let across = across.collect();
+    ScanData::new(file, scan).read(&mut DcReader { scan, across, dc }, damage);
+}
+
+/// Reads AC coefficients, in sequential files with DC coefficients.
+pub fn read_ac(file: &File<'_>, scan: &Scan, target: Target<'_>, damage: &DamageMap) {
+    let data = ScanData::new(file, scan);
+    match (file.process, scan.refines, target) {
+        (Process::Progressive, false, target) => {
+            data.read(&mut AcReader::<FIRST>::new(&data, target, 0), damage);
+        }
+        (Process::Progressive, true, target) => {
+            data.read(&mut AcReader::<REFINEMENT>::new(&data, target, 0), damage);
+        }
+        (_, _, Target { output: Some(output), .. }) if data.has_parts() => {
+            read_parts(&data, output, damage);
+        }
+        (.., target) => data.read(&mut AcReader::<SEQUENTIAL>::new(&data, target, 0), damage),
+    }
+}
+
+/// Reads the parts of a sequential scan in parallel.
+fn read_parts(data: &ScanData<'_>, output: &mut dyn Output, damage: &DamageMap) {
+    let Layout { steps, .. } = &data.layout;
+    let read = |part: &Part| {
+        let empty = |[_, down]: &[usize; 2]| {
+            (0..part.rows.len() * down).map(|_| BlockRow::default()).collect()
+        };
+        let mut rows: Vec<Vec<BlockRow>> = steps.iter().map(empty).collect();
+        let slices = rows.iter_mut().map(Vec::as_mut_slice).collect();
+        let target = Target { rows: slices, dc: &[], output: None };
+        let mut reader = AcReader::<SEQUENTIAL>::new(data, target, part.rows.start);
+        let mut intervals = data.intervals(part.intervals.clone());
+        data.read_rows(part.rows.clone(), &mut intervals, &mut reader, damage);
+        rows
+    };
+    // As many parts at a time as there are threads, so that not the whole picture is in memory.
+    for parts in data.parts.chunks(rayon::current_num_threads()) {
+        for (part, rows) in parts.iter().zip(parts.iter().par_map(read)) {
+            for (member, rows) in data.scan.members.iter().zip(rows) {
+                rows.into_iter().for_each(|row| output.row(member.component, row));
+            }
+            output.complete(data.layout.mcu_rows(part.rows.end));
+        }
+    }
+}
+
+/// The position of a block in a scan.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the scan's member.
+    slot: usize,
+    /// Position across and down, in blocks of the member's component.
+    x: usize,
+    y: usize,
+}
+
+/// A consumer of the blocks of a scan.
+trait Reader {
+    /// Called before each row of the scan.
+    fn begin(&mut self, _y: usize) {}
+
+    /// Reads the block at `place`.
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place);
+
+    /// Called for a block without data.
+    fn missing(&mut self, _place: Place) {}
+
+    /// Called after each row of the scan.
+    fn end(&mut self, _y: usize) {}
+}
+
+/// The order of the blocks in a scan: row by row of blocks (scans of one component) or of MCUs (of several; A.2).
+struct Layout {
+    /// Number of blocks or MCUs across and down.
+    size: [usize; 2],
+    /// For each member, the number of its blocks in an MCU across and down.
+    steps: Vec<[usize; 2]>,
+    /// The blocks of an MCU.
+    blocks: Vec<Place>,
+    /// Number of rows of the scan in a row of MCUs of the picture.
+    rows_per_mcu: usize,
+}
+
+impl Layout {
+    fn new(frame: &Frame, members: &[Member]) -> Self {
+        let sampling = |member: &Member| frame.components[member.component].sampling;
+        let (size, steps, rows_per_mcu) = match members {
+            [member] => {
+                let size = frame.samples(member.component).map(|samples| samples.div_ceil(8));
+                (size, vec![[1, 1]], sampling(member)[1])
+            }
+            _ => (frame.mcus(), members.iter().map(sampling).collect(), 1),
+        };
+        let blocks = steps.iter().enumerate().flat_map(|(slot, &[across, down])| {
+            (0..across * down).map(move |i| Place { slot, x: i % across, y: i / across })
+        });
+        Self { size, blocks: blocks.collect(), steps, rows_per_mcu }
+    }
+
+    /// Number of rows of MCUs that are complete after `rows` rows of the scan; `usize::MAX` means all.
+    fn mcu_rows(&self, rows: usize) -> usize {
+        if rows == self.size[1] { usize::MAX } else { rows / self.rows_per_mcu }
+    }
+}
+
+/// Rows of a scan that begin with a restart, and their restart intervals.
+struct Part {
+    rows: Range<usize>,
+    intervals: Range<usize>,
+}
+
+/// Approximate number of rows in a part.
+const PART: usize = 8;
+/// Number of bytes after the last block of an interval that do not count as damage, since some encoders add padding.
+const PADDING: usize = 16;
+
+/// A scan with its unstuffed data.
+struct ScanData<'a> {
+    frame: &'a Frame,
+    scan: &'a Scan,
+    layout: Layout,
+    data: Vec<u8>,
+    intervals: Vec<Interval>,
+    /// Parts that can be read in parallel; none if a restart interval is missing or out of place.
+    parts: Vec<Part>,
+}
+
+impl<'a> ScanData<'a> {
+    fn new(file: &'a File<'_>, scan: &'a Scan) -> Self {
+        let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
+        let layout = Layout::new(&file.frame, &scan.members);
+        let parts = parts(&layout, scan.restart_interval, &intervals);
+        Self { frame: &file.frame, scan, layout, data, intervals, parts }
+    }
+
+    /// Whether there are parts for several threads.
+    fn has_parts(&self) -> bool {
+        self.parts.len() > 1 && rayon::current_num_threads() > 1
+    }
+
+    /// The restart intervals in `range`. The first one is expected first, whatever its number.
+    fn intervals(&self, range: Range<usize>) -> Intervals<'_> {
+        let restart = self.intervals.get(range.start).and_then(|interval| interval.restart);
+        Intervals { data: &self.data, found: self.intervals[range].iter().peekable(), restart }
+    }
+
+    /// Reads all blocks of the scan in their order.
+    fn read(&self, reader: &mut impl Reader, damage: &DamageMap) {
+        let mut intervals = self.intervals(0..self.intervals.len());
+        self.read_rows(0..self.layout.size[1], &mut intervals, reader, damage);
+        if intervals.found.next().is_some_and(|interval| interval.data.len() > PADDING) {
+            damage.add_leftover();
+        }
+    }
+
+    /// Reads the blocks of the rows `rows`, which begin with the first of `intervals`. Once the data of an interval end,
+    /// the blocks up to the next restart are left unchanged and recorded as damage. After an invalid code, blocks are
+    /// still read, but the rows up to the next restart are recorded as damage, too.
+    fn read_rows(
+        &self,
+        rows: Range<usize>,
+        intervals: &mut Intervals<'_>,
+        reader: &mut impl Reader,
+        damage: &DamageMap,
+    ) {
+        let Layout { size: [across, _], steps, blocks, rows_per_mcu } = &self.layout;
+        let interval = self.scan.restart_interval;
+        let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
+        for y in rows {
+            reader.begin(y);
+            for x in 0..*across {
+                if left == 0 && interval > 0 {
+                    // As in libjpeg, the first MCU of a missing interval is read from zero bits, unless the data had
+                    // ended before.
+                    let was_read = bits.is_some();
+                    end_interval(bits, damage);
+                    let next = intervals.next().or(was_read.then(|| BitReader::new(&[])));
+                    (bits, state, left) = (next, State::default(), interval);
+                }
+                left = left.saturating_sub(1);
+                let places = blocks.iter().map(|block| {
+                    let [h, v] = steps[block.slot];
+                    Place { slot: block.slot, x: x * h + block.x, y: y * v + block.y }
+                });
+                let Some(some) = &mut bits else {
+                    places.for_each(|place| reader.missing(place));
+                    damage.add_row(y / rows_per_mcu);
+                    continue;
+                };
+                places.for_each(|place| reader.block(some, &mut state, place));
+                let is_past_end = some.is_past_end();
+                if is_past_end || some.is_invalid() {
+                    damage.add_row(y / rows_per_mcu);
+                }
+                if is_past_end {
+                    bits = None;
+                }
+            }
+            reader.end(y);
+        }
+        end_interval(bits, damage);
+    }
+}
+
+/// Splits a scan into parts; none if a restart interval is missing or out of place.
+fn parts(layout: &Layout, interval: usize, intervals: &[Interval]) -> Vec<Part> {
+    let [across, down] = layout.size;
+    let is_next = |(k, found): (usize, &Interval)| {
+        found.restart.map(usize::from) == k.checked_sub(1).map(|before| before % 8)
+    };
+    let expected = (across * down).div_ceil(interval.max(1));
+    let are_all = intervals.len() == expected && intervals.iter().enumerate().all(is_next);
+    // The smallest number of rows that ends with a restart: across * rows is a multiple of the interval.
+    let rows = (1..=down).find(|rows| interval > 0 && (across * rows).is_multiple_of(interval));
+    let Some(rows) = rows.filter(|_| are_all) else { return Vec::new() };
+    let rows = rows * (PART / rows).max(1);
+    let part = |start: usize| {
+        let rows = start..down.min(start + rows);
+        let [first, last] = [rows.start, rows.end].map(|row| (across * row).div_ceil(interval));
+        Part { rows, intervals: first..last }
+    };
+    (0..down).step_by(rows).map(part).collect()
+}
+
+/// Records data after the last block of an interval, unless invalid codes are recorded already.
+fn end_interval(bits: Option<BitReader<'_>>, damage: &DamageMap) {
+    if bits.is_some_and(|bits| !bits.is_invalid() && bits.bytes_left() > PADDING) {
+        damage.add_leftover();
+    }
+}
+
+/// The restart intervals of a scan in their order.
+struct Intervals<'a> {
+    data: &'a [u8],
+    /// The intervals to come.
+    found: Peekable<slice::Iter<'a, Interval>>,
+    /// The number of the restart marker expected before the next interval.
+    restart: Option<u8>,
+}
+
+impl<'a> Intervals<'a> {
+    /// The next interval; `None` if it is missing. Restart markers are numbered from 0 to 7 in turns (B.2.1), so up to
+    /// two missing ones in a row are noticed, and the intervals after them find their places. As in libjpeg, a number
+    /// that is neither near is taken for the expected one.
+    fn next(&mut self) -> Option<BitReader<'a>> {
+        let expected = self.restart;
+        self.restart = Some(expected.map_or(0, |number| (number + 1) % 8));
+        let ahead = |interval: &Interval| match (interval.restart, expected) {
+            (Some(found), Some(expected)) => (8 + found - expected) % 8,
+            _ => 0,
+        };
+        // An interval that was expected earlier is out of place.
+        while self.found.next_if(|interval| ahead(interval) >= 6).is_some() {}
+        let next = self.found.next_if(|interval| !(1..=2).contains(&ahead(interval)))?;
+        Some(BitReader::new(&self.data[next.data.clone()]))
+    }
+}
+
+/// Stores the DC coefficients of progressive files.
+struct DcReader<'a> {
+    scan: &'a Scan,
+    /// Blocks of each member across.
+    across: Vec<usize>,
+    dc: &'a mut [Vec<i16>],
+}
+
+impl Reader for DcReader<'_> {
+    #[inline(always)]
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
+        let Place { slot, x, y } = place;
+        let member = &self.scan.members[slot];
+        let value = &mut self.dc[member.component][y * self.across[slot] + x];
+        let low_bit = self.scan.selection.low_bit;
+        if self.scan.refines {
+            *value |= (entropy::dc_refinement(bits) << low_bit) as i16;
+        } else {
+            let dc = entropy::dc(bits, member.dc_table(), &mut state.dc[slot]);
+            *value = (dc << low_bit) as i16;
+        }
+    }
+}
+
+/// [`AcReader`] of all coefficients of sequential files.
+const SEQUENTIAL: u8 = 0;
+/// [`AcReader`] of the first scan of AC coefficients in progressive files.
+const FIRST: u8 = 1;
+/// [`AcReader`] of a later scan of AC coefficients in progressive files.
+const REFINEMENT: u8 = 2;
+
+/// Stores all coefficients of sequential files, or the AC coefficients of progressive ones.
+struct AcReader<'a, 't, const KIND: u8> {
+    frame: &'a Frame,
+    scan: &'a Scan,
+    layout: &'a Layout,
+    target: Target<'t>,
+    /// Number of the scan's row with which the rows of the target begin.
+    first: usize,
+}
+
+impl<'a, 't, const KIND: u8> AcReader<'a, 't, KIND> {
+    fn new(data: &'a ScanData<'_>, target: Target<'t>, first: usize) -> Self {
+        Self { frame: data.frame, scan: data.scan, layout: &data.layout, target, first }
+    }
+
+    /// The rows of blocks in row `y` of the scan, with their components and numbers.
+    fn rows_of(&mut self, y: usize) -> impl Iterator<Item = (usize, usize, &mut BlockRow)> {
+        let members = self.scan.members.iter().zip(&self.layout.steps).zip(&mut self.target.rows);
+        let first = self.first;
+        members.flat_map(move |((member, &[_, down]), rows)| {
+            let rows = rows[(y - first) * down..][..down].iter_mut();
+            (y * down..).zip(rows).map(move |(y, row)| (member.component, y, row))
+        })
+    }
+}
+
+impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
+    fn begin(&mut self, y: usize) {
+        let (frame, mut output) = (self.frame, self.target.output.take());
+        for (component, _, row) in self.rows_of(y).filter(|(.., row)| row.values.is_empty()) {
+            *row = output.as_mut().map_or_else(BlockRow::default, |output| output.spare(component));
+            row.prepare(frame.blocks(component)[0], KIND != SEQUENTIAL);
+        }
+        self.target.output = output;
+    }
+
+    #[inline(always)]
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
+        let Place { slot, x, y } = place;
+        let (member, selection) = (&self.scan.members[slot], self.scan.selection);
+        let table = member.ac_table();
+        let row = &mut self.target.rows[slot][y - self.first * self.layout.steps[slot][1]];
+        let values = &mut row.values[x];
+        if KIND == SEQUENTIAL {
+            const ALL: Selection = Selection { start: 1, end: 63, low_bit: 0 };
+            *values = [0; 64];
+            values[0] = entropy::dc(bits, member.dc_table(), &mut state.dc[slot]) as i16;
+            let set = |place, value| values[usize::from(ZIGZAG[place as usize])] = value;
+            return entropy::ac::<false>(bits, table, ALL, &mut 0, set);
+        }
+        let nonzero = &mut row.nonzero[x];
+        if KIND == REFINEMENT {
+            let run = &mut state.eob_run;
+            return entropy::ac_refinement(bits, table, selection, run, values, nonzero);
+        }
+        entropy::ac::<true>(bits, table, selection, &mut state.eob_run, |place: u32, value| {
+            values[usize::from(ZIGZAG[place as usize])] = value;
+            // In damaged files, a value may be cut off to 0.
+            *nonzero = *nonzero & !(1 << place) | u64::from(value != 0) << place;
+        });
+    }
+
+    fn missing(&mut self, place: Place) {
+        if KIND == SEQUENTIAL {
+            let y = place.y - self.first * self.layout.steps[place.slot][1];
+            self.target.rows[place.slot][y].values[place.x] = [0; 64];
+        }
+    }
+
+    fn end(&mut self, y: usize) {
+        let Some(output) = self.target.output.take() else { return };
+        let dc = self.target.dc;
+        for (component, y, row) in self.rows_of(y) {
+            let mut row = std::mem::take(row);
+            row.complete(y, row.values.len(), dc.get(component));
+            output.row(component, row);
+        }
+        output.complete(self.layout.mcu_rows(y + 1));
+        self.target.output = Some(output);
+    }
+}
