@@ -15,15 +15,18 @@ use image::{ImageDecoder, ImageReader};
 
 use super::{
     Animation, ImageFile, ImageFormat, bmp,
-    codec::BoxError,
+    codec::{BoxError, CRASHED},
     exr as exr_format,
     image_crate::MOST_BESIDE,
     jpeg,
     metadata::{shown, without_prefix},
-    png, pnm, tiff,
+    png, pnm, riff, tiff,
 };
 use crate::{
-    data::image::{Density, DensityUnit, Image, Metadata, Text},
+    data::{
+        dtype::Dtype,
+        image::{Density, DensityUnit, Image, Metadata, Text},
+    },
     error::{Error, Result},
     io::{Limits, Source},
     timings::Timings,
@@ -120,6 +123,24 @@ pub struct Probe {
     pub metadata: Vec<(String, String)>,
     /// Bytes of the decoded samples of a page.
     pub bytes: u64,
+    /// Whether EXIF says that rows are columns.
+    pub is_turned: bool,
+}
+
+impl Probe {
+    /// The size of the decoded picture, and the type of its samples, of formats other than TIFF: fewer bits than 8 or 16
+    /// are widened, and OpenEXR becomes f32.
+    pub fn decoded(&self) -> ([usize; 2], Dtype) {
+        let [width, height] = self.size;
+        let size = if self.is_turned { [height, width] } else { [width, height] };
+        let bits = self.dtype.strip_prefix('u').and_then(|bits| bits.parse().ok());
+        let dtype = match bits {
+            Some(1..=8) => Dtype::U8,
+            Some(9..=16) => Dtype::U16,
+            _ => Dtype::F32,
+        };
+        (size, dtype)
+    }
 }
 
 /// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
@@ -140,7 +161,7 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
         None if is_tiff(path) => tiff::probe(path),
         None => pages_header(source, path, longest),
     });
-    let probed = probed.unwrap_or_else(|_| Err("the decoder crashed on it".into()));
+    let probed = probed.unwrap_or_else(|_| Err(CRASHED.into()));
     probed
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
@@ -182,6 +203,7 @@ fn openexr_header(path: &Path) -> Option<Probe> {
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
         bytes: product(first.layer_size, 4 * names.len() as u64),
+        is_turned: false,
     };
     let (mut beside, mut losses) = (Metadata::default(), Vec::new());
     let mut start = Vec::new();
@@ -297,6 +319,7 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
         pages: None,
         metadata: metadata.collect(),
         bytes: image.samples.as_bytes().len() as u64,
+        is_turned: false,
     };
     probe.tell_beside(&image.metadata);
     probe
@@ -319,21 +342,29 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         (count, _) => count.to_string(),
     };
     let mut metadata = Vec::new();
-    if let Ok(Some(xmp)) = decoder.xmp_metadata() {
+    let [profile, exif, xmp] = match format {
+        // The decoder of WebP believes the lengths of these chunks.
+        image::ImageFormat::WebP => {
+            riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?
+        }
+        _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
+            .map(|found| found.ok().flatten()),
+    };
+    if let Some(xmp) = xmp {
         metadata.push(("XMP".into(), format!("{} bytes", xmp.len())));
     }
-    if let Ok(Some(profile)) = decoder.icc_profile() {
+    if let Some(profile) = profile {
         metadata.push(("colour profile".into(), format!("{} bytes", profile.len())));
     }
     let mut found = None;
-    if let Ok(Some(exif)) = decoder.exif_metadata() {
+    if let Some(exif) = exif {
         let exif = without_prefix(exif);
         metadata.push(("EXIF".into(), format!("{} bytes", exif.len())));
         let texts = tiff::exif_texts(&exif);
         metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
         found = image::metadata::Orientation::from_exif_chunk(&exif);
     }
-    if let Some(orientation) = found.or_else(|| decoder.orientation().ok())
+    if let Some(orientation) = found
         && orientation != image::metadata::Orientation::NoTransforms
     {
         metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
@@ -348,5 +379,6 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         pages: None,
         metadata,
         bytes,
+        is_turned: found.is_some_and(|orientation| orientation.to_exif() > 4),
     })
 }
