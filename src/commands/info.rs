@@ -17,9 +17,8 @@ use crate::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
-        reader::Reader,
         standard,
-        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
+        volume::{Endian, Layout, Part, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     memory,
@@ -329,22 +328,13 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
     /// Bytes that are read at a time.
     const PART: u64 = 16 << 20;
     file.allow(session.limits(2))?;
-    let depth = file.dims[2];
-    let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
-    if slice.saturating_mul(2) > session.max_memory {
-        return Err(Error::bad_input(format_args!(
-            "a slice of {slice} bytes takes more than --max-memory allows"
-        )));
-    }
-    let slices = (PART.min(session.max_memory / 2) / slice).clamp(1, depth as u64) as usize;
-    let mut reader = file.reader()?;
+    let mut parts = file.parts(0..file.dims[2], PART, session.max_memory / 2)?;
     let mut all = Moments::default();
-    for first in (0..depth).step_by(slices) {
-        let pixels = Pixels { samples: reader.read(slices.min(depth - first))?, channels: 1 };
+    while let Some(Part { samples, times }) = parts.next()? {
+        let pixels = Pixels { samples, channels: 1 };
         all = all.and(range(&pixels));
-        reader.reuse(pixels.samples);
+        parts.reuse(Part { samples: pixels.samples, times });
     }
-    reader.expect_end()?;
     Ok(ends(all))
 }
 

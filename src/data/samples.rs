@@ -94,6 +94,14 @@ impl Samples {
         self.len() == 0
     }
 
+    /// The first sample as a number.
+    pub fn first(&self) -> Option<f64> {
+        for_samples!(self, values => {
+            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+            values.first().map(|&value| value as f64)
+        })
+    }
+
     /// A copy of the samples `range`.
     ///
     /// # Panics

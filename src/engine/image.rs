@@ -85,8 +85,7 @@ fn process_pages(
         plays: animation.plays,
         delays: animation.delays[chosen.clone()].to_vec(),
     });
-    let sizes = chosen.clone().map(|page| pages.sample_bytes(page).unwrap_or(0));
-    let sample_bytes = sizes.fold(0u64, u64::saturating_add);
+    let sample_bytes = pages.check_all(chosen.clone())?;
     let series = Series { count: chosen.len(), sample_bytes, animation };
     let mut bar = session.progress.bar("pages", chosen.len() as u64);
     target.write_pages(series, |writer| {

@@ -82,8 +82,7 @@ impl Task<'_> {
         if self.session.no_clobber && place.exists() {
             return Err(failed(exists_already()));
         }
-        let parent = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let part = PartFolder::create(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+        let part = PartFolder::create(&place).map_err(failed)?;
         self.pyramid.create(part.path())?;
         self.fill(part.path(), 0..self.depth(), self.pyramid.levels.len(), false)?;
         part.rename(&place, self.session.no_clobber).map_err(failed)

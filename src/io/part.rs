@@ -5,7 +5,8 @@
 //! the process is about to end.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
+    hash::Hasher,
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{
@@ -15,6 +16,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use fnv::FnvHasher;
 use tempfile::{Builder, NamedTempFile};
 
 /// The paths of unfinished files and folders, for [`abandon_outputs`].
@@ -95,23 +97,40 @@ impl Write for Part {
 }
 
 /// A folder being written. Unless it is renamed, no trace of it remains, except if the process is killed or the machine
-/// stops: then it stays behind as `.gpuproc-*.part`.
+/// stops: then it stays behind as `.gpuproc-*.part`, and the next process that writes the same output removes it.
+///
+/// The process that writes a folder holds a lock on it, which ends with the process.
 #[derive(Debug)]
 pub struct PartFolder {
     path: Option<PathBuf>,
+    /// `None` where the file system has no locks for folders.
+    _lock: Option<File>,
 }
 
 impl PartFolder {
-    /// Creates an empty unfinished folder in `parent`.
+    /// Creates an empty unfinished folder in the folder of `target`, to be renamed to `target`. Removes unfinished folders
+    /// that killed processes have left for the same target.
     ///
     /// # Errors
     /// Those of the operating system.
-    pub fn create(parent: &Path) -> io::Result<Self> {
-        let path = parent.join(temporary_name());
-        let mut unfinished = unfinished();
-        fs::create_dir(&path)?;
-        unfinished.push(path.clone());
-        Ok(Self { path: Some(path) })
+    pub fn create(target: &Path) -> io::Result<Self> {
+        let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        let prefix = prefix_for(target);
+        remove_left_behind(parent, &prefix);
+        loop {
+            let path = parent.join(temporary_name().replacen(".gpuproc", &prefix, 1));
+            let mut unfinished = unfinished();
+            fs::create_dir(&path)?;
+            let lock = File::open(&path).ok();
+            let locked = lock.as_ref().map(File::try_lock);
+            // Another process may have taken the folder for one that was left behind, before it was locked.
+            if matches!(locked, Some(Err(TryLockError::WouldBlock))) || !path.is_dir() {
+                continue;
+            }
+            unfinished.push(path.clone());
+            return Ok(Self { path: Some(path), _lock: lock });
+        }
     }
 
     /// The path of the unfinished folder.
@@ -150,6 +169,31 @@ impl Drop for PartFolder {
         if let Some(path) = self.path.take() {
             let _ = fs::remove_dir_all(&path);
             unfinished().retain(|other| *other != path);
+        }
+    }
+}
+
+/// Prefix of the names of unfinished folders for `target`, which differs from that for other targets in the same folder.
+fn prefix_for(target: &Path) -> String {
+    let mut hasher = FnvHasher::default();
+    hasher.write(target.file_name().unwrap_or_default().as_encoded_bytes());
+    format!(".gpuproc-{:016x}", hasher.finish())
+}
+
+/// Removes unfinished folders in `parent` whose names begin with `prefix` and that no process has locked.
+fn remove_left_behind(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let is_unfinished = name.starts_with(prefix.as_bytes()) && name.ends_with(b".part");
+        // The type of the entry itself: links are not followed.
+        if is_unfinished && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let lock = File::open(entry.path());
+            if lock.is_ok_and(|lock| {
+                lock.try_lock().is_ok() && fs::remove_dir_all(entry.path()).is_ok()
+            }) {
+                log::info!("{}: removed, a killed process left it", entry.path().display());
+            }
         }
     }
 }
@@ -355,7 +399,8 @@ mod tests {
     fn failures_name_no_file_that_is_there_for_a_short_time() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let errors = [Named::create(&missing).map(drop), PartFolder::create(&missing).map(drop)];
+        let target = missing.join("out");
+        let errors = [Named::create(&missing).map(drop), PartFolder::create(&target).map(drop)];
         for error in errors {
             assert!(!error.unwrap_err().to_string().contains(".gpuproc-"));
         }
@@ -366,21 +411,44 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let names = || fs::read_dir(&folder).unwrap().count();
-        drop(PartFolder::create(folder.path()).unwrap());
+        drop(PartFolder::create(&path).unwrap());
         assert_eq!(
             (names(), unfinished().iter().any(|path| path.starts_with(&folder))),
             (0, false)
         );
         for content in ["first", "replaced"] {
-            let part = PartFolder::create(folder.path()).unwrap();
+            let part = PartFolder::create(&path).unwrap();
             fs::write(part.path().join("file"), content).unwrap();
             part.rename(&path, false).unwrap();
             assert_eq!(fs::read_to_string(path.join("file")).unwrap(), content);
             assert_eq!(names(), 1);
         }
-        let part = PartFolder::create(folder.path()).unwrap();
+        let part = PartFolder::create(&path).unwrap();
         let error = part.rename(&path, true).unwrap_err();
         assert_eq!((error.kind(), names()), (io::ErrorKind::AlreadyExists, 1));
+    }
+
+    /// Only unlocked folders for the same target are removed: nobody holds the lock of a killed process.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn folders_that_were_left_behind_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let leave = |target: &Path| {
+            let mut part = PartFolder::create(target).unwrap();
+            let left = part.path.take().unwrap();
+            fs::create_dir(left.join("0")).unwrap();
+            fs::write(left.join("0/chunk"), "x").unwrap();
+            unfinished().retain(|other| *other != left);
+            left
+        };
+        let (own, other) = (leave(&path), leave(&folder.path().join("other")));
+        let link = folder.path().join(prefix_for(&path) + "-1-1-1.part");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let in_use = PartFolder::create(&path).unwrap();
+        assert!(!own.exists() && other.exists() && link.exists() && in_use.path().exists());
+        let next = PartFolder::create(&path).unwrap();
+        assert!(in_use.path().exists() && next.path().exists());
     }
 
     #[cfg(target_os = "linux")]

@@ -61,13 +61,13 @@ impl Otsu {
         (self.low, self.high) = (self.low.min(low), self.high.max(high));
     }
 
-    /// Counts finite samples.
-    pub fn count(&mut self, samples: &Samples) {
+    /// Counts finite samples, each `times` times.
+    pub fn count(&mut self, samples: &Samples, times: u64) {
         let (low, high, exact) = (self.low, self.high, self.exact);
         let scale = if exact { 1.0 } else { (BINS - 1) as f64 / (high - low) };
-        let add = |counts: &mut [u64], value: f64| {
+        let add = |counts: &mut [u64], value: f64, times: u64| {
             if value.is_finite() {
-                counts[(((value - low) * scale) as usize).min(BINS - 1)] += 1;
+                counts[(((value - low) * scale) as usize).min(BINS - 1)] += times;
             }
         };
         self.counts.resize(BINS, 0);
@@ -77,7 +77,7 @@ impl Otsu {
             for_samples!(samples, values => values.iter().for_each(|&value| {
                 #[allow(clippy::unnecessary_cast)]
                 let value = value as f64;
-                add(counts, value);
+                add(counts, value, times);
             }));
             return;
         }
@@ -85,7 +85,7 @@ impl Otsu {
         let counts = for_samples!(samples, values => values
         .chunks(1 << 16)
         .par_fold(|| vec![0; BINS], |counts: &mut Vec<u64>, chunk| {
-            chunk.iter().for_each(|&value| add(counts, value as f64));
+            chunk.iter().for_each(|&value| add(counts, value as f64, times));
         }));
         for counts in counts {
             self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

@@ -154,7 +154,7 @@ impl Filter for Threshold {
                 let otsu = found.get_or_insert_with(|| Otsu::new(grey.dtype()));
                 match is_first && otsu.needs_range() {
                     true => otsu.range(&grey),
-                    false => otsu.count(&grey),
+                    false => otsu.count(&grey, 1),
                 }
                 Ok(())
             })?;

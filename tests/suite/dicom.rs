@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -361,6 +362,40 @@ fn what_is_packed_otherwise_is_refused_by_name() {
         works(folder.path(), &format!("histogram {name} -o h.csv"));
         works(folder.path(), &format!("info {name}"));
     }
+}
+
+/// Frames of a deflated file that are stored from the top to the bottom: a frame is inflated once, whatever their order.
+#[test]
+fn deflated_frames_come_in_any_order() {
+    let element = |tag: [u16; 2], kind: &[u8; 2], value: &[u8]| {
+        let length = (value.len() as u16).to_le_bytes();
+        [&tag.map(u16::to_le_bytes).concat()[..], kind, &length, value].concat()
+    };
+    let number = |tag, value: u16| element(tag, b"US", &value.to_le_bytes());
+    let frames: Vec<u8> = (0..5u8).flat_map(|frame| [10 * frame; 4]).collect();
+    let data = [
+        element([0x20, 0x32], b"DS", b"0\\0\\0 "),
+        element([0x20, 0x37], b"DS", b"1\\0\\0\\0\\1\\0 "),
+        number([0x28, 2], 1),
+        element([0x28, 4], b"CS", b"MONOCHROME2 "),
+        element([0x28, 8], b"IS", b"5 "),
+        number([0x28, 0x10], 2),
+        number([0x28, 0x11], 2),
+        number([0x28, 0x100], 8),
+        // Offsets of the frames along z.
+        element([0x3004, 12], b"DS", b"8\\6\\4\\2\\0 "),
+        [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &frames].concat(),
+    ];
+    let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    deflated.write_all(&data.concat()).unwrap();
+    let syntax = element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1.99");
+    let length = element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
+    let file = [&[0; 128][..], b"DICM", &length, &syntax, &deflated.finish().unwrap()].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    fs::write(&path, file).unwrap();
+    let expected: Vec<f64> = (0..5u8).rev().flat_map(|frame| [f64::from(10 * frame); 4]).collect();
+    assert_eq!(values(&open(&path)), expected);
 }
 
 #[test]

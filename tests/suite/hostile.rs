@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use flate2::{Compression, write::ZlibEncoder};
+use flate2::{
+    Compression,
+    write::{DeflateEncoder, GzEncoder, ZlibEncoder},
+};
 use image::{ImageFormat, RgbImage};
 
 /// Entries of a TIFF directory: tag, type, count, and the value or its offset.
@@ -18,8 +21,8 @@ const LONG: u32 = 4;
 /// `count` bytes of one value, deflated.
 fn deflated(value: u8, count: usize) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    let block = vec![value; 1 << 20];
-    for start in (0..count).step_by(block.len()) {
+    let block = vec![value; count.min(1 << 20)];
+    for start in (0..count).step_by(block.len().max(1)) {
         encoder.write_all(&block[..block.len().min(count - start)]).unwrap();
     }
     encoder.finish().unwrap()
@@ -49,6 +52,26 @@ fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Ent
         [278, LONG, 1, height],
         [279, LONG, 1, len],
     ]
+}
+
+/// A grey picture of one uncompressed strip of a claimed size, whose file holds 100 bytes of it.
+fn strip(size: [u32; 2]) -> Vec<u8> {
+    let at = TIFF.len() + directory(&grey(size, 1, [0; 2]), 0).len();
+    let len = u64::from(size[0]) * u64::from(size[1]);
+    let len = u32::try_from(len).unwrap_or(u32::MAX);
+    [TIFF, &directory(&grey(size, 1, [at as u32, len]), 0), &[0; 100]].concat()
+}
+
+/// Strips of one pixel that share 2 MiB.
+fn overlapping(strips: u32) -> Vec<u8> {
+    let mut entries = grey([1, strips], 1, [0, 0]);
+    let table = (TIFF.len() + directory(&entries, 0).len()) as u32;
+    entries[5] = [273, LONG, strips, table];
+    entries[7] = [278, LONG, 1, 1];
+    entries[8] = [279, LONG, strips, table + 4 * strips];
+    let words = |word: u32| word.to_le_bytes().repeat(strips as usize);
+    let tables = [words(table + 8 * strips), words(2 << 20)].concat();
+    [TIFF, &directory(&entries, 0), &tables, &vec![7; 2 << 20]].concat()
 }
 
 const TIFF: &[u8] = b"II*\0\x08\0\0\0";
@@ -123,6 +146,14 @@ fn png([width, height]: [u32; 2], chunks: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// A grey PNG that claims a size and holds 100 bytes of pixels.
+fn claimed_png(size: [u32; 2]) -> Vec<u8> {
+    let header = [&size.map(u32::to_be_bytes).concat()[..], &[8, 0, 0, 0, 0]].concat();
+    let chunks = [(b"IHDR", header), (b"IDAT", deflated(0, 100)), (b"IEND", Vec::new())];
+    let chunks = chunks.map(|(name, data)| png_chunk(name, &data)).concat();
+    [b"\x89PNG\r\n\x1a\n", &chunks[..]].concat()
+}
+
 /// Frames of one pixel on a large canvas.
 fn apng([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
     let control = |number: u32, [width, height]: [u32; 2]| {
@@ -152,21 +183,65 @@ fn gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> 
     [head, frame.repeat(count), vec![0x3b]].concat()
 }
 
-/// An animation of one-pixel frames on a canvas of 16,001 x 16,001.
-fn webp() -> Vec<u8> {
+/// A chunk of WebP.
+fn riff(name: &[u8], data: &[u8]) -> Vec<u8> {
+    let len = (data.len() as u32).to_le_bytes();
+    [name, &len, data, &[0][..data.len() % 2]].concat()
+}
+
+fn webp_of(chunks: &[u8]) -> Vec<u8> {
+    [&b"RIFF"[..], &(4 + chunks.len() as u32).to_le_bytes(), b"WEBP", chunks].concat()
+}
+
+/// The chunk of a lossless WebP picture of one pixel.
+fn webp_pixel() -> Vec<u8> {
     let mut picture = Cursor::new(Vec::new());
     RgbImage::new(1, 1).write_to(&mut picture, ImageFormat::WebP).unwrap();
-    let picture = &picture.get_ref()[12..];
-    let chunk = |name: &[u8], data: &[u8]| {
-        let len = (data.len() as u32).to_le_bytes();
-        [name, &len, data, &[0][..data.len() % 2]].concat()
-    };
-    // Width and height minus one: 16,000.
-    let header = chunk(b"VP8X", &[2, 0, 0, 0, 0x80, 0x3e, 0, 0x80, 0x3e, 0]);
-    let frame = chunk(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], picture].concat());
-    let chunks = [header, chunk(b"ANIM", &[0; 6]), frame.repeat(3)].concat();
-    let len = (4 + chunks.len() as u32).to_le_bytes();
-    [&b"RIFF"[..], &len, b"WEBP", &chunks].concat()
+    picture.get_ref()[12..].to_vec()
+}
+
+/// The first chunk of a WebP file, with flags and the sides of the canvas.
+fn webp_header(flags: u8, side: u32) -> Vec<u8> {
+    let side = (side - 1).to_le_bytes();
+    riff(b"VP8X", &[&[flags, 0, 0, 0], &side[..3], &side[..3]].concat())
+}
+
+/// An animation of one-pixel frames.
+fn webp(side: u32, frames: usize) -> Vec<u8> {
+    let frame = riff(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], &webp_pixel()].concat());
+    let chunks = [webp_header(2, side), riff(b"ANIM", &[0; 6]), frame.repeat(frames)].concat();
+    webp_of(&chunks)
+}
+
+/// A picture of one pixel, with a chunk of metadata of a claimed length.
+fn webp_metadata(flags: u8, name: &[u8]) -> Vec<u8> {
+    let claimed = 0xf000_0000u32.to_le_bytes();
+    let metadata = [name, &claimed].concat();
+    let pixel = webp_pixel();
+    let parts = if name == b"ICCP" { [metadata, pixel] } else { [pixel, metadata] };
+    webp_of(&[webp_header(flags, 1), parts.concat()].concat())
+}
+
+/// A Zarr array of 10^12 samples, none of which is stored.
+fn zarr(folder: &Path, dtype: &str, fill: &str) {
+    fs::create_dir(folder).unwrap();
+    let metadata = format!(
+        r#"{{"shape":[1000000,1000,1000],"chunks":[64,64,64],"dtype":"{dtype}","fill_value":{fill},
+            "order":"C","filters":null,"compressor":null,"zarr_format":2}}"#
+    );
+    fs::write(folder.join(".zarray"), metadata).unwrap();
+}
+
+/// A deflated DICOM file with a private attribute of zeros, or many empty ones, before its pixels.
+fn deflated_dicom(attribute: &[u8], zeros: usize) -> Vec<u8> {
+    let syntax = [&[2, 0, 0x10, 0][..], b"UI", &[22, 0], b"1.2.840.10008.1.2.1.99"].concat();
+    let length = [&[2, 0, 0, 0][..], b"UL", &[4, 0, syntax.len() as u8, 0, 0, 0]].concat();
+    let mut data = DeflateEncoder::new(Vec::new(), Compression::fast());
+    data.write_all(attribute).unwrap();
+    for _ in 0..zeros >> 20 {
+        data.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    [&[0; 128][..], b"DICM", &length, &syntax, &data.finish().unwrap()].concat()
 }
 
 /// A DICOM file that claims two thousand million frames of 65,535 x 65,535 pixels and holds 16 bytes.
@@ -232,6 +307,62 @@ pub fn write(folder: &Path) {
     write("canvas.gif", &gif([60_000; 2], [1; 2], 1, 3));
     write("restore.gif", &gif([2000; 2], [2000; 2], 3, 20));
     write("frames.gif", &gif([1; 2], [1; 2], 1, 4000));
-    write("canvas.webp", &webp());
+    write("canvas.webp", &webp(16_001, 3));
     write("frames.dcm", &dicom());
+}
+
+/// Writes files into `folder` that claim large sizes and hold little data, or take much work for each byte.
+pub fn write_claims(folder: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    write("strip.tif", &strip([60_000, 2_000_000_000]));
+    write("strips.tif", &strip([u32::MAX, u32::MAX]));
+    write("sparse.tif", &[TIFF, &directory(&grey([60_000, 2_000_000_000], 8, [0; 2]), 0)].concat());
+    write("overlap.tif", &overlapping(60_000));
+    write("tall.png", &claimed_png([3000, 2_000_000_000]));
+    let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 60000000\nencoding: gzip\n\n";
+    let mut gzip = GzEncoder::new(nrrd.as_bytes().to_vec(), Compression::fast());
+    gzip.write_all(&[0; 1000]).unwrap();
+    write("slices.nrrd", &gzip.finish().unwrap());
+    let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 100000\nencoding: gzip\n\n";
+    let mut gzip = GzEncoder::new(nrrd.as_bytes().to_vec(), Compression::fast());
+    gzip.write_all(&[0; 1000]).unwrap();
+    write("fewer.nrrd", &gzip.finish().unwrap());
+    for (flags, name) in [(4, b"XMP "), (8, b"EXIF"), (32, b"ICCP")] {
+        let file = String::from_utf8_lossy(&name[..3]).to_lowercase() + ".webp";
+        write(&file, &webp_metadata(flags, name));
+    }
+    write("sizes.webp", &webp_of(&[webp_header(0, 12), webp_pixel()].concat()));
+    // The area of a frame is its place, and width and height minus one.
+    let area = [0, 0, 0, 0, 0, 0, 11, 0, 0, 8, 0, 0, 10, 0, 0, 2];
+    let frame = riff(b"ANMF", &[&area[..], &webp_pixel()].concat());
+    write("frame.webp", &webp_of(&[webp_header(2, 12), riff(b"ANIM", &[0; 6]), frame].concat()));
+    write("zero.tif", &strip([0, 9]));
+    fs::create_dir(folder.join("slices")).unwrap();
+    write("slices/a.png", &png([7000, 7000], &[]));
+    write("palette.png", &{
+        let header = [0, 0, 0, 4, 0, 0, 0, 4, 8, 3, 0, 0, 0];
+        let chunks = [(b"IHDR", &header[..]), (b"PLTE", &[1; 64]), (b"IDAT", &deflated(63, 20))];
+        let chunks = chunks.map(|(name, data)| png_chunk(name, data)).concat();
+        [b"\x89PNG\r\n\x1a\n", &chunks[..], &png_chunk(b"IEND", &[])].concat()
+    });
+
+    // Much work for few bytes.
+    write("many.gif", &gif([2000; 2], [1; 2], 1, 20_000));
+    write("many.png", &apng([2000, 2000], 5000));
+    write("many.webp", &webp(2000, 20_000));
+    write("texts.apng", &png([4, 4], &png_chunk(b"tEXt", b"a\0b").repeat(140_000)));
+    let private = [&[9, 0, 0x10, 0][..], b"OB\0\0", &(100u32 << 20).to_le_bytes()].concat();
+    write("private.dcm", &deflated_dicom(&private, 100 << 20));
+    let empty = [&[9, 0, 0x10, 0][..], b"CS\0\0"].concat();
+    write("empty.dcm", &deflated_dicom(&empty.repeat(4 << 20), 0));
+    let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 2 2 2\nencoding: raw\n";
+    write("lines.nrrd", format!("{nrrd}line skip: 4000000000\n\n12345678").as_bytes());
+    let name = "a".repeat(900_000);
+    write("names.nhdr", format!("{nrrd}data file: {name}%d 1 1000000 1\n\n").as_bytes());
+    let axes = "1,".repeat(400_000);
+    let axes = format!("{{'descr': '|u1', 'fortran_order': True, 'shape': (1000000,{axes})}}");
+    let length = (axes.len() as u32).to_le_bytes();
+    write("axes.npy", &[&b"\x93NUMPY\x02\0"[..], &length, axes.as_bytes(), &[0; 1000000]].concat());
+    zarr(&folder.join("empty.zarr"), "|u1", "3");
+    zarr(&folder.join("nan.zarr"), "<f4", "\"NaN\"");
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod batch;
 mod bench;
 mod blur;
+mod claims;
 mod cli;
 mod colors;
 mod common;
@@ -64,6 +65,7 @@ mod volumes;
 mod web;
 mod zarr;
 mod zarr_hostile;
+mod zarr_sparse;
 mod zarr_stores;
 mod zarr_web;
 

@@ -26,7 +26,7 @@ fn histogram(samples: Samples) -> Otsu {
     if otsu.needs_range() {
         otsu.range(&samples);
     }
-    otsu.count(&samples);
+    otsu.count(&samples, 1);
     otsu
 }
 

@@ -77,9 +77,10 @@ pub fn count(
         tally.add_part(sum?);
         return Ok(tally);
     }
-    input.parts(session, shard, |pixels| {
+    input.parts(session, shard, |pixels, times| {
         let counts = session.device.run(&kernel, pixels)?;
-        tally.add_part(session.timings.time("statistics", || part(pixels, counts)));
+        let part = session.timings.time("statistics", || part(pixels, counts));
+        tally.add_part(tally::repeated(part, times));
         Ok(())
     })?;
     Ok(tally)
@@ -152,7 +153,7 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
 /// The least and the greatest finite sample of all components; 0 and 1 where no sample is finite.
 fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
     let mut all = Moments::default();
-    input.parts(session, Shard::WHOLE, |pixels| {
+    input.parts(session, Shard::WHOLE, |pixels, _| {
         for &(_, component) in named {
             let take = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
             let more = session.timings.time("data range", take);

@@ -13,8 +13,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
-        reader::Reader,
-        volume::{VolumeFile, can_reopen, has_volume_name, is_volume_piped},
+        volume::{Part, VolumeFile, can_reopen, has_volume_name, is_volume_piped},
     },
     kernels::{histogram::Pixels, jpeg::Decode},
     session::Session,
@@ -100,6 +99,8 @@ pub fn is_volume(source: &Source, settings: &Settings) -> bool {
 
 /// Bytes of a volume that are read at a time. Three such parts are in memory at once.
 const PART: u64 = 32 << 20;
+/// Bytes that a part may have, however low the limit: its counters, 65,536 at most, are added to those of the others.
+const LEAST: u64 = 1 << 20;
 
 impl<'a> Input<'a> {
     /// Opens `source`, as a volume if its extension or the flags say so, else as an image. The whole image
@@ -184,6 +185,7 @@ impl<'a> Input<'a> {
             Some(range) => range.of(source, pages.count())?,
             None => 0..pages.count(),
         };
+        pages.check_all(chosen.clone())?;
         let image = pages.decode(chosen.start, timings)?;
         drop(pages);
         let mask = match &selection.mask {
@@ -233,8 +235,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Hands all samples to `consume` part by part, while the next part is read. Of a volume, only the slices of
-    /// `shard` are read.
+    /// Hands all samples to `consume` part by part, while the next part is read, with how many samples of the input each
+    /// stands for. Of a volume, only the slices of `shard` are read.
     ///
     /// # Errors
     /// When reading or `consume` fails.
@@ -242,53 +244,48 @@ impl<'a> Input<'a> {
         &self,
         session: &Session,
         shard: Shard,
-        mut consume: impl FnMut(&Pixels) -> Result<()>,
+        mut consume: impl FnMut(&Pixels, u64) -> Result<()>,
     ) -> Result<()> {
         let file = match self {
-            Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels),
+            Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels, 1),
             Self::Jpeg(picture) => {
                 let samples = Samples::U8(session.device.run(&Decode, picture)?);
-                return consume(&Pixels { samples, channels: self.channels() });
+                return consume(&Pixels { samples, channels: self.channels() }, 1);
             }
             Self::JpegFile(file, _) => {
                 let Image { samples, channels, .. } = file.decode(&session.timings)?;
-                return consume(&Pixels { samples, channels });
+                return consume(&Pixels { samples, channels }, 1);
             }
-            Self::Pages(stack) => return stack.parts(session, consume),
+            Self::Pages(stack) => return stack.parts(session, |pixels| consume(pixels, 1)),
             Self::File(file) => file,
         };
-        let depth = file.dims[2];
-        let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
-        if slice.saturating_mul(3) > session.max_memory {
-            return Err(Error::bad_input(format_args!(
-                "three slices of {slice} bytes are more than the {} that --max-memory allows",
-                session.max_memory
-            )));
-        }
-        let slices = (PART.min(session.max_memory / 3) / slice).clamp(1, depth as u64) as usize;
-        let own = shard.range(depth);
-        let mut reader = file.reader_at(own.start)?;
-        let mut bar = session.progress.bytes("histogram", slice * own.len() as u64);
+        let own = shard.range(file.dims[2]);
+        let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
+        // Three parts are in memory at once.
+        let mut parts = file.parts(own, PART, (session.max_memory / 3).max(LEAST))?;
+        let mut bar = session.progress.bytes("histogram", all);
         thread::scope(|scope| {
-            let (send, parts) = mpsc::sync_channel(0);
+            let (send, counted) = mpsc::sync_channel(0);
             let (give_back, done) = mpsc::channel();
             let reading = spawn_in(scope, move || -> Result<()> {
-                for start in own.clone().step_by(slices) {
-                    done.try_iter().for_each(|samples| reader.reuse(samples));
-                    let read = || reader.read(slices.min(own.end - start));
+                loop {
+                    done.try_iter().for_each(|part| parts.reuse(part));
+                    let Some(part) = session.timings.time("read", || parts.next())? else {
+                        return Ok(());
+                    };
                     // Without a receiver, counting has failed.
-                    if send.send(session.timings.time("read", read)?).is_err() {
+                    if send.send(part).is_err() {
                         return Ok(());
                     }
                 }
-                if own.end == depth { reader.expect_end() } else { Ok(()) }
             })?;
-            for samples in parts {
+            for Part { samples, times } in counted {
                 let pixels = Pixels { samples, channels: 1 };
-                consume(&pixels)?;
-                bar.advance(pixels.samples.as_bytes().len() as u64);
+                consume(&pixels, times)?;
+                let part = Part { samples: pixels.samples, times };
+                bar.advance(part.bytes());
                 // Without a receiver, reading has ended or failed.
-                let _ = give_back.send(pixels.samples);
+                let _ = give_back.send(part);
             }
             reading.join().expect("the reader does not panic")
         })

@@ -24,7 +24,7 @@ pub struct Tally {
 }
 
 /// The counts of a component, with moments and values where statistics need them.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counting {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
@@ -53,6 +53,26 @@ impl Counting {
         self.moments = moments.map(|(sum, more)| sum.and(more));
         let values = self.values.take().zip(more.values.clone());
         self.values = values.map(|(sum, more)| sum.and(more));
+    }
+}
+
+/// The sum of `times` parts that are equal to `part`.
+pub fn repeated(part: Vec<Counting>, mut times: u64) -> Vec<Counting> {
+    if times == 1 {
+        return part;
+    }
+    // Sums are exact, so that they may be doubled.
+    let (mut sum, mut power) = (Vec::new(), part);
+    loop {
+        if times % 2 == 1 {
+            add(&mut sum, power.clone());
+        }
+        times /= 2;
+        if times == 0 {
+            return sum;
+        }
+        let same = power.clone();
+        add(&mut power, same);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     data::samples::Samples,
     error::{Error, Result},
-    io::{reader::Reader, volume::VolumeFile},
+    io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
         otsu::{Otsu, extremes},
@@ -94,9 +94,9 @@ impl VolumeInput {
             Self::Stream(file, _) => file.dtype,
         });
         if otsu.needs_range() {
-            self.for_parts(|samples| otsu.range(samples))?;
+            self.for_parts(|samples, _| otsu.range(samples))?;
         }
-        self.for_parts(|samples| otsu.count(samples))?;
+        self.for_parts(|samples, times| otsu.count(samples, times))?;
         Ok(otsu)
     }
 
@@ -107,7 +107,7 @@ impl VolumeInput {
             return Ok(None);
         }
         let mut range = [f64::MAX, f64::MIN];
-        self.for_parts(|samples| {
+        self.for_parts(|samples, _| {
             let [low, high] = extremes(samples);
             range = [range[0].min(low), range[1].max(high)];
         })?;
@@ -120,19 +120,16 @@ impl VolumeInput {
         plan
     }
 
-    /// Calls `step` with all samples, some slices at a time where they are not in memory.
-    fn for_parts(&self, mut step: impl FnMut(&Samples)) -> Result<()> {
+    /// Calls `step` with all samples, some slices at a time where they are not in memory, and with how many samples of
+    /// the volume each stands for.
+    fn for_parts(&self, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
         match self {
-            Self::Whole(slab, _) => step(&slab.volume.samples),
+            Self::Whole(slab, _) => step(&slab.volume.samples, 1),
             Self::Stream(file, _) => {
-                let depth = file.dims[2];
-                let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
-                let slices = (PART / slice.max(1)).clamp(1, depth as u64) as usize;
-                let mut reader = file.reader()?;
-                for first in (0..depth).step_by(slices) {
-                    let samples = reader.read(slices.min(depth - first))?;
-                    step(&samples);
-                    reader.reuse(samples);
+                let mut parts = file.parts(0..file.dims[2], PART, u64::MAX)?;
+                while let Some(part) = parts.next()? {
+                    step(&part.samples, part.times);
+                    parts.reuse(part);
                 }
             }
         }

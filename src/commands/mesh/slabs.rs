@@ -17,6 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Slabs {
     kernel: MarchingCubes,
+    file: VolumeFile,
     reader: VolumeReader,
     dims: [usize; 3],
     /// Layers of cells in a slab.
@@ -40,7 +41,8 @@ impl Slabs {
     ) -> Result<Self> {
         let first = kernel.slices(&own, file.dims[2]).start;
         let reader = file.reader_at(first)?;
-        Ok(Self { kernel: kernel.clone(), reader, dims: file.dims, height, left: own, tail: None })
+        let (kernel, file, dims) = (kernel.clone(), file.clone(), file.dims);
+        Ok(Self { kernel, file, reader, dims, height, left: own, tail: None })
     }
 
     /// Takes back a slab that is no longer needed; a later slab is read into its memory.
@@ -50,10 +52,37 @@ impl Slabs {
         }
     }
 
+    /// Leaves out layers of cells whose samples are not stored: as these are all equal, there is no surface between
+    /// them.
+    fn skip_missing(&mut self) -> Result<()> {
+        let depth = self.dims[2];
+        let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
+        let Some(layer) = self.left.clone().next() else { return Ok(()) };
+        let Some((end, fill)) = self.file.missing(slices(layer).start) else { return Ok(()) };
+        // A closed surface has faces at the sides of the volume.
+        let has_sides =
+            self.kernel.close && fill.first().is_some_and(|fill| fill >= self.kernel.iso);
+        let is_missing = |&layer: &usize| slices(layer).end <= end;
+        let count = self.left.clone().take_while(is_missing).count();
+        if has_sides || count == 0 {
+            return Ok(());
+        }
+        self.left.start += count;
+        self.tail = None;
+        self.reader = self.file.reader_at(self.kernel.slices(&self.left, depth).start)?;
+        Ok(())
+    }
+
     fn read(&mut self) -> Result<Slab> {
         let [width, rows, depth] = self.dims;
         let start = self.left.start;
-        let layers = start..(start + self.height).min(self.left.end);
+        let most = (start + self.height).min(self.left.end);
+        // Slices that are not stored are left to be skipped.
+        let is_missing = |layer: &usize| {
+            let first = self.kernel.slices(&(*layer..layer + 1), self.dims[2]).start;
+            self.file.missing(first).is_some()
+        };
+        let layers = start..(start + 1..most).find(is_missing).unwrap_or(most);
         self.left.start = layers.end;
         let slices = self.kernel.slices(&layers, depth);
         let slice = width * rows;
@@ -84,6 +113,9 @@ impl Iterator for Slabs {
     type Item = Result<Slab>;
 
     fn next(&mut self) -> Option<Result<Slab>> {
+        if let Err(error) = self.skip_missing() {
+            return Some(Err(error));
+        }
         (!self.left.is_empty()).then(|| self.read())
     }
 }

@@ -87,6 +87,10 @@ impl Header {
             .map(|axis| axis.trim_end_matches('L').parse())
             .collect::<Result<_, _>>()
             .map_err(|_| broken("its shape cannot be read"))?;
+        // NumPy has no more axes.
+        if shape.len() > 64 {
+            return Err(broken(format!("an array of {} axes is not supported", shape.len())));
+        }
         let len = shape.iter().try_fold(1u64, |len, &axis| len.checked_mul(axis as u64));
         let len = len
             .filter(|len| len.checked_mul(8).is_some())

@@ -16,7 +16,10 @@ use std::{
 
 use image::ImageFormat;
 
-use super::{codec::BoxError, image_crate::open};
+use super::{
+    codec::{BoxError, CRASHED},
+    image_crate::open,
+};
 use crate::{
     error::{Error, Hint},
     io::Limits,
@@ -71,7 +74,7 @@ fn answer(within: u64) -> io::Result<()> {
         }
         Err(_) => {
             output.write_all(&[FAILURE])?;
-            output.write_all(b"the decoder crashed on it")?;
+            output.write_all(CRASHED.as_bytes())?;
         }
     }
     output.flush()

@@ -290,5 +290,8 @@ impl Default for Encoding {
     }
 }
 
+/// Error message for a file on which a decoder panics.
+pub const CRASHED: &str = "it is damaged, and its decoder failed on the damage";
+
 /// Any error of a decoder or encoder.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -8,6 +8,7 @@ use super::{
     codec::{BoxError, Decoded},
     limits::check_size,
     metadata::{capped_icc, capped_xmp, read_exif},
+    riff,
 };
 use crate::{
     data::{
@@ -42,13 +43,14 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let (width, height) = decoder.dimensions();
     check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
     let mut losses = Vec::new();
-    let icc = capped_icc(decoder.icc_profile()?, &mut losses);
-    // The orientation outside of EXIF: TIFF stores it in a tag.
-    let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
-    let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
-    let orientation = orientation.unwrap_or(tagged);
-    // XMP in PNG is read by `png::read_beside` with the other texts; there, broken XMP does not fail the file.
-    let xmp = if format == ImageFormat::Png { None } else { decoder.xmp_metadata()? };
+    let [icc, exif, xmp] = match format {
+        // The decoder of WebP believes the lengths of these chunks.
+        ImageFormat::WebP => riff::metadata(Cursor::new(bytes), &mut losses)?,
+        _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
+    };
+    let icc = capped_icc(icc, &mut losses);
+    let (exif, orientation) = read_exif(exif, &mut losses);
+    let orientation = orientation.unwrap_or_default();
     let xmp = capped_xmp(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })

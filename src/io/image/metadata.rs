@@ -19,10 +19,16 @@ pub const LONGEST_IPTC: usize = 65_533 - 32;
 pub const LONGEST_TEXT: usize = 65_533;
 /// Maximal bytes of all texts of a file, and of all parts that only one format holds.
 pub const MOST_TEXTS: usize = 1 << 20;
+/// Maximal number of texts of a file.
+const MOST_TEXTS_COUNT: usize = 4096;
 
 /// Adds a text. A text that is too long is noted in `losses` instead.
 pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut Vec<String>) {
     let text = text.trim_end_matches('\0');
+    if metadata.texts.len() == MOST_TEXTS_COUNT {
+        note(losses, format!("only the first {MOST_TEXTS_COUNT} of its texts are kept"));
+        return;
+    }
     let held: usize = metadata.texts.iter().map(|held| held.keyword.len() + held.text.len()).sum();
     let room = LONGEST_TEXT.min(MOST_TEXTS.saturating_sub(held + keyword.len()));
     if text.len() > room {

@@ -15,12 +15,12 @@ use image::{ImageDecoder, ImageReader, metadata::Orientation};
 
 use super::{
     Animation, ImageFile, ImageFormat, bmp,
-    codec::BoxError,
+    codec::{BoxError, CRASHED},
     exr as exr_format,
     image_crate::MOST_BESIDE,
     jpeg,
     metadata::{shown, without_prefix},
-    png, pnm, tiff,
+    png, pnm, riff, tiff,
 };
 use crate::{
     data::{
@@ -124,6 +124,24 @@ pub struct Probe {
     pub metadata: Vec<(String, String)>,
     /// Bytes of the decoded samples of a page.
     pub bytes: u64,
+    /// Whether EXIF says that rows are columns.
+    pub is_turned: bool,
+}
+
+impl Probe {
+    /// The size of the decoded picture, and the type of its samples, of formats other than TIFF: fewer bits than 8 or 16
+    /// are widened, and OpenEXR becomes f32.
+    pub fn decoded(&self) -> ([usize; 2], Dtype) {
+        let [width, height] = self.size;
+        let size = if self.is_turned { [height, width] } else { [width, height] };
+        let bits = self.dtype.strip_prefix('u').and_then(|bits| bits.parse().ok());
+        let dtype = match bits {
+            Some(1..=8) => Dtype::U8,
+            Some(9..=16) => Dtype::U16,
+            _ => Dtype::F32,
+        };
+        (size, dtype)
+    }
 }
 
 /// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
@@ -144,7 +162,7 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
         None if is_tiff(path) => tiff::probe(path),
         None => pages_header(source, path, longest),
     });
-    let probed = probed.unwrap_or_else(|_| Err("the decoder crashed on it".into()));
+    let probed = probed.unwrap_or_else(|_| Err(CRASHED.into()));
     probed
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
@@ -186,6 +204,7 @@ fn openexr_header(path: &Path) -> Option<Probe> {
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
         bytes: product(first.layer_size, 4 * names.len() as u64),
+        is_turned: false,
     };
     let (mut beside, mut losses) = (Metadata::default(), Vec::new());
     let mut start = Vec::new();
@@ -301,6 +320,7 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
         pages: None,
         metadata: metadata.collect(),
         bytes: image.samples.as_bytes().len() as u64,
+        is_turned: false,
     };
     probe.tell_beside(&image.metadata);
     probe
@@ -320,14 +340,17 @@ fn jpeg_header(bytes: &[u8]) -> Result<Probe, BoxError> {
         Summary::new(bytes).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = jpeg::metadata(&segments);
     let exif = jpeg::exif(&segments);
+    let (lines, orientation) =
+        metadata_lines(metadata.xmp.as_deref(), metadata.icc.as_deref(), exif);
     let mut probe = Probe {
         format: "JPEG".into(),
         size,
         dtype: Dtype::U8.to_string(),
         channels: CHANNELS[channels - 1].to_owned(),
         pages: None,
-        metadata: metadata_lines(metadata.xmp.as_deref(), metadata.icc.as_deref(), exif, None),
+        metadata: lines,
         bytes: (size[0] * size[1] * channels) as u64,
+        is_turned: orientation.to_exif() > 4,
     };
     if let Some(iptc) = &metadata.iptc {
         probe.metadata.push(("IPTC".into(), format!("{} bytes", iptc.len())));
@@ -352,9 +375,15 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         (4, _) if read.has_alpha() => "red, green, blue, alpha".to_owned(),
         (count, _) => count.to_string(),
     };
-    let (xmp, icc) = (decoder.xmp_metadata().ok().flatten(), decoder.icc_profile().ok().flatten());
-    let exif = decoder.exif_metadata().ok().flatten();
-    let metadata = metadata_lines(xmp.as_deref(), icc.as_deref(), exif, decoder.orientation().ok());
+    let [icc, exif, xmp] = match format {
+        // The decoder of WebP believes the lengths of these chunks.
+        image::ImageFormat::WebP => {
+            riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?
+        }
+        _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
+            .map(|found| found.ok().flatten()),
+    };
+    let (metadata, orientation) = metadata_lines(xmp.as_deref(), icc.as_deref(), exif);
     let bytes = decoder.total_bytes();
     Ok(Probe {
         format: format!("{format:?}").to_uppercase(),
@@ -364,16 +393,16 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         pages: None,
         metadata,
         bytes,
+        is_turned: orientation.to_exif() > 4,
     })
 }
 
-/// Names and sizes of metadata, and the texts in EXIF; `tagged` is the orientation outside of EXIF.
+/// Names and sizes of metadata with the texts in EXIF, and the orientation that EXIF states.
 fn metadata_lines(
     xmp: Option<&[u8]>,
     icc: Option<&[u8]>,
     exif: Option<Vec<u8>>,
-    tagged: Option<Orientation>,
-) -> Vec<(String, String)> {
+) -> (Vec<(String, String)>, Orientation) {
     let exif = exif.map(without_prefix);
     let named = [("XMP", xmp), ("colour profile", icc), ("EXIF", exif.as_deref())];
     let sizes = named.into_iter().filter_map(|(name, data)| Some((name, data?.len())));
@@ -383,9 +412,10 @@ fn metadata_lines(
         let texts = tiff::exif_texts(exif).into_iter();
         lines.extend(texts.map(|(name, text)| (name.to_owned(), text)));
     }
-    let found = exif.as_deref().and_then(Orientation::from_exif_chunk).or(tagged);
-    if let Some(orientation) = found.filter(|found| *found != Orientation::NoTransforms) {
+    let found = exif.as_deref().and_then(Orientation::from_exif_chunk);
+    let orientation = found.unwrap_or(Orientation::NoTransforms);
+    if orientation != Orientation::NoTransforms {
         lines.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
     }
-    lines
+    (lines, orientation)
 }

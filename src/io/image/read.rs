@@ -3,13 +3,14 @@
 use std::{
     fs::File,
     io::{BufReader, Cursor, Read},
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Mutex, PoisonError},
 };
 
 use super::{
     ImageFormat,
-    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, ReadSeek},
+    codec::{Animation, BoxError, CRASHED, Decode, Decoded, OnePage, Pages, ReadSeek},
     foreign,
     jpeg::{self, JpegImage},
 };
@@ -226,7 +227,7 @@ pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxE
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
         Err(match memory::raised(panic) {
             Ok(error) => error.into(),
-            Err(_) => "the decoder crashed on it".into(),
+            Err(_) => CRASHED.into(),
         })
     })
 }
@@ -258,6 +259,11 @@ fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
     Ok(first)
 }
 
+/// Maximal number of bytes that pages, one after the other, take for each byte of their file.
+const MOST_EXPANSION: u64 = 1 << 14;
+/// Bytes that the pages of any file may take, one after the other.
+const LEAST_EXPANDED: u64 = 256 << 20;
+
 /// The pages of an opened file.
 pub struct ImagePages<'a> {
     file: &'a ImageFile<'a>,
@@ -284,6 +290,28 @@ impl ImagePages<'_> {
     /// Bytes of the samples of page `page`, counted from 0, if that is known before the page is decoded.
     pub fn sample_bytes(&self, page: usize) -> Option<u64> {
         self.pages.sample_bytes(page)
+    }
+
+    /// Bytes of the samples of `pages`, where they are known.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if they are far more than the file can mean: a few bytes of an
+    /// animation suffice for another frame of any size.
+    pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
+        let count = pages.len();
+        let sizes = pages.map(|page| self.sample_bytes(page).unwrap_or(0));
+        let all = sizes.fold(0, u64::saturating_add);
+        let file_bytes = match &self.file.data {
+            Data::Bytes(bytes) => bytes.len() as u64,
+            Data::File(file) => file.metadata().map_or(0, |found| found.len()),
+        };
+        if count < 2 || all <= LEAST_EXPANDED.max(file_bytes.saturating_mul(MOST_EXPANSION)) {
+            return Ok(all);
+        }
+        Err(Error::bad_input(format_args!(
+            "{}: {count} pages take {all} bytes, too many for a file of {file_bytes}; take fewer of them with --page",
+            self.file.source
+        )))
     }
 
     /// Reports that all pages but the first are left out.

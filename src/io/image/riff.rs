@@ -1,5 +1,12 @@
 //! The container of WebP files (RIFF): chunks of a name, a length and data (WebP container specification).
 
+use std::io::{Read, Seek, SeekFrom};
+
+use super::{
+    codec::BoxError,
+    metadata::{LONGEST_EXIF, LONGEST_ICC, LONGEST_XMP, fits},
+};
+
 /// Names and data of the chunks of a file. The data of a chunk that is cut off end with the file.
 pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     let mut rest = bytes.get(12..).unwrap_or_default();
@@ -12,6 +19,62 @@ pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
         rest = after.get(len.saturating_add(len % 2)..).unwrap_or_default();
         Some((*name, data))
     })
+}
+
+/// Reads ICC profile, EXIF and XMP of a file. What is too long is left out, and noted in `losses`.
+///
+/// # Errors
+/// If one of these chunks goes beyond the end of the file.
+pub fn metadata(
+    mut input: impl Read + Seek,
+    losses: &mut Vec<String>,
+) -> Result<[Option<Vec<u8>>; 3], BoxError> {
+    // EXIF may have a prefix of 6 bytes.
+    const WANTED: [(&[u8; 4], usize, &str); 3] = [
+        (b"ICCP", LONGEST_ICC, "a colour profile"),
+        (b"EXIF", LONGEST_EXIF + 6, "EXIF"),
+        (b"XMP ", LONGEST_XMP, "XMP"),
+    ];
+    let file_bytes = input.seek(SeekFrom::End(0))?;
+    input.rewind()?;
+    let mut header = [0; 12];
+    input.read_exact(&mut header)?;
+    let [_, _, _, _, a, b, c, d, ..] = header;
+    // Other data may follow the container.
+    let end = file_bytes.min(8 + u64::from(u32::from_le_bytes([a, b, c, d])));
+    let mut found = [None, None, None];
+    let mut at = header.len() as u64;
+    while at + 8 <= end {
+        let mut head = [0; 8];
+        input.read_exact(&mut head)?;
+        at += 8;
+        let [name @ .., a, b, c, d] = head;
+        let len = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let padded = len + len % 2;
+        let wanted = WANTED.iter().zip(&mut found).find(|((wanted, ..), _)| **wanted == name);
+        match wanted {
+            Some((_, Some(_))) | None => input.seek_relative(padded as i64)?,
+            Some((&(_, longest, what), found)) => {
+                if len > file_bytes - at {
+                    let left = file_bytes - at;
+                    return Err(format!(
+                        "{what} claims {len} bytes, but the file ends after {left}"
+                    )
+                    .into());
+                }
+                if fits(len, longest, what, losses) {
+                    let mut data = vec![0; len as usize];
+                    input.read_exact(&mut data)?;
+                    *found = Some(data);
+                    input.seek_relative((len % 2) as i64)?;
+                } else {
+                    input.seek_relative(padded as i64)?;
+                }
+            }
+        }
+        at += padded;
+    }
+    Ok(found)
 }
 
 /// Appends a chunk called `name`, whose data are `parts` one behind the other.

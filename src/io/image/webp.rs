@@ -44,10 +44,11 @@ pub const CODEC: Codec = Codec {
 };
 
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
-    let delays: Vec<Delay> = frames(bytes).map(|frame| frame.delay).collect();
-    if delays.len() < 2 {
+    let frames: Vec<Frame<'_>> = frames(bytes).collect();
+    if frames.is_empty() {
         return Ok(Box::new(OnePage { bytes, limits, decode }));
     }
+    let delays = frames.iter().map(|frame| frame.delay).collect();
     let header = chunk(bytes, b"VP8X").and_then(<[u8]>::first_chunk::<10>);
     let &[flags, _, _, _, w0, w1, w2, h0, h1, h2] = header.ok_or("its header is missing")?;
     let side = |bytes: [u8; 3]| number(bytes) + 1;
@@ -57,7 +58,7 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     // each frame is decoded as a file of its own.
     let (metadata, orientation, losses) = open(ImageFormat::WebP, bytes, limits)?.described();
     Ok(Box::new(Animated {
-        bytes,
+        frames,
         limits,
         size: [side([w0, w1, w2]), side([h0, h1, h2])],
         channels: if flags & ALPHA == 0 { 3 } else { 4 },
@@ -131,7 +132,7 @@ impl Frame<'_> {
 
 /// An animation.
 struct Animated<'a> {
-    bytes: &'a [u8],
+    frames: Vec<Frame<'a>>,
     limits: Limits,
     size: [usize; 2],
     channels: usize,
@@ -175,8 +176,8 @@ impl Pages for Animated<'_> {
             Some(drawn) if drawn.1 <= page => drawn,
             _ => (Canvas::new(size, 4)?, 0),
         };
-        for frame in frames(self.bytes).take(page + 1).skip(next) {
-            self.draw(&frame, &mut canvas)?;
+        for frame in &self.frames[next..=page] {
+            self.draw(frame, &mut canvas)?;
         }
         let mut samples = memory::room(width * height * channels)?;
         canvas.pixels().chunks_exact(4).for_each(|pixel| samples.extend(&pixel[..channels]));
@@ -192,7 +193,7 @@ impl Pages for Animated<'_> {
     }
 
     fn animation(&self) -> Option<&Animation> {
-        Some(&self.animation)
+        (self.count() > 1).then_some(&self.animation)
     }
 }
 
@@ -201,6 +202,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     /// has codes of ten lengths, which take some 90 bits in the file.
     const TABLES: u64 = 400;
     const ALL_TABLES: u64 = 65_536 * 5 * 4096;
+    check_picture(bytes)?;
     let opened = open(ImageFormat::WebP, bytes, limits)?;
     let worst = TABLES.saturating_mul(bytes.len() as u64).min(ALL_TABLES);
     let allowed = limits.bytes.max(LEAST_SCRATCH);
@@ -211,6 +213,38 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let within = 3 * opened.bytes() + bytes.len() as u64 + allowed;
     log::debug!("a WebP file is decoded in a process of its own, within {within} bytes");
     opened.decode_by(|_, samples| apart::decode(bytes, within, samples))
+}
+
+/// Compares the size of the picture with that in the header of the file: the decoder only does so when it has decoded
+/// the picture, which may take much memory, and panics on some.
+///
+/// # Errors
+/// If they differ.
+fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
+    let Some((name, header)) = riff::chunks(bytes).next() else { return Ok(()) };
+    let (b"VP8X", &[_, _, _, _, w0, w1, w2, h0, h1, h2, ..]) = (&name, header) else {
+        return Ok(());
+    };
+    let stated = [[w0, w1, w2], [h0, h1, h2]].map(|side| number(side) + 1);
+    let picture = riff::chunks(bytes).find_map(|(name, data)| match (&name, data) {
+        (b"VP8L", &[_, a, b, c, d, ..]) => {
+            let bits = u32::from_le_bytes([a, b, c, d]);
+            Some([bits, bits >> 14].map(|side| (side & 0x3fff) as usize + 1))
+        }
+        // A frame tag and a signature, of three bytes each, precede the size; its upper two bits are a scale.
+        (b"VP8 ", &[_, _, _, _, _, _, a, b, c, d, ..]) => {
+            Some([[a, b], [c, d]].map(|side| usize::from(u16::from_le_bytes(side) & 0x3fff)))
+        }
+        _ => None,
+    });
+    match picture {
+        Some(size) if size != stated => Err(format!(
+            "its picture has {} x {} pixels, and its header states {} x {}",
+            size[0], size[1], stated[0], stated[1]
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a file has lossless data: a picture, or an alpha channel.

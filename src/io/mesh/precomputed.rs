@@ -64,8 +64,7 @@ impl MeshFolder {
                 )));
             }
         }
-        let parent = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let part = PartFolder::create(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+        let part = PartFolder::create(&place).map_err(failed)?;
         let output = Sink::File(part.path().join("1")).create(true)?;
         Ok((Self { part, place, no_clobber }, output))
     }

@@ -157,7 +157,9 @@ fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
     if skip.lines > 0 {
         let mut lines = BufReader::new(input);
         for _ in 0..skip.lines {
-            skip_line(&mut lines)?;
+            if !skip_line(&mut lines)? {
+                break;
+            }
         }
         input = Box::new(lines);
     }
@@ -171,17 +173,17 @@ fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
     Ok(input)
 }
 
-/// Skips one line of any length.
-fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+/// Skips one line of any length. Returns whether it ended.
+fn skip_line(input: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = input.fill_buf()?;
         if bytes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         match bytes.iter().position(|&byte| byte == b'\n') {
             Some(end) => {
                 input.consume(end + 1);
-                return Ok(());
+                return Ok(true);
             }
             None => {
                 let len = bytes.len();

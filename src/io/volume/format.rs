@@ -56,6 +56,8 @@ pub struct Writing {
     pub may_be_packed: bool,
     /// Sample types that can be written.
     pub dtypes: &'static [Dtype],
+    /// Maximal number of samples along x, y and z.
+    pub longest: [usize; 3],
     /// Which placements can be written.
     pub placing: Placing,
     /// The unit of lengths.
@@ -354,6 +356,9 @@ pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
+/// Maximal bytes of all names that a pattern stands for.
+const MOST_NAMES: i64 = 64 << 20;
+
 /// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
 pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -376,8 +381,9 @@ pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     };
     let padded = width.starts_with('0');
     let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
-    // No volume has more slices.
-    if !(0..1 << 20).contains(&count) {
+    // No volume has more slices, and the names of a million are shorter.
+    let bytes = (words[0].len() as i64 + 20).saturating_mul(count.saturating_add(1));
+    if !(0..1 << 20).contains(&count) || bytes > MOST_NAMES {
         return Err(broken().into());
     }
     let name = |i: i64| {

@@ -30,6 +30,7 @@ pub const FORMAT: Format = Format {
         may_be_packed: false,
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
+        longest: [usize::MAX; 3],
         placing: Placing::Affine(Some(Space::Lps)),
         units: UNITS_OF_ITK,
         header: header_bytes,

@@ -15,6 +15,7 @@ mod mrc;
 mod nifti;
 mod npy;
 mod nrrd;
+mod parts;
 mod raw;
 mod reader;
 mod slices;
@@ -35,6 +36,7 @@ use flate2::read::MultiGzDecoder;
 
 pub use dicom::Series;
 pub use format::{Endian, Scale, Stored};
+pub use parts::{Part, Parts};
 pub use raw::Layout;
 pub use reader::VolumeReader;
 pub use slices::are_many;
@@ -306,7 +308,8 @@ impl VolumeFile {
         let Header { skip, packing, .. } = file.header;
         let is_packed =
             packing != Packing::None || matches!(file.place, Place::Own { gzip: true, .. });
-        let behind = skip.from.saturating_add(skip.bytes.unwrap_or(0));
+        let files = if let Place::Others(files) = &file.place { files.len() as u64 } else { 1 };
+        let behind = skip.from.saturating_add(skip.bytes.unwrap_or(0)).saturating_mul(files);
         if is_packed && behind > MOST_UNPACKED {
             return Err(Error::bad_input(format_args!(
                 "{source}: its samples are said to begin at byte {behind}"

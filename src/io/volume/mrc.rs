@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
         may_be_packed: true,
         keeps: |_| false,
         dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
+        longest: [i32::MAX as usize; 3],
         placing: Placing::Straight,
         units: Units::Always("angstrom"),
         header: header_bytes,

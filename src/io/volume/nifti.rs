@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
         may_be_packed: true,
         keeps: |(name, text)| name == "description" && text.len() < 80,
         dtypes: &Dtype::SAMPLES,
+        longest: [i64::MAX as usize; 3],
         placing: Placing::Affine(Some(Space::Ras)),
         units: Units::OneOf(&["m", "mm", "um"]),
         header: header_bytes,

@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
         may_be_packed: false,
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
+        longest: [usize::MAX; 3],
         placing: Placing::Nothing,
         units: Units::Any,
         header: |&Outgoing { dims: [x, y, z], dtype, .. }| header(dtype, &[z, y, x]),

@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
         may_be_packed: false,
         keeps,
         dtypes: &Dtype::SAMPLES,
+        longest: [usize::MAX; 3],
         placing: Placing::Affine(None),
         units: UNITS_OF_ITK,
         header: header_bytes,

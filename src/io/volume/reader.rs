@@ -61,6 +61,13 @@ impl VolumeReader {
         self.read_after(None, slices)
     }
 
+    /// Leaves out the next `slices` z-slices, where these are read one by one.
+    pub(super) fn skip(&mut self, slices: usize) {
+        if let From::Slices(_, next) = &mut self.input {
+            *next += slices;
+        }
+    }
+
     /// The bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
     ///
     /// # Errors

@@ -106,7 +106,7 @@ impl<'a> VolumeTarget<'a> {
             losses: Vec::new(),
         };
         match format.writing {
-            Some(writing) => target.fit(writing, file),
+            Some(writing) => target.fit(writing, file)?,
             None => target.fit_raw(file, endian)?,
         }
         let (own, new) = (dtype, target.dtype);
@@ -117,7 +117,17 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Fits type, placement and metadata to a format.
-    fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) {
+    fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) -> Result<()> {
+        if let Some(axis) = (0..3).find(|&axis| file.dims[axis] > writing.longest[axis]) {
+            return Err(Error::usage(format_args!(
+                "{}: a .{} file has at most {} samples along {}, and the volume has {}; use .nrrd",
+                self.sink,
+                writing.extensions[0],
+                writing.longest[axis],
+                ["x", "y", "z"][axis],
+                file.dims[axis]
+            )));
+        }
         self.dtype = nearest(writing.dtypes, self.dtype);
         self.metadata = file.metadata();
         let placement = file.placement();
@@ -145,6 +155,7 @@ impl<'a> VolumeTarget<'a> {
         }
         self.fit_unit(writing.units);
         self.lose_metadata(file, |entry| (writing.keeps)(entry));
+        Ok(())
     }
 
     /// Converts lengths to one of `units`. Where the length of a unit is not known, the numbers are kept.
@@ -282,9 +293,7 @@ impl<'a> VolumeTarget<'a> {
             true => Stored::Packed(Members::new(output)),
             false => Stored::Plain(output),
         };
-        let mut writer = VolumeWriter { target: self, output };
-        writer.put(&self.header_bytes(dims))?;
-        Ok(writer)
+        Ok(VolumeWriter { target: self, output, header_of: Some(dims) })
     }
 
     /// Writes `volume`.
@@ -305,6 +314,9 @@ impl<'a> VolumeTarget<'a> {
 pub struct VolumeWriter<'a> {
     target: &'a VolumeTarget<'a>,
     output: Stored,
+    /// The size of the volume, until its header is written before the first samples: what is only claimed by the input
+    /// should fail before.
+    header_of: Option<[usize; 3]>,
 }
 
 #[derive(Debug)]
@@ -320,6 +332,9 @@ impl VolumeWriter<'_> {
     /// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
     pub fn write(&mut self, samples: Samples) -> Result<()> {
         let samples = self.target.stored(samples)?;
+        if let Some(dims) = self.header_of.take() {
+            self.put(&self.target.header_bytes(dims))?;
+        }
         self.put(samples.as_bytes())
     }
 

@@ -84,6 +84,7 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct LabelSlabs<'a> {
     kernel: SurfaceNets,
+    file: VolumeFile,
     reader: VolumeReader,
     dims: [usize; 3],
     /// Layers of cells in a slab.
@@ -104,16 +105,41 @@ impl<'a> LabelSlabs<'a> {
     ) -> Result<Self> {
         let (kernel, reader, dims) = (kernel.clone(), file.reader()?, file.dims);
         let left = 0..SurfaceNets::layers(dims[2]);
-        Ok(Self { kernel, reader, dims, height: plan.layers, left, tail: None, numbers })
+        let file = file.clone();
+        Ok(Self { kernel, file, reader, dims, height: plan.layers, left, tail: None, numbers })
+    }
+
+    /// Leaves out layers of cells whose samples are not stored, if these have no label that is meshed.
+    fn skip_missing(&mut self) -> Result<()> {
+        let depth = self.dims[2];
+        let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
+        let Some(layer) = self.left.clone().next() else { return Ok(()) };
+        let Some((end, fill)) = self.file.missing(slices(layer).start) else { return Ok(()) };
+        let count = self.left.clone().take_while(|&layer| slices(layer).end <= end).count();
+        if count == 0 || self.numbers.of_samples(fill)?.first() != Some(0.0) {
+            return Ok(());
+        }
+        self.left.start += count;
+        self.tail = None;
+        self.reader = self.file.reader_at(self.kernel.slices(&self.left, depth).start)?;
+        Ok(())
     }
 
     /// The next slab, whose first vertex has the number `first_vertex`.
     pub(super) fn next(&mut self, first_vertex: u64) -> Result<Option<Slab>> {
+        self.skip_missing()?;
         if self.left.is_empty() {
             return Ok(None);
         }
         let [width, rows, depth] = self.dims;
-        let layers = self.left.start..(self.left.start + self.height).min(self.left.end);
+        let start = self.left.start;
+        let most = (start + self.height).min(self.left.end);
+        // Slices that are not stored are left to be skipped.
+        let is_missing = |layer: &usize| {
+            let first = self.kernel.slices(&(*layer..layer + 1), depth).start;
+            self.file.missing(first).is_some()
+        };
+        let layers = start..(start + 1..most).find(is_missing).unwrap_or(most);
         self.left.start = layers.end;
         let slices = self.kernel.slices(&layers, depth);
         let slice = width * rows;

@@ -36,6 +36,8 @@ const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
 const MOST_TEXT: usize = 16 << 20;
 /// Chunks that define the meaning of colours.
 const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
+/// Length of the longest of these chunks, in bytes.
+const LONGEST_COLOURS: usize = 32;
 /// The loss if these chunks are dropped.
 const COLOURS_LOST: &str = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
 
@@ -117,6 +119,10 @@ fn read_chunks(
             note(losses, format!("its chunk {name} is damaged and left out"));
         }
         (b"tRNS" | b"acTL", _) => {}
+        (name, Some(body)) if COLOURS.contains(&name) && body.len() > LONGEST_COLOURS => {
+            let (name, len) = (String::from_utf8_lossy(name), body.len());
+            note(losses, format!("its chunk {name} of {len} bytes is left out"));
+        }
         (b"iCCP", _) => has_profile = true,
         (b"pHYs", Some(body)) => metadata.density = density(body),
         (b"eXIf", Some(body)) => exif = Some(body.to_vec()),

@@ -59,6 +59,13 @@ fn open<R: BufRead + Seek>(
     decoder.set_ignore_text_chunk(true);
     let reader = decoder.read_info()?;
     let info = reader.info();
+    if let Some(palette) = &info.palette
+        && !palette.len().is_multiple_of(3)
+    {
+        return Err(
+            format!("its palette has {} bytes, not 3 for each colour", palette.len()).into()
+        );
+    }
     let (colour, depth) = reader.output_color_type();
     let mut losses = Vec::new();
     let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);

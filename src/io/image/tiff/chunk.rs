@@ -51,7 +51,7 @@ pub fn decode(
     let rows = page.rows_of(row).len();
     let columns = page.chunk[0].min(page.size[0] - column * page.chunk[0]);
     let size = [columns, rows];
-    let [offset, len] = page.chunks[number];
+    let [offset, len] = page.location(number);
     let sample = page.dtype.size();
     if offset == 0 || len == 0 {
         // Writers of sparse files (GDAL) omit chunks of zeros.
@@ -358,7 +358,7 @@ impl<'a> Stream<'a> {
     /// # Errors
     /// If the beginning of the strip is broken.
     pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
-        let [offset, len] = page.chunks[number];
+        let [offset, len] = page.location(number);
         let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
         let input: Box<dyn io::BufRead + Send> = match offset {
             0 => Box::new(BufReader::new(io::repeat(0))),

@@ -11,12 +11,14 @@ use std::{
 };
 
 use super::{bytes::Bytes, tag};
-use crate::io::image::codec::BoxError;
+use crate::{io::image::codec::BoxError, memory};
 
 /// Maximal number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;
 /// Maximal bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
 const MOST_BYTES: u64 = 8 << 20;
+/// Maximal number of values of a tag that are read as numbers, which take 8 bytes of memory each.
+const MOST_NUMBERS: u64 = 1 << 20;
 /// Maximal bytes of all values that are read, as a multiple of the length of the file. More is possible since the tags
 /// of many pages may share one long value.
 const MOST_READ: u64 = 16;
@@ -106,6 +108,11 @@ impl Entry {
     pub fn bytes(&self) -> u64 {
         let [size, _] = sizes(self.kind).unwrap_or([1, 1]);
         self.count.saturating_mul(size as u64)
+    }
+
+    /// The entry with its first `most` values.
+    fn first(&self, most: usize) -> Self {
+        Self { count: self.count.min(most as u64), ..*self }
     }
 }
 
@@ -258,23 +265,35 @@ impl<'a> File<'a> {
         Ok(bytes)
     }
 
-    /// The values of a tag as unsigned numbers; `None` without the tag.
+    /// The first `most` values of a tag, or all if there are fewer, as unsigned numbers; `None` without the tag.
     ///
     /// # Errors
-    /// If the values are no unsigned numbers, or outside of the file.
-    pub fn numbers(&self, directory: &Directory, tag: u16) -> Result<Option<Vec<u64>>, BoxError> {
-        directory.find(tag).map(|entry| self.numbers_of(entry)).transpose()
+    /// If the values are not unsigned numbers, too many, or outside of the file.
+    pub fn numbers(
+        &self,
+        directory: &Directory,
+        tag: u16,
+        most: usize,
+    ) -> Result<Option<Vec<u64>>, BoxError> {
+        directory.find(tag).map(|entry| self.numbers_of(&entry.first(most))).transpose()
     }
 
     fn numbers_of(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
+        if entry.count > MOST_NUMBERS {
+            return Err(format!("tag {} has {} values", entry.tag, entry.count).into());
+        }
         let bytes = self.value(entry)?;
-        Ok(match entry.kind {
-            kind::BYTE | kind::UNDEFINED => bytes.into_iter().map(u64::from).collect(),
-            kind::SHORT => units(&bytes, u16::from_ne_bytes).map(u64::from).collect(),
-            kind::LONG | kind::IFD => units(&bytes, u32::from_ne_bytes).map(u64::from).collect(),
-            kind::LONG8 | kind::IFD8 => units(&bytes, u64::from_ne_bytes).collect(),
+        let mut numbers = memory::room(entry.count as usize)?;
+        match entry.kind {
+            kind::BYTE | kind::UNDEFINED => numbers.extend(bytes.into_iter().map(u64::from)),
+            kind::SHORT => numbers.extend(units(&bytes, u16::from_ne_bytes).map(u64::from)),
+            kind::LONG | kind::IFD => {
+                numbers.extend(units(&bytes, u32::from_ne_bytes).map(u64::from));
+            }
+            kind::LONG8 | kind::IFD8 => numbers.extend(units(&bytes, u64::from_ne_bytes)),
             _ => return Err(format!("tag {} is no number", entry.tag).into()),
-        })
+        }
+        Ok(numbers)
     }
 
     /// The first value of a tag as an unsigned number.
@@ -282,15 +301,13 @@ impl<'a> File<'a> {
     /// # Errors
     /// As [`numbers`](Self::numbers).
     pub fn number_of(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
-        let Some(entry) = directory.find(tag) else { return Ok(None) };
-        let first = Entry { count: entry.count.min(1), ..*entry };
-        Ok(self.numbers_of(&first)?.first().copied())
+        Ok(self.numbers(directory, tag, 1)?.and_then(|numbers| numbers.first().copied()))
     }
 
-    /// The values of a tag as floats, from fractions, floats and integers.
-    pub fn floats(&self, directory: &Directory, tag: u16) -> Option<Vec<f64>> {
-        let entry = directory.find(tag)?;
-        let bytes = self.value(entry).ok()?;
+    /// The first `most` values of a tag as floats, from fractions, floats and integers.
+    pub fn floats(&self, directory: &Directory, tag: u16, most: usize) -> Option<Vec<f64>> {
+        let entry = directory.find(tag)?.first(most);
+        let bytes = self.value(&entry).ok()?;
         Some(match entry.kind {
             kind::RATIONAL => {
                 let numbers: Vec<u32> = units(&bytes, u32::from_ne_bytes).collect();
@@ -305,7 +322,7 @@ impl<'a> File<'a> {
             kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
             kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
             _ => {
-                let numbers = self.numbers(directory, tag).ok()??;
+                let numbers = self.numbers_of(&entry).ok()?;
                 numbers.into_iter().map(|number| number as f64).collect()
             }
         })

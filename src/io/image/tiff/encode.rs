@@ -22,8 +22,10 @@ use crate::{
     memory,
 };
 
-/// Maximal bytes of a strip, unless a row has more.
-pub const STRIP: usize = 1 << 20;
+/// Maximal bytes of a strip, unless a row has more, or there would be more than [`MOST_STRIPS`].
+const STRIP: usize = 1 << 20;
+/// Maximal number of strips: their table precedes the samples, however many of these come.
+const MOST_STRIPS: usize = 1 << 16;
 
 /// Texts for which there are tags, by the keywords of PNG.
 pub const TEXTS: [&str; 6] = ["Title", "Author", "Copyright", "Software", "Description", "Comment"];
@@ -52,7 +54,7 @@ fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
 }
 
 /// A page to be written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Outgoing {
     /// Pixels across and down.
     pub size: [usize; 2],
@@ -94,7 +96,8 @@ impl Outgoing {
         }
         add_texts(&mut description.values, texts);
         let row = size[0] * channels * dtype.size();
-        let strip_rows = (STRIP / row.max(1)).clamp(1, size[1].max(1));
+        let strip_rows = (STRIP / row.max(1)).max(size[1].div_ceil(MOST_STRIPS));
+        let strip_rows = strip_rows.clamp(1, size[1].max(1));
         Self { size, channels, dtype, strip_rows, description }
     }
 
@@ -141,7 +144,8 @@ impl Outgoing {
 
     /// Bytes of the samples.
     fn bytes(&self) -> u64 {
-        (self.size[0] * self.channels * self.dtype.size()) as u64 * self.size[1] as u64
+        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
+        row.saturating_mul(self.size[1] as u64)
     }
 
     /// The directory of a page whose samples start at offset `at`.
@@ -173,7 +177,7 @@ impl Outgoing {
         let firsts = (0..self.size[1]).step_by(self.strip_rows.max(1));
         let lengths =
             firsts.clone().map(|first| row * self.strip_rows.min(self.size[1] - first) as u64);
-        let offsets = firsts.map(|first| at + first as u64 * row);
+        let offsets = firsts.map(|first| at.saturating_add(row.saturating_mul(first as u64)));
         match is_big_tiff {
             true => tree.values.extend([
                 Value::long8s(tag::STRIP_OFFSETS, &offsets.collect::<Vec<_>>()),
@@ -192,23 +196,24 @@ impl Outgoing {
 }
 
 /// The bytes of a file before its samples, which follow page by page, little-endian.
-pub fn head(pages: &[Outgoing]) -> Vec<u8> {
-    let samples: u64 = pages.iter().map(Outgoing::bytes).sum();
+pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
+    let samples = pages.clone().map(Outgoing::bytes).fold(0, u64::saturating_add);
     let len = |is_big_tiff: bool| {
         let (_, first) = header(is_big_tiff);
-        let directories = pages.iter().map(|page| page.directory(0, is_big_tiff).len(is_big_tiff));
-        first + directories.sum::<u64>()
+        let len = |page: &Outgoing| page.directory(0, is_big_tiff).len(is_big_tiff);
+        first + pages.clone().map(len).sum::<u64>()
     };
-    let is_big_tiff = len(false) + samples > u64::from(u32::MAX);
+    let is_big_tiff = samples.saturating_add(len(false)) > u64::from(u32::MAX);
     let (mut file, _) = header(is_big_tiff);
     // Aligned to 16, so that samples of 8 bytes are aligned in a memory-mapped file.
     let mut at = len(is_big_tiff).next_multiple_of(16);
     let first = at as usize;
-    for (i, page) in pages.iter().enumerate() {
+    let mut pages = pages.peekable();
+    while let Some(page) = pages.next() {
         let directory = page.directory(at, is_big_tiff);
         let next = file.len() as u64 + directory.len(is_big_tiff);
-        directory.write(&mut file, is_big_tiff, if i + 1 < pages.len() { next } else { 0 });
-        at += page.bytes();
+        directory.write(&mut file, is_big_tiff, if pages.peek().is_some() { next } else { 0 });
+        at = at.saturating_add(page.bytes());
     }
     file.resize(first, 0);
     file
@@ -220,7 +225,8 @@ pub fn head(pages: &[Outgoing]) -> Vec<u8> {
 /// If there is no memory for the file.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-    let mut file = head(&[Outgoing::only(size, image.channels, dtype, &image.metadata)]);
+    let page = Outgoing::only(size, image.channels, dtype, &image.metadata);
+    let mut file = head([&page].into_iter());
     let samples = little(&image.samples)?;
     memory::reserve(&mut file, samples.as_bytes().len())?;
     file.extend_from_slice(samples.as_bytes());

@@ -1,9 +1,10 @@
 //! TIFF and BigTIFF. Reading goes through these modules: directories (`directory`) state where the strips and tiles
-//! (`chunk`) of a page (`page`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
+//! (`chunk`) of a page (`page`, `chunk_table`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
 //! picture (`picture`). Files are written by `encode`.
 
 mod bytes;
 mod chunk;
+mod chunk_table;
 mod directory;
 mod encode;
 mod exif;
@@ -17,12 +18,7 @@ mod tag;
 mod tree;
 mod unpack;
 
-use std::{
-    fs,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, iter, panic::catch_unwind, path::Path, sync::Arc};
 
 pub use self::planes::Planes;
 use self::{
@@ -40,6 +36,7 @@ use super::{
     limits::check_size,
     metadata::{LONGEST_ICC, LONGEST_IPTC, LONGEST_XMP, capped_exif, fits},
     probe::{Probe, in_words},
+    read::caught,
     rows::{ReadRows, RowsInfo},
 };
 use crate::{
@@ -51,7 +48,6 @@ use crate::{
     },
     error::{Error, Result},
     io::{Limits, Source, losses},
-    memory,
 };
 
 /// TIFF.
@@ -240,7 +236,7 @@ fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> 
         let pixels = [side(x)?, side(y.unwrap_or(x))?].map(|length| 1.0 / length);
         return Density::new(pixels, DensityUnit::Centimetre);
     }
-    let first = |tag| file.floats(directory, tag)?.first().copied();
+    let first = |tag| file.floats(directory, tag, 1)?.first().copied();
     let across = first(tag::X_RESOLUTION)?;
     let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
     let unit = match file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten() {
@@ -382,13 +378,7 @@ impl ReadRows for TiffRows {
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {
         // Decoders panic on some broken files.
-        let read = catch_unwind(AssertUnwindSafe(|| self.try_read(rows)));
-        let read = read.unwrap_or_else(|panic| {
-            Err(match memory::raised(panic) {
-                Ok(error) => error.into(),
-                Err(_) => "the decoder crashed on it".into(),
-            })
-        });
+        let read = caught(|| self.try_read(rows));
         read.map_err(|error| {
             Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
         })
@@ -398,7 +388,8 @@ impl ReadRows for TiffRows {
 /// The bytes before the samples of a file with one picture.
 pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
     let size = [info.width, info.height];
-    encode::head(&[Outgoing::only(size, info.channels, info.dtype, &info.metadata)])
+    let page = Outgoing::only(size, info.channels, info.dtype, &info.metadata);
+    encode::head([&page].into_iter())
 }
 
 /// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
@@ -412,25 +403,20 @@ pub fn stack_header(
 ) -> Vec<u8> {
     let [width, height, slices] = dims;
     let text = planes::description(slices, spacing.map(|[.., z]| z), unit, first);
-    let mut pages: Vec<Outgoing> = (0..slices)
-        .map(|_| Outgoing::picture([width, height], 1, dtype, &Metadata::default()))
-        .collect();
-    for page in &mut pages {
-        // One strip for each page: readers of stacks expect pages in one piece.
-        page.strip_rows = height.max(1);
-        if let Some([x, y, _]) = spacing {
-            // The resolution is per unit that the description names.
-            page.description.values.extend([
-                Value::fraction(tag::X_RESOLUTION, 1.0 / x),
-                Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
-                Value::shorts(tag::RESOLUTION_UNIT, &[1]),
-            ]);
-        }
+    let mut page = Outgoing::picture([width, height], 1, dtype, &Metadata::default());
+    // One strip for each page: readers of stacks expect pages in one piece.
+    page.strip_rows = height.max(1);
+    if let Some([x, y, _]) = spacing {
+        // The resolution is per unit that the description names.
+        page.description.values.extend([
+            Value::fraction(tag::X_RESOLUTION, 1.0 / x),
+            Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
+            Value::shorts(tag::RESOLUTION_UNIT, &[1]),
+        ]);
     }
-    if let Some(page) = pages.first_mut() {
-        page.description.values.push(Value::text(tag::DESCRIPTION, &text));
-    }
-    encode::head(&pages)
+    let mut first_page = page.clone();
+    first_page.description.values.push(Value::text(tag::DESCRIPTION, &text));
+    encode::head(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
 }
 
 /// Opens a file on disk, and reads its header only.
@@ -492,6 +478,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
         pages: Some(pages.offsets.len()),
         metadata,
         bytes,
+        is_turned: orientation.is_some_and(|orientation| orientation > 4),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{
+    chunk_table::ChunkTable,
     directory::{Directory, File},
     tag,
 };
@@ -125,16 +126,13 @@ pub struct Page {
     pub is_tiled: bool,
     /// Pixels across and down of a chunk: a strip or a tile.
     pub chunk: [usize; 2],
-    /// Offset and length in bytes of each chunk.
-    pub chunks: Vec<[u64; 2]>,
+    /// Offsets and lengths of the chunks in the file.
+    pub table: ChunkTable,
     /// JPEG tables that all chunks share.
     pub tables: Vec<u8>,
     /// Number of pixels, across and down, that share a sample of Cb and Cr.
     pub subsampling: [usize; 2],
 }
-
-/// Approximate bytes of a part into which a large uncompressed strip is split.
-const PART: usize = 1 << 20;
 
 impl Page {
     /// Reads the page of a directory.
@@ -176,7 +174,7 @@ impl Page {
             dtype,
             samples,
             photometric,
-            extra: file.numbers(directory, tag::EXTRA_SAMPLES)?.unwrap_or_default(),
+            extra: file.numbers(directory, tag::EXTRA_SAMPLES, samples)?.unwrap_or_default(),
             is_planar: samples > 1 && or(tag::PLANAR, 1)? == 2,
             compression,
             predictor: or(tag::PREDICTOR, 1)?,
@@ -185,7 +183,7 @@ impl Page {
             is_little: file.is_little,
             is_tiled: directory.find(tag::TILE_WIDTH).is_some(),
             chunk: size,
-            chunks: Vec::new(),
+            table: ChunkTable::default(),
             tables: Vec::new(),
             subsampling: [1, 1],
         };
@@ -218,9 +216,9 @@ impl Page {
         otherwise: u64,
         samples: usize,
     ) -> Result<u64, BoxError> {
-        let found = file.numbers(directory, tag)?.unwrap_or_default();
+        let found = file.numbers(directory, tag, samples)?.unwrap_or_default();
         let Some(&first) = found.first() else { return Ok(otherwise) };
-        match found.iter().take(samples).all(|&number| number == first) {
+        match found.iter().all(|&number| number == first) {
             true => Ok(first),
             false => Err("its channels are of different types, which is not supported".into()),
         }
@@ -270,6 +268,12 @@ impl Page {
         [0, 1].map(|axis| self.size[axis].div_ceil(self.chunk[axis]))
     }
 
+    /// Number of chunks of all planes.
+    pub fn chunk_count(&self) -> usize {
+        let [across, down] = self.grid();
+        across.saturating_mul(down).saturating_mul(self.planes())
+    }
+
     /// Whether several pixels share samples of Cb and Cr, outside of JPEG data, which have subsampling of their own.
     pub fn is_subsampled(&self) -> bool {
         self.photometric == photometric::YCBCR
@@ -299,104 +303,6 @@ impl Page {
     pub fn rows_of(&self, chunk_row: usize) -> Range<usize> {
         let first = chunk_row * self.chunk[1];
         first..(first + self.chunk[1]).min(self.size[1])
-    }
-
-    /// Finds offset and length of each chunk.
-    fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
-        let [width, height] = self.size;
-        // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.
-        if width == 0 || height == 0 {
-            self.chunk = [1, 1];
-            return Ok(());
-        }
-        self.chunk = self.chunk_size(file, directory)?;
-        let offsets = self.of_chunks(file, directory, [tag::TILE_OFFSETS, tag::STRIP_OFFSETS])?;
-        let offsets = offsets.ok_or("it does not tell where its samples are")?;
-        let [across, down] = self.grid();
-        let count = across.saturating_mul(down).saturating_mul(self.planes());
-        if offsets.len() < count {
-            return Err(format!(
-                "it has {} strips or tiles, where its size makes them {count}",
-                offsets.len()
-            )
-            .into());
-        }
-        let lengths = self.of_chunks(file, directory, [tag::TILE_BYTES, tag::STRIP_BYTES])?;
-        let lengths = lengths.unwrap_or_default();
-        let end = file.bytes.len();
-        let length = |i: usize| match lengths.get(i) {
-            // Some writers omit the length.
-            None | Some(0) if offsets[i] == 0 => Ok(0),
-            None | Some(0) if self.compression == Compression::None => {
-                let rows = self.rows_of(i / across % down).len();
-                Ok(self.chunk_bytes(if self.is_tiled { self.chunk[1] } else { rows }))
-            }
-            None if count > 1 => Err("it does not tell how long its strips are"),
-            None => Ok(end.saturating_sub(offsets[i])),
-            Some(&length) => Ok(length),
-        };
-        self.chunks = (0..count)
-            .map(|i| Ok::<_, &str>([offsets[i], length(i)?]))
-            .collect::<Result<_, _>>()?;
-        self.part_strips();
-        Ok(())
-    }
-
-    /// The values of the tag of chunks: of tiles, else of strips, whose tags some writers use for tiles, too.
-    fn of_chunks(
-        &self,
-        file: &File<'_>,
-        directory: &Directory,
-        [of_tiles, of_strips]: [u16; 2],
-    ) -> Result<Option<Vec<u64>>, BoxError> {
-        let found = match self.is_tiled {
-            true => file.numbers(directory, of_tiles)?,
-            false => None,
-        };
-        match found {
-            Some(found) => Ok(Some(found)),
-            None => file.numbers(directory, of_strips),
-        }
-    }
-
-    /// Pixels across and down of a strip or tile.
-    fn chunk_size(&self, file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
-        let number = |tag| file.number_of(directory, tag);
-        let [width, height] = self.size;
-        if self.is_tiled {
-            let side = |tag| -> Result<usize, BoxError> {
-                let side = number(tag)?.filter(|&side| side > 0);
-                Ok(u32::try_from(side.ok_or("its tiles have no size")?)? as usize)
-            };
-            return Ok([side(tag::TILE_WIDTH)?, side(tag::TILE_HEIGHT)?]);
-        }
-        let rows = number(tag::ROWS_PER_STRIP)?.filter(|&rows| rows > 0);
-        Ok([width, rows.unwrap_or(u64::MAX).min(height as u64) as usize])
-    }
-
-    /// Splits a single uncompressed strip into parts that are handled as strips, so that all threads read them, and
-    /// only some need to be in memory.
-    fn part_strips(&mut self) {
-        let row = self.chunk_row_bytes();
-        let rows = (PART as u64 / row.max(1)).clamp(1, u32::MAX.into()) as usize;
-        let is_one = !self.is_tiled && self.chunk[1] >= self.size[1];
-        if self.compression != Compression::None || !is_one || self.is_subsampled() {
-            return;
-        }
-        let height = self.size[1];
-        let parts = |&[offset, bytes]: &[u64; 2]| {
-            (0..height).step_by(rows).map(move |first| {
-                let before = (first as u64).saturating_mul(row);
-                let most = row.saturating_mul(rows.min(height - first) as u64);
-                match offset {
-                    // A strip that is missing, as in sparse files.
-                    0 => [0, 0],
-                    _ => [offset.saturating_add(before), bytes.saturating_sub(before).min(most)],
-                }
-            })
-        };
-        self.chunks = self.chunks.iter().flat_map(parts).collect();
-        self.chunk[1] = rows.min(height);
     }
 
     /// Number of colour samples of a pixel, without extra samples.
@@ -434,9 +340,9 @@ impl Page {
 
 /// The number of pixels, across and down, that share a sample of Cb and Cr; without the tag, 2 and 2.
 fn subsampling(file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
-    let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING)?.unwrap_or(vec![2, 2]);
+    let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING, 2)?.unwrap_or(vec![2, 2]);
     match found[..] {
-        [across @ (1 | 2 | 4), down @ (1 | 2 | 4), ..] => Ok([across as usize, down as usize]),
+        [across @ (1 | 2 | 4), down @ (1 | 2 | 4)] => Ok([across as usize, down as usize]),
         _ => Err("its subsampling of colours is not known".into()),
     }
 }

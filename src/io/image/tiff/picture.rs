@@ -67,9 +67,9 @@ impl Colours {
 
     /// Reads the factors and the range of YCbCr; defaults are those of TIFF 6.0, section 21.
     fn ycbcr(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
-        let numbers = |tag| file.floats(directory, tag).unwrap_or_default();
-        let factors = numbers(tag::YCBCR_COEFFICIENTS).try_into();
-        let range = numbers(tag::REFERENCE_BLACK_WHITE).try_into();
+        let numbers = |tag, count| file.floats(directory, tag, count).unwrap_or_default();
+        let factors = numbers(tag::YCBCR_COEFFICIENTS, 3).try_into();
+        let range = numbers(tag::REFERENCE_BLACK_WHITE, 6).try_into();
         let sane = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
         let factors: [f64; 3] = factors.unwrap_or([0.299, 0.587, 0.114]);
         let range: [f64; 6] = range.unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]);
@@ -82,8 +82,8 @@ impl Colours {
 
     /// Reads the palette: all levels of red, then of green, then of blue.
     fn palette(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
-        let map = file.numbers(directory, tag::COLOUR_MAP)?.unwrap_or_default();
         let count = 1 << page.bits.min(16);
+        let map = file.numbers(directory, tag::COLOUR_MAP, 3 * count)?.unwrap_or_default();
         if map.len() < 3 * count {
             return Err("its palette is too short".into());
         }

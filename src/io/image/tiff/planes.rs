@@ -262,7 +262,7 @@ impl Planes {
             Some(number).filter(|number| number.is_finite())
         };
         let resolution = |tag| {
-            let found = self.file.floats(directory, tag)?.first().copied();
+            let found = self.file.floats(directory, tag, 1)?.first().copied();
             found.filter(|&count| count.is_finite() && count > 0.0)
         };
         let unit = line(description, "unit");
@@ -286,7 +286,7 @@ impl Planes {
     fn bytes_behind(&self, images: usize) -> Option<u64> {
         let page = &self.page;
         let plane = page.chunk_bytes(page.size[1]);
-        let at = page.chunks.first().map_or(0, |chunk| chunk[0]);
+        let at = page.table.offset(0);
         let is_plain = page.compression == Compression::None
             && !page.is_tiled
             && self.channels == 1
@@ -414,7 +414,7 @@ impl Planes {
             }
             Order::Behind(bytes) => {
                 let mut page = self.page.clone();
-                page.chunks.iter_mut().for_each(|chunk| chunk[0] += bytes * number as u64);
+                page.table.move_by(bytes * number as u64);
                 page
             }
         };
@@ -440,7 +440,7 @@ impl Planes {
     /// Bytes of memory that reading a plane takes beside its samples.
     pub fn scratch(&self) -> u64 {
         let chunk = self.page.chunk_bytes(self.page.chunk[1]);
-        let packed = self.page.chunks.iter().map(|chunk| chunk[1]).max().unwrap_or(0);
+        let packed = self.page.most_packed().min(self.file.bytes.len());
         let picture = match self.channels {
             1 => 0,
             channels => 2 * (self.size[0] * self.size[1] * channels * self.dtype.size()) as u64,

@@ -73,16 +73,17 @@ impl<'a> Rows<'a> {
 
     /// Bytes that reading takes beside the rows, if these are read in bands.
     pub fn held_bytes(&self) -> u64 {
-        let row = self.row_bytes() as u64;
-        match self.is_tall {
+        let (row, page) = (self.row_bytes() as u64, self.page());
+        let held = match self.is_tall {
             true => TALL,
-            false => row.saturating_mul(2 * self.page().chunk[1].min(self.page().size[1]) as u64),
-        }
+            false => row.saturating_mul(2 * page.chunk[1].min(page.size[1]) as u64),
+        };
+        held.saturating_add(page.table.bytes())
     }
 
     /// A message about what is missing of the picture.
     pub fn damage(&self) -> Option<String> {
-        let (damaged, all) = (self.grid.damaged.load(Relaxed), self.page().chunks.len());
+        let (damaged, all) = (self.grid.damaged.load(Relaxed), self.page().chunk_count());
         (damaged > 0).then(|| format!("{damaged} of its {all} strips or tiles are damaged"))
     }
 
@@ -186,17 +187,22 @@ impl Grid<'_> {
             let number = (plane.0 * down + chunk_row) * across + column;
             decode(&self.page, &*self.bytes, number, &plane.2, self.limits)
         };
-        let row_bytes = self.page.chunk[1] * self.row_bytes();
-        let rows = samples.chunks_mut(row_bytes).zip(chunk_rows);
-        if rows.len() >= rayon::current_num_threads() || parts.len() == 1 {
-            return rows.par_try_each(|(samples, chunk_row)| {
-                parts.iter().try_for_each(|&(column, plane)| {
-                    self.place(&block(chunk_row, column, plane)?, column, plane.1, samples);
-                    Ok(())
-                })
+        let row_bytes = self.page.chunk[1].min(self.page.size[1]) * self.row_bytes();
+        let threads = rayon::current_num_threads();
+        if chunk_rows.len() >= threads || parts.len() == 1 {
+            // Strips of one row are many: a thread takes several of them.
+            let together = (chunk_rows.len() / (64 * threads)).max(1);
+            let tasks = samples.chunks_mut(row_bytes * together).zip(chunk_rows.step_by(together));
+            return tasks.par_try_each(|(samples, first)| {
+                for (samples, chunk_row) in samples.chunks_mut(row_bytes).zip(first..) {
+                    for &(column, plane) in &parts {
+                        self.place(&block(chunk_row, column, plane)?, column, plane.1, samples);
+                    }
+                }
+                Ok(())
             });
         }
-        for (samples, chunk_row) in rows {
+        for (samples, chunk_row) in samples.chunks_mut(row_bytes).zip(chunk_rows) {
             let blocks = parts.iter().par_map(|&(column, plane)| block(chunk_row, column, plane));
             for (block, (column, plane)) in blocks.into_iter().zip(&parts) {
                 self.place(&block?, *column, plane.1, samples);

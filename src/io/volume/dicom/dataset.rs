@@ -96,13 +96,17 @@ const WANTED: [(Tag, &[u8; 2]); 30] = [
 ];
 
 /// Longest value that is read, in bytes.
-const MOST_VALUE: u32 = 1 << 20;
+const MOST_VALUE: u32 = 1 << 16;
 /// Most memory for the attributes of a file, in bytes.
 const MOST_KEPT: usize = 64 << 20;
+/// Maximal bytes before the pixels of a deflated data set, which must be inflated: a few bytes of the file suffice for
+/// a thousand. Parsing an attribute takes as long as inflating [`PER_ATTRIBUTE`] bytes.
+const MOST_INFLATED: u64 = 64 << 20;
+const PER_ATTRIBUTE: u64 = 100;
 /// Deepest nesting of sequences.
 const MOST_DEPTH: usize = 32;
-/// More than any volume has slices.
-const MOST_FRAMES: usize = 1 << 20;
+/// More than any series has frames, each of which takes some 250 bytes of memory.
+pub const MOST_FRAMES: usize = 1 << 18;
 
 /// An attribute's value.
 #[derive(Clone, Debug, PartialEq)]
@@ -311,6 +315,8 @@ struct Walk {
     syntax: Syntax,
     /// Offset of the next byte in the file, or in the inflated data set.
     at: u64,
+    /// Number of attributes so far.
+    count: u64,
     /// Bytes of memory that the attributes kept so far take.
     kept: usize,
 }
@@ -327,19 +333,35 @@ enum Level {
 
 impl Walk {
     fn new(input: Input, syntax: Syntax, at: u64) -> Self {
-        Self { input, syntax, at, kept: 0 }
+        Self { input, syntax, at, count: 0, kept: 0 }
     }
 
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
+        self.advance(N as u64)?;
         self.input.read_exact(&mut bytes)?;
-        self.at += N as u64;
         Ok(bytes)
     }
 
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
-        self.at = self.at.saturating_add(bytes);
+        self.advance(bytes)?;
         self.input.skip(bytes)
+    }
+
+    /// Counts `bytes` that are to be read.
+    fn advance(&mut self, bytes: u64) -> io::Result<()> {
+        self.at = self.at.saturating_add(bytes);
+        let work = self.at.saturating_add(PER_ATTRIBUTE * self.count);
+        match self.syntax.deflated && work > MOST_INFLATED {
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "{} attributes of {} bytes before its pixels are too many",
+                    self.count, self.at
+                ),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn u16(&mut self) -> io::Result<u16> {
@@ -357,6 +379,7 @@ impl Walk {
     }
 
     fn head(&mut self) -> io::Result<Head> {
+        self.count += 1;
         let tag = u32::from(self.u16()?) << 16 | u32::from(self.u16()?);
         if tag >> 16 == 0xfffe || !self.syntax.explicit {
             let len = self.u32()?;
@@ -424,11 +447,11 @@ impl Walk {
             return Ok(None);
         };
         let mut bytes = Vec::new();
+        self.advance(len.into())?;
         (&mut self.input).take(len.into()).read_to_end(&mut bytes)?;
         if bytes.len() < len as usize {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        self.at += u64::from(len);
         self.keep(8 * len as usize)?;
         // UN is what a program writes that did not know the attribute.
         let kind = kind.filter(|kind| kind != b"UN").unwrap_or(**known);

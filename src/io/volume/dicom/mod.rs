@@ -15,7 +15,7 @@ mod series;
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -26,7 +26,7 @@ use std::{
 pub use series::Series;
 
 use self::{
-    dataset::{Attributes, Dataset, FRAMES, INTERCEPT, Input, SLOPE},
+    dataset::{Attributes, Dataset, FRAMES, INTERCEPT, Input, Pixels, SLOPE},
     pixels::{Frames, Kind},
     series::Found,
 };
@@ -37,7 +37,7 @@ use super::{
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Source, losses},
+    io::{Source, losses, temporary_file, temporary_folder},
     parallel::Parallel,
 };
 
@@ -68,8 +68,17 @@ struct Image {
     frames: Frames,
     /// Number of frames.
     count: usize,
-    /// Of a deflated data set: the inflating stream and its offset, where the last read ended.
-    inflating: Mutex<Option<(u64, Input)>>,
+    /// Of a deflated data set: where the last read ended.
+    inflating: Mutex<Option<Inflating>>,
+}
+
+/// A deflated data set, which cannot be entered in its middle.
+#[derive(Debug)]
+enum Inflating {
+    /// The offset of the next byte, and the bytes from there on.
+    Stream(u64, Input),
+    /// The offset of the first byte of the pixels, and a temporary file with them.
+    Inflated(u64, File),
 }
 
 impl Image {
@@ -79,7 +88,7 @@ impl Image {
         let Some(place) = &data.pixels else { return Ok(None) };
         let kind = Kind::of(&data.top, place)?;
         let count = data.top.number(FRAMES).unwrap_or(1.0);
-        if !(1.0..=f64::from(1 << 20)).contains(&count) {
+        if !(1.0..=dataset::MOST_FRAMES as f64).contains(&count) {
             return Err(format!("it says that it has {count} frames").into());
         }
         let count = count as usize;
@@ -89,23 +98,41 @@ impl Image {
         Ok(Some(Self { path, data, kind, frames, count, inflating }))
     }
 
-    /// Fills `bytes` from offset `at` of the data set. A deflated data set cannot be entered in its middle: inflating
-    /// goes on from the end of the last read, or from the beginning where `at` is before that.
-    fn read_at(&self, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+    /// Fills `bytes` from offset `at` of the data set. A deflated data set is inflated from the end of the last read on.
+    /// If frames are not read in the order of the file, each would be inflated from the beginning: so at the first step
+    /// back, all pixels are inflated to a temporary file.
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         if !self.data.syntax.deflated {
             return Input::open(&self.path, false, at)?.read_exact(bytes);
         }
         let mut inflating = self.inflating.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut input = match inflating.take() {
-            Some((position, mut input)) if position <= at => {
-                input.skip(at - position)?;
-                input
+        *inflating = Some(match inflating.take() {
+            None => Inflating::Stream(at, Input::open(&self.path, true, at)?),
+            Some(Inflating::Stream(position, _)) if at < position => self.inflated()?,
+            Some(inflating) => inflating,
+        });
+        match inflating.as_mut() {
+            Some(Inflating::Stream(position, input)) => {
+                input.skip(at - *position)?;
+                input.read_exact(bytes)?;
+                *position = at + bytes.len() as u64;
+                Ok(())
             }
-            _ => Input::open(&self.path, true, at)?,
-        };
-        input.read_exact(bytes)?;
-        *inflating = Some((at + bytes.len() as u64, input));
-        Ok(())
+            Some(Inflating::Inflated(first, file)) => {
+                file.seek(SeekFrom::Start(at - *first))?;
+                file.read_exact(bytes)
+            }
+            None => unreachable!("set above"),
+        }
+    }
+
+    /// Inflates all pixels to a temporary file.
+    fn inflated(&self) -> io::Result<Inflating> {
+        let Pixels { at, len, .. } = self.data.pixels.expect("looked at before");
+        let mut file = temporary_file(&temporary_folder())?;
+        let mut pixels = Input::open(&self.path, true, at)?.take(len.unwrap_or(u64::MAX));
+        io::copy(&mut pixels, &mut file)?;
+        Ok(Inflating::Inflated(at, file))
     }
 
     /// The attributes of a frame, by precedence: its own functional groups, those shared by all frames, those of the
@@ -213,6 +240,10 @@ pub fn stack(
     warnings.extend(super::slices::left_out(&without_pixels));
     if images.is_empty() {
         return Err(Error::bad_input(format_args!("{source}: its DICOM holds no pixels")));
+    }
+    let frames: usize = images.iter().map(|image| image.count).sum();
+    if frames > dataset::MOST_FRAMES {
+        return Err(Error::bad_input(format_args!("{source}: {frames} frames are too many")));
     }
     let found = series::choose(source, images, wanted)?;
     let header = header(&found, warnings);

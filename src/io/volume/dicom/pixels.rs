@@ -223,7 +223,12 @@ pub fn frames(
     if data.syntax.packing != Packing::None {
         return Err("its pixels are said to be packed and are not".into());
     }
-    let rest = if data.syntax.deflated { there } else { len.saturating_sub(pixels.at).min(there) };
+    // A byte of deflated data makes 1,032 at most.
+    let rest = match data.syntax.deflated {
+        true => len.saturating_mul(1032),
+        false => len.saturating_sub(pixels.at),
+    };
+    let rest = rest.min(there);
     // Some writers state YBR_FULL_422 though every pixel has its own chroma. The length tells.
     let pairs = kind.pairs && rest < all.div_ceil(8);
     let all = if pairs { all / 3 * 2 } else { all };

@@ -10,15 +10,16 @@ pub mod tiff;
 
 use std::{
     fmt,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 pub use names::are_many;
 
-use super::{FORMATS, Layout, dicom, format::Header, zarr};
+use super::{FORMATS, Layout, dicom, format::Header, parts::StoredChunks, zarr};
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, samples::Samples},
     error::{Error, Result},
     io::{
         Limits, Source,
@@ -72,6 +73,28 @@ pub trait Slices: fmt::Debug + Send + Sync {
     /// Number of slices that are stored together, as in chunks.
     fn layer(&self) -> usize {
         1
+    }
+
+    /// The value of samples that are not stored; `None` where all are.
+    fn fill(&self) -> Option<Samples> {
+        None
+    }
+
+    /// If nothing is stored of slice `slice` of a volume: the number of the next slice of which something may be stored,
+    /// and the value of all samples before it.
+    fn missing(&self, _volume: usize, _slice: usize) -> Option<(usize, Samples)> {
+        None
+    }
+
+    /// The stored chunks of `slices` of a volume, of which some are read at a time, in `bytes` of memory; `None` where it
+    /// is not known which are stored, or one takes more.
+    fn stored(
+        self: Arc<Self>,
+        _volume: usize,
+        _slices: Range<usize>,
+        _bytes: u64,
+    ) -> Option<Box<dyn StoredChunks>> {
+        None
     }
 }
 

@@ -51,6 +51,8 @@ fn described(probe: &Probe) -> String {
 pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
     /// Longest file, in bytes, that is searched for several pages.
     const LONGEST: u64 = 16 << 20;
+    /// Bytes of a slice from which on none is decoded to find out its size and type.
+    const LARGE: u64 = 16 << 20;
     let probes: Vec<Probe> = files
         .iter()
         .par_map(|file| probe(&Source::File(file.clone()), LONGEST))
@@ -64,7 +66,8 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
     let (size, dtype) = match &tiff {
         Some(planes) => (planes.size, planes.dtype),
-        // The samples of the first slice decide the type: decoders widen bits and palettes.
+        // The memory for a large slice is not known to be there.
+        None if first.bytes > LARGE => first.decoded(),
         None => {
             let Image { width, height, samples, .. } = read(&files[0], false, limits)?;
             ([width, height], samples.dtype())

@@ -29,6 +29,8 @@ pub const WRITING: Writing = Writing {
     extensions: &["tif", "tiff"],
     may_be_packed: false,
     dtypes: &Dtype::SAMPLES,
+    // Each slice has a directory, all of which precede the samples.
+    longest: [u32::MAX as usize, u32::MAX as usize, 1 << 17],
     placing: Placing::Straight,
     units: Units::Any,
     keeps: |_| false,

@@ -214,6 +214,13 @@ impl Array {
         self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
     }
 
+    /// The place in the grid of files of the file `name`; `None` for other files.
+    pub fn place_of(&self, name: &str) -> Option<Vec<usize>> {
+        let place = self.keys.place_of(name)?;
+        // Each file has one name: `01` is not one.
+        (place.len() == self.shape.len() && self.key(&place) == name).then_some(place)
+    }
+
     /// The name of the file at `place` in the grid of files.
     pub fn key(&self, place: &[usize]) -> String {
         self.keys.key(place)
@@ -238,6 +245,14 @@ impl Keys {
             Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
         };
         Ok(Self { prefix, separator })
+    }
+
+    fn place_of(&self, name: &str) -> Option<Vec<usize>> {
+        let mut parts = name.split(self.separator);
+        if self.prefix.is_some() && parts.next() != self.prefix {
+            return None;
+        }
+        parts.map(|part| part.parse().ok()).collect()
     }
 
     fn key(&self, place: &[usize]) -> String {

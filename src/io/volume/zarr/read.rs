@@ -18,10 +18,12 @@ use std::{
 use super::{
     array::{Array, Shard},
     codec,
+    present::{Chunks, Present},
+    shard::Index,
     store::{Part, Store},
 };
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, samples::Samples},
     error::{Error, Result},
     io::{
         Limits,
@@ -29,6 +31,7 @@ use crate::{
             convert,
             data::is_content,
             format::{BoxError, Endian, Stored},
+            parts::StoredChunks,
             slices::Slices,
         },
     },
@@ -48,7 +51,7 @@ const AT_ONCE: usize = 32;
 #[derive(Debug)]
 pub struct View {
     pub array: Array,
-    store: Store,
+    pub(super) store: Store,
     /// Which axes of the array are x, y and z.
     pub axes: [Option<usize>; 3],
     /// The axes that count volumes, the slowest first.
@@ -65,6 +68,8 @@ pub struct View {
     most: AtomicU64,
     /// Indices of the shards read last, by the names of their files.
     indices: Mutex<HashMap<String, Arc<Index>>>,
+    /// The files of the volume that was asked for last; `None` in it where they cannot be listed.
+    present: Mutex<Option<(usize, Option<Arc<Present>>)>>,
     /// Memory of chunks that are copied, for the next chunks: fresh memory would be cleared by the system first.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -76,10 +81,6 @@ struct Layer {
     number: usize,
     samples: Vec<u8>,
 }
-
-/// Offset and length in bytes of each chunk of a shard; `None` for missing chunks.
-#[derive(Debug)]
-struct Index(Vec<Option<(u64, u64)>>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,9 +103,9 @@ impl View {
         } else if cfg!(target_endian = "big") {
             fill.reverse();
         }
-        let (held, indices, spare) = Default::default();
+        let (held, indices, present, spare) = Default::default();
         let most = AtomicU64::new(SCRATCH);
-        Self { array, store, axes, others, at, dtype, fill, held, most, indices, spare }
+        Self { array, store, axes, others, at, dtype, fill, held, most, indices, present, spare }
     }
 
     /// Samples along x, y and z.
@@ -115,6 +116,32 @@ impl View {
     /// Samples of a chunk along x, y and z.
     pub fn chunk(&self) -> [usize; 3] {
         self.axes.map(|axis| axis.map_or(1, |axis| self.array.chunk[axis]))
+    }
+
+    /// Samples of a file along x, y and z.
+    pub(super) fn file_size(&self) -> [usize; 3] {
+        self.axes.map(|axis| axis.map_or(1, |axis| self.array.file[axis]))
+    }
+
+    /// The files of a volume that exist; `None` if the store cannot list them.
+    fn present(&self, volume: usize) -> Option<Arc<Present>> {
+        let mut present = lock(&self.present);
+        match &*present {
+            Some((known, files)) if *known == volume => files.clone(),
+            _ => {
+                let files = Present::list(self, &self.place(volume)).map(Arc::new);
+                *present = Some((volume, files.clone()));
+                files
+            }
+        }
+    }
+
+    /// The first slice behind `slice` of which something may be stored, if nothing is stored of those before.
+    fn next_stored(&self, volume: usize, slice: usize) -> Option<usize> {
+        let high = self.file_size()[2];
+        let next = self.present(volume)?.next_layer(slice / high);
+        let end = next.map_or(self.dims()[2], |layer| layer * high);
+        (end > slice).then_some(end)
     }
 
     fn slice_bytes(&self) -> usize {
@@ -134,7 +161,7 @@ impl View {
     }
 
     /// The index of a volume along each axis; 0 along x, y and z.
-    fn place(&self, volume: usize) -> Vec<usize> {
+    pub(super) fn place(&self, volume: usize) -> Vec<usize> {
         let (mut place, mut rest) = (self.at.clone(), volume);
         for &axis in self.others.iter().rev() {
             place[axis] = rest % self.array.shape[axis];
@@ -149,6 +176,13 @@ impl View {
         let depth = self.dims()[2];
         let mut next = slices.start;
         while next < slices.end {
+            if let Some(end) = self.next_stored(volume, next) {
+                let end = end.min(slices.end);
+                let missing = &mut out[(next - slices.start) * slice..(end - slices.start) * slice];
+                missing.chunks_mut(slice).par_each(|slice| self.put_fill(slice));
+                next = end;
+                continue;
+            }
             let layer = next / high;
             let from = &mut out[(next - slices.start) * slice..];
             let is_whole = |layer: usize| {
@@ -184,7 +218,8 @@ impl View {
     /// Decodes the chunks that contain `slices`, group by group, and copies these slices of them.
     fn decode(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (dims, chunk) = (self.dims(), self.chunk());
-        let place = self.place(volume);
+        let (place, present) = (self.place(volume), self.present(volume));
+        let present = present.as_deref();
         let counts = [0, 1, 2].map(|axis| dims[axis].div_ceil(chunk[axis]));
         let layers = slices.start / chunk[2]..slices.end.div_ceil(chunk[2]);
         // 256 bytes of bookkeeping for each chunk.
@@ -203,10 +238,11 @@ impl View {
             let decoded = match self.store.is_far() {
                 false => group.par_map(|number| -> Result<_> {
                     let at = at(number);
-                    Ok((at, self.decoded(at, &place, self.packed(at, &place)?)?))
+                    Ok((at, self.decoded(at, &place, self.packed(at, &place, present)?)?))
                 }),
                 true => {
-                    let packed = waiting(group.clone(), |number| self.packed(at(number), &place))?;
+                    let packed =
+                        waiting(group.clone(), |number| self.packed(at(number), &place, None))?;
                     group.zip(packed).par_map(|(number, packed)| -> Result<_> {
                         let at = at(number);
                         Ok((at, self.decoded(at, &place, packed?)?))
@@ -222,7 +258,7 @@ impl View {
                     }
                 }
             });
-            lock(&self.spare).extend(decoded.into_iter().filter_map(|(_, samples)| samples));
+            self.keep_spare(decoded.into_iter().filter_map(|(_, samples)| samples));
         }
         Ok(())
     }
@@ -231,25 +267,45 @@ impl View {
     /// `None`, the chunk missing.
     fn copy(&self, at: [usize; 3], z: usize, samples: Option<&[u8]>, out: &mut [u8]) {
         let (dims, chunk, size) = (self.dims(), self.chunk(), self.dtype.size());
-        let strides = self.strides();
         let [x0, y0] = [at[0] * chunk[0], at[1] * chunk[1]];
         let width = chunk[0].min(dims[0] - x0);
         for y in 0..chunk[1].min(dims[1] - y0) {
             let row = &mut out[((y0 + y) * dims[0] + x0) * size..][..width * size];
-            let Some(samples) = samples else {
-                row.chunks_exact_mut(size).for_each(|sample| sample.copy_from_slice(&self.fill));
-                continue;
-            };
-            let from = &samples[(z * strides[2] + y * strides[1]) * size..];
-            match strides[0] {
-                1 => row.copy_from_slice(&from[..width * size]),
-                stride => {
-                    for (x, sample) in row.chunks_exact_mut(size).enumerate() {
-                        sample.copy_from_slice(&from[x * stride * size..][..size]);
-                    }
+            match samples {
+                Some(samples) => self.copy_row(samples, [y, z], row),
+                None => self.put_fill(row),
+            }
+        }
+    }
+
+    /// Fills `out` with the value of missing samples.
+    fn put_fill(&self, out: &mut [u8]) {
+        match self.fill[..] {
+            [fill] => out.fill(fill),
+            _ => {
+                let samples = out.chunks_exact_mut(self.fill.len());
+                samples.for_each(|sample| sample.copy_from_slice(&self.fill));
+            }
+        }
+    }
+
+    /// Copies the first samples of row `y` in slice `z` of a chunk.
+    pub(super) fn copy_row(&self, chunk: &[u8], [y, z]: [usize; 2], row: &mut [u8]) {
+        let (strides, size) = (self.strides(), self.dtype.size());
+        let from = &chunk[(z * strides[2] + y * strides[1]) * size..];
+        match strides[0] {
+            1 => row.copy_from_slice(&from[..row.len()]),
+            stride => {
+                for (x, sample) in row.chunks_exact_mut(size).enumerate() {
+                    sample.copy_from_slice(&from[x * stride * size..][..size]);
                 }
             }
         }
+    }
+
+    /// Keeps the memory of chunks for the next ones.
+    pub(super) fn keep_spare(&self, chunks: impl Iterator<Item = Vec<u8>>) {
+        lock(&self.spare).extend(chunks);
     }
 
     /// Strides along x, y and z within a chunk, in samples.
@@ -275,7 +331,7 @@ impl View {
     }
 
     /// The name of the file that holds a chunk, and the position of the chunk in the grid within that file.
-    fn file(&self, at: [usize; 3], place: &[usize]) -> (String, Vec<usize>) {
+    pub(super) fn file(&self, at: [usize; 3], place: &[usize]) -> (String, Vec<usize>) {
         let (grid, per_file) = (self.grid(at, place), self.array.chunks_a_file());
         let file: Vec<usize> = grid.iter().zip(&per_file).map(|(at, count)| at / count).collect();
         let inner = grid.iter().zip(&per_file).map(|(at, count)| at % count).collect();
@@ -301,8 +357,18 @@ impl View {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// The compressed bytes of a chunk; `None` where it is missing.
-    fn packed(&self, at: [usize; 3], place: &[usize]) -> Result<Option<Vec<u8>>> {
+    /// The compressed bytes of a chunk; `None` where it is missing, as that of a file which is not among those `present`.
+    pub(super) fn packed(
+        &self,
+        at: [usize; 3],
+        place: &[usize],
+        present: Option<&Present>,
+    ) -> Result<Option<Vec<u8>>> {
+        let (chunk, file) = (self.chunk(), self.file_size());
+        let file = [0, 1, 2].map(|axis| at[axis] / (file[axis] / chunk[axis]));
+        if present.is_some_and(|present| !present.has(file)) {
+            return Ok(None);
+        }
         let (name, inner) = self.file(at, place);
         let most = most_packed(self.array.chunk_bytes());
         let packed = match &self.array.shard {
@@ -314,7 +380,7 @@ impl View {
 
     /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `place`
     /// along the axes other than x, y and z.
-    fn decoded(
+    pub(super) fn decoded(
         &self,
         at: [usize; 3],
         place: &[usize],
@@ -382,7 +448,8 @@ impl View {
                 let mut indices = lock(&self.indices);
                 // Shards are read layer by layer: when the indices take too much memory, most of them are no longer
                 // needed.
-                let bytes = (indices.len() + 1) as u64 * self.array.index_bytes() as u64;
+                // 256 bytes of bookkeeping for each index.
+                let bytes = (indices.len() + 1) as u64 * (self.array.index_bytes() as u64 + 256);
                 if bytes > self.most.load(Ordering::Relaxed) {
                     indices.clear();
                 }
@@ -447,35 +514,6 @@ fn most_packed(expected: usize) -> u64 {
     expected as u64 * 2 + (1 << 16)
 }
 
-impl Index {
-    /// Reads the index of the shard `name` of `count` chunks; empty where there is no such file.
-    fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
-        // Only checksums are allowed as codecs of the index: its length in the file must be known.
-        let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
-        if sums != shard.codecs.len() {
-            return Err("the index of the shard is packed, which is not read".into());
-        }
-        let bytes = (16 * count + 4 * sums) as u64;
-        let part = if shard.is_at_end { Part::Last(bytes) } else { Part::First(bytes) };
-        let Some(packed) = store.get(name, part, bytes)? else { return Ok(Self(Vec::new())) };
-        if (packed.len() as u64) < bytes {
-            return Err("the shard is shorter than its index".into());
-        }
-        let index = codec::decode(&shard.codecs, packed, 16 * count, &mut Vec::new())
-            .map_err(|error| format!("the index of the shard: {error}"))?;
-        let number = |bytes: &[u8; 8]| match shard.endian {
-            Endian::Little => u64::from_le_bytes(*bytes),
-            Endian::Big => u64::from_be_bytes(*bytes),
-        };
-        let numbers = index.as_chunks().0;
-        let entry = |pair: &[[u8; 8]]| match [number(&pair[0]), number(&pair[1])] {
-            [u64::MAX, u64::MAX] => None,
-            [from, bytes] => Some((from, bytes)),
-        };
-        Ok(Self(numbers.chunks_exact(2).map(entry).collect()))
-    }
-}
-
 impl Slices for View {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         self.read_range(z, samples.len(), samples)
@@ -531,5 +569,28 @@ impl Slices for View {
 
     fn layer(&self) -> usize {
         self.chunk()[2]
+    }
+
+    fn fill(&self) -> Option<Samples> {
+        let mut fill = Samples::zeros(self.dtype, 1).ok()?;
+        fill.as_bytes_mut().copy_from_slice(&self.fill);
+        Some(fill)
+    }
+
+    fn missing(&self, volume: usize, slice: usize) -> Option<(usize, Samples)> {
+        Some((self.next_stored(volume, slice)?, self.fill()?))
+    }
+
+    fn stored(
+        self: Arc<Self>,
+        volume: usize,
+        slices: Range<usize>,
+        bytes: u64,
+    ) -> Option<Box<dyn StoredChunks>> {
+        let present = self.present(volume)?;
+        // Two copies of a decoded chunk are in memory, and its compressed bytes.
+        let at_once = bytes / (4 * self.array.chunk_bytes() as u64 + 256);
+        (at_once > 0)
+            .then(|| Box::new(Chunks::new(self, volume, slices, present, at_once as usize)) as _)
     }
 }

@@ -45,6 +45,36 @@ impl Files for Folder {
         Ok(Some(content))
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+
+    fn list(&self, name: &str, depth: usize, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        let mut folders = vec![(self.0.join(name), String::new(), depth)];
+        while let Some((folder, prefix, depth)) = folders.pop() {
+            let Ok(entries) = fs::read_dir(folder) else { return false };
+            for entry in entries {
+                let Ok(entry) = entry else { return false };
+                let file_name = entry.file_name();
+                let Some(file_name) = file_name.to_str() else { continue };
+                let name = format!("{prefix}{file_name}");
+                // Reading a file follows links, too.
+                let is_folder = match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
+                    Ok(kind) => kind.is_dir(),
+                    Err(_) => return false,
+                };
+                match is_folder {
+                    true if depth > 0 => folders.push((entry.path(), name + "/", depth - 1)),
+                    true => {}
+                    false if !visit(&name) => return false,
+                    false => {}
+                }
+            }
+        }
+        true
+    }
+
     fn stores_in(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.0.join(name)).into_iter().flatten().flatten();
         let stores = entries.filter(|entry| is_store(&entry.path()));

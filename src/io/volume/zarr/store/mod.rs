@@ -51,6 +51,18 @@ trait Files: fmt::Debug + Send + Sync {
     /// Names of folders in the folder `name` that hold metadata; none where the store cannot list folders.
     fn stores_in(&self, name: &str) -> Vec<String>;
 
+    /// Whether there is a file `name`.
+    fn has(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Calls `visit` with the name, within the folder `name`, of each file in the folder and in `depth` levels of folders
+    /// below it, until `visit` returns false. Returns whether all files have been visited; also false where the store
+    /// cannot list them.
+    fn list(&self, _name: &str, _depth: usize, _visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        false
+    }
+
     /// Whether the store is remote, so that many concurrent requests are faster.
     fn is_far(&self) -> bool {
         false
@@ -123,6 +135,17 @@ impl Store {
         let parts = name.split('/').filter(|part| !["", "."].contains(part));
         let below: String = parts.map(|part| format!("{part}/")).collect();
         Self { prefix: format!("{}{below}", self.prefix), ..self.clone() }
+    }
+
+    /// Whether there is a file `name`; not known of remote stores.
+    pub fn has(&self, name: &str) -> bool {
+        self.files.has(&format!("{}{name}", self.prefix))
+    }
+
+    /// Calls `visit` with the name of each file in this folder and in `depth` levels of folders below it, until `visit`
+    /// returns false. Returns whether all files have been visited; also false where the store cannot list them.
+    pub fn list(&self, depth: usize, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        self.files.list(&self.prefix, depth, visit)
     }
 
     /// Reads a part of the file `name`; `None` where there is no such file, an error where the part has more than

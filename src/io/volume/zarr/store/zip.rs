@@ -21,6 +21,8 @@ use crate::{io::volume::format::BoxError, memory};
 
 /// Most members of a ZIP file, which take some 100 bytes of memory each.
 const MOST: usize = 1 << 19;
+/// Maximal bytes of their names.
+const MOST_NAMES: usize = 16 << 20;
 
 /// The files in a ZIP file.
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Zip {
     fn read(file: File) -> Result<Self, BoxError> {
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let archive = ZipArchive::from_file(file, &mut buffer)?;
-        let mut members = HashMap::new();
+        let (mut members, mut names) = (HashMap::new(), 0);
         let mut entries = archive.entries(&mut buffer);
         while let Some(entry) = entries.next_entry()? {
             let name = entry.file_path();
@@ -88,8 +90,9 @@ impl Zip {
             if entry.is_dir() || name.len() > 1 << 10 {
                 continue;
             }
-            if members.len() == MOST {
-                return Err(format!("it holds more than {MOST} files: unpack it").into());
+            names += name.len();
+            if members.len() == MOST || names > MOST_NAMES {
+                return Err("it holds too many files: unpack it".into());
             }
             let member = Member { place: entry.wayfinder(), method: entry.compression_method() };
             members.insert(name.into(), member);
@@ -172,6 +175,14 @@ impl Files for Zip {
             }
             (method, _) => Err(format!("it is packed in the ZIP file by the method {method:?}, which is not read").into()),
         }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    fn list(&self, name: &str, _: usize, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        self.members.keys().filter_map(|member| member.strip_prefix(name)).all(visit)
     }
 
     fn stores_in(&self, name: &str) -> Vec<String> {

@@ -1,0 +1,187 @@
+//! Which files of an array are there. All samples of the others have the fill value: they are counted, not read.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::read::View;
+use crate::{
+    data::samples::Samples, error::Result, io::volume::parts::StoredChunks, parallel::Parallel,
+};
+
+/// Maximal number of files that are listed.
+const MOST: usize = 1 << 19;
+
+/// The files of a volume that are there: their positions along z, y and x in the grid of files, in this order.
+#[derive(Debug)]
+pub struct Present(Vec<[usize; 3]>);
+
+impl Present {
+    /// Lists the files of the volume at `place` along the axes other than x, y and z. `None` if the store cannot list
+    /// them, has too many, or seems to have all.
+    pub fn list(view: &View, place: &[usize]) -> Option<Self> {
+        if view.store.is_far() || Self::seem_all_there(view, place) {
+            return None;
+        }
+        let array = &view.array;
+        let mut files = Vec::new();
+        let complete = view.store.list(array.shape.len() + 1, &mut |name| {
+            let Some(found) = array.place_of(name) else { return true };
+            let is_of_volume = (0..found.len()).all(|axis| match view.axes.contains(&Some(axis)) {
+                true => found[axis] < array.shape[axis].div_ceil(array.file[axis]),
+                false => found[axis] == place[axis] / array.file[axis],
+            });
+            if is_of_volume {
+                let [x, y, z] = view.axes.map(|axis| axis.map_or(0, |axis| found[axis]));
+                files.push([z, y, x]);
+            }
+            files.len() <= MOST
+        });
+        files.sort_unstable();
+        complete.then_some(Self(files))
+    }
+
+    /// Whether some files, chosen at random, are all there: listing a large store takes long, and is of no use if few
+    /// files are missing.
+    fn seem_all_there(view: &View, place: &[usize]) -> bool {
+        /// Number of files that are looked for.
+        const SOME: u64 = 64;
+        let random = RandomState::new();
+        (0..SOME).all(|number| {
+            let mut hasher = random.build_hasher();
+            hasher.write_u64(number);
+            let mut rest = hasher.finish() as usize;
+            let at = [0, 1, 2].map(|axis| {
+                let count = view.dims()[axis].div_ceil(view.chunk()[axis]);
+                let at = rest % count;
+                rest /= count;
+                at
+            });
+            view.store.has(&view.file(at, place).0)
+        })
+    }
+
+    /// Whether a file is there.
+    pub fn has(&self, [x, y, z]: [usize; 3]) -> bool {
+        self.0.binary_search(&[z, y, x]).is_ok()
+    }
+
+    /// The first layer of files, from `layer` on, of which a file is there.
+    pub fn next_layer(&self, layer: usize) -> Option<usize> {
+        self.0.get(self.before(layer)).map(|file| file[0])
+    }
+
+    /// Number of files before `layer`.
+    fn before(&self, layer: usize) -> usize {
+        self.0.partition_point(|file| file[0] < layer)
+    }
+}
+
+/// The chunks of some slices of a volume that are stored in files that are there.
+#[derive(Debug)]
+pub struct Chunks {
+    view: Arc<View>,
+    place: Vec<usize>,
+    slices: Range<usize>,
+    present: Arc<Present>,
+    /// Numbers of the files that are not read yet.
+    files: Range<usize>,
+    /// Number of the next chunk in the first of them.
+    next: usize,
+    /// Number of chunks that are read at a time.
+    at_once: usize,
+}
+
+impl Chunks {
+    /// Reads chunks of `slices`, and `at_once` chunks at a time.
+    pub fn new(
+        view: Arc<View>,
+        volume: usize,
+        slices: Range<usize>,
+        present: Arc<Present>,
+        at_once: usize,
+    ) -> Self {
+        let depth = view.file_size()[2];
+        let layers = slices.start / depth..slices.end.div_ceil(depth);
+        let files = present.before(layers.start)..present.before(layers.end);
+        let place = view.place(volume);
+        Self { view, place, slices, present, files, next: 0, at_once }
+    }
+
+    /// The positions of the next chunks along x, y and z in the grid of chunks.
+    fn group(&mut self) -> Vec<[usize; 3]> {
+        let (view, mut group) = (&self.view, Vec::new());
+        let (dims, chunk, file) = (view.dims(), view.chunk(), view.file_size());
+        let counts = [0, 1, 2].map(|axis| file[axis] / chunk[axis]);
+        let all: usize = counts.iter().product();
+        while group.len() < self.at_once && !self.files.is_empty() {
+            let [z, y, x] = self.present.0[self.files.start];
+            let n = self.next;
+            let inner = [n % counts[0], n / counts[0] % counts[1], n / (counts[0] * counts[1])];
+            let at = [0, 1, 2].map(|axis| [x, y, z][axis] * counts[axis] + inner[axis]);
+            let first = [0, 1, 2].map(|axis| at[axis] * chunk[axis]);
+            let is_inside = (0..3).all(|axis| first[axis] < dims[axis])
+                && first[2] < self.slices.end
+                && first[2] + chunk[2] > self.slices.start;
+            if is_inside {
+                group.push(at);
+            }
+            self.next += 1;
+            if self.next == all {
+                (self.next, self.files.start) = (0, self.files.start + 1);
+            }
+        }
+        group
+    }
+}
+
+impl StoredChunks for Chunks {
+    fn read(&mut self) -> Result<Option<Samples>> {
+        loop {
+            let group = self.group();
+            if group.is_empty() {
+                return Ok(None);
+            }
+            let Self { view, place, slices, .. } = self;
+            let read =
+                |at: [usize; 3]| Ok((at, view.decoded(at, place, view.packed(at, place, None)?)?));
+            let read = group.into_iter().par_map(read).into_iter().collect::<Result<Vec<_>>>()?;
+            // Chunks of a shard may be missing.
+            let stored: Vec<([usize; 3], Vec<u8>)> =
+                read.into_iter().filter_map(|(at, samples)| Some((at, samples?))).collect();
+            if stored.is_empty() {
+                continue;
+            }
+            let (dims, chunk) = (view.dims(), view.chunk());
+            let within = |at: [usize; 3]| {
+                let end = |axis: usize, end: usize| ((at[axis] + 1) * chunk[axis]).min(end);
+                let first = at[2] * chunk[2];
+                let depth = first.max(slices.start) - first..end(2, slices.end) - first;
+                let [width, height] =
+                    [0, 1].map(|axis| end(axis, dims[axis]) - at[axis] * chunk[axis]);
+                (width, height, depth)
+            };
+            let count = |at| {
+                let (width, height, depth) = within(at);
+                width * height * depth.len()
+            };
+            let count = stored.iter().map(|&(at, _)| count(at)).sum();
+            let mut samples = Samples::zeros(view.dtype, count)?;
+            let mut left = samples.as_bytes_mut();
+            for (at, chunk) in &stored {
+                let (width, height, depth) = within(*at);
+                for z in depth {
+                    for y in 0..height {
+                        let (row, rest) = left.split_at_mut(width * view.dtype.size());
+                        view.copy_row(chunk, [y, z], row);
+                        left = rest;
+                    }
+                }
+            }
+            view.keep_spare(stored.into_iter().map(|(_, chunk)| chunk));
+            return Ok(Some(samples));
+        }
+    }
+}

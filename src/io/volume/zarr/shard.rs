@@ -1,0 +1,44 @@
+//! The index of a shard: where its chunks are in the file.
+
+use super::{
+    array::Shard,
+    codec,
+    store::{Part, Store},
+};
+use crate::io::volume::format::{BoxError, Endian};
+
+/// Offset and length in bytes of each chunk of a shard; `None` for missing chunks.
+#[derive(Debug)]
+pub struct Index(pub Vec<Option<(u64, u64)>>);
+
+impl Index {
+    /// Reads the index of the shard `name` of `count` chunks; empty where there is no such file.
+    ///
+    /// # Errors
+    /// When the index is packed, broken or cut off.
+    pub fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
+        // Only checksums are allowed as codecs of the index: its length in the file must be known.
+        let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
+        if sums != shard.codecs.len() {
+            return Err("the index of the shard is packed, which is not read".into());
+        }
+        let bytes = (16 * count + 4 * sums) as u64;
+        let part = if shard.is_at_end { Part::Last(bytes) } else { Part::First(bytes) };
+        let Some(packed) = store.get(name, part, bytes)? else { return Ok(Self(Vec::new())) };
+        if (packed.len() as u64) < bytes {
+            return Err("the shard is shorter than its index".into());
+        }
+        let index = codec::decode(&shard.codecs, packed, 16 * count, &mut Vec::new())
+            .map_err(|error| format!("the index of the shard: {error}"))?;
+        let number = |bytes: &[u8; 8]| match shard.endian {
+            Endian::Little => u64::from_le_bytes(*bytes),
+            Endian::Big => u64::from_be_bytes(*bytes),
+        };
+        let numbers = index.as_chunks().0;
+        let entry = |pair: &[[u8; 8]]| match [number(&pair[0]), number(&pair[1])] {
+            [u64::MAX, u64::MAX] => None,
+            [from, bytes] => Some((from, bytes)),
+        };
+        Ok(Self(numbers.chunks_exact(2).map(entry).collect()))
+    }
+}

@@ -1,0 +1,115 @@
+//! Headers that claim more than their files hold: sizes are not believed, samples that are not stored are not counted one
+//! by one, and each refusal is one line that says what is wrong in the file.
+#![cfg(target_os = "linux")]
+
+use std::{fs, process::Command};
+
+use crate::{common::program, hostile, memory::keeps};
+
+/// Memory stays within `--max-memory` and 64 MB.
+#[test]
+fn sizes_in_headers_are_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    hostile::write_claims(folder);
+    for (command, says) in [
+        ("info strip.tif", ""),
+        ("info slices", ""),
+        ("info slices.nrrd", ""),
+        ("histogram strip.tif", "60000 x 2000000000"),
+        ("blur strip.tif o.tif", "ends early"),
+        ("blur strips.tif o.tif", "4294967295 x 4294967295"),
+        ("histogram strips.tif", "4294967295 x 4294967295"),
+        ("blur sparse.tif o.tif", "1 of its 1 strips or tiles are missing"),
+        ("blur zero.tif o.tif", "0 x 9 pixels"),
+        ("histogram zero.tif", "0 x 9 pixels"),
+        ("blur tall.png o.tif", "not have enough data"),
+        ("blur slices.nrrd o.tif", "at most 131072 samples along z"),
+        ("blur slices.nrrd o.mrc", "the data end before"),
+        ("blur fewer.nrrd o.tif", "the data end before"),
+        ("blur slices o.nii", "--max-memory"),
+        ("mesh names.nhdr --iso 3 o.ply", "names no files"),
+        ("mesh lines.nrrd --iso 3 o.ply", "the data end before"),
+        ("mesh axes.npy --iso 3 o.ply", "400001 axes"),
+        ("blur many.gif o.tif --page 1..2", ""),
+        ("histogram empty.zarr", ""),
+    ] {
+        let measured = keeps(folder, 64, command);
+        assert_eq!(measured.code == Some(0), says.is_empty(), "{command}: {measured:?}");
+        assert!(measured.stderr.contains(says), "{command}: {measured:?}");
+    }
+}
+
+/// In 1 GiB of address space, of which the program takes about half, memory for a claimed length is not there.
+#[test]
+fn what_is_wrong_is_said_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    hostile::write_claims(folder);
+    for (name, says) in [
+        ("xmp.webp", "XMP claims 4026531840 bytes, but the file ends after 0"),
+        ("exi.webp", "EXIF claims 4026531840 bytes, but the file ends after 0"),
+        ("icc.webp", "cannot decode"),
+        ("sizes.webp", "its picture has 1 x 1 pixels, and its header states 12 x 12"),
+        ("frame.webp", "a frame has another size than its description"),
+        ("palette.png", "its palette has 64 bytes, not 3 for each colour"),
+        ("private.dcm", "bytes before its pixels are too many"),
+        ("empty.dcm", "bytes before its pixels are too many"),
+    ] {
+        for command in ["info", "histogram", "blur -o o.png"] {
+            // The pixels of this one are read by no other.
+            if command == "info" && !["xmp.webp", "exi.webp", "private.dcm"].contains(&name) {
+                continue;
+            }
+            let command = match name.ends_with(".dcm") && command == "blur -o o.png" {
+                true => "mesh --iso 3 -o o.ply",
+                false => command,
+            };
+            let script = format!(
+                "ulimit -v {}; exec \"$0\" --device cpu --threads 2 {command} {name}",
+                1 << 20
+            );
+            let mut run = Command::new("sh");
+            run.current_dir(folder).arg("-c").arg(script).arg(program());
+            let output = run.env_remove("RUST_BACKTRACE").output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(4), "{command} {name}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{command} {name}: {stderr}");
+            assert!(stderr.contains(name) && stderr.contains(says), "{command} {name}: {stderr}");
+        }
+    }
+}
+
+/// None of these takes a second of CPU time, optimised; each once took minutes, or never ended.
+#[test]
+fn claims_take_no_time() {
+    const CPU_SECONDS: u32 = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    hostile::write_claims(folder);
+    fs::write(folder.join("deep_1x1x1000000_uint16.raw"), vec![7; 2_000_000]).unwrap();
+    for (command, code) in [
+        ("histogram overlap.tif", 0),
+        ("histogram many.gif", 4),
+        ("blur many.png o.webp", 4),
+        ("blur many.webp o.gif", 4),
+        ("info many.gif many.png many.webp texts.apng", 0),
+        ("info private.dcm", 4),
+        ("info empty.dcm", 4),
+        ("info empty.zarr nan.zarr --range", 0),
+        ("histogram empty.zarr --stats --bins 256 -o o.csv", 0),
+        ("histogram nan.zarr --range data -o o.csv", 0),
+        ("mesh empty.zarr --iso 80 o.ply", 0),
+        ("mesh nan.zarr --iso 80 --close o.ply", 0),
+        ("mesh empty.zarr --iso auto o.ply", 4),
+        ("--max-memory 64K histogram deep_1x1x1000000_uint16.raw -o o.csv", 0),
+    ] {
+        let script =
+            format!("ulimit -t {CPU_SECONDS}; exec \"$0\" --device cpu --threads 2 {command}");
+        let mut run = Command::new("sh");
+        let run = run.current_dir(folder).arg("-c").arg(script).arg(program());
+        let output = run.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{command}: {} {stderr}", output.status);
+    }
+}
