@@ -8,6 +8,13 @@ use std::{
 };
 
 use bytemuck::Pod;
+use ply_rs_bw::{
+    ply::{
+        Addable, DefaultElement, ElementDef, Encoding, Header, PropertyDef, PropertyType,
+        ScalarType,
+    },
+    writer::Writer,
+};
 
 use super::{
     Details, Out,
@@ -82,7 +89,7 @@ impl<F: Pod> PlyWriter<F> {
     pub(super) fn finish_with(
         self,
         out: &mut Out<'_>,
-        (per_face, properties): (u64, &str),
+        (per_face, properties): (u64, &[(&str, ScalarType)]),
         write: impl Fn(&mut Out<'_>, &[F]) -> io::Result<()>,
     ) -> io::Result<()> {
         fitting::<u32>(
@@ -121,7 +128,7 @@ impl PlyWriter {
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
         let ascii = self.details.ascii;
-        self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
+        self.finish_with(out, (1, &[]), |out, faces| write_faces(out, faces, ascii))
     }
 }
 
@@ -129,7 +136,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
     let Surface { positions, normals, colors, triangles, .. } = surface;
     let counts = [positions.len() as u64, triangles.len() as u64];
     let attributes = Attributes { normals: !normals.is_empty(), colors: !colors.is_empty() };
-    write_header(out, details, counts, attributes, "")?;
+    write_header(out, details, counts, attributes, &[])?;
     write_vertices(out, surface, details.ascii)?;
     write_faces(out, triangles, details.ascii)
 }
@@ -144,21 +151,43 @@ pub fn write_header(
     details: Details,
     [vertices, faces]: [u64; 2],
     has: Attributes,
-    face_properties: &str,
+    face_properties: &[(&str, ScalarType)],
 ) -> io::Result<()> {
-    let encoding = if details.ascii { "ascii" } else { "binary_little_endian" };
-    write!(out, "ply\nformat {encoding} 1.0\n")?;
-    details.write_space(out, "comment ", "\n")?;
-    writeln!(out, "element vertex {vertices}")?;
-    let normals = if has.normals { &["nx", "ny", "nz"][..] } else { &[] };
-    let colors = if has.colors { &["red", "green", "blue"][..] } else { &[] };
-    for (kind, names) in [("float", &["x", "y", "z"][..]), ("float", normals), ("uchar", colors)] {
-        names.iter().try_for_each(|name| writeln!(out, "property {kind} {name}"))?;
+    let element = |name: &str, count: u64, properties: Vec<(&str, PropertyType)>| {
+        let mut element = ElementDef::new(name.into());
+        element.count = count as usize;
+        let properties =
+            properties.into_iter().map(|(name, kind)| PropertyDef::new(name.into(), kind));
+        properties.for_each(|property| element.properties.add(property));
+        element
+    };
+    let scalars = |names: &[&'static str], kind: ScalarType| {
+        names
+            .iter()
+            .map(move |&name| (name, PropertyType::Scalar(kind.clone())))
+            .collect::<Vec<_>>()
+    };
+    let floats = scalars(
+        &["x", "y", "z", "nx", "ny", "nz"][..if has.normals { 6 } else { 3 }],
+        ScalarType::Float,
+    );
+    let colors =
+        scalars(&["red", "green", "blue"][..if has.colors { 3 } else { 0 }], ScalarType::UChar);
+    let corners = ("vertex_indices", PropertyType::List(ScalarType::UChar, ScalarType::UInt));
+    let others =
+        face_properties.iter().map(|(name, kind)| (*name, PropertyType::Scalar(kind.clone())));
+    let mut header = Header::new();
+    header.encoding = if details.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
+    let mut comment = Vec::new();
+    details.write_space(&mut comment, "", "")?;
+    if !comment.is_empty() {
+        header.comments.push(String::from_utf8_lossy(&comment).into_owned());
     }
-    write!(
-        out,
-        "element face {faces}\nproperty list uchar uint vertex_indices\n{face_properties}end_header\n"
-    )
+    header.elements.add(element("vertex", vertices, [floats, colors].concat()));
+    header.elements.add(element("face", faces, [corners].into_iter().chain(others).collect()));
+    let mut bytes = Vec::new();
+    Writer::<DefaultElement>::new().write_header(&mut bytes, &header)?;
+    out.write_all(&bytes)
 }
 
 /// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.
