@@ -2,16 +2,16 @@
 //! among threads, devices or processes. The sum is rounded once, when it is read.
 //!
 //! ```text
-//! digit        0      1      2    ...   33 34   ...   66     67
-//! counts     2^-1074                     1            2^1038  sign and carries
+//! digit        0      1      2    ...   33 34   ...   100     101
+//! counts     2^-1074                     1            2^2126  sign and carries
 //! ```
 //! A fixed-point number whose digits have 32 bits and are held in i64, so that 2^31 additions need no carry (Neal, Fast
 //! Exact Summation Using Small and Large Superaccumulators, 2015; the digits here overlap by 32 bits).
 
 use serde::{Deserialize, Serialize};
 
-/// Digits of 32 bits: 2^-1074 is the least f64, and 2^1024 is above the greatest.
-const DIGITS: usize = 68;
+/// Digits of 32 bits: 2^-1074 is the least f64, and 2^2048 times 2^64 is above the squares of 2^64 of the greatest.
+const DIGITS: usize = 102;
 /// Bits of the fraction.
 const FRACTION: u32 = 1074;
 /// Additions after which carries are passed on.
@@ -43,7 +43,7 @@ impl TryFrom<Stored> for ExactSum {
     type Error = &'static str;
 
     fn try_from(Stored(digits, special): Stored) -> Result<Self, &'static str> {
-        let digits: [i64; DIGITS] = digits.try_into().map_err(|_| "a sum has 68 digits")?;
+        let digits: [i64; DIGITS] = digits.try_into().map_err(|_| "a sum has 102 digits")?;
         let is_carried = digits[..DIGITS - 1].iter().all(|digit| (0..1 << 32).contains(digit));
         match is_carried && digits[DIGITS - 1].unsigned_abs() < 1 << 32 {
             true => Ok(Self { digits, added: 1, special: f64::from_bits(special) }),
@@ -73,34 +73,77 @@ impl ExactSum {
     /// Adds a number.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        let bits = value.to_bits();
-        let exponent = (bits >> 52) as u32 & 0x7ff;
-        if exponent == 0x7ff {
-            self.special += value;
-            return;
-        }
-        // With the implicit bit, which only subnormal numbers lack.
-        let mantissa = bits & ((1 << 52) - 1) | u64::from(exponent > 0) << 52;
-        // The number is mantissa * 2^(place - 1074).
-        let place = exponent.max(1) - 1;
-        let digit = (place / 32) as usize;
-        let wide = u128::from(mantissa) << (place % 32);
-        let parts = [wide as u32, (wide >> 32) as u32, (wide >> 64) as u32].map(i64::from);
-        let digits = &mut self.digits[digit..digit + 3];
-        match bits >> 63 == 0 {
-            true => digits.iter_mut().zip(parts).for_each(|(digit, part)| *digit += part),
-            false => digits.iter_mut().zip(parts).for_each(|(digit, part)| *digit -= part),
-        }
-        self.count(1);
+        self.add_times(value, 1);
     }
 
-    /// Adds an integer.
-    pub fn add_integer(&mut self, value: u128) {
-        let (digit, shift) = ((FRACTION / 32) as usize, FRACTION % 32);
-        for i in 0..4 {
-            let part = u64::from((value >> (32 * i)) as u32) << shift;
-            self.digits[digit + i] += i64::from(part as u32);
-            self.digits[digit + i + 1] += (part >> 32) as i64;
+    /// Adds `value * times`.
+    #[inline]
+    pub fn add_times(&mut self, value: f64, times: u64) {
+        match parts(value) {
+            Some((mantissa, place, is_negative)) => {
+                let product = u128::from(mantissa) * u128::from(times);
+                self.add_bits(product, place as i32, is_negative);
+            }
+            None => self.special += value,
+        }
+    }
+
+    /// Adds `value * value * times`.
+    #[inline]
+    pub fn add_square(&mut self, value: f64, times: u64) {
+        let Some((mantissa, place, _)) = parts(value) else {
+            self.special += value * value;
+            return;
+        };
+        // Without its trailing zeros, the square of a 32-bit number has no more than 64 bits.
+        let zeros = mantissa.trailing_zeros() % u64::BITS;
+        let mantissa = u128::from(mantissa >> zeros);
+        let (square, place) = (mantissa * mantissa, 2 * (place + zeros) as i32 - FRACTION as i32);
+        let times = u128::from(times);
+        self.add_bits(u128::from(square as u64) * times, place, false);
+        self.add_bits((square >> 64) * times, place + 64, false);
+    }
+
+    /// Adds `sum * factor`.
+    pub fn add_product(&mut self, sum: &Self, factor: f64) {
+        let (magnitude, is_negative) = sum.magnitude();
+        self.special += match sum.special != 0.0 || !factor.is_finite() {
+            true => sum.value() * factor,
+            false => 0.0,
+        };
+        let Some((mantissa, place, flips)) = parts(factor) else { return };
+        for (digit, number) in magnitude.digits.into_iter().zip(0..) {
+            let product = digit as u128 * u128::from(mantissa);
+            let place = 32 * number + place as i32 - FRACTION as i32;
+            self.add_bits(product, place, is_negative != flips);
+        }
+    }
+
+    /// Adds `bits * 2^(place - 1074)`, or subtracts it. What is below 2^-1074 of it is dropped.
+    #[inline]
+    fn add_bits(&mut self, bits: u128, place: i32, is_negative: bool) {
+        // A half at a time, since it is shifted by up to 31 bits.
+        for (half, place) in [(bits as u64, place), ((bits >> 64) as u64, place + 64)] {
+            if half == 0 {
+                continue;
+            }
+            let (half, place) = match u32::try_from(place) {
+                Ok(place) => (half, place),
+                Err(_) => (half.checked_shr(place.unsigned_abs()).unwrap_or(0), 0),
+            };
+            let (digit, wide) = ((place / 32) as usize, u128::from(half) << (place % 32));
+            let parts = [wide as u32, (wide >> 32) as u32, (wide >> 64) as u32].map(i64::from);
+            match (self.digits.get_mut(digit..digit + 3), is_negative) {
+                (Some(digits), false) => {
+                    digits.iter_mut().zip(parts).for_each(|(digit, part)| *digit += part);
+                }
+                (Some(digits), true) => {
+                    digits.iter_mut().zip(parts).for_each(|(digit, part)| *digit -= part);
+                }
+                (None, _) => {
+                    self.special += if is_negative { -f64::INFINITY } else { f64::INFINITY }
+                }
+            }
         }
         self.count(2);
     }
@@ -132,11 +175,8 @@ impl ExactSum {
         self.added = 1;
     }
 
-    /// The sum, rounded to the nearest f64, ties to even.
-    pub fn value(&self) -> f64 {
-        if self.special != 0.0 {
-            return self.special;
-        }
+    /// The absolute value with all carries passed on, and whether the sum is negative.
+    fn magnitude(&self) -> (Self, bool) {
         let mut sum = self.clone();
         sum.carry();
         let is_negative = sum.digits[DIGITS - 1] < 0;
@@ -144,6 +184,15 @@ impl ExactSum {
             sum.digits.iter_mut().for_each(|digit| *digit = -*digit);
             sum.carry();
         }
+        (sum, is_negative)
+    }
+
+    /// The sum, rounded to the nearest f64, ties to even.
+    pub fn value(&self) -> f64 {
+        if self.special != 0.0 {
+            return self.special;
+        }
+        let (sum, is_negative) = self.magnitude();
         let Some(top) = sum.digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
         // The upper four digits, at least 97 bits. Lower digits matter only in that they break a tie: a sticky bit.
         let low = top.saturating_sub(3);
@@ -158,6 +207,15 @@ impl ExactSum {
         }
         if is_negative { -value } else { value }
     }
+}
+
+/// The mantissa m, the place p and the sign of a finite number, which is m * 2^(p - 1074).
+fn parts(value: f64) -> Option<(u64, u32, bool)> {
+    let bits = value.to_bits();
+    let exponent = (bits >> 52) as u32 & 0x7ff;
+    // With the implicit bit, which only subnormal numbers lack.
+    let mantissa = bits & ((1 << 52) - 1) | u64::from(exponent > 0) << 52;
+    (exponent < 0x7ff).then_some((mantissa, exponent.max(1) - 1, bits >> 63 == 1))
 }
 
 #[cfg(test)]
@@ -214,14 +272,37 @@ mod tests {
         assert_eq!(sum(small).value(), expected as f64);
     }
 
+    /// Products against i128, in which those of 40-bit integers are exact, whatever power of two they are scaled by.
     #[test]
-    fn integers_of_128_bits_are_added() {
-        let mut all = ExactSum::default();
-        all.add_integer(u128::MAX);
-        all.add(-(2f64.powi(128)));
-        assert_eq!(all.value(), -1.0);
-        all.add_integer(12_345_678_901_234_567_890);
-        assert_eq!(all.value(), 12_345_678_901_234_567_889u128 as f64);
+    fn products_are_exact() {
+        let mut noise = Noise(8);
+        let integers: Vec<i128> =
+            (0..500).map(|_| i128::from(noise.next() >> 24) - (1 << 39)).collect();
+        for scale in [1.0, 2f64.powi(-300), 2f64.powi(200)] {
+            let (mut squares, mut times) = (ExactSum::default(), ExactSum::default());
+            let all = sum(integers.iter().map(|&n| n as f64 * scale));
+            for (&n, i) in integers.iter().zip(1..) {
+                squares.add_square(n as f64 * scale, i);
+                times.add_times(n as f64 * scale, i);
+            }
+            let expected: i128 = integers.iter().zip(1..).map(|(n, i)| n * n * i).sum();
+            squares.add_times(-(expected as f64) * scale * scale, 1);
+            assert_eq!(
+                squares.value(),
+                (expected - expected as f64 as i128) as f64 * scale * scale
+            );
+            let expected: i128 = integers.iter().zip(1..).map(|(n, i)| n * i).sum();
+            assert_eq!(times.value(), expected as f64 * scale);
+            let total: i128 = integers.iter().sum();
+            for factor in [3i128, -12_345_678_901] {
+                let mut product = ExactSum::default();
+                product.add_product(&all, factor as f64);
+                assert_eq!(product.value(), (total * factor) as f64 * scale);
+            }
+        }
+        let mut squares = ExactSum::default();
+        squares.add_square(1e200, 1);
+        assert_eq!(squares.value(), f64::INFINITY);
     }
 
     #[test]

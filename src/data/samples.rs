@@ -126,6 +126,19 @@ impl Samples {
         for_samples!(self, values => memory::resize(values, len))
     }
 
+    /// Appends `more` samples of the same type.
+    ///
+    /// # Errors
+    /// As [`memory::room`].
+    pub fn append(&mut self, more: &Self) -> Result<()> {
+        assert_eq!(self.dtype(), more.dtype(), "samples of one type are appended");
+        for_samples!(self, values => {
+            memory::reserve(values, more.len())?;
+            values.extend_from_slice(bytemuck::cast_slice(more.as_bytes()));
+        });
+        Ok(())
+    }
+
     /// The samples as bytes in the machine's order.
     pub fn as_bytes(&self) -> &[u8] {
         for_samples!(self, values => bytemuck::cast_slice(values))

@@ -123,8 +123,11 @@ fn open_all<'a>(
     timings: &Arc<Timings>,
 ) -> Result<Vec<Context>> {
     let Some(first) = adapters.next() else { return Ok(Vec::new()) };
+    // For tests: the routes of hardware on software Vulkan.
+    let as_hardware = env::var_os("GPUPROC_TEST_HARDWARE").is_some_and(|value| value == "1");
+    let caps = Caps { as_hardware, ..Caps::default() };
     thread::scope(|scope| {
-        let open = |adapter| Context::open(adapter, &Caps::default(), timings.clone());
+        let open = |adapter| Context::open(adapter, &caps, timings.clone());
         let start = |adapter| thread::Builder::new().spawn_scoped(scope, move || open(adapter));
         let others: Vec<_> = adapters.map(start).collect::<io::Result<_>>().map_err(Error::gpu)?;
         let wait = |thread: ScopedJoinHandle<'_, _>| {

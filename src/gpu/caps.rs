@@ -19,6 +19,9 @@ pub struct Caps {
     pub without: Vec<Feature>,
     /// Whether all shaders run with bounds and loop checks, also those with an argument against them.
     pub checked: bool,
+    /// Whether the device passes for hardware whose workgroups make progress, so that routes for such hardware run on
+    /// software, too. Software ends loops that wait for long, so inputs must be small.
+    pub as_hardware: bool,
     /// Whether new storage buffers are filled with noise, so that nothing can rely on zeros.
     pub poison: bool,
     /// How long one wait may last, instead of [`patience`](super::patience).

@@ -35,6 +35,7 @@ pub struct Context {
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
     checked: bool,
+    as_hardware: bool,
     modules: Kept<wgpu::ShaderModule>,
     pipelines: Kept<Arc<Pipeline>>,
     /// Storage buffers that no [`Buffer`](super::Buffer) uses now.
@@ -93,6 +94,7 @@ impl Context {
             timings,
             poison: caps.poison,
             checked: caps.checked,
+            as_hardware: caps.as_hardware,
             modules: Kept::default(),
             pipelines: Kept::default(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
@@ -108,14 +110,14 @@ impl Context {
 
     /// Whether this is hardware, not software on the CPU.
     pub fn is_hardware(&self) -> bool {
-        self.info.is_hardware()
+        self.as_hardware || self.info.is_hardware()
     }
 
     /// Whether workgroups begin about in order, and one that waits lets others run: forward progress, which no API
     /// promises. NVIDIA hardware is known to have it.
     pub fn makes_progress(&self) -> bool {
         const NVIDIA: u32 = 0x10de;
-        self.is_hardware() && self.info.vendor == NVIDIA
+        self.as_hardware || self.is_hardware() && self.info.vendor == NVIDIA
     }
 
     /// Whether the device was lost, hangs, or failed in a way that leaves its state unknown.

@@ -28,6 +28,8 @@ pub mod otsu;
 #[forbid(unsafe_code)]
 mod pointwise;
 #[forbid(unsafe_code)]
+pub mod quantile;
+#[forbid(unsafe_code)]
 pub mod render;
 #[forbid(unsafe_code)]
 pub mod scan;

@@ -1,17 +1,15 @@
 //! An isovalue from the data: Otsu's threshold (1979), which splits the samples' histogram into the
 //! two classes whose means differ most, weighted by their sizes.
 
+use super::quantile::{self, DIGITS as BINS};
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
     parallel::Parallel,
 };
 
-/// Bins of the histogram: one per value for types of 8 and 16 bits.
-const BINS: usize = 1 << 16;
-
-/// The histogram of a volume, gathered part by part; types of more than 16 bits need two sweeps, the
-/// first one for their range.
+/// The histogram of a volume, gathered part by part, with one bin per value for types of 8 and 16 bits; types of more
+/// bits need two sweeps, the first one for their range.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,
@@ -65,44 +63,16 @@ impl Otsu {
     pub fn count(&mut self, samples: &Samples, times: u64) {
         let (low, high, exact) = (self.low, self.high, self.exact);
         let scale = if exact { 1.0 } else { (BINS - 1) as f64 / (high - low) };
-        let add = |counts: &mut [u64], value: f64, times: u64| {
-            if value.is_finite() {
-                counts[(((value - low) * scale) as usize).min(BINS - 1)] += times;
-            }
-        };
         self.counts.resize(BINS, 0);
-        // A table for each task is more work than few samples are.
-        if samples.len() < BINS {
-            let counts = &mut self.counts[..];
-            for_samples!(samples, values => values.iter().for_each(|&value| {
-                #[allow(clippy::unnecessary_cast)]
-                let value = value as f64;
-                add(counts, value, times);
-            }));
-            return;
-        }
-        #[allow(clippy::unnecessary_cast)]
-        let counts = for_samples!(samples, values => values
-        .chunks(1 << 16)
-        .par_fold(|| vec![0; BINS], |counts: &mut Vec<u64>, chunk| {
-            chunk.iter().for_each(|&value| add(counts, value as f64, times));
-        }));
-        for counts in counts {
-            self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
+        quantile::count(&mut self.counts, (samples, times), |value| {
+            let bin = || (((value - low) * scale) as usize).min(BINS - 1);
+            value.is_finite().then(bin)
+        });
     }
 
-    /// The least value that at least so many percent of the samples do not exceed, up to the width of a bin; between
-    /// bins, so that no sample of 8 or 16 bits equals it. `None` when no sample is a number.
-    pub fn percentile(&self, percent: f64) -> Option<f64> {
-        let total: u64 = self.counts.iter().sum();
-        let wanted = ((percent / 100.0 * total as f64).ceil() as u64).clamp(1, total.max(1));
-        let mut count = 0;
-        let bin = self.counts.iter().position(|&here| {
-            count += here;
-            count >= wanted
-        });
-        bin.map(|bin| self.value(bin as f64))
+    /// Whether no sample is a number.
+    pub fn is_empty(&self) -> bool {
+        self.counts.iter().all(|&count| count == 0)
     }
 
     /// So many thresholds between one class more: those with the greatest variance between classes (Otsu 1979, for

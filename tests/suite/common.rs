@@ -73,7 +73,8 @@ pub fn others() -> Vec<(&'static str, Caps)> {
         ("1 MiB bindings", Caps { binding_bytes: Some(1 << 20), ..plain.clone() }),
         ("no subgroups", without(Feature::Subgroups)),
         ("no timestamps", without(Feature::Timestamps)),
-        ("checked", Caps { checked: true, ..plain }),
+        ("checked", Caps { checked: true, ..plain.clone() }),
+        ("hardware", Caps { as_hardware: true, ..plain }),
     ]
 }
 

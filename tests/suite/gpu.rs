@@ -4,7 +4,10 @@ use gpuproc::gpu::Buffer;
 
 use gpuproc::{
     device::Kernel,
-    kernels::scan::{Op, Scan},
+    kernels::{
+        copy,
+        scan::{Op, Scan},
+    },
 };
 
 use crate::common::{Noise, Subject, open, others, subjects};
@@ -53,6 +56,22 @@ fn a_buffer_larger_than_the_device_allows_is_refused() {
     for Subject { context, .. } in subjects() {
         let error = context.allocate("huge", context.limits.buffer_bytes + 4).unwrap_err();
         assert_eq!(error.kind().exit_code(), 6);
+    }
+}
+
+/// Buffers are bound by their own size, not by that of the memory behind them: where a shader needs more, every driver
+/// says so.
+#[test]
+fn a_binding_that_is_too_small_is_refused() {
+    for Subject { name, context } in subjects() {
+        for (bytes, is_enough) in [(4, false), (12, false), (16, true)] {
+            let [source, target] =
+                ["source", "target"].map(|label| context.allocate(label, bytes).unwrap());
+            let mut batch = context.batch();
+            copy::record(&mut batch, context, &source, &target).unwrap();
+            let result = batch.run();
+            assert_eq!(result.is_ok(), is_enough, "{name}, {bytes} bytes: {result:?}");
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Parts of volumes, isovalues from histograms, and hollows.
+//! Parts of volumes, isovalues that are found in samples, and hollows.
 
 use std::fs;
 
 use gpuproc::{
-    data::{noise::Noise, samples::Samples},
-    kernels::otsu::Otsu,
+    data::{dtype::Dtype, noise::Noise, samples::Samples},
+    kernels::{otsu::Otsu, quantile::Quantile},
 };
 
 use crate::common::{run, works};
@@ -30,21 +30,79 @@ fn histogram(samples: Samples) -> Otsu {
     otsu
 }
 
+/// The percentile of samples that are counted three times each, in parts of `part` in each pass, and the number of passes.
+fn quantile(samples: &Samples, percent: f64, part: usize) -> (Option<f64>, usize) {
+    let mut quantile = Quantile::new(samples.dtype(), percent);
+    for pass in 1.. {
+        for first in (0..samples.len()).step_by(part) {
+            quantile.count(&samples.part(first..(first + part).min(samples.len())), 3);
+        }
+        if !quantile.advance() {
+            return (quantile.sample(), pass);
+        }
+    }
+    unreachable!()
+}
+
 #[test]
 fn percentiles_are_those_of_the_sorted_samples() {
-    let samples = mixed(997, 1);
-    let otsu = histogram(Samples::U8(samples.clone()));
-    let mut sorted = samples.clone();
-    sorted.sort_unstable();
-    for percent in [0.0, 0.05, 1.0, 12.5, 50.0, 80.0, 99.95, 100.0] {
-        let rank = ((percent / 100.0 * 997.0f64).ceil() as usize).max(1);
-        assert_eq!(otsu.percentile(percent), Some(f64::from(sorted[rank - 1]) + 0.5), "{percent}");
+    let mut noise = Noise(1);
+    let numbers: Vec<u64> = (0..30_011).map(|_| noise.next() >> (noise.next() % 60)).collect();
+    let wide: Vec<f64> = numbers
+        .iter()
+        .map(|&n| f64::from_bits(n).copysign(if n % 2 == 0 { 1.0 } else { -1.0 }))
+        .collect();
+    let near: Vec<f64> = numbers.iter().map(|&n| 4e9 + (n % 30) as f64 * 0.001).collect();
+    let few: Vec<f64> =
+        numbers.iter().map(|&n| [-1000.0, -0.0, 40.0, 300.0][(n % 7 / 2) as usize]).collect();
+    for values in [wide, near, few, vec![f64::NAN, f64::INFINITY], vec![7.0], Vec::new()] {
+        for dtype in Dtype::SAMPLES {
+            let mut samples = Samples::F64(values.clone());
+            if dtype != Dtype::F64 {
+                let is_inside = |value: &f64| value.is_finite() && value.abs() < 1e30;
+                let kept = values.iter().copied().filter(is_inside).collect();
+                samples = Samples::F64(kept).converted(dtype).unwrap();
+            }
+            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+            let mut sorted: Vec<f64> = gpuproc::for_samples!(&samples, all => {
+                all.iter().map(|&value| value as f64).filter(|value| value.is_finite()).collect()
+            });
+            sorted.sort_by(f64::total_cmp);
+            for percent in [0.0, 0.05, 7.0, 12.5, 50.0, 80.0, 99.95, 100.0] {
+                let rank = (percent * (3 * sorted.len()) as f64 / 100.0).ceil().max(1.0) as usize;
+                let expected = sorted.get((rank - 1) / 3).map(|value| value + 0.0);
+                for part in [1000, 1 << 20] {
+                    let (found, passes) = quantile(&samples, percent, part);
+                    assert_eq!(found, expected, "p{percent} of {} {dtype}", sorted.len());
+                    assert!(passes <= dtype.size().div_ceil(2), "{passes} passes of {dtype}");
+                }
+            }
+        }
     }
-    // Floats are counted in bins of a 65,535th of the range.
-    let floats = histogram(Samples::F32(samples.iter().map(|&v| f32::from(v) * 0.01).collect()));
-    let median = floats.percentile(50.0).unwrap();
-    assert!((median - f64::from(sorted[498]) * 0.01).abs() < 1e-4, "{median}");
-    assert_eq!(histogram(Samples::F32(vec![f32::NAN])).percentile(50.0), None);
+}
+
+/// The isovalue is a sample of the volume, in memory and read in parts.
+#[test]
+fn isovalues_of_percentiles_are_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    // The shares of the four values are 0.4, 0.2, 0.3 and 0.1; -1000 lies outside of a surface at 0, and so does 0.
+    let values = [-1000, -1000, -1000, -1000, 0, 0, 40, 40, 40, 300];
+    let samples: Vec<i32> = (0..64_000).map(|i| values[i % 10]).collect();
+    let floats: Vec<f32> = samples.iter().map(|&value| value as f32).collect();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("v_40x40x40_int32.raw", bytemuck::cast_slice(&samples));
+    write("v_40x40x40_float32.raw", bytemuck::cast_slice(&floats));
+    let doubles: Vec<f64> = samples.iter().map(|&value| value.into()).collect();
+    write("v_40x40x40_float64.raw", bytemuck::cast_slice(&doubles));
+    for dtype in ["int32", "float32", "float64"] {
+        let line = format!("mesh v_40x40x40_{dtype}.raw --iso p40,p50,p60.1,p100 -o m.ply");
+        for memory in ["", " --max-memory 2M"] {
+            let told = works(folder.path(), &format!("{line}{memory}"));
+            for expected in ["p40: -1000\n", "p50: 0\n", "p60.1: 40\n", "p100: 300\n"] {
+                assert!(told.contains(&format!("--iso {expected}")), "{line}{memory}: {told}");
+            }
+        }
+    }
 }
 
 #[test]

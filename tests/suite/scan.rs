@@ -358,14 +358,25 @@ fn more_tiles_than_one_dimension_of_workgroups() {
 
 #[test]
 fn the_baseline_equals_the_serial_scan() {
-    for len in [1, 2, 511, 512, 513, 512 * 512, 512 * 512 + 1, (1 << 20) + 7] {
-        let input: Vec<i32> = noise(len, len as u64);
+    fn check<T: Random + Eq>(len: usize, join: impl Fn(T, T) -> T) {
+        let input: Vec<T> = noise(len, len as u64);
         for inclusive in [false, true] {
+            let before = T::random(12_345);
             let new = Scan::new(Op::Sum, inclusive);
-            let scan = Scan { algorithm: Algorithm::Blelloch, before: -5, ..new };
-            assert_scan(&scan, &input, &naive(&input, inclusive, -5, i32::wrapping_add));
+            let scan = Scan { algorithm: Algorithm::Blelloch, before, ..new };
+            assert_scan(&scan, &input, &naive(&input, inclusive, before, &join));
         }
     }
+    for len in [1, 2, 511, 512, 513, 1025, 512 * 512, 512 * 512 + 1] {
+        check(len, i32::wrapping_add);
+        check(len, u64::wrapping_add);
+        check(len, i64::wrapping_add);
+    }
+    check((1 << 20) + 7, i32::wrapping_add);
+    // The order of additions differs from that of the serial scan.
+    let input: Vec<f64> = (0..3000).map(f64::from).collect();
+    let scan = Scan { algorithm: Algorithm::Blelloch, ..Scan::new(Op::Sum, true) };
+    assert_scan(&scan, &input, &naive(&input, true, 0.0, |a, b| a + b));
 }
 
 /// Runs the look-back with changed constants on each device that supports it, and checks the result.

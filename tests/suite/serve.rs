@@ -12,15 +12,19 @@ use serde_json::{Value, json};
 
 use crate::common::{Noise, program, subjects, works};
 
-struct Server {
+pub struct Server {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
 }
 
 impl Server {
-    fn start(folder: &Path, device: &str) -> Self {
+    /// Starts a server; the device `hardware` is the first GPU with the routes of hardware, software or not.
+    pub fn start(folder: &Path, device: &str) -> Self {
         let mut command = Command::new(program());
         command.current_dir(folder).env_remove("GPUPROC_DEVICE");
+        let (device, as_hardware) =
+            if device == "hardware" { ("gpu", "1") } else { (device, "0") };
+        command.env("GPUPROC_TEST_HARDWARE", as_hardware);
         command.args(["serve", "--jobs", "-", "--device", device, "--threads", "2"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -33,15 +37,16 @@ impl Server {
         jobs.write_all(format!("{line}\n").as_bytes()).unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{line}: {answer}"))
+        serde_json::from_str(&answer)
+            .unwrap_or_else(|_| panic!("{line}: {answer} {:?}", self.child.try_wait()))
     }
 
-    fn job(&mut self, line: &str) -> Value {
+    pub fn job(&mut self, line: &str) -> Value {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.line(&json!({ "id": line, "arguments": words }).to_string())
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
     }

@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{
     flags::{Channel, Range, Settings},
-    input::Input,
+    input::{Input, TOGETHER},
     select::Alpha,
     tally::{self, Counting, Tally},
 };
 use crate::{
-    data::{dtype::Dtype, samples::Samples, shard::Shard},
+    data::{samples::Samples, shard::Shard},
     device::Kernel,
     error::{Error, Result},
     io::{Source, image::ImageFile},
@@ -51,30 +51,25 @@ pub fn count(
     let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
     if let Input::Jpeg(picture) = input {
         let counts = session.device.run(&JpegHistogram(kernel), picture)?;
-        let counting =
-            |(&(name, _), counts)| Counting { name, counts, moments: None, values: None };
+        let counting = |(&(name, _), counts)| Counting { name, counts, measured: None };
         tally.add_part(named.iter().zip(counts).map(counting).collect());
         return Ok(tally);
     }
     let part = |pixels: &Pixels, counts: Vec<Counts>| {
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
-            let needs_moments =
+            let is_needed =
                 settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
-            // For luminances of 8-bit pixels, 256 bins are fine enough; exact values are not needed.
-            let needs_values = needs_moments
-                && !weighted
-                && (dtype != Dtype::U8 || bins.count < 256 || settings.joins_luminance);
-            let moments =
-                needs_moments.then(|| moments(pixels, component, bins.low, bins.high, weighted));
-            let values = needs_values.then(|| values(pixels, component, bins.low, bins.high));
-            Counting { name, counts, moments, values }
+            let measured =
+                is_needed.then(|| values(pixels, component, [bins.low, bins.high], weighted));
+            Counting { name, counts, measured }
         });
         part.collect()
     };
     if let Input::JpegFile(file, channels) = input {
         let count = |pixels: &Pixels| Ok(part(pixels, kernel.cpu(pixels)?));
-        let sum = session.timings.time(Histogram::NAME, || count_decoded(file, *channels, &count));
-        tally.add_part(sum?);
+        let enough = if settings.statistics { TOGETHER * channels } else { 0 };
+        let decode = || count_decoded(file, *channels, enough, &count);
+        tally.add_part(session.timings.time(Histogram::NAME, decode)?);
         return Ok(tally);
     }
     input.parts(session, shard, |pixels, times| {
@@ -87,14 +82,16 @@ pub fn count(
 }
 
 /// The sum of the counts of all pixels of a JPEG file, counted by the threads that decode the pixels. Counts and moments
-/// are exact, so their sum does not depend on the order of the parts.
+/// are exact, so their sum does not depend on the order of the parts. Parts of fewer than `enough` samples are joined
+/// before they are counted.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
+    enough: usize,
     count: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
 ) -> Result<Vec<Counting>> {
     let sum = Mutex::new(Ok(Vec::new()));
-    let consume = |rows: &mut Vec<u8>| {
+    let add = |rows: &mut Vec<u8>| {
         let pixels = Pixels { samples: Samples::U8(std::mem::take(rows)), channels };
         let counted = count(&pixels);
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +103,26 @@ fn count_decoded(
         let Samples::U8(samples) = pixels.samples else { unreachable!("as above") };
         *rows = samples;
     };
+    // Parts that wait, of as many threads as decode.
+    let waiting = Mutex::new(Vec::<Vec<u8>>::new());
+    let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let consume = |rows: &mut Vec<u8>| {
+        if enough == 0 {
+            return add(rows);
+        }
+        let mut joined = lock().pop().unwrap_or_default();
+        joined.extend_from_slice(rows);
+        if joined.len() >= enough {
+            add(&mut joined);
+            joined.clear();
+        }
+        lock().push(joined);
+    };
     file.consume_jpeg(&consume)?;
+    let mut rest = lock().concat();
+    if !rest.is_empty() {
+        add(&mut rest);
+    }
     sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

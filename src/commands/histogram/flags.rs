@@ -109,7 +109,8 @@ pub struct Args {
     #[arg(long)]
     log: bool,
 
-    /// In tables, a row a channel with its statistics, instead of a row a bin
+    /// Print a row of statistics for each channel instead of a row for each bin. The entropy of 8-bit and 16-bit
+    /// luminance is that of luminance rounded to whole samples
     #[arg(long)]
     stats: bool,
 

@@ -15,7 +15,10 @@ use crate::{
         image::{ImageFile, read_image, sample_bytes},
         volume::{Part, VolumeFile, can_reopen, has_volume_name, is_volume_piped},
     },
-    kernels::{histogram::Pixels, jpeg::Decode},
+    kernels::{
+        histogram::{Pixels, VALUES_BYTES},
+        jpeg::Decode,
+    },
     session::Session,
     threads::spawn_in,
 };
@@ -49,8 +52,11 @@ pub struct Stack<'a> {
     channels: usize,
 }
 
+/// Pixels of small parts that are counted together: counting clears and adds many counters, however few pixels there are.
+pub const TOGETHER: usize = 1 << 20;
+
 impl Stack<'_> {
-    /// Hands the selected pixels of each page to `consume`.
+    /// Hands the selected pixels of all pages to `consume`, those of several small pages together.
     fn parts(
         &self,
         session: &Session,
@@ -58,6 +64,9 @@ impl Stack<'_> {
     ) -> Result<()> {
         let mut pages = self.file.pages(&session.timings)?;
         let mut bar = session.progress.bar("pages", self.pages.len() as u64);
+        let mut together: Option<Pixels> = None;
+        let pixel_bytes = self.channels * self.dtype.size();
+        let enough = TOGETHER.min((session.max_memory / 8) as usize / pixel_bytes);
         for page in self.pages.clone() {
             let image = pages.decode(page, &session.timings)?;
             let (dtype, channels) = (image.samples.dtype(), image.channels);
@@ -73,10 +82,21 @@ impl Stack<'_> {
                 )));
             }
             let select = || self.selection.apply(self.source, image, self.mask.as_ref());
-            consume(&session.timings.time("select", select)?)?;
+            let pixels = session.timings.time("select", select)?;
+            let pixels = match together.take() {
+                Some(mut all) => {
+                    all.samples.append(&pixels.samples)?;
+                    all
+                }
+                None => pixels,
+            };
+            match pixels.len() < enough {
+                true => together = Some(pixels),
+                false => consume(&pixels)?,
+            }
             bar.advance(1);
         }
-        Ok(())
+        together.iter().try_for_each(consume)
     }
 }
 
@@ -127,7 +147,9 @@ impl<'a> Input<'a> {
             true => VolumeFile::describe(source, &settings.layout).ok()?.bytes()?,
             false => sample_bytes(source)?,
         };
-        Some(bytes.saturating_mul(copies(settings)))
+        // Values, and as many that are being sorted.
+        let values = if settings.statistics { bytes.saturating_mul(32).min(2 * VALUES_BYTES) } else { 0 };
+        Some(bytes.saturating_mul(copies(settings)).saturating_add(values))
     }
 
     fn read_volume(

@@ -28,6 +28,7 @@ use crate::{
     error::{Error, Kind, Result},
     hints,
     io::{Sink, Source, Sources, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
+    kernels::histogram::VALUES_BYTES,
     session::Session,
 };
 
@@ -148,7 +149,9 @@ fn count_all<O: Send>(
     mut consume: impl FnMut(usize, O) -> Result<()>,
 ) -> Result<usize> {
     let mut failed = 0;
-    let ahead = (session.max_memory / 4 / LARGEST_TALLY).clamp(1, 1024) as usize;
+    // Only sums need the values of each input after it is finished.
+    let values = if job.sum && job.settings.statistics { VALUES_BYTES } else { 0 };
+    let ahead = (session.max_memory / 4 / (LARGEST_TALLY + values)).clamp(1, 1024) as usize;
     let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
     let batch = Batch { title: "histogram", memory, ahead, progress, events };
     let work = Inputs { settings: &job.settings, shard, session, keep };

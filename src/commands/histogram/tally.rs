@@ -23,15 +23,14 @@ pub struct Tally {
     pub components: Vec<Counting>,
 }
 
-/// The counts of a component, with moments and values where statistics need them.
+/// The counts of a component, with what statistics need besides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counting {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
     pub counts: Counts,
-    pub moments: Option<Moments>,
-    /// Values for exact statistics, where the counts have no levels.
-    pub values: Option<Values>,
+    /// Moments and values for statistics, where the counts have no levels.
+    pub measured: Option<(Moments, Values)>,
 }
 
 /// The name of a component: one of [`NAMES`].
@@ -47,12 +46,13 @@ fn known_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Err
 }
 
 impl Counting {
-    fn add(&mut self, more: &Self) {
+    fn add(&mut self, more: Self) {
         self.counts.add(&more.counts);
-        let moments = self.moments.take().zip(more.moments.clone());
-        self.moments = moments.map(|(sum, more)| sum.and(more));
-        let values = self.values.take().zip(more.values.clone());
-        self.values = values.map(|(sum, more)| sum.and(more));
+        let both = self.measured.take().zip(more.measured);
+        self.measured = both.map(|((moments, mut values), (more_moments, more_values))| {
+            values.add(more_values);
+            (moments.and(more_moments), values)
+        });
     }
 }
 
@@ -80,7 +80,7 @@ pub fn repeated(part: Vec<Counting>, mut times: u64) -> Vec<Counting> {
 pub fn add(sum: &mut Vec<Counting>, part: Vec<Counting>) {
     match sum.is_empty() {
         true => *sum = part,
-        false => sum.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more)),
+        false => sum.iter_mut().zip(part).for_each(|(sum, more)| sum.add(more)),
     }
 }
 
@@ -117,16 +117,11 @@ impl Tally {
     /// The finished histogram. Statistics are computed if `percentages`, those of the percentiles, are given.
     pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
         let Self { inputs, dtype, bins, unit, components } = self;
-        let finish = |Counting { name, mut counts, moments, values }| {
+        let finish = |Counting { name, mut counts, measured }| {
+            let rounds = name == "luma" && matches!(dtype, Dtype::U8 | Dtype::U16);
             let statistics = percentages.and_then(|percentages| {
-                let found = Statistics::new(
-                    &counts,
-                    &bins,
-                    dtype,
-                    moments.as_ref(),
-                    values.as_ref(),
-                    percentages,
-                )?;
+                let found =
+                    Statistics::new(&counts, &bins, dtype, measured, rounds, percentages)?;
                 Some(Statistics { count: found.count as u64 as f64 / unit, ..found })
             });
             counts.levels = None;
@@ -192,8 +187,7 @@ mod tests {
         let counting = |name| Counting {
             name,
             counts: Counts { bins: vec![1, 2], levels: Some(vec![0; 256]), ..Counts::default() },
-            moments: Some(Moments::default()),
-            values: None,
+            measured: None,
         };
         let tally = Tally {
             inputs: vec!["a.png".into()],

@@ -1,16 +1,17 @@
-//! The volume, in memory or read slab by slab, and isovalues from its histogram.
+//! The volume, in memory or read slab by slab, and isovalues that are found in its samples.
 
 use super::{
     job::{Iso, MeshJob, Rule},
     memory::Plan,
 };
 use crate::{
-    data::samples::Samples,
+    data::{dtype::Dtype, samples::Samples},
     error::{Error, Result},
     io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
         otsu::{Otsu, extremes},
+        quantile::Quantile,
     },
     session::Session,
 };
@@ -19,7 +20,7 @@ use crate::{
 pub(super) const WHOLE: u64 = 256 << 20;
 
 /// Bytes of samples that are read at a time for a histogram.
-const PART: u64 = 1 << 20;
+const PART: u64 = 4 << 20;
 
 /// The source of the samples.
 pub(super) enum VolumeInput {
@@ -60,44 +61,66 @@ impl VolumeInput {
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
-    /// The isovalue that `rule` finds in the histogram of the samples.
+    /// The isovalue that `rule` finds in the samples.
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
-        let histogram = session.timings.time("threshold", || self.histogram())?;
-        let found = match rule {
-            Rule::Otsu { of: 1, .. } => histogram.threshold(),
-            Rule::Otsu { number, of } => {
-                histogram.thresholds(of).and_then(|all| all.get(number).copied())
-            }
-            Rule::Percentile(percent) => histogram.percentile(percent),
+        let find = || match rule {
+            Rule::Percentile(percent) => self.percentile(percent),
+            Rule::Otsu { number, of } => self.otsu(job, number, of),
         };
+        let found = session.timings.time("threshold", find)?;
         let iso = found.ok_or_else(|| {
-            let is_empty = histogram.percentile(50.0).is_none();
-            Error::bad_input(match rule {
-                _ if is_empty => format!("{}: no sample is a finite number", job.volume),
-                Rule::Otsu { of: 1, .. } | Rule::Percentile(_) => format!(
-                    "{}: all samples are equal, so there is no threshold between them",
-                    job.volume
-                ),
-                Rule::Otsu { of, .. } => format!(
-                    "{}: the samples have too few values for {of} thresholds between them",
-                    job.volume
-                ),
-            })
+            Error::bad_input(format_args!("{}: no sample is a finite number", job.volume))
         })?;
         log::info!("--iso {rule}: {iso}");
         Ok(iso)
     }
 
-    fn histogram(&self) -> Result<Otsu> {
-        let mut otsu = Otsu::new(match self {
-            Self::Whole(slab, _) => slab.volume.samples.dtype(),
-            Self::Stream(file, _) => file.dtype,
-        });
+    /// The threshold with this number of the `of` thresholds by Otsu's method; `None` where no sample is a number.
+    fn otsu(&self, job: &MeshJob, number: usize, of: usize) -> Result<Option<f64>> {
+        let mut otsu = Otsu::new(self.dtype());
         if otsu.needs_range() {
             self.for_parts(|samples, _| otsu.range(samples))?;
         }
         self.for_parts(|samples, times| otsu.count(samples, times))?;
-        Ok(otsu)
+        let found = match of {
+            1 => otsu.threshold(),
+            _ => otsu.thresholds(of).and_then(|all| all.get(number).copied()),
+        };
+        if found.is_some() || otsu.is_empty() {
+            return Ok(found);
+        }
+        Err(Error::bad_input(match of {
+            1 => format!(
+                "{}: all samples are equal, so there is no threshold between them",
+                job.volume
+            ),
+            of => format!(
+                "{}: the samples have too few values for {of} thresholds between them",
+                job.volume
+            ),
+        }))
+    }
+
+    /// The sample of a percentile; of 8 and 16 bits, the value midway to the next one, so that the surface passes between
+    /// samples. `None` where no sample is a number.
+    fn percentile(&self, percent: f64) -> Result<Option<f64>> {
+        let dtype = self.dtype();
+        let mut quantile = Quantile::new(dtype, percent);
+        loop {
+            self.for_parts(|samples, times| quantile.count(samples, times))?;
+            if !quantile.advance() {
+                break;
+            }
+        }
+        let half = if dtype.size() <= 2 { 0.5 } else { 0.0 };
+        Ok(quantile.sample().map(|sample| sample + half))
+    }
+
+    fn dtype(&self) -> Dtype {
+        match self {
+            Self::Whole(slab, _) => slab.volume.samples.dtype(),
+            Self::Stream(file, _) => file.dtype,
+        }
     }
 
     /// The least and the greatest sample. `None` where no sample is a number, and where the input can be read only

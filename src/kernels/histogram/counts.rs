@@ -106,7 +106,7 @@ impl Counts {
         }
         let find = bins.finder(1.0);
         let mut slots = vec![0; bins.slots()];
-        for (level, &count) in patterns.iter().enumerate() {
+        for (level, &count) in patterns.iter().enumerate().filter(|&(_, &count)| count > 0) {
             slots[find.slot(least + level as f64)] += count;
         }
         Self { levels: Some(patterns), ..Self::from_slots(&slots) }

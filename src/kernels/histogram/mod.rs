@@ -21,7 +21,7 @@ pub use adjust::{Adjust, luminance_levels};
 pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
-pub use exact::{Values, values};
+pub use exact::{VALUES_BYTES, Values, values};
 pub use gpu::{
     u8_levels::{U8Pass, count_made},
     variants,
@@ -29,4 +29,4 @@ pub use gpu::{
 pub use kernel::Histogram;
 pub use luma::Luma;
 pub use moments::{Moments, moments};
-pub use statistics::Statistics;
+pub use statistics::{Statistics, rank};

@@ -12,10 +12,8 @@ use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
-/// For channels of 8 and 16 bits all are exact. For other samples they are exact given [`Values`], as far as these tell
-/// values apart. Without [`Values`], count, minimum, maximum, mean, deviation and clipped shares are exact to double
-/// precision; percentiles are interpolated in their bin, the mode is the centre of the fullest bin, and the entropy is
-/// that of the bins.
+/// For channels of 8 and 16 bits all are exact. For other samples count, minimum, maximum, mean, deviation and clipped
+/// shares are exact to double precision, and the rest as far as [`Values`] tell values apart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Samples inside the range; of weighted pixels the sum of alpha in steps.
@@ -33,7 +31,8 @@ pub struct Statistics {
     pub deviation: f64,
     /// Most frequent value; of several, the least.
     pub mode: f64,
-    /// Shannon entropy of the values, in bits.
+    /// Shannon entropy of the values, in bits; of the luminance of 8-bit and 16-bit pixels, that of the luminance
+    /// rounded to the nearest sample.
     pub entropy: f64,
     /// Share of all samples at or below the lower end of the range.
     pub clipped_low: f64,
@@ -54,54 +53,54 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
 }
 
 impl Statistics {
-    /// The statistics of `counts`. `moments`, over the same range, are needed where the counts hold
-    /// no levels; `values` make them exact there. Nothing when no sample is in the range.
+    /// The statistics of `counts`. `measured`, over the same range, is needed where the counts hold no levels. With
+    /// `rounds`, the entropy is that of values rounded to integers. Nothing when no sample is in the range.
     pub fn new(
         counts: &Counts,
         bins: &Bins,
         dtype: Dtype,
-        moments: Option<&Moments>,
-        values: Option<&Values>,
+        measured: Option<(Moments, Values)>,
+        rounds: bool,
         percentages: &[f64],
     ) -> Option<Self> {
-        let least = type_range(dtype).map_or(0.0, |(least, _)| least);
-        let levels: Option<Vec<(f64, u64)>> = counts.levels.as_ref().map(|levels| {
-            let values = levels.iter().enumerate().map(|(i, &n)| (least + i as f64, n));
-            values.filter(|&(value, _)| value >= bins.low && value <= bins.high).collect()
-        });
-        let moments = match (&levels, moments) {
-            (Some(levels), _) => Moments::of(levels.iter().copied(), bins.low, bins.high),
-            (None, Some(moments)) => moments.clone(),
-            (None, None) => return None,
+        let (moments, levels) = match measured {
+            Some((moments, values)) => {
+                let levels = values.levels(moments.min);
+                (moments, levels)
+            }
+            None => {
+                let least = type_range(dtype).map_or(0.0, |(least, _)| least);
+                let all = counts.levels.as_ref()?.iter().zip(0..);
+                let all = all.map(|(&n, level)| (least + f64::from(level), n));
+                let is_inside = |value| (bins.low..=bins.high).contains(&value);
+                let levels: Vec<_> =
+                    all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
+                (Moments::of(levels.iter().copied(), bins.low, bins.high), levels)
+            }
         };
-        let levels = levels.or_else(|| values.map(|values| values.levels(moments.min)));
         if moments.count == 0 {
             return None;
         }
-        let count = moments.count as f64;
-        let percentile = |percentage: f64| match &levels {
-            Some(levels) => level_percentile(levels, moments.count, percentage),
-            None => bin_percentile(counts, bins, percentage).clamp(moments.min, moments.max),
+        let percentile = |percentage: f64| {
+            let mut left = rank(percentage, moments.count);
+            let level = levels.iter().find(|(_, n)| {
+                left = left.saturating_sub(*n);
+                left == 0
+            });
+            level.map_or(f64::NAN, |level| level.0)
         };
-        let mode = match &levels {
-            Some(levels) => fullest(levels.iter().map(|&(_, n)| n)).map(|i| levels[i].0),
-            None => fullest(counts.bins.iter().copied()).map(|k| bins.centre(k)),
-        };
+        let mode = levels.iter().rev().max_by_key(|(_, n)| n);
+        let [mean, deviation] = moments.mean_and_deviation();
         let all = counts.total() as f64;
-        let [sum, squares] = moments.above_low();
-        let offset = sum / count;
         Some(Self {
-            count,
+            count: moments.count as f64,
             min: moments.min,
             max: moments.max,
-            mean: bins.low + offset,
+            mean,
             median: percentile(50.0),
-            deviation: (squares / count - offset * offset).max(0.0).sqrt(),
-            mode: mode.unwrap_or(f64::NAN),
-            entropy: match &levels {
-                Some(levels) => entropy(levels.iter().map(|&(_, n)| n)),
-                None => entropy(counts.bins.iter().copied()),
-            },
+            deviation,
+            mode: mode.map_or(f64::NAN, |mode| mode.0),
+            entropy: entropy(&levels, rounds),
             clipped_low: (counts.below + moments.at_low) as f64 / all,
             clipped_high: (counts.above + moments.at_high) as f64 / all,
             percentiles: percentages.iter().map(|&p| (p, percentile(p))).collect(),
@@ -109,45 +108,20 @@ impl Statistics {
     }
 }
 
-/// The nearest-rank percentile: the least level that `percentage` of `count` samples do not exceed.
-fn level_percentile(levels: &[(f64, u64)], count: u64, percentage: f64) -> f64 {
-    let rank = (percentage / 100.0 * count as f64).ceil().max(1.0) as u64;
-    let mut seen = 0;
-    for &(value, n) in levels {
-        seen += n;
-        if seen >= rank {
-            return value;
-        }
-    }
-    levels.last().map_or(f64::NAN, |last| last.0)
+/// The place, counted from 1, of a percentile among `count` samples in order: that of the least one that so many percent
+/// of them do not exceed (nearest rank).
+pub fn rank(percentage: f64, count: u64) -> u64 {
+    ((percentage * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))
 }
 
-/// The percentile inside its bin, on a straight line from edge to edge.
-fn bin_percentile(counts: &Counts, bins: &Bins, percentage: f64) -> f64 {
-    let rank = percentage / 100.0 * counts.in_range() as f64;
-    let mut seen = 0.0;
-    for (k, &n) in counts.bins.iter().enumerate().filter(|&(_, &n)| n > 0) {
-        let n = n as f64;
-        if seen + n >= rank {
-            let part = ((rank - seen) / n).clamp(0.0, 1.0);
-            return bins.edge(k) + part * (bins.edge(k + 1) - bins.edge(k));
-        }
-        seen += n;
-    }
-    bins.high
-}
-
-fn fullest(counts: impl Iterator<Item = u64>) -> Option<usize> {
-    let most = counts.enumerate().max_by_key(|&(i, n)| (n, std::cmp::Reverse(i)));
-    most.filter(|&(_, n)| n > 0).map(|(i, _)| i)
-}
-
-/// -sum p log2 p over the counts that are not 0.
-fn entropy(counts: impl Iterator<Item = u64> + Clone) -> f64 {
-    let total = counts.clone().sum::<u64>() as f64;
-    let term = |n: u64| {
-        let p = n as f64 / total;
+/// -sum p log2 p over values in order; with `rounds`, over values rounded to the nearest integer.
+fn entropy(levels: &[(f64, u64)], rounds: bool) -> f64 {
+    let total = levels.iter().map(|&(_, n)| n).sum::<u64>() as f64;
+    let level = |value: f64| if rounds { (value + 0.5).floor() } else { value };
+    let groups = levels.chunk_by(|a, b| level(a.0) == level(b.0));
+    let term = |group: &[(f64, u64)]| {
+        let p = group.iter().map(|&(_, n)| n).sum::<u64>() as f64 / total;
         -p * p.log2()
     };
-    counts.filter(|&n| n > 0).map(term).sum::<f64>().max(0.0)
+    groups.map(term).sum::<f64>().max(0.0)
 }

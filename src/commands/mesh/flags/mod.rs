@@ -67,7 +67,7 @@ pub struct Args {
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
     /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
-    /// volume's histogram, otsu:2 two between three classes, p80 the value that 80 % of the samples do not exceed
+    /// volume's histogram, otsu:2 two between three classes, p80 the least sample that 80 % of them do not exceed
     #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     iso: Vec<Isovalues>,

@@ -1,0 +1,119 @@
+//! Exact quantiles of inputs that are read in several passes, in little memory: a sample is found digit by digit, most
+//! significant first, by a count of the samples that share the digits found before.
+
+use super::histogram::{rank, type_range};
+use crate::{
+    data::{
+        dtype::Dtype,
+        float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+        samples::Samples,
+    },
+    for_samples,
+    parallel::Parallel,
+};
+
+/// Values of a digit.
+pub(super) const DIGITS: usize = 1 << DIGIT;
+
+/// Bits of a digit.
+const DIGIT: u32 = 16;
+
+/// Samples that a thread takes at a time: several for each of its counters, which it clears and adds to those of all.
+const CHUNK: usize = 4 * DIGITS;
+
+/// Counts samples, each so many times, by `slot`, a number below [`DIGITS`]; those without one are left out.
+pub(super) fn count(
+    counts: &mut [u64],
+    (samples, times): (&Samples, u64),
+    slot: impl Fn(f64) -> Option<usize> + Sync,
+) {
+    for_samples!(samples, values => count_values(counts, (values, times), slot));
+}
+
+fn count_values<T: Copy + Into<f64> + Sync>(
+    counts: &mut [u64],
+    (values, times): (&[T], u64),
+    slot: impl Fn(f64) -> Option<usize> + Sync,
+) {
+    let add = |counts: &mut [u64], values: &[T]| {
+        for &value in values {
+            if let Some(slot) = slot(value.into()) {
+                counts[slot] += times;
+            }
+        }
+    };
+    let (whole, rest) = values.split_at(values.len() / CHUNK * CHUNK);
+    add(counts, rest);
+    let parts =
+        whole.chunks(CHUNK).par_fold(|| vec![0; DIGITS], |counts, chunk| add(counts, chunk));
+    for part in parts {
+        counts.iter_mut().zip(part).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+/// The search for a percentile by the nearest-rank method, a sample. Samples that are not finite are left out.
+#[derive(Clone, Debug)]
+pub struct Quantile {
+    dtype: Dtype,
+    percent: f64,
+    /// The digits found so far, of a key that has the order of the samples.
+    found: u64,
+    /// Bits of the key that are not found yet.
+    unknown: u32,
+    /// The place of the sample among those that share these digits, once their number is known.
+    rank: Option<u64>,
+    counts: Vec<u64>,
+}
+
+impl Quantile {
+    /// The search for a percentile of samples of type `dtype`, 0 to 100.
+    pub fn new(dtype: Dtype, percent: f64) -> Self {
+        let unknown = (8 * dtype.size() as u32).max(DIGIT);
+        Self { dtype, percent, found: 0, unknown, rank: None, counts: vec![0; DIGITS] }
+    }
+
+    /// Counts samples, each `times` times: all of them, in parts, in each pass.
+    pub fn count(&mut self, samples: &Samples, times: u64) {
+        let Self { dtype, found, .. } = *self;
+        let shift = self.unknown - DIGIT;
+        count(&mut self.counts, (samples, times), |value| {
+            let digits = value.is_finite().then(|| key(dtype, value) >> shift)?;
+            (digits >> DIGIT == found).then_some(digits as usize % DIGITS)
+        });
+    }
+
+    /// Ends a pass. Returns whether another one is needed.
+    pub fn advance(&mut self) -> bool {
+        let total = self.counts.iter().sum();
+        let mut rank = self.rank.unwrap_or_else(|| rank(self.percent, total));
+        let is_found = |&count: &u64| {
+            let is_here = rank <= count;
+            rank -= if is_here { 0 } else { count };
+            is_here
+        };
+        let Some(digit) = self.counts.iter().position(is_found) else { return false };
+        self.found = self.found << DIGIT | digit as u64;
+        self.unknown -= DIGIT;
+        self.rank = Some(rank);
+        self.counts.fill(0);
+        self.unknown > 0
+    }
+
+    /// The sample, after the last pass. `None` where no sample is finite.
+    pub fn sample(&self) -> Option<f64> {
+        (self.unknown == 0).then(|| match self.dtype {
+            Dtype::F64 => f64_of_key(self.found),
+            Dtype::F32 => f32_of_key(self.found as u32).into(),
+            dtype => type_range(dtype).map_or(0.0, |range| range.0) + self.found as f64,
+        })
+    }
+}
+
+/// The key of a finite sample. -0 has that of +0.
+fn key(dtype: Dtype, value: f64) -> u64 {
+    match dtype {
+        Dtype::F64 => key_of_f64(value + 0.0),
+        Dtype::F32 => key_of_f32(value as f32 + 0.0).into(),
+        dtype => (value - type_range(dtype).map_or(0.0, |range| range.0)) as u64,
+    }
+}
