@@ -5,6 +5,7 @@ use std::{
     cell::RefCell,
     fmt::Display,
     io::{self, IsTerminal, Write},
+    mem::replace,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -235,11 +236,6 @@ thread_local! {
 pub struct Held(Vec<String>);
 
 impl Held {
-    /// The messages.
-    pub fn lines(self) -> Vec<String> {
-        self.0
-    }
-
     /// Prints the messages, in the order in which they were held.
     pub fn print(self) {
         self.0.into_iter().for_each(tell);
@@ -273,18 +269,29 @@ enum Messages {
 
 static MESSAGES: Mutex<Messages> = Mutex::new(Messages::Printed);
 
+/// Sets how messages are handled from now on. Returns how they were handled until now.
+fn handle_messages(new: Messages) -> Messages {
+    replace(&mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner), new)
+}
+
 /// Collects all messages from now on, for [`report`].
 pub fn collect_messages() {
-    *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner) = Messages::Collected(Vec::new());
+    handle_messages(Messages::Collected(Vec::new()));
+}
+
+/// Runs `work`, which must not panic, and returns the messages of all threads until it has returned.
+pub fn collect<T>(work: impl FnOnce() -> T) -> (Vec<String>, T) {
+    let before = handle_messages(Messages::Collected(Vec::new()));
+    let result = work();
+    match handle_messages(before) {
+        Messages::Collected(messages) => (messages, result),
+        Messages::Printed | Messages::Reported => (Vec::new(), result),
+    }
 }
 
 /// Prints the report that `with` makes of the collected messages. Later messages are dropped.
 pub fn report(with: impl FnOnce(Vec<String>) -> String) {
-    let before = std::mem::replace(
-        &mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner),
-        Messages::Reported,
-    );
-    let messages = match before {
+    let messages = match handle_messages(Messages::Reported) {
         Messages::Collected(messages) => messages,
         _ => Vec::new(),
     };

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The exit code after `--timeout`, as that of timeout(1).
-const TIMED_OUT: i32 = 124;
+pub const TIMED_OUT: i32 = 124;
 
 /// On every signal that ends a process and can be handled, removes unfinished outputs and then lets the signal end the
 /// process as it would have done without a handler. Signals that the process was started to ignore, as by nohup(1),

@@ -6,7 +6,7 @@
 //! is left out, too; a flag that no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for
 //! these commands only.
 
-use std::{collections::BTreeSet, env, ffi::OsString, fs, path::Path};
+use std::{collections::BTreeSet, env, ffi::OsString, fs::File, io::Read, path::Path};
 
 use clap::{Arg, ArgAction, Command, Id};
 
@@ -16,6 +16,9 @@ use crate::error::{Error, Result};
 pub const PATH: &str = "GPUPROC_CONFIG_PATH";
 /// The variable that holds flags.
 pub const FLAGS: &str = "GPUPROC_FLAGS";
+
+/// Most bytes of a file of flags.
+const MAX_BYTES: u64 = 1 << 16;
 
 /// A command line with the flags from the environment, and the origins of these flags.
 #[derive(Debug, Default)]
@@ -58,8 +61,14 @@ pub fn with_flags(parser: &Command, words: Vec<OsString>) -> Result<Line> {
 
 /// The words of a file.
 fn lines_of(parser: &Command, path: &Path) -> Result<Vec<Word>> {
-    let text = fs::read_to_string(path)
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io("read", path, error).context(format_args!("${PATH}")))?;
+    if text.len() as u64 > MAX_BYTES {
+        let path = path.display();
+        return Err(Error::usage(format_args!("${PATH}: {path} has more than {MAX_BYTES} bytes")));
+    }
     let mut commands = Vec::new();
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -236,7 +245,7 @@ mod tests {
         parser.build();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flags");
-        fs::write(&path, file).unwrap();
+        std::fs::write(&path, file).unwrap();
         let words = words.split_whitespace().map(OsString::from).collect();
         let lines = lines_of(&parser, &path).map_err(|error| error.one_line())?;
         let variable = words_of(&variable.into()).map_err(|error| error.one_line())?;

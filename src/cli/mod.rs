@@ -20,13 +20,14 @@ use clap::{
 use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::{
-    commands::{Command, completions},
+    commands::{Command, completions, serve},
     device::{Device, DeviceChoice},
     error::{Error, Kind, Result},
     events::Events,
     hints,
     io::standard,
     progress::{Progress, collect_messages, report, start_messages, tell},
+    restart::has_restarted,
     session::Session,
     signals, simd,
     threads::start_pool,
@@ -252,6 +253,11 @@ pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T
 pub fn run(cli: Cli) -> Result<()> {
     // Signals are handled only here: where commands run inside another program, they belong to that program.
     signals::exit_on_signals();
+    if let Command::Serve(args) = &cli.command
+        && !serve::is_worker()
+    {
+        return serve::supervise(args);
+    }
     let (device, result) = run_with(cli)?;
     device.leave();
     result
@@ -320,7 +326,10 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
 
 /// Runs the command and reports its timings. Returns the device and the result of the command.
 fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
-    let Cli { command: job, shared, notes } = cli;
+    let Cli { command: job, mut shared, notes } = cli;
+    if has_restarted() {
+        shared.device = DeviceChoice::Cpu;
+    }
     start_messages(shared.quiet, shared.verbose);
     notes.iter().for_each(|note| log::debug!("{note}"));
     if shared.timings == Some(TimingsFormat::Json) {
@@ -330,7 +339,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         signals::exit_after(limit)?;
     }
     let computes = job.needs_device();
-    if computes || shared.threads.is_some() {
+    if job.needs_threads() || shared.threads.is_some() {
         start_pool(shared.threads.map(usize::from))?;
     }
     if !computes || shared.device != DeviceChoice::Cpu {

@@ -150,7 +150,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         let failed = |error| Error::io("write", "a temporary file of texts", error);
         texts.push(text.as_bytes()).map_err(failed)
     };
-    let files = args.list.inputs(args.files)?;
+    let files = args.list.inputs(args.files, session)?;
     memory::give_back();
     for source in files.iter() {
         let look = || session.timings.time("files", || look(&source, &layout, args.range, session));

@@ -1,7 +1,5 @@
 //! `gpuproc merge`: joins the part files of all shards into the result that a single process writes.
 
-use std::{ffi::OsString, path::PathBuf};
-
 use super::{
     flags::{ListArgs, one_of},
     histogram::{self, FORMATS, OutputFormat, format_of},
@@ -9,7 +7,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    io::{Sink, partial::open_all},
+    io::{Sink, Source, partial::open_all},
     session::Session,
 };
 
@@ -29,7 +27,7 @@ Examples:
 pub struct Args {
     /// Parts of one job, in any order
     #[arg(required_unless_present = "files_from", value_name = "PART")]
-    parts: Vec<PathBuf>,
+    parts: Vec<Source>,
 
     /// Where the result goes: of histograms .csv, .json, .png or .svg, also several; of surfaces a
     /// .ply; of scans the file for --carry; - is standard output
@@ -41,7 +39,7 @@ pub struct Args {
     format: Option<OutputFormat>,
 
     /// Join parts of inputs that differ in nothing but the time of their last modification, such as
-    /// copies on several machines
+    /// copies on several machines; checksums of up to 64 MiB of the inputs must agree
     #[arg(long)]
     any_time: bool,
 
@@ -54,10 +52,9 @@ pub struct Args {
 /// # Errors
 /// When a part cannot be read or the result cannot be written, and when the parts do not belong to one job.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let names: Vec<OsString> = args.parts.iter().cloned().map(OsString::from).collect();
-    let paths: Vec<PathBuf> = args.list.with(names)?.into_iter().map(PathBuf::from).collect();
+    let parts = args.list.inputs(args.parts, session)?;
     Sink::all_differ(&args.output)?;
-    let mut parts = open_all(&paths, args.any_time)?;
+    let mut parts = open_all(&parts, args.any_time, session.max_memory)?;
     let Some(first) = parts.first() else {
         return Err(Error::usage("there is no part to merge"));
     };

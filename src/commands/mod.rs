@@ -96,3 +96,10 @@ commands! {
     completions::Completions => run(), no device;
     man::Man => run(session, parser()), no device;
 }
+
+impl Command {
+    /// Whether the command may run loops on all threads.
+    pub fn needs_threads(&self) -> bool {
+        !matches!(self, Self::Completions(_) | Self::Man(_))
+    }
+}

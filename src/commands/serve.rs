@@ -1,10 +1,14 @@
 //! `gpuproc serve`: runs job after job in one process, which keeps its device, threads and memory between jobs.
+//!
+//! Jobs run in a child process, the worker, to which this process hands one line at a time. When a driver or a library
+//! ends the worker, this process answers the job as failed, and a new worker does the next one.
 
 use std::{
+    env,
     ffi::OsString,
-    fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     panic::{AssertUnwindSafe, catch_unwind},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     time::Instant,
 };
 
@@ -17,6 +21,7 @@ use crate::{
     io::{Source, standard},
     memory, progress,
     session::Session,
+    signals,
 };
 
 /// A function that runs a command line (without the program's name) in a session of its own on the same device.
@@ -27,7 +32,7 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 /// For engines with long-lived workers: device, shaders, threads and memory stay ready between jobs, and each job may
 /// use all of them. A job is {"arguments": [...]} with the words after `gpuproc`; an "id" is returned in the answer,
 /// beside "code" (an exit code), "seconds", "messages" and, if the job has failed, "error" and "retry" (whether trying
-/// again may help). Jobs cannot use standard input and output.
+/// again may help). Jobs cannot use standard input and output. A line may have 1 MiB.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,52 +51,203 @@ struct Job {
 }
 
 /// Longest line of a job, in bytes.
-const LONGEST: u64 = 64 << 20;
+const MAX_LINE: usize = 1 << 20;
 
-/// Reads jobs, runs them and writes an answer to each.
+/// Set in the environment of the worker.
+const WORKER: &str = "GPUPROC_SERVE_WORKER";
+
+/// Whether this process is the worker of another one.
+pub fn is_worker() -> bool {
+    env::var_os(WORKER).is_some()
+}
+
+/// Runs jobs in this process and writes an answer to each.
 ///
 /// # Errors
 /// When jobs cannot be read or answers cannot be written. A job that fails is an answer, not an error.
 pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
-    let failed = |error| Error::io("write", standard::OUTPUT, error);
-    let mut answers = standard::output().map_err(failed)?;
-    let mut jobs = BufReader::new(args.jobs.open()?);
+    let mut answers = standard::output().map_err(cannot_answer)?;
+    let jobs = if is_worker() { Source::Stdin } else { args.jobs };
+    let input = jobs.open()?;
     standard::reserve();
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut jobs).take(LONGEST).read_until(b'\n', &mut line);
-        if read.map_err(|error| Error::io("read", args.jobs.to_string(), error))? == 0 {
-            return Ok(());
-        }
-        if !line.trim_ascii().is_empty() {
-            answer(&mut answers, &line, session, run_line).map_err(failed)?;
-        }
+    if is_worker() {
+        end_with_parent();
+        // The parent waits for this line.
+        answers.write_all(b"\n").map_err(cannot_answer)?;
     }
+    for_each_line((input, &jobs), |line| {
+        let answer = match line {
+            Ok(line) => run_job(line, session, run_line),
+            Err(error) => answer(Value::Null, Instant::now(), Vec::new(), &Err(error)),
+        };
+        answers.write_all(answer.as_bytes()).map_err(cannot_answer)
+    })
 }
 
-/// Runs one job and writes its answer without delay.
-fn answer(to: &mut File, line: &[u8], session: &Session, run_line: RunLine) -> io::Result<()> {
+/// Hands jobs to a worker and writes an answer to each, also if the worker ends before it has answered.
+///
+/// # Errors
+/// As [`run`], and when no worker can be started. Where a worker ends by itself and says why, this process ends with
+/// its exit code.
+pub fn supervise(args: &Args) -> Result<()> {
+    let mut answers = standard::output().map_err(cannot_answer)?;
+    let input = args.jobs.open()?;
+    let mut worker = Some(Worker::start()?);
+    for_each_line((input, &args.jobs), |line| {
+        let started = Instant::now();
+        let failed = |id, error| answer(id, started, Vec::new(), &Err(error));
+        let (answer, status) = match line {
+            Ok(line) => match worker.take().map_or_else(Worker::start, Ok)?.answer(line) {
+                Ok((same, answer)) => {
+                    worker = Some(same);
+                    (answer, None)
+                }
+                Err(status) => {
+                    let id = serde_json::from_slice::<Job>(line).map_or(Value::Null, |job| job.id);
+                    (failed(id, ended(status)), Some(status))
+                }
+            },
+            Err(error) => (failed(Value::Null, error), None),
+        };
+        answers.write_all(answer.as_bytes()).map_err(cannot_answer)?;
+        match status.and_then(|status| status.code()) {
+            Some(signals::TIMED_OUT) => signals::exit(signals::TIMED_OUT),
+            _ => Ok(()),
+        }
+    })?;
+    worker.map_or(Ok(()), Worker::end)
+}
+
+fn cannot_answer(error: io::Error) -> Error {
+    Error::io("write", standard::OUTPUT, error)
+}
+
+/// The error of a job whose worker has ended.
+fn ended(status: ExitStatus) -> Error {
+    let is_gpu = status.code() == Some(Kind::Gpu.exit_code().into());
+    let kind = if is_gpu { Kind::Gpu } else { Kind::Failure };
+    Error::new(kind, format_args!("the process that ran the job has ended: {status}"))
+}
+
+/// Calls `each` with every line that is not blank, or with the error of a line that is too long, whose rest is skipped.
+fn for_each_line(
+    (input, name): (impl Read, &Source),
+    mut each: impl FnMut(Result<&[u8]>) -> Result<()>,
+) -> Result<()> {
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    for number in 1.. {
+        line.clear();
+        let read = (&mut input).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
+        let is_too_long = line.len() > MAX_LINE && !line.ends_with(b"\n");
+        let skipped = if is_too_long { input.skip_until(b'\n') } else { Ok(0) };
+        read.and(skipped).map_err(|error| Error::io("read", name.to_string(), error))?;
+        match &line[..] {
+            [] => break,
+            _ if is_too_long => {
+                let error = format_args!("line {number} has more than {MAX_LINE} bytes");
+                each(Err(Error::usage(error)))?;
+            }
+            line if line.trim_ascii().is_empty() => {}
+            line => each(Ok(line))?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs the job of a line and returns its answer.
+fn run_job(line: &[u8], session: &Session, run_line: RunLine) -> String {
     let (started, job) = (Instant::now(), serde_json::from_slice::<Job>(line));
     let (id, messages, result) = match job {
         Err(error) => (Value::Null, Vec::new(), Err(Error::usage("no job").caused_by(error))),
         Ok(Job { id, arguments }) => {
             let words = arguments.into_iter().map(OsString::from).collect();
             let work = || memory::catch(|| run_line(session, words));
-            let (held, result) = progress::hold(|| catch_unwind(AssertUnwindSafe(work)));
+            let (messages, result) = progress::collect(|| catch_unwind(AssertUnwindSafe(work)));
             let mistake = "this is a mistake in gpuproc itself; -v tells where it happened";
-            (id, held.lines(), result.unwrap_or_else(|_| Err(Error::new(Kind::Failure, mistake))))
+            (id, messages, result.unwrap_or_else(|_| Err(Error::new(Kind::Failure, mistake))))
         }
     };
     session.timings.forget_results();
+    answer(id, started, messages, &result)
+}
+
+/// The line that answers a job.
+fn answer(id: Value, started: Instant, messages: Vec<String>, result: &Result<()>) -> String {
     let mut answer = json!({
         "id": id,
         "code": result.as_ref().err().map_or(0, |error| error.kind().exit_code()),
         "seconds": started.elapsed().as_secs_f64(),
         "messages": messages,
     });
-    if let Err(error) = &result {
+    if let Err(error) = result {
         answer["error"] = hints::line(error).into();
         answer["retry"] = error.kind().may_pass().into();
     }
-    to.write_all(format!("{answer}\n").as_bytes())
+    format!("{answer}\n")
+}
+
+/// The process that runs jobs.
+#[derive(Debug)]
+struct Worker {
+    process: Child,
+    jobs: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// Starts a worker with the arguments of this process and waits until it is ready.
+    fn start() -> Result<Self> {
+        let failed = |error| Error::new(Kind::Failure, "cannot start a worker").caused_by(error);
+        let mut command = Command::new(env::current_exe().map_err(failed)?);
+        command.args(env::args_os().skip(1)).env(WORKER, "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().map_err(failed)?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (jobs, answers) = pipes.expect("both are piped");
+        let mut worker = Self { process, jobs, answers: BufReader::new(answers) };
+        match worker.answers.skip_until(b'\n') {
+            Ok(1) => Ok(worker),
+            // It has told why.
+            _ => worker.end().and_then(|()| Err(failed(io::ErrorKind::UnexpectedEof.into()))),
+        }
+    }
+
+    /// The worker and its answer to `line`.
+    ///
+    /// # Errors
+    /// Its exit status if it has ended.
+    fn answer(mut self, line: &[u8]) -> Result<(Self, String), ExitStatus> {
+        let mut answer = String::new();
+        let line = [line.trim_ascii_end(), b"\n"].concat();
+        let written = self.jobs.write_all(&line);
+        let read = written.and_then(|()| self.answers.read_line(&mut answer));
+        match read {
+            Ok(_) if answer.ends_with('\n') => Ok((self, answer)),
+            _ => Err(self.wait()),
+        }
+    }
+
+    /// Lets the worker end. Ends this process with the exit code of a worker that has failed.
+    fn end(self) -> Result<()> {
+        match self.wait() {
+            status if status.success() => Ok(()),
+            status => signals::exit(status.code().unwrap_or(Kind::Failure.exit_code().into())),
+        }
+    }
+
+    /// Closes the pipes and waits for the end of the worker.
+    fn wait(self) -> ExitStatus {
+        let Self { mut process, jobs, answers } = self;
+        drop((jobs, answers));
+        process.wait().unwrap_or_default()
+    }
+}
+
+/// Ends this process when its parent ends, even if it runs a job then.
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    }
 }

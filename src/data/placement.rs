@@ -3,13 +3,15 @@
 //! Sample numbers count from 0 and name the centres of samples:
 //! `world = first + x * steps[0] + y * steps[1] + z * steps[2]`.
 
+use serde::Serialize;
+
 use super::{
     length,
     vec3::{cross, dot, sub},
 };
 
 /// How the axes of world coordinates point, as medical formats name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Space {
     /// x to the patient's right, y to the front (anterior), z up (superior): NIfTI.
     Ras,

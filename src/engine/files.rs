@@ -161,10 +161,10 @@ impl Files<'_> {
         let Settings { encoding, pages, .. } = self.settings;
         let format = job.format.map(ImageFormat::extension);
         let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
-        let parameters = serde_json::json!([parameters, encoding, pages, self.session.strict]);
+        let parameters = (parameters, encoding, pages, self.session.strict);
         // The result does not depend on which shard does the file.
         let name = job.filter.name();
-        let identity = Identity::new(name, parameters.to_string(), [&job.source], Shard::WHOLE)?;
+        let identity = Identity::new(name, &parameters, [&job.source], Shard::WHOLE)?;
         Ok(Marker::new(identity, [&job.sink]))
     }
 

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use serde_json::json;
-
 use super::{
     Job,
     blocks::{BlockSource, filter_blocks},
@@ -126,8 +124,8 @@ pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> 
             job.sink
         )));
     }
-    let parameters = json!([job.filter.parameters(), layout, job.pyramid, session.strict]);
-    Identity::new(job.filter.name(), parameters.to_string(), [&job.source], shard)
+    let parameters = (job.filter.parameters(), layout, &job.pyramid, session.strict);
+    Identity::new(job.filter.name(), &parameters, [&job.source], shard)
 }
 
 /// The sizes of the blocks of a volume, where the writer takes `held` bytes.

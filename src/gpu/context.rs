@@ -8,9 +8,9 @@ use std::{
 use super::{
     Adapter, AdapterInfo, Caps, DeviceLimits, Feature, Pipeline, Shader,
     adapter::AdapterKind,
-    fault::Planted,
+    fault::InjectedFault,
     guard::{Driver, panic_text},
-    kept::Kept,
+    once_cache::OnceCache,
     pipeline::module,
     pool::Pool,
     staging::UploadStaging,
@@ -36,8 +36,8 @@ pub struct Context {
     pub(super) poison: bool,
     checked: bool,
     as_hardware: bool,
-    modules: Kept<wgpu::ShaderModule>,
-    pipelines: Kept<Arc<Pipeline>>,
+    modules: OnceCache<wgpu::ShaderModule>,
+    pipelines: OnceCache<Arc<Pipeline>>,
     /// Storage buffers that no [`Buffer`](super::Buffer) uses now.
     pub(super) storage: Pool,
     /// Staging buffers that no readback uses now.
@@ -85,7 +85,7 @@ impl Context {
                     // Software takes longer, and its threads may have to share their cores.
                     false => 2 * patience(),
                 }),
-                Planted::new(caps.fault),
+                InjectedFault::new(caps.fault),
             ),
             limits: DeviceLimits::from(&limits),
             info: adapter.info.clone(),
@@ -95,8 +95,8 @@ impl Context {
             poison: caps.poison,
             checked: caps.checked,
             as_hardware: caps.as_hardware,
-            modules: Kept::default(),
-            pipelines: Kept::default(),
+            modules: OnceCache::default(),
+            pipelines: OnceCache::default(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
             uploads: UploadStaging::default(),

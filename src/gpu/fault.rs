@@ -1,4 +1,4 @@
-//! Planted faults, for tests of what happens when a device fails.
+//! Injected faults, for tests of what happens when a device fails.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,34 +39,34 @@ impl Fault {
 
 /// The fault of a device, and how often it could have occurred so far.
 #[derive(Debug, Default)]
-pub(super) struct Planted {
+pub(super) struct InjectedFault {
     /// What fails, and at which of its occurrences, counted from 0.
     fault: Option<(Fault, u64)>,
     seen: AtomicU64,
 }
 
-impl Planted {
+impl InjectedFault {
     pub fn new(fault: Option<(Fault, u64)>) -> Self {
         Self { fault, seen: AtomicU64::new(0) }
     }
 
     /// Whether `fault` occurs here, at a place where it can.
     pub fn occurs(&self, fault: Fault) -> bool {
-        let at = self.fault.filter(|&(planted, _)| planted == fault).map(|(_, at)| at);
+        let at = self.fault.filter(|&(injected, _)| injected == fault).map(|(_, at)| at);
         at.is_some_and(|at| self.seen.fetch_add(1, Ordering::Relaxed) == at)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Planted};
+    use super::{Fault, InjectedFault};
 
     #[test]
     fn a_fault_occurs_once_and_others_never() {
-        let planted = Planted::new(Some((Fault::Map, 2)));
+        let injected = InjectedFault::new(Some((Fault::Map, 2)));
         let met = [Fault::Map, Fault::Lose, Fault::Map, Fault::Map, Fault::Map];
-        let met = met.map(|fault| planted.occurs(fault));
+        let met = met.map(|fault| injected.occurs(fault));
         assert_eq!(met, [false, false, false, true, false]);
-        assert!(!Planted::new(None).occurs(Fault::Map));
+        assert!(!InjectedFault::new(None).occurs(Fault::Map));
     }
 }

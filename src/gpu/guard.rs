@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Fault,
-    fault::Planted,
+    fault::InjectedFault,
     watch::{patiently, watched},
 };
 use crate::error::{Error, Result};
@@ -82,7 +82,7 @@ pub(super) struct Driver {
     /// The device's name, for messages.
     name: String,
     patience: Duration,
-    planted: Planted,
+    injected: InjectedFault,
     last_words: LastWords,
 }
 
@@ -92,10 +92,10 @@ impl Driver {
         name: String,
         (device, queue): (wgpu::Device, wgpu::Queue),
         patience: Duration,
-        planted: Planted,
+        injected: InjectedFault,
     ) -> Self {
         let last_words = LastWords::of(&device);
-        Self { device, queue, name, patience, planted, last_words }
+        Self { device, queue, name, patience, injected, last_words }
     }
 
     /// How long one wait may last.
@@ -169,7 +169,7 @@ impl Driver {
         };
         let polled = patiently(self.patience, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
         let polled = polled.map_err(Error::gpu)?;
-        let planted = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
+        let injected = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
         if matches!(polled, Err(wgpu::PollError::Timeout)) {
             device_hangs();
         }
@@ -178,7 +178,7 @@ impl Driver {
             Err(wgpu::PollError::WrongSubmissionIndex(..)) => "refused its work",
             _ => "does not answer",
         };
-        if let Err(cause) = planted.and(polled.map(drop).map_err(|error| error.to_string())) {
+        if let Err(cause) = injected.and(polled.map(drop).map_err(|error| error.to_string())) {
             let what = format!("{} {what}", self.name);
             self.last_words.set(&what);
             return Err(Error::gpu(format_args!("{what}: {cause}")));
@@ -191,15 +191,15 @@ impl Driver {
     /// # Errors
     /// That of the fault, where the fault shows at once.
     pub fn can_fail(&self, fault: Fault) -> Result<()> {
-        if !self.planted.occurs(fault) {
+        if !self.injected.occurs(fault) {
             return Ok(());
         }
         match fault {
             Fault::Lose => self.device.destroy(),
             Fault::Invalid => self.guarded(|| self.break_a_rule())?,
             Fault::Uncaught => self.break_a_rule(),
-            Fault::Panic => self.guarded(|| panic!("planted fault: Panic"))?,
-            _ => return Err(Error::gpu(format_args!("planted fault: {fault:?}"))),
+            Fault::Panic => self.guarded(|| panic!("injected fault: Panic"))?,
+            _ => return Err(Error::gpu(format_args!("injected fault: {fault:?}"))),
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Driver {
     /// Asks for a buffer that no API allows.
     fn break_a_rule(&self) {
         let _ = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("planted"),
+            label: Some("injected"),
             size: 4,
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
             mapped_at_creation: false,

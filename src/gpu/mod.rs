@@ -19,7 +19,7 @@ mod fault;
 #[forbid(unsafe_code)]
 mod guard;
 #[forbid(unsafe_code)]
-mod kept;
+mod once_cache;
 mod pipeline;
 #[forbid(unsafe_code)]
 mod pool;

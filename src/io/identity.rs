@@ -2,12 +2,14 @@
 //! a job store it, so that results of another job are neither skipped as done nor merged.
 
 use std::{
-    fs,
+    fs::{self, File},
     hash::Hasher,
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
+use crc32c::crc32c_append;
 use fnv::FnvHasher;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +26,7 @@ pub struct Identity {
     pub version: String,
     /// The command.
     pub command: String,
-    /// All parameters that the bytes of the result depend on.
+    /// All parameters that the bytes of the result depend on, as JSON.
     pub parameters: String,
     /// The inputs, in order.
     pub inputs: Vec<InputId>,
@@ -42,7 +44,14 @@ pub struct InputId {
     /// Time of the last modification, in nanoseconds since 1970; for an input of several files, a hash of their names,
     /// sizes and times.
     pub modified: u64,
+    /// The checksum of the content, in parts that are merged. Of large inputs it covers evenly spaced pieces.
+    pub content: Option<u32>,
 }
+
+/// Bytes of all inputs of a job that checksums cover, so that they take a fraction of a second.
+const CHECKED: u64 = 64 << 20;
+/// Bytes that a checksum takes at one place of a file.
+const PIECE: u64 = 4 << 10;
 
 impl Identity {
     /// The identity of what `command` makes of `inputs` with `parameters`.
@@ -52,21 +61,39 @@ impl Identity {
     /// standard input, which has no state that could be compared.
     pub fn new<'a>(
         command: &str,
-        parameters: String,
+        parameters: &impl Serialize,
         inputs: impl IntoIterator<Item = &'a Source>,
         shard: Shard,
     ) -> Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").into(),
             command: command.into(),
-            parameters,
+            parameters: serde_json::to_string(parameters).expect("plain data"),
             inputs: inputs.into_iter().map(InputId::of).collect::<Result<_>>()?,
             shard,
         })
     }
 
+    /// As [`Identity::new`], for a part that is merged: with checksums of the inputs.
+    ///
+    /// # Errors
+    /// As [`Identity::new`], and when an input cannot be read.
+    pub fn of_part<'a>(
+        command: &str,
+        parameters: &impl Serialize,
+        inputs: impl IntoIterator<Item = &'a Source> + Clone,
+        shard: Shard,
+    ) -> Result<Self> {
+        let mut identity = Self::new(command, parameters, inputs.clone(), shard)?;
+        let most = CHECKED / identity.inputs.len().max(1) as u64;
+        for (id, source) in identity.inputs.iter_mut().zip(inputs) {
+            id.content = Some(id.checksum(source, most)?);
+        }
+        Ok(identity)
+    }
+
     /// Why a part with this identity and a part with the identity `other` are of different jobs; `None` if they are of
-    /// one job. Modification times of inputs are ignored if `any_time`.
+    /// one job. If `any_time`, inputs are told apart by their checksums in place of their modification times.
     pub fn difference(&self, other: &Self, any_time: bool) -> Option<String> {
         let Self { version, command, parameters, inputs, shard } = other;
         if self.command != *command {
@@ -94,6 +121,9 @@ impl Identity {
                     "{} had {} bytes then, not {}",
                     own.name, other.bytes, own.bytes
                 ));
+            }
+            if any_time && own.content != other.content {
+                return Some(format!("{} had another content then", own.name));
             }
             if own.modified != other.modified && !any_time {
                 return Some(format!("{} was modified between them", own.name));
@@ -127,11 +157,11 @@ impl InputId {
         };
         let name = source.to_string();
         if let Some(modified) = volume::state_of_address(source)? {
-            return Ok(Self { name, bytes: 0, modified });
+            return Ok(Self { name, bytes: 0, modified, content: None });
         }
         let Some(files) = volume::files_of(source)? else {
             let (bytes, modified) = state(path)?;
-            return Ok(Self { name, bytes, modified });
+            return Ok(Self { name, bytes, modified, content: None });
         };
         let (mut all, mut hasher) = (0, FnvHasher::default());
         for file in files {
@@ -140,8 +170,39 @@ impl InputId {
             hasher.write(file.as_os_str().as_encoded_bytes());
             hasher.write(&[bytes.to_le_bytes(), modified.to_le_bytes()].concat());
         }
-        Ok(Self { name, bytes: all, modified: hasher.finish() })
+        Ok(Self { name, bytes: all, modified: hasher.finish(), content: None })
     }
+
+    /// The checksum of about `most` bytes of `source`, all of them if there are no more. A store at a web address is known
+    /// by the hash of its metadata.
+    fn checksum(&self, source: &Source, most: u64) -> Result<u32> {
+        let files = match (volume::state_of_address(source)?, source.path()) {
+            (Some(hash), _) => return Ok(hash as u32),
+            (None, path) => volume::files_of(source)?.unwrap_or(path.map(Into::into).into_iter().collect()),
+        };
+        let most = most / files.len().max(1) as u64;
+        files.iter().try_fold(0, |sum, file| {
+            checksum(file, most, sum).map_err(|error| Error::io("read", file, error))
+        })
+    }
+}
+
+/// The CRC32C `sum` continued over evenly spaced pieces of `file`, together about `most` bytes.
+fn checksum(file: &Path, most: u64, mut sum: u32) -> io::Result<u32> {
+    let length = fs::metadata(file)?.len();
+    if length == 0 {
+        // A pipe or a device, too, which can be read only once.
+        return Ok(sum);
+    }
+    let (mut file, mut piece) = (File::open(file)?, Vec::new());
+    let step = length.div_ceil((most / PIECE).max(1)).max(PIECE);
+    for at in (0..length).step_by(step as usize) {
+        piece.clear();
+        file.seek(SeekFrom::Start(at))?;
+        (&mut file).take(PIECE).read_to_end(&mut piece)?;
+        sum = crc32c_append(sum, &piece);
+    }
+    Ok(sum)
 }
 
 /// The state of `path`; `None` if it cannot be read.

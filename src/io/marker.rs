@@ -144,7 +144,7 @@ mod tests {
         fs::write(&input, "one").unwrap();
         let marker = |parameters: &str| {
             let source = Source::File(input.clone());
-            let identity = Identity::new("copy", parameters.into(), [&source], Shard::WHOLE);
+            let identity = Identity::new("copy", &parameters, [&source], Shard::WHOLE);
             Marker::new(identity.unwrap(), [&Sink::File(output.clone())]).unwrap()
         };
         assert!(!marker("a").is_done() && marker("a").write().is_err());

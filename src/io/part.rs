@@ -230,12 +230,15 @@ pub fn temporary_folder() -> PathBuf {
 /// # Errors
 /// Those of the operating system; the message names the folder, and `TMPDIR` if the folder comes from it.
 pub fn temporary_file(folder: &Path) -> io::Result<File> {
-    tempfile::tempfile_in(folder).map_err(|error| {
-        let chosen = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
-        let folder = folder.display();
-        let what = format!("no temporary file can be made in {folder}{chosen}: {error}");
-        io::Error::new(error.kind(), what)
-    })
+    tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
+}
+
+/// The error of a temporary file that cannot be made in `folder`.
+pub fn no_temporary_file(folder: &Path, error: io::Error) -> io::Error {
+    let chosen = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
+    let folder = folder.display();
+    let what = format!("no temporary file can be made in {folder}{chosen}: {error}");
+    io::Error::new(error.kind(), what)
 }
 
 /// The error for an output that exists and must not be replaced.

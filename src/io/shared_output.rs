@@ -313,13 +313,7 @@ mod tests {
     use super::*;
 
     fn identity(shard: &str, parameters: &str) -> Identity {
-        Identity {
-            version: "1".into(),
-            command: "fill".into(),
-            parameters: parameters.into(),
-            inputs: Vec::new(),
-            shard: shard.parse().unwrap(),
-        }
+        Identity::new("fill", &parameters, [], shard.parse().unwrap()).unwrap()
     }
 
     fn open(path: &Path, shard: &str, parameters: &str) -> Option<SharedOutput> {

@@ -24,6 +24,11 @@ impl Sources {
         self.ends.is_empty()
     }
 
+    /// Bytes of memory that the names take.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.names[..]) + size_of_val(&self.ends[..])) as u64
+    }
+
     /// The input `number`, counted from 0.
     ///
     /// # Panics

@@ -1,20 +1,18 @@
 //! Bytes that wait to be read back, in little memory.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
-};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::{temporary_file, temporary_folder};
+use tempfile::SpooledTempFile;
 
-/// Bytes in memory before a temporary file takes the rest.
+use super::{part::no_temporary_file, temporary_folder};
+
+/// Bytes in memory before a temporary file takes all.
 const ROOM: u64 = 256 << 10;
 
-/// Records in the order in which they were added: the first ones in memory, the others in a temporary file.
+/// Records in the order in which they were added, in memory or in a temporary file.
 #[derive(Debug)]
 pub struct Spool {
-    memory: Vec<u8>,
-    file: Option<File>,
+    bytes: SpooledTempFile,
     /// Bytes of all records.
     len: u64,
     /// Bytes that may be in memory where no temporary file can be made.
@@ -24,7 +22,8 @@ pub struct Spool {
 impl Spool {
     /// Without records. Where no temporary file can be made, `most` bytes are kept in memory.
     pub fn new(most: u64) -> Self {
-        Self { memory: Vec::new(), file: None, len: 0, most }
+        let bytes = SpooledTempFile::new_in(usize::MAX, temporary_folder());
+        Self { bytes, len: 0, most }
     }
 
     /// Adds a record. The first one is kept in memory, however long it is: it has been there anyway. Returns the number
@@ -33,21 +32,17 @@ impl Spool {
     /// # Errors
     /// When a temporary file is needed and cannot be made or written.
     pub fn push(&mut self, record: &[u8]) -> io::Result<u64> {
-        let bytes = (self.memory.len() + record.len()) as u64;
-        let fits = self.memory.is_empty() || bytes <= ROOM.min(self.most);
-        if self.file.is_none() && !fits {
-            match temporary_file(&temporary_folder()) {
-                Ok(file) => self.file = Some(file),
-                Err(error) if bytes > self.most => return Err(error),
-                Err(_) => {}
-            }
+        let (at, len) = (self.len, self.len + record.len() as u64);
+        if at > 0
+            && len > ROOM.min(self.most)
+            && let Err(error) = self.bytes.roll()
+            && len > self.most
+        {
+            return Err(no_temporary_file(&temporary_folder(), error));
         }
-        let at = self.len;
-        match &mut self.file {
-            Some(file) => file.write_all(record)?,
-            None => self.memory.extend_from_slice(record),
-        }
-        self.len += record.len() as u64;
+        self.bytes.seek(SeekFrom::Start(at))?;
+        self.bytes.write_all(record)?;
+        self.len = len;
         Ok(at)
     }
 
@@ -55,33 +50,20 @@ impl Spool {
     ///
     /// # Errors
     /// When the temporary file cannot be read.
-    pub fn get(&self, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    pub fn get(&mut self, at: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut record = vec![0; len];
-        match (&self.file, at.checked_sub(self.memory.len() as u64)) {
-            (Some(file), Some(at)) => {
-                let mut file: &File = file;
-                file.seek(SeekFrom::Start(at))?;
-                file.read_exact(&mut record)?;
-            }
-            _ => record.copy_from_slice(&self.memory[at as usize..][..len]),
-        }
+        self.bytes.seek(SeekFrom::Start(at))?;
+        self.bytes.read_exact(&mut record)?;
         Ok(record)
     }
 
-    /// All bytes, from the first one on. There is one reader at a time.
+    /// All bytes, from the first one on.
     ///
     /// # Errors
     /// When the temporary file cannot be read.
-    pub fn reader(&self) -> io::Result<impl Read + '_> {
-        let rest: Box<dyn Read + '_> = match &self.file {
-            Some(file) => {
-                let mut file: &File = file;
-                file.rewind()?;
-                Box::new(file)
-            }
-            None => Box::new(io::empty()),
-        };
-        Ok(self.memory.chain(rest))
+    pub fn reader(&mut self) -> io::Result<impl Read> {
+        self.bytes.rewind()?;
+        Ok(&mut self.bytes)
     }
 }
 
@@ -100,8 +82,7 @@ mod tests {
             let mut spool = Spool::new(most);
             let records: Vec<Vec<u8>> = (0..5).map(|i| vec![i; len + usize::from(i)]).collect();
             let at: Vec<u64> = records.iter().map(|record| spool.push(record).unwrap()).collect();
-            assert_eq!(spool.file.is_some(), has_file);
-            assert!(spool.memory.len() >= len && spool.memory.len() <= len.max(256 << 10));
+            assert_eq!(spool.bytes.is_rolled(), has_file);
             for _ in 0..2 {
                 let mut all = Vec::new();
                 spool.reader().unwrap().read_to_end(&mut all).unwrap();
@@ -110,6 +91,7 @@ mod tests {
                     assert!(spool.get(at, record.len()).unwrap() == *record, "{len} {most} {at}");
                 }
             }
+            assert_eq!(spool.push(b"later").unwrap(), records.concat().len() as u64);
         }
         assert_eq!(Spool::new(0).reader().unwrap().read(&mut [0]).unwrap(), 0);
     }

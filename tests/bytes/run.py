@@ -9,7 +9,7 @@ Hashes are the first 16 digits of SHA-256; `-` stands for no bytes. The id is a 
 same if their lines are the same; --compare lists the runs whose lines differ, by what differs.
 
 Masked is only what may change without a change of the results: the folder of the run, the commit in the version, the time
-of inputs and the debug text of the parameters in parts and markers of done work, and the hash of a job in `OUT.shards-*`.
+of inputs, the parameters and the checksums in parts and markers of done work, and the hash of a job in `OUT.shards-*`.
 """
 
 import argparse

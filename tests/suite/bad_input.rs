@@ -504,3 +504,59 @@ fn voxels_that_are_no_numbers_are_counted() {
         .success()
         .stderr(contains("NaN"));
 }
+
+/// Lists and files of flags that never end, or whose names take too much memory.
+#[test]
+#[cfg(target_os = "linux")]
+fn lists_without_an_end_are_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("lines"), "a\n".repeat(8 << 20)).unwrap();
+    for command in ["histogram", "info", "blur -o out/", "mesh --iso 9 -o out/", "merge -o o.csv"] {
+        for (list, says) in [
+            ("/dev/zero", "/dev/zero: name 1 is empty"),
+            ("/dev/urandom", "/dev/urandom: name"),
+            ("lines", "lines: the names take more than the 8388608 bytes allowed; raise --max-memory"),
+        ] {
+            let command = format!("--max-memory 64M {command} --files-from {list}");
+            let run = crate::common::measured(folder, command.split(' '));
+            let lines = run.stderr.lines().count();
+            assert_eq!((run.code, lines), (Some(4), 1), "{command}: {run:?}");
+            assert!(run.stderr.contains(says) && run.peak < 128, "{command}: {run:?}");
+        }
+    }
+    gpuproc()
+        .env("GPUPROC_CONFIG_PATH", "/dev/zero")
+        .arg("devices")
+        .assert()
+        .code(2)
+        .stderr("error: $GPUPROC_CONFIG_PATH: /dev/zero has more than 65536 bytes\n");
+}
+
+/// Where the system grants no thread, there is one line as for everything else.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_threads_are_an_error() {
+    let folder = folder();
+    let folder = folder.path();
+    for command in [
+        "devices",
+        "info good.png",
+        "blur good.png o.png",
+        "histogram good.png",
+        "mesh good_8x8x8_uint8.raw o.ply --iso 99",
+        "scan good.txt o.txt",
+        "sort good.txt o.txt",
+        "merge good.txt -o o.csv",
+        "bench scan",
+        "serve --jobs good.txt",
+    ] {
+        let script = format!("ulimit -d 8192; exec \"$0\" {command}");
+        let mut run = std::process::Command::new("sh");
+        run.current_dir(folder).arg("-c").arg(script).arg(program());
+        let output = run.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.starts_with("error: the system grants no further thread"), "{command}: {stderr}");
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{command}: {stderr}");
+    }
+}

@@ -193,27 +193,28 @@ pub struct Measured {
     pub stderr: String,
     /// Peak memory in MiB.
     pub peak: u64,
-    pub seconds: f64,
+    /// Seconds of CPU time, which other work on the machine hardly changes.
+    pub cpu_seconds: f64,
 }
 
-/// Runs the program in `folder` on the CPU and measures its memory. A separate process starts and measures it: the
+/// Runs the program in `folder` on the CPU and measures its memory and CPU time. A separate process starts and measures it: the
 /// system counts the memory that the parent has at the start as that of the child, and the test suite may have much.
 #[cfg(target_os = "linux")]
 pub fn measured<'a>(
     folder: &std::path::Path,
     arguments: impl IntoIterator<Item = &'a str>,
 ) -> Measured {
-    let start = std::time::Instant::now();
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.arg(MEASURE).arg(program()).args(["--device", "cpu", "--threads", "2"]).args(arguments);
     command.current_dir(folder).env_remove("RUST_BACKTRACE").stdin(std::process::Stdio::null());
     let output = command.output().unwrap();
-    let kilobytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    let measures = String::from_utf8_lossy(&output.stdout);
+    let (kilobytes, microseconds) = measures.trim().split_once(' ').unwrap();
     Measured {
         code: output.status.code(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        peak: kilobytes >> 10,
-        seconds: start.elapsed().as_secs_f64(),
+        peak: kilobytes.parse::<u64>().unwrap() >> 10,
+        cpu_seconds: microseconds.parse::<f64>().unwrap() / 1e6,
     }
 }
 
@@ -221,17 +222,22 @@ pub fn measured<'a>(
 #[cfg(target_os = "linux")]
 const MEASURE: &str = "--measure";
 
-/// In the process that [`measured`] has started: runs the program, prints its peak memory in KiB and ends.
+/// In the process that [`measured`] has started: runs the program, prints its peak memory in KiB and its CPU time in
+/// microseconds, and ends.
 #[cfg(target_os = "linux")]
 pub fn measure_if_asked() {
-    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::{
+        resource::{UsageWho, getrusage},
+        time::TimeValLike,
+    };
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != MEASURE) {
         return;
     }
     let mut command = std::process::Command::new(arguments.next().unwrap());
     let status = command.args(arguments).stdout(std::process::Stdio::null()).status().unwrap();
-    println!("{}", getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss());
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    println!("{} {}", usage.max_rss(), (usage.user_time() + usage.system_time()).num_microseconds());
     std::process::exit(status.code().unwrap_or(255));
 }
 

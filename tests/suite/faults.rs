@@ -266,6 +266,7 @@ fn fault_layer() -> Option<&'static Path> {
 #[cfg(target_os = "linux")]
 struct Ended {
     status: ExitStatus,
+    stdout: String,
     stderr: String,
     /// Whether the call with the planted fault was made.
     met: bool,
@@ -309,6 +310,7 @@ fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
     let names = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
     Some(Ended {
         status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
         met: met.exists(),
         files: names.map(|name| name.into_string().unwrap()).filter(|n| n != "n.txt").collect(),
@@ -371,7 +373,7 @@ fn a_driver_may_hang_fail_abort_or_crash() {
         faults.extend(planted.map(|fault| format!("{function}:{fault}")));
     }
     let run = |fault: &String| {
-        let Ended { status, stderr, files, met } =
+        let Ended { status, stderr, files, met, .. } =
             run_with_fault(fault, "scan n.txt o.txt --device gpu", "")?;
         if status.success() {
             assert_eq!(files, ["o.txt"], "{fault}: {stderr}");
@@ -413,7 +415,7 @@ fn a_job_begins_again_on_the_cpu() {
     ] {
         let line = format!("scan {input} o.txt --device auto");
         let Some(ended) = run_with_fault(fault, &line, "1 2 3\n") else { return };
-        let Ended { status, stderr, files, met } = ended;
+        let Ended { status, stderr, files, met, .. } = ended;
         let which = format!("{fault} {input}: {status} {stderr}");
         assert!(met, "{which}");
         assert!(stderr.starts_with("warning: ") && stderr.contains("the CPU"), "{which}");
@@ -432,4 +434,26 @@ fn listing_devices_ends_where_a_driver_hangs() {
     let Ended { status, stderr, .. } = ended;
     assert_eq!(status.code(), Some(6), "{stderr}");
     assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{stderr}");
+}
+
+/// The driver ends the process that runs the jobs of `serve`, but each job is answered.
+#[cfg(target_os = "linux")]
+#[test]
+fn jobs_of_serve_are_answered_though_a_driver_aborts() {
+    let job = |i| format!("{{\"id\": {i}, \"arguments\": [\"scan\", \"n.txt\", \"o{i}\"]}}\n");
+    let jobs: String = (0..3).map(job).collect();
+    let Some(ended) = run_with_fault("vkQueueSubmit:1:abort", "serve --device gpu", &jobs) else {
+        return;
+    };
+    let Ended { status, stdout, stderr, mut files, .. } = ended;
+    let answers: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    assert_eq!((status.code(), ids), (Some(0), vec![0, 1, 2]), "{stdout}{stderr}");
+    let codes: Vec<_> = answers.iter().map(|answer| answer["code"].as_u64().unwrap()).collect();
+    let done = codes.iter().zip(0..).filter(|(code, _)| **code == 0);
+    let done: Vec<_> = done.map(|(_, i)| format!("o{i}")).collect();
+    files.sort();
+    assert_eq!(files, done, "{stdout}");
+    assert!(codes.contains(&6) && codes.iter().all(|code| [0, 6].contains(code)), "{stdout}");
 }

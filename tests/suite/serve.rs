@@ -5,12 +5,13 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
-    time::Instant,
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::common::{Noise, program, subjects, works};
+use crate::common::{Noise, gpuproc, measured, program, subjects, works};
 
 pub struct Server {
     child: Child,
@@ -119,35 +120,138 @@ fn jobs_of_one_process_are_those_of_many() {
     }
 }
 
-/// A small job takes a fraction of the time of a process: at most a third on the CPU, where starting takes the least
-/// time.
+/// The answers of `gpuproc serve` to the lines `jobs`, on the CPU.
+fn answers(folder: &Path, jobs: &[u8]) -> Vec<Value> {
+    fs::write(folder.join("jobs"), jobs).unwrap();
+    let mut command = gpuproc();
+    command.current_dir(folder).args(["serve", "--jobs", "jobs", "--device", "cpu"]);
+    let output = command.assert().success().stderr("").get_output().stdout.clone();
+    let output = String::from_utf8(output).unwrap();
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The rest of a line that is too long is no job, and the next line is one.
 #[test]
-fn small_jobs_are_faster_than_processes() {
+fn a_line_may_have_a_mebibyte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("n.txt"), "1 2 3").unwrap();
+    let job = |name: &str| json!({ "id": name, "arguments": ["scan", "n.txt", name] }).to_string();
+    let padded = |len: usize, name: &str| format!("{}{}", " ".repeat(len - job(name).len()), job(name));
+    let lines = [
+        job("first"),
+        padded(1 << 20, "longest"),
+        padded((1 << 20) + 1, "longer"),
+        padded(1 << 21, "twice"),
+        format!("{}{}", " ".repeat(1 << 20), job("injected")),
+        " ".repeat(3 << 20),
+        String::new(),
+        padded(1 << 20, "last"),
+    ];
+    let answers = answers(path, lines.join("\n").as_bytes());
+    let codes: Vec<_> = answers.iter().map(|answer| answer["code"].as_u64().unwrap()).collect();
+    assert_eq!(codes, [0, 0, 2, 2, 2, 2, 0]);
+    assert_eq!(answers[2]["error"], "line 3 has more than 1048576 bytes");
+    let written = |name: &&str| path.join(name).exists();
+    let names = ["first", "longest", "longer", "twice", "injected", "last"];
+    assert_eq!(names.into_iter().filter(written).collect::<Vec<_>>(), ["first", "longest", "last"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_lines_take_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = "\"a\",".repeat(1 << 24);
+    let full = format!("{{\"arguments\":[\"info\",{}\"a\"]}}", &many[..(1 << 20) - 40]);
+    fs::write(folder.path().join("jobs"), [&full, "\n", &many].concat()).unwrap();
+    let run = measured(folder.path(), ["serve", "--jobs", "jobs"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.peak < 200, "{run:?}");
+}
+
+/// Volumes are read on a thread of their own, whose messages belong to the job, too.
+#[test]
+fn messages_of_all_threads_are_in_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
+    works(path, "blur v_9x9x9_uint8.raw v.nii --sigma 1");
+    let longer = [fs::read(path.join("v.nii")).unwrap(), vec![0; 5]].concat();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&longer).unwrap();
+    fs::write(path.join("long.nii.gz"), packed.finish().unwrap()).unwrap();
+    let lines = ["blur long.nii.gz o.nii", "histogram long.nii.gz -o o.csv", "blur v.nii o.nii"];
+    let jobs = lines.map(|line| json!({ "arguments": line.split(' ').collect::<Vec<_>>() }));
+    let answers = answers(path, jobs.map(|job| job.to_string()).join("\n").as_bytes());
+    let warning = json!(["warning: long.nii.gz: what is behind its samples is left out"]);
+    let messages = answers.iter().map(|answer| &answer["messages"]).collect::<Vec<_>>();
+    assert_eq!(messages, [&warning, &warning, &json!([])], "{answers:?}");
+}
+
+/// Where the process that runs the jobs ends, its job has failed, and the others are done by another process.
+#[cfg(target_os = "linux")]
+#[test]
+fn every_job_is_answered_though_its_process_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("n.txt"), "1 2 3").unwrap();
+    assert!(Command::new("mkfifo").arg(path.join("endless.txt")).status().unwrap().success());
+    let mut server = Server::start(path, "cpu");
+    let children = format!("/proc/{0}/task/{0}/children", server.child.id());
+    let worker = || fs::read_to_string(&children).unwrap().trim().to_owned();
+    for round in 0..2 {
+        assert_eq!(server.job("scan n.txt o.txt")["code"], 0);
+        let first = worker();
+        let killed = thread::spawn({
+            let (first, job) = (first.clone(), format!("/proc/{first}/task/{first}/syscall"));
+            move || {
+                // The job waits for the other end of the pipe.
+                let waits = || fs::read_to_string(&job).is_ok_and(|call| call.starts_with("257 "));
+                while !waits() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                assert!(Command::new("kill").args(["-9", &first]).status().unwrap().success());
+            }
+        });
+        let answer = server.job("scan endless.txt o.txt");
+        killed.join().unwrap();
+        assert_eq!((&answer["code"], &answer["retry"]), (&json!(1), &json!(true)), "{answer}");
+        assert_eq!(answer["id"], "scan endless.txt o.txt", "{answer}");
+        assert!(answer["error"].as_str().unwrap().contains("signal: 9"), "{answer}");
+        assert_eq!(server.job("scan n.txt o.txt")["code"], 0, "{round}");
+        assert_ne!(worker(), first);
+    }
+    server.end();
+    // A process that cannot start says so once.
+    let mut command = gpuproc();
+    command.current_dir(path).args(["serve", "--log-json", "missing/log"]).write_stdin("{}\n{}\n");
+    let output = command.assert().code(7).stdout("").get_output().stderr.clone();
+    assert_eq!(String::from_utf8(output).unwrap().lines().count(), 1);
+}
+
+/// A small job takes a fraction of the work of a process: at most a third on the CPU, where starting takes the least.
+#[cfg(target_os = "linux")]
+#[test]
+fn small_jobs_are_less_work_than_processes() {
+    const JOBS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let picture = [b"P5 64 48 255\n", &Noise(3).bytes(64 * 48)[..]].concat();
     fs::write(path.join("a.pgm"), picture).unwrap();
     fs::write(path.join("n.raw"), Noise(2).bytes(400)).unwrap();
-    let mut server = Server::start(path, "cpu");
-    for line in
-        ["blur a.pgm OUT.pgm --sigma 2", "histogram a.pgm -o OUT.json", "scan n.raw OUT.npy"]
-    {
-        // Alternately, so that other work on the machine slows down both alike.
-        let (mut alone, mut served) = (Vec::new(), Vec::new());
-        for turn in 0..9 {
-            let start = Instant::now();
-            works(path, &line.replace("OUT", &format!("p{turn}")));
-            alone.push(start.elapsed());
-            let start = Instant::now();
-            for i in 0..4 {
-                let answer = server.job(&line.replace("OUT", &format!("s{turn}-{i}")));
-                assert_eq!(answer["code"], 0, "{answer}");
-            }
-            served.push(start.elapsed() / 4);
-        }
-        alone.sort();
-        served.sort();
-        assert!(3 * served[4] < alone[4], "{line}: {:?} and {:?}", served[4], alone[4]);
+    for line in ["blur a.pgm o.pgm --sigma 2", "histogram a.pgm -o o.json", "scan n.raw o.npy"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let job = json!({ "arguments": words }).to_string() + "\n";
+        fs::write(path.join("jobs"), job.repeat(JOBS)).unwrap();
+        let seconds = |words: &[&str]| {
+            let runs = (0..3).map(|_| measured(path, words.iter().copied()));
+            let seconds = runs.map(|run| {
+                assert_eq!(run.code, Some(0), "{run:?}");
+                run.cpu_seconds
+            });
+            seconds.fold(f64::INFINITY, f64::min)
+        };
+        let (alone, served) = (seconds(&words), seconds(&["serve", "--jobs", "jobs"]) / JOBS as f64);
+        assert!(3.0 * served < alone, "{line}: {served} and {alone}");
     }
-    server.end();
 }

@@ -267,9 +267,11 @@ fn what_cannot_be_divided_or_joined_says_so() {
         ("scan n.raw p --shard 0/2 --checked", "--checked"),
         ("scan a.png p --shard 0/2", "a table of sums"),
         ("blur a.png b.png --shard 0/2", "one picture has none"),
-        ("blur v_9x9x9_uint8.raw b.raw.gz --shard 0/2", "packed"),
+        ("blur v_9x9x9_uint8.raw b.raw.gz --shard 0/2", "uncompressed"),
         ("blur v_9x9x9_uint8.raw ./v_9x9x9_uint8.raw --shard 0/2", "cannot replace"),
         ("mesh v_9x9x9_uint8.raw p --iso 9 --largest --shard 0/2", "--largest"),
+        ("mesh v_9x9x9_uint8.raw p --iso 9 --clean --shard 0/2", "--clean"),
+        ("mesh v_9x9x9_uint8.raw p --iso 9 --min-volume 2 --shard 0/2", "--min-volume"),
         ("mesh v_9x9x9_uint8.raw p --iso 9,10 --shard 0/2", "one --iso"),
         ("mesh - p --iso 9 --shard 0/2", "standard input"),
         ("histogram v_9x9x9_uint8.raw --shard 0/2", "name one -o"),
@@ -304,6 +306,61 @@ fn what_cannot_be_divided_or_joined_says_so() {
     works(path, "mesh v_9x9x9_uint8.raw 1 --iso 9 --shard 1/2");
     fails("merge 0 1 -o m.ply", 4, "was modified between them");
     works(path, "merge 0 1 -o m.ply --any-time");
+    // A copy with another content of the same length.
+    fs::write(path.join("v_9x9x9_uint8.raw"), Noise(2).bytes(729)).unwrap();
+    works(path, "mesh v_9x9x9_uint8.raw 1 --iso 9 --shard 1/2");
+    fails("merge 0 1 -o m.ply --any-time", 4, "v_9x9x9_uint8.raw had another content then");
+}
+
+/// A part with a flipped bit is neither merged nor taken for done.
+#[test]
+fn damaged_parts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
+    fs::write(path.join("n.raw"), Noise(2).bytes(1000)).unwrap();
+    for (line, merge) in [
+        ("mesh v_9x9x9_uint8.raw 0.part --iso 128 --shard 0/1", "merge 0.part -o m.ply"),
+        ("histogram v_9x9x9_uint8.raw -o 0.part --shard 0/1", "merge 0.part -o h.csv"),
+        ("scan n.raw 0.part --shard 0/1", "merge 0.part -o carry"),
+    ] {
+        works(path, line);
+        works(path, merge);
+        let whole = fs::read(path.join("0.part")).unwrap();
+        let mut noise = Noise(whole.len() as u64);
+        for _ in 0..10 {
+            let mut damaged = whole.clone();
+            let bit = noise.next() as usize % (8 * whole.len());
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(path.join("0.part"), damaged).unwrap();
+            let (code, text) = run(path, merge);
+            assert_eq!((code, text.lines().count()), (4, 1), "{line}: bit {bit}: {text}");
+        }
+        works(path, &format!("{line} --resume"));
+        assert!(fs::read(path.join("0.part")).unwrap() == whole, "{line}");
+    }
+}
+
+/// The masks and colours of a mesh are inputs as the volume is: with another one, finished work is done again.
+#[test]
+fn all_inputs_of_a_mesh_decide_whether_it_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
+    fs::write(path.join("w_9x9x9_uint8.raw"), Noise(3).bytes(729)).unwrap();
+    for flag in ["--mask", "--color-by"] {
+        let line = format!("mesh v_9x9x9_uint8.raw o.ply --iso 99 {flag} w_9x9x9_uint8.raw --resume");
+        let mut meshes = Vec::new();
+        for content in [3, 3, 4] {
+            let file = path.join("w_9x9x9_uint8.raw");
+            if fs::read(&file).unwrap() != Noise(content).bytes(729) {
+                fs::write(&file, Noise(content).bytes(729)).unwrap();
+            }
+            works(path, &line);
+            meshes.push(fs::read(path.join("o.ply")).unwrap());
+        }
+        assert!(meshes[0] == meshes[1] && meshes[1] != meshes[2], "{flag}");
+    }
 }
 
 /// The results of the files of a shard are those of a run on all files.

@@ -1,12 +1,16 @@
 //! The flags for work on many files and in many processes.
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader, Read},
+};
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::{
     data::shard::Shard,
-    error::{Error, Result},
+    error::{Error, Hint, Kind, Result},
     io::{Sink, Source, Sources, identity::Identity, marker::Marker},
     session::Session,
 };
@@ -21,45 +25,63 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// As [`Self::with`], for commands whose inputs are one list; at most one of them is standard input.
+    /// `inputs`, followed by the inputs that the list names. At most one of all is standard input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when it is named twice, and when the list cannot be read.
-    pub fn inputs(&self, inputs: Vec<Source>) -> Result<Sources> {
-        let named = inputs.iter().chain(&self.files_from).filter(|&input| *input == Source::Stdin);
-        match named.count() {
-            0 | 1 => Ok(self.with(inputs)?.into_iter().collect()),
-            _ => Err(Error::usage("standard input can be read only once, but is named twice")),
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when standard input is named twice, and when the list cannot be read
+    /// or its names take too much memory.
+    pub fn inputs<T: Into<Source>>(&self, inputs: Vec<T>, session: &Session) -> Result<Sources> {
+        let mut all: Sources = inputs.into_iter().map(Into::into).collect();
+        let named = all.iter().chain(self.files_from.clone());
+        if named.filter(|input| *input == Source::Stdin).count() > 1 {
+            return Err(Error::usage("standard input can be read only once, but is named twice"));
         }
-    }
-
-    /// `inputs`, followed by the inputs that the list names.
-    ///
-    /// # Errors
-    /// When the list cannot be read.
-    pub fn with<T: From<OsString>>(&self, inputs: Vec<T>) -> Result<Vec<T>> {
-        let Some(list) = &self.files_from else { return Ok(inputs) };
-        let text = list.read_all(u64::MAX)?;
-        let mut all = inputs;
-        all.extend(names(&text).into_iter().map(T::from));
+        if let Some(list) = &self.files_from {
+            let wrong = |error: Error| error.context(list);
+            let input = BufReader::new(list.open()?);
+            add_names(input, &mut all, session.max_memory / 8).map_err(wrong)?;
+        }
         Ok(all)
     }
 }
 
-/// The names in a list. A line `-` names a file, not standard input, so it becomes `./-`.
-fn names(text: &[u8]) -> Vec<OsString> {
-    let lines: Vec<&[u8]> = match text.contains(&0) {
-        true => text.split(|&byte| byte == 0).collect(),
-        false => text
-            .split(|&byte| byte == b'\n')
-            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-            .collect(),
-    };
-    let name = |line: &[u8]| match line {
-        b"-" => OsString::from("./-"),
-        _ => name_of(line),
-    };
-    lines.into_iter().filter(|line| !line.is_empty()).map(name).collect()
+/// Longest name in a list, in bytes.
+const MAX_NAME: u64 = 1 << 16;
+
+/// Adds the names in a list to `all`, which may take `most` bytes. Names are lines, or end with NUL where the first of
+/// them does. A line `-` names a file, not standard input, so it becomes `./-`.
+fn add_names(mut list: impl Read, all: &mut Sources, most: u64) -> Result<()> {
+    let failed = |error| Error::new(Kind::Io, "cannot read the list").caused_by(error);
+    let mut first = Vec::new();
+    (&mut list).take(MAX_NAME + 1).read_to_end(&mut first).map_err(failed)?;
+    let separator = if first.contains(&0) { 0 } else { b'\n' };
+    let mut list = BufReader::new(first.chain(list));
+    for number in 1.. {
+        let mut name = Vec::new();
+        let read = (&mut list).take(MAX_NAME + 1).read_until(separator, &mut name);
+        if read.map_err(failed)? == 0 {
+            break;
+        }
+        name.pop_if(|last| *last == separator);
+        if separator == b'\n' {
+            name.pop_if(|last| *last == b'\r');
+        }
+        match &name[..] {
+            [] if separator == b'\n' => {}
+            [] => return Err(Error::bad_input(format_args!("name {number} is empty"))),
+            b"-" => all.push(&Source::File("./-".into())),
+            name if name.len() as u64 > MAX_NAME => {
+                let what = format_args!("name {number} is longer than {MAX_NAME} bytes");
+                return Err(Error::bad_input(what));
+            }
+            name => all.push(&name_of(name).into()),
+        }
+        if all.bytes() > most {
+            let what = format_args!("the names take more than the {most} bytes allowed");
+            return Err(Error::bad_input(what).with_hint(Hint::Memory));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(unix)]
@@ -114,7 +136,7 @@ impl Share {
     pub fn marker<'a>(
         self,
         session: &Session,
-        (command, parameters): (&str, &dyn std::fmt::Debug),
+        (command, parameters): (&str, &impl Serialize),
         inputs: impl IntoIterator<Item = &'a Source>,
         outputs: impl IntoIterator<Item = &'a Sink>,
     ) -> Result<Option<Marker>> {
@@ -122,9 +144,9 @@ impl Share {
         if !self.resumes || inputs.iter().any(|input| input.path().is_none()) {
             return Ok(None);
         }
-        let parameters = format!("{parameters:?} strict: {}", session.strict);
+        let parameters = (parameters, session.strict);
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        Ok(Marker::new(Identity::new(command, parameters, inputs, shard)?, outputs))
+        Ok(Marker::new(Identity::new(command, &parameters, inputs, shard)?, outputs))
     }
 }
 
@@ -134,12 +156,25 @@ mod tests {
 
     #[test]
     fn names_are_lines_or_end_with_nul() {
-        let of = |text: &str| names(text.as_bytes());
-        assert_eq!(of("a b.png\n\nc\\d\n"), ["a b.png", "c\\d"]);
-        assert_eq!(of("a\r\nb"), ["a", "b"]);
-        assert_eq!(of("a\nb\0c\r\0"), ["a\nb", "c\r"]);
-        assert_eq!(of("-\n#x\n--y"), ["./-", "#x", "--y"]);
-        assert!(of("").is_empty() && of("\n\n").is_empty() && of("\0").is_empty());
+        let of = |text: &str| {
+            let mut all = Sources::default();
+            add_names(text.as_bytes(), &mut all, 1000).map_err(|error| error.one_line())?;
+            Ok::<_, String>(all.iter().map(|source| source.to_string()).collect::<Vec<_>>())
+        };
+        let names = |text| of(text).unwrap();
+        assert_eq!(names("a b.png\n\nc\\d\n"), ["a b.png", "c\\d"]);
+        assert_eq!(names("a\r\nb"), ["a", "b"]);
+        assert_eq!(names("a\nb\0c\r\0"), ["a\nb", "c\r"]);
+        assert_eq!(names("-\n#x\n--y"), ["./-", "#x", "--y"]);
+        assert!(names("").is_empty() && names("\n\n").is_empty());
+        assert_eq!(of("a\0\0b").unwrap_err(), "name 2 is empty");
+        let long = "x".repeat(MAX_NAME as usize);
+        for end in ["", "\n"] {
+            let error = of(&format!("a\nx{long}{end}")).unwrap_err();
+            assert_eq!(error, "name 2 is longer than 65536 bytes");
+        }
+        assert_eq!(of(&long).unwrap_err(), "the names take more than the 1000 bytes allowed");
+        assert!(of(&"a\n".repeat(200)).is_err() && names(&"a\n".repeat(100)).len() == 100);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl FilterArgs {
     /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
     /// [`engine::run`].
     pub fn run(mut self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
-        let (mut sources, outputs) = self.files()?;
+        let (mut sources, outputs) = self.files(session)?;
         let settings = Settings {
             encoding: Encoding {
                 quality: self.quality,
@@ -126,8 +126,8 @@ impl FilterArgs {
     }
 
     /// The inputs, which are taken out of the flags, and where their results go.
-    fn files(&mut self) -> Result<(Sources, Outputs)> {
-        let mut files = self.list.with(take(&mut self.files))?;
+    fn files(&mut self, session: &Session) -> Result<(Sources, Outputs)> {
+        let mut files = take(&mut self.files);
         let mut output = None;
         if !self.output.is_given() {
             if files.len() != 2 || self.list.files_from.is_some() {
@@ -138,7 +138,7 @@ impl FilterArgs {
             }
             output = files.pop().map(Target::from);
         }
-        let sources = files.into_iter().map(Source::from).collect();
+        let sources = self.list.inputs(files, session)?;
         let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
         Ok((sources, outputs.expect("an output is named")))
     }

@@ -11,7 +11,7 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    path::{Component, MAIN_SEPARATOR, Path, PathBuf},
+    path::{Component, MAIN_SEPARATOR, Path, PathBuf, is_separator},
 };
 
 use clap::{Args, ValueHint};
@@ -101,15 +101,36 @@ impl Place {
                     true => ".".into(),
                     false => dir.to_string_lossy().into_owned(),
                 };
-                Ok(Sink::File(filled(template, [stem, ext, &name, &dir]).into()))
+                let filled = filled(template, [stem, ext, &name, &dir]);
+                let path = filled.map_err(|error| error.context(source))?;
+                Ok(Sink::File(path.into()))
             }
         }
     }
 }
 
-/// `template` with each field replaced by its value. Values are not searched for fields.
-fn filled(template: &str, values: [&str; FIELDS.len()]) -> String {
-    let (mut text, mut rest) = (String::new(), template);
+/// `template` with each field replaced by its value.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::error::Kind::Usage) when a folder or the file would have no name, or be `.` or `..`, which
+/// leads out of the folders that the template names.
+fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
+    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    let fill = |part: &str| {
+        let filled = fill(part, values);
+        match part == "{dir}" || filled == part || filled.split(is_separator).all(is_name) {
+            true => Ok(filled),
+            false => Err(Error::usage(format_args!("`{part}` becomes `{filled}`, which is no name"))),
+        }
+    };
+    let separators = template.matches(is_separator).chain([""]);
+    let parts = template.split(is_separator).zip(separators);
+    parts.map(|(part, separator)| Ok(fill(part)? + separator)).collect()
+}
+
+/// `text` with each field replaced by its value. Values are not searched for fields.
+fn fill(text: &str, values: [&str; FIELDS.len()]) -> String {
+    let (mut text, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('{') {
         text += &rest[..at];
         rest = &rest[at..];
@@ -159,9 +180,9 @@ fn new_name(path: &Path, extension: Option<&str>) -> OsString {
     }
 }
 
-/// Splits `head.nii.gz` into `head` and `nii.gz`.
+/// Splits `head.nii.gz` into `head` and `nii.gz`. Dots at the beginning, as of `.hidden`, do not begin an extension.
 fn split_name(name: &str) -> (&str, &str) {
-    let split = |name: &str| name.rfind('.').filter(|&at| at > 0);
+    let split = |name: &str| name.rfind('.').filter(|&at| !name[..at].trim_matches('.').is_empty());
     let Some(mut at) = split(name) else { return (name, "") };
     if name[at..].eq_ignore_ascii_case(".gz") {
         at = split(&name[..at]).unwrap_or(at);
@@ -364,6 +385,35 @@ mod tests {
         assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), Tree::Flat), "a.jpg");
         assert_eq!(split_name(".hidden"), (".hidden", ""));
         assert_eq!(split_name("a.gz"), ("a", "gz"));
+        assert_eq!(split_name("..a.gz"), ("..a", "gz"));
+    }
+
+    #[test]
+    fn fields_never_lead_out_of_their_folders() {
+        let of = |template: &str, source: &str| sink(&place(template), source, None, Tree::Flat);
+        for (name, filled) in [
+            ("...png", "od/...png/x."),
+            ("..png", "od/..png/x."),
+            ("....", "od/..../x."),
+            ("..", "od/_/x."),
+            ("a..", "od/a./x."),
+            ("a.gz", "od/a/x.gz"),
+        ] {
+            assert_eq!(of("od/{stem}/x.{ext}", name), filled, "{name}");
+            let beside = format!("folder/../{name}");
+            assert_eq!(of("od/{stem}/x.{ext}", &beside), filled, "{name}");
+        }
+        for (template, name, part) in [
+            ("{ext}/{stem}", "a", "`{ext}` becomes ``"),
+            ("od/{ext}", "a.", "`{ext}` becomes ``"),
+            ("od/.{ext}/x", "a", "`.{ext}` becomes `.`"),
+            ("od/.{dir}/{name}", "a", "`.{dir}` becomes `..`"),
+            ("od/.{ext}.{ext}/x", "a", "`.{ext}.{ext}` becomes `..`"),
+        ] {
+            let error = of(template, name);
+            assert_eq!(error, format!("{name}: {part}, which is no name"));
+        }
+        assert_eq!(of("../{name}", "a"), "../a");
     }
 
     #[test]

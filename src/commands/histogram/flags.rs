@@ -3,6 +3,7 @@
 use std::{io::IsTerminal, mem::take, str::FromStr};
 
 use clap::ValueEnum;
+use serde::Serialize;
 
 use super::{
     figure::{AxisEnd, PlotSize, PlotStyle, PlotTheme},
@@ -21,6 +22,7 @@ use crate::{
         volume::Layout,
     },
     kernels::histogram::{Luma, MAX_BINS, type_range},
+    session::Session,
 };
 
 /// Count how often each value occurs in images and volumes.
@@ -222,7 +224,7 @@ fn percentage(text: &str) -> Result<f64, String> {
 }
 
 /// The ends of the bins.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Range {
     /// The least and the greatest sample of the input.
     Data,
@@ -249,7 +251,7 @@ impl FromStr for Range {
 }
 
 /// A value of `--channels`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 pub enum Channel {
     /// Red
     R,
@@ -331,7 +333,7 @@ impl Outputs {
 }
 
 /// Settings that decide what is counted of every input.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Settings {
     pub selection: Selection,
     /// The channels to count; if empty, the default ones of each input.
@@ -348,13 +350,15 @@ pub struct Settings {
     range: Option<Range>,
     /// How to read a raw volume.
     pub layout: Layout,
+    /// The adjusted images, which are outputs of the job.
+    #[serde(skip)]
     pub adjustments: Vec<(Sink, Adjustment)>,
     /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
     pub statistics: bool,
 }
 
 /// How an image is adjusted by its histogram.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Adjustment {
     Equalize,
     /// Stretches the levels; the share of pixels that may be clipped at either end.
@@ -362,7 +366,7 @@ pub enum Adjustment {
 }
 
 /// The format of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Format {
     /// A table with a row for each bin.
     Bins,
@@ -382,8 +386,8 @@ impl Args {
     ///
     /// # Errors
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
-    pub fn job(mut self) -> Result<Job> {
-        let inputs = self.list.inputs(take(&mut self.inputs))?;
+    pub fn job(mut self, session: &Session) -> Result<Job> {
+        let inputs = self.list.inputs(take(&mut self.inputs), session)?;
         let share = self.share.share();
         let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
@@ -577,11 +581,6 @@ pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<For
 }
 
 impl Settings {
-    /// The range that `--range` states.
-    pub fn given_range(&self) -> Option<Range> {
-        self.range
-    }
-
     /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
     /// data.
     pub fn takes_all_pixels(&self) -> bool {

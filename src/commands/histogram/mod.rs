@@ -16,7 +16,7 @@ mod terminal;
 mod view;
 
 pub use flags::{Args, FORMATS, OutputFormat, format_of};
-use flags::{Job, OfEach, Settings};
+use flags::{Job, Settings};
 use input::Input;
 use outcomes::Outcomes;
 pub use parts::merge;
@@ -37,7 +37,7 @@ use crate::{
 /// # Errors
 /// When reading, counting or writing fails; [`Kind::Partial`] when this concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let job = args.job()?;
+    let job = args.job(session)?;
     if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
         return parts::write(&job, shard, output, session);
     }
@@ -67,16 +67,15 @@ impl Job {
         if self.picture || !self.share.resumes {
             return Ok(None);
         }
-        let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink.clone());
+        let (sinks, formats): (Vec<_>, Vec<_>) = self.outputs.iter().cloned().unzip();
+        let (adjusted, adjustments): (Vec<_>, Vec<_>) =
+            self.settings.adjustments.iter().cloned().unzip();
         let each = self.outputs_of_each.iter().flat_map(|each| each.sinks(&self.inputs));
-        let outputs = self.outputs.iter().map(|(sink, _)| sink.clone()).chain(each).chain(adjusted);
-        let outputs: Vec<Sink> = outputs.collect();
-        let names = |each: &OfEach| (each.sinks(&self.inputs).collect::<Vec<_>>(), each.format);
-        let each: Vec<_> = self.outputs_of_each.iter().map(names).collect();
-        let parameters = (&self.settings, &self.view, self.sum, (&self.outputs, each));
-        let mask = self.settings.selection.mask.clone();
-        let inputs: Vec<Source> = self.inputs.iter().chain(mask).collect();
-        self.share.marker(session, ("histogram", &parameters), &inputs, &outputs)
+        let outputs: Vec<Sink> = sinks.into_iter().chain(each).chain(adjusted).collect();
+        let of_each: Vec<_> = self.outputs_of_each.iter().map(|each| each.format).collect();
+        let written = (formats, of_each, adjustments);
+        let parameters = (&self.settings, &self.view, self.sum, written);
+        self.share.marker(session, ("histogram", &parameters), &self.all_inputs(), &outputs)
     }
 }
 

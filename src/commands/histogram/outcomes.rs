@@ -99,7 +99,7 @@ impl Outcomes {
     /// All outcomes, in order.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<Outcome>> {
         self.list.places.iter().map(|&(at, len)| {
-            let records = self.records.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut records = self.records.0.lock().unwrap_or_else(PoisonError::into_inner);
             unpacked(&records.get(at, len)?)
         })
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     finish,
-    flags::{Format, Job, Settings, table},
+    flags::{Format, Job, table},
     input::is_volume,
     outcomes::Outcomes,
     tally::Tally,
@@ -75,21 +75,21 @@ impl Job {
 
     /// The identity of the job, by which parts of different jobs are told apart.
     pub fn identity(&self, shard: Shard, session: &Session) -> Result<Identity> {
-        let Settings { selection, channels, luma, wanted_bins: bins, pages, layout, .. } =
-            &self.settings;
-        let range = self.settings.given_range();
-        let parameters = (selection, channels, luma, bins, pages, layout, range);
         let shown = (&self.view, self.by_component, self.join());
-        let parameters = format!("{parameters:?} {shown:?} strict: {}", session.strict);
-        let inputs: Vec<Source> = self.inputs.iter().chain(selection.mask.clone()).collect();
-        Identity::new("histogram", parameters, &inputs, shard)
+        let parameters = (&self.settings, shown, session.strict);
+        Identity::of_part("histogram", &parameters, &self.all_inputs(), shard)
+    }
+
+    /// The inputs, and the mask where there is one.
+    pub fn all_inputs(&self) -> Vec<Source> {
+        self.inputs.iter().chain(self.settings.selection.mask.clone()).collect()
     }
 }
 
 /// Does the work of `shard` and writes its part file to `output`.
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let identity = job.identity(shard, session)?;
-    if job.share.resumes && partial::is_done(output, &identity) {
+    if job.share.resumes && partial::is_done(output, &identity, session.max_memory) {
         job.inputs.iter().for_each(|input| session.events.skipped(&input, Some(output)));
         return Ok(());
     }

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use crate::{
     data::{image::Image, samples::Samples},
     error::{Error, Result},
@@ -13,17 +15,18 @@ use crate::{
 use clap::ValueEnum;
 
 /// The pixels that are counted.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Selection {
     /// How alpha affects the counts.
     pub alpha: Alpha,
     /// If set, only pixels in this box.
     pub roi: Option<Roi>,
-    /// If set, only pixels where this image is neither black nor transparent.
+    /// If set, only pixels where this image is neither black nor transparent. It is an input of the job.
+    #[serde(skip)]
     pub mask: Option<Source>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 pub enum Alpha {
     Ignore,
     Weight,
@@ -31,7 +34,7 @@ pub enum Alpha {
 }
 
 /// A box in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Roi {
     x: usize,
     y: usize,

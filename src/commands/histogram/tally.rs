@@ -90,9 +90,18 @@ impl Tally {
         add(&mut self.components, part);
     }
 
-    /// Whether each component has as many counts as there are bins.
+    /// Whether each component has as many counts as there are bins, and those of thousands of parts can be added.
     pub fn is_sound(&self) -> bool {
-        let is_sound = |component: &Counting| component.counts.bins.len() == self.bins.count;
+        let is_small = |counts: &[u64]| {
+            let sum = counts.iter().try_fold(0, |sum: u64, &count| sum.checked_add(count));
+            sum.is_some_and(|sum| sum < 1 << 52)
+        };
+        let is_sound = |Counting { counts, .. }: &Counting| {
+            let Counts { bins, below, above, nan, levels } = counts;
+            let others = [*below, *above, *nan];
+            let lists = [bins, &others[..], levels.as_deref().unwrap_or_default()];
+            bins.len() == self.bins.count && lists.into_iter().all(is_small)
+        };
         self.components.iter().all(is_sound)
     }
 

@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use crate::data::srgb;
 
 /// A colour in sRGB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Color([u8; 3]);
 
 /// matplotlib's palette `tab10`: `tab:blue` and so on, also named `C0` to `C9`.

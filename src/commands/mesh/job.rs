@@ -1,6 +1,8 @@
 //! A job of `gpuproc mesh`: the flags, validated.
 
-use std::fmt;
+use std::{fmt, iter};
+
+use serde::Serialize;
 
 use super::{
     color::Color,
@@ -21,7 +23,6 @@ use crate::{
         },
         render::Render,
     },
-    session::Session,
 };
 
 /// A volume to mesh, and how.
@@ -72,6 +73,12 @@ impl MeshJob {
         holds_several(self.format)
     }
 
+    /// The volume, the mask, and the volume whose values become colours.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Source> + Clone {
+        let colors = self.color_by.as_ref().map(|by| &by.source);
+        iter::once(&self.volume).chain(&self.region.mask).chain(colors)
+    }
+
     /// Azimuth and elevation of the camera in degrees. By default, it sees a patient's face where the front is known.
     pub(super) fn view(&self, placed: &Placed) -> [f32; 2] {
         self.view.unwrap_or(match placed.space {
@@ -87,8 +94,8 @@ impl MeshJob {
         Some(Preview { render: Render { azimuth, elevation, ..preview.render }, ..preview })
     }
 
-    /// A text of all settings that the surface and its file depend on, to compare jobs by. It does not name the volume.
-    pub(super) fn parameters(&self, session: &Session) -> String {
+    /// All settings that the surface and its file depend on, beside the inputs.
+    pub(super) fn parameters(&self) -> impl Serialize {
         let Self {
             layout,
             region,
@@ -104,11 +111,10 @@ impl MeshJob {
         } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
         let improved = (cleans, parts, smooth, simplify);
-        let surface = (layout, region, isovalues, labels, kernel, placing, improved);
-        let view = self.view.map(|angles| angles.map(f32::to_bits));
-        let colors = (&self.colors, &self.color_by);
-        let written = (self.format, self.ascii, view, self.live, colors, session.strict);
-        format!("{surface:?} {written:?}")
+        let surface = (layout, region.roi, isovalues, labels, kernel, placing, improved);
+        let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));
+        let written = (self.format, self.ascii, self.view, self.live, &self.colors, color_by);
+        (surface, written)
     }
 }
 
@@ -118,7 +124,7 @@ pub(super) fn holds_several(format: MeshFormat) -> bool {
 }
 
 /// An isovalue.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Iso {
     Value(f64),
     /// An isovalue that is found in the volume's histogram.
@@ -126,7 +132,7 @@ pub(super) enum Iso {
 }
 
 /// How an isovalue is found in a histogram.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Rule {
     /// Of the `of` thresholds between `of + 1` classes by Otsu's method, the one with this number, counted from 0.
     Otsu { number: usize, of: usize },

@@ -29,7 +29,7 @@ pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
     const SURFACE: u64 = 64;
     const WITH_STEPS: u64 = 1024;
     let samples = file.dims.iter().fold(1u64, |all, &n| all.saturating_mul(n as u64));
-    let each = if job.needs_whole_surface() { WITH_STEPS } else { SURFACE };
+    let each = if job.needs_whole_surface().is_some() { WITH_STEPS } else { SURFACE };
     Some(file.bytes()?.saturating_add(samples.saturating_mul(each)))
 }
 

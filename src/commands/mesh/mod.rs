@@ -49,7 +49,7 @@ use crate::{
     },
     kernels::mesh::{
         MarchingCubes,
-        post::{Stats, Step, clean, keep_parts, simplify, smooth},
+        post::{Parts, Stats, Step, clean, keep_parts, simplify, smooth},
     },
     session::Session,
 };
@@ -63,7 +63,7 @@ pub use parts::merge;
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when this
 /// concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    match args.work()? {
+    match args.work(session)? {
         Task::One(job) => match job.share.shard {
             Some(shard) => {
                 let (volume, output) = (job.volume.clone(), job.output.clone());
@@ -111,8 +111,7 @@ fn marker(job: &MeshJob, session: &Session) -> Result<Option<Marker>> {
     let share = Share { shard: None, ..job.share };
     match (outputs, &job.preview) {
         (Some(outputs), None) => {
-            let parameters = job.parameters(session);
-            share.marker(session, ("mesh", &parameters), [&job.volume], &outputs)
+            share.marker(session, ("mesh", &job.parameters()), job.inputs(), &outputs)
         }
         _ => Ok(None),
     }
@@ -200,16 +199,23 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// Whether a step or the format needs the whole surface in memory. Only PLY can be written part by part.
-    fn needs_whole_surface(&self) -> bool {
-        !self.parts.are_all()
-            || self.cleans
-            || self.color_by.is_some()
-            || self.smooth > 0
-            || self.simplify.is_some()
-            || self.stats
-            || self.preview.is_some()
-            || self.format != MeshFormat::Ply
+    /// The flag that needs the whole surface in memory, if there is one. Only PLY can be written part by part.
+    fn needs_whole_surface(&self) -> Option<&'static str> {
+        let Parts { largest, least_triangles, least_volume, fills_holes } = self.parts;
+        let needs = [
+            (largest.is_some(), "--largest"),
+            (least_triangles > 0, "--min-triangles"),
+            (least_volume > 0.0, "--min-volume"),
+            (fills_holes, "--fill-holes"),
+            (self.cleans, "--clean"),
+            (self.color_by.is_some(), "--color-by"),
+            (self.smooth > 0, "--smooth"),
+            (self.simplify.is_some(), "--simplify and --max-error"),
+            (self.stats, "--stats"),
+            (self.preview.is_some(), "--preview"),
+            (self.format != MeshFormat::Ply, "a format other than PLY"),
+        ];
+        needs.into_iter().find_map(|(is_given, what)| is_given.then_some(what))
     }
 
     /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no
@@ -236,8 +242,8 @@ impl MeshJob {
             colored::write(self, volume, &isovalues, &sink, output, session)
         } else {
             let summary = match self.needs_whole_surface() {
-                true => self.mesh_whole(volume, iso, &sink, output, session),
-                false => self.mesh_parts((input, placed), iso, &sink, output, session),
+                Some(_) => self.mesh_whole(volume, iso, &sink, output, session),
+                None => self.mesh_parts((input, placed), iso, &sink, output, session),
             };
             summary.and_then(|mut summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;

@@ -52,23 +52,22 @@ struct End {
 
 /// Meshes the layers of cells that belong to `shard` and writes them to the output of `job`.
 pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result<()> {
-    let iso = match job.isovalues[..] {
-        [iso] if !job.needs_whole_surface() => iso,
-        [_] => {
-            return Err(Error::usage(
-                "--shard meshes a part of a PLY: --largest, --smooth, --simplify, --stats, --preview and other \
-                 formats need the whole surface",
-            ));
-        }
-        _ => return Err(Error::usage("with --shard, give one --iso")),
+    let [iso] = job.isovalues[..] else {
+        return Err(Error::usage("with --shard, give one --iso"));
     };
+    if let Some(what) = job.needs_whole_surface() {
+        return Err(Error::usage(format_args!(
+            "--shard writes a part of a PLY and cannot be combined with {what}"
+        )));
+    }
     if !job.region.is_all() {
         return Err(Error::usage(
             "--shard meshes layers of whole volumes: not with --roi or --mask",
         ));
     }
-    let identity = Identity::new("mesh", job.parameters(session), [&job.volume], shard)?;
-    if job.share.resumes && partial::is_done(&job.output, &identity) {
+    let identity =
+        Identity::of_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
+    if job.share.resumes && partial::is_done(&job.output, &identity, session.max_memory) {
         session.events.skipped(&job.volume, Some(&job.output));
         return Ok(());
     }

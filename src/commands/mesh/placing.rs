@@ -1,5 +1,7 @@
 //! The coordinates of a mesh: world coordinates of the file, or those of the grid.
 
+use serde::Serialize;
+
 use crate::{
     data::{
         length,
@@ -44,7 +46,7 @@ impl Placed {
 }
 
 /// The coordinates that the user chooses for a mesh.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Coordinates {
     /// World coordinates of the file where it states them, else those of the grid.
     World,
@@ -55,7 +57,7 @@ pub(super) enum Coordinates {
 }
 
 /// The flags that choose the coordinates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Placing {
     pub(super) coordinates: Coordinates,
     /// Distance between samples along each axis, in place of that of the file.

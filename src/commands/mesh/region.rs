@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use super::placing::Placed;
 use crate::{
     data::{samples::Samples, volume::Volume},
@@ -25,7 +27,7 @@ pub(super) struct Region {
 }
 
 /// A box of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Roi {
     first: [usize; 3],
     count: [usize; 3],

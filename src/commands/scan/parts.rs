@@ -67,11 +67,11 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     if let Some(what) = needs_all {
         return Err(Error::usage(format_args!("a scan of {what} cannot be divided by --shard")));
     }
-    let parameters =
-        format!("{:?}", (line.op, line.inclusive, &line.init, line.input.dtype, line.input.format));
-    let identity = Identity::new("scan", parameters, [&line.input.source], shard)?;
+    let input = &line.input;
+    let parameters = (line.op, line.inclusive, &line.init, input.dtype, input.format);
+    let identity = Identity::of_part("scan", &parameters, [&line.input.source], shard)?;
     let sink = &line.output.sink;
-    if carry.is_none() && line.resumes && partial::is_done(sink, &identity) {
+    if carry.is_none() && line.resumes && partial::is_done(sink, &identity, session.max_memory) {
         session.events.skipped(&line.input.source, Some(sink));
         return Ok(());
     }
@@ -179,9 +179,9 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
 }
 
 /// The bits of the value before the first number of the shard of `identity`, from the file `carry`.
-fn carried(carry: &Source, identity: &Identity) -> Result<u64> {
+fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> {
     let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
-    let part = PartReader::open(path)?;
+    let part = PartReader::open(path, max_memory)?;
     let wanted = Identity { command: CARRY.into(), ..identity.clone() };
     if let Some(difference) = wanted.difference(&part.identity, false) {
         return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
@@ -197,7 +197,7 @@ fn write_results<T: Scannable>(
     carry: &Source,
     session: &Session,
 ) -> Result<()> {
-    let before = carried(carry, identity)?;
+    let before = carried(carry, identity, session.max_memory)?;
     let sink = &line.output.sink;
     let header = match line.output.format {
         ArrayFormat::Text => {

@@ -21,7 +21,7 @@ pub use reflection::{Binding, Reflection};
 
 use reflection::Constants;
 
-use super::kept::Kept;
+use super::once_cache::OnceCache;
 use crate::{parallel::Parallel, timings::Timings};
 
 /// The text of `wgsl/<name>.wgsl`.
@@ -91,7 +91,7 @@ pub struct Shader {
 
 /// The texts parsed so far, by key. Parsing takes longer than many kernels do, and a job of many small inputs
 /// specialises its shaders for each input.
-static KNOWN: LazyLock<Kept<Arc<Reflection>>> = LazyLock::new(Kept::default);
+static KNOWN: LazyLock<OnceCache<Arc<Reflection>>> = LazyLock::new(OnceCache::default);
 
 impl Shader {
     /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.

@@ -1,12 +1,14 @@
 //! The file formats of arrays, and the extensions that name them.
 
+use serde::Serialize;
+
 use crate::{
     error::{Error, Hint, Result},
     io::{Sink, Source},
 };
 
 /// A file format of arrays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ArrayFormat {
     /// Numbers separated by white space, commas or newlines.
     Text,

@@ -20,6 +20,8 @@ use std::{
     str::FromStr,
 };
 
+use serde::Serialize;
+
 pub use glb::{ColoredSurface, write_colored};
 pub use obj::write_labels as write_obj_labels;
 pub use ply::PlyWriter;
@@ -28,7 +30,7 @@ pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
 use crate::data::{placement::Space, surface::Surface};
 
 /// A file format for meshes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MeshFormat {
     /// Stanford polygons: shared vertices, normals.
     Ply,

@@ -116,7 +116,7 @@ pub enum Endian {
 }
 
 /// How a sample is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Stored {
     /// As a sample or number of this type.
     As(Dtype),

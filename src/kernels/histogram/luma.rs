@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use crate::{
     data::{division::Ratio, samples::Samples, srgb},
     error::Result,
@@ -11,7 +13,7 @@ use crate::{
 };
 
 /// Weights of red, green and blue in luminance, and whether light is decoded first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Luma {
     /// 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709).
     #[default]

@@ -2,6 +2,8 @@
 
 use std::{ops::Range, sync::Arc};
 
+use serde::Serialize;
+
 use crate::{
     data::volume::Volume,
     error::{Error, Hint, Result},
@@ -29,7 +31,7 @@ pub struct MarchingCubes {
 
 /// How ambiguous cells are resolved, whose corners alone do not tell which of them the surface joins. Both ways give
 /// closed surfaces with the same vertices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Topology {
     /// Inside corners are joined wherever a face's corners alternate; no tunnel goes through a cell (Lorensen and Cline
     /// 1987).

@@ -6,13 +6,15 @@
 
 use std::marker::PhantomData;
 
+use serde::Serialize;
+
 use crate::data::{
     float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
     number::Number,
 };
 
 /// An operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Op {
     /// Sums; integers wrap around.
     #[default]

@@ -36,6 +36,7 @@ use crate::{
         MarchingCubes, Topology,
         post::{Goal, Parts, Size},
     },
+    session::Session,
 };
 
 /// Mesh the surface of a volume at an isovalue (marching cubes).
@@ -281,12 +282,12 @@ impl Args {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn work(mut self) -> Result<Work> {
-        let mut files = self.list.with(take(&mut self.files))?;
+    pub(super) fn work(mut self, session: &Session) -> Result<Work> {
+        let mut files = take(&mut self.files);
         if let Some(list) = self.labels_behind(&mut files) {
             self.labels = Some(list);
         }
-        self.work_of(files)
+        self.work_of(files, session)
     }
 
     /// Takes the list of labels out of `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
@@ -299,7 +300,7 @@ impl Args {
         list(&files.remove(at))
     }
 
-    fn work_of(self, mut files: Vec<OsString>) -> Result<Work> {
+    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<Work> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -313,7 +314,7 @@ impl Args {
             };
         }
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
-        let mut sources: Sources = files.into_iter().map(Source::from).collect();
+        let mut sources = self.list.inputs(files, session)?;
         let Some(outputs) = self.output.plan(&sources, output, extension)? else {
             return self.job(sources.get(0), None).map(Box::new).map(Work::One);
         };

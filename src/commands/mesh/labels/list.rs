@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
 
+use serde::Serialize;
+
 /// The value of `--labels`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum LabelList {
     /// All but 0.
     All,

@@ -3,6 +3,7 @@
 //!
 //! Sizes are checked here, once for all readers, before anything is allocated.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::codec::Codec;
@@ -19,7 +20,7 @@ const MOST_CODECS: usize = 16;
 const MOST_BYTES: usize = (1 << 31) - 1;
 
 /// The layout of an array: shape, chunks, type, codecs, names of files.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Array {
     /// Samples along each axis, the slowest first.
     pub shape: Vec<usize>,
@@ -43,7 +44,7 @@ pub struct Array {
 }
 
 /// The index of a shard: offset and length of each chunk in the file.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Shard {
     /// Codecs of the index itself.
     pub codecs: Vec<Codec>,
@@ -56,7 +57,7 @@ pub struct Shard {
 }
 
 /// How the name of a file is made of its place in the grid of files: `c/0/1/2`, `0.1.2`.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 struct Keys {
     /// First part of all names.
     prefix: Option<&'static str>,

@@ -6,6 +6,7 @@ use std::{
     path::{Component, Path},
 };
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -18,7 +19,7 @@ use crate::io::volume::format::{BoxError, shown};
 const MOST_TEXT: u64 = 4 << 20;
 
 /// An axis of an image.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
     pub name: String,
     pub kind: Kind,
@@ -31,7 +32,7 @@ pub struct Axis {
 }
 
 /// What an axis counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Kind {
     Space,
     Channel,

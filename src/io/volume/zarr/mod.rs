@@ -187,7 +187,8 @@ pub fn state(source: &Source) -> Result<Option<u64>> {
         Error::io("read", path, error)
     })?;
     let mut hasher = FnvHasher::default();
-    hasher.write(format!("{:?}{:?}", image.array, image.axes).as_bytes());
+    let layout = (&image.array, &image.axes);
+    hasher.write(&serde_json::to_vec(&layout).expect("plain data"));
     Ok(Some(hasher.finish()))
 }
 

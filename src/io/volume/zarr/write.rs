@@ -14,7 +14,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{blosc, codec, group::Axis, group::Image, group::Kind};
+use super::{blosc, group::Axis, group::Image, group::Kind};
 use crate::{
     data::{
         dtype::Dtype,
@@ -763,7 +763,7 @@ impl Layer<'_> {
         if content.is_empty() {
             return Ok(None);
         }
-        let sum = codec::crc32c(&index);
+        let sum = crc32c::crc32c(&index);
         content.extend(index);
         content.extend(sum.to_le_bytes());
         Ok(Some(content))

@@ -1,5 +1,7 @@
 //! Connected parts of a surface, by union-find.
 
+use serde::Serialize;
+
 use super::vertices::drop_unused;
 use crate::{
     data::{
@@ -36,7 +38,7 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
 }
 
 /// Which connected parts are kept: those that meet all conditions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Parts {
     /// The most parts that are kept: those with the most triangles, and of equal ones the first.
     pub largest: Option<usize>,

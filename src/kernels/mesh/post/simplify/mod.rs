@@ -27,6 +27,8 @@ mod quadric;
 mod shape;
 mod simplifier;
 
+use serde::Serialize;
+
 pub use self::clean::{Cleaned, clean};
 use self::{
     clean::clean_within,
@@ -46,7 +48,7 @@ use crate::{
 };
 
 /// How far to simplify.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Goal {
     /// What is to be left.
     pub size: Size,
@@ -57,7 +59,7 @@ pub struct Goal {
 }
 
 /// A number of triangles.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub enum Size {
     /// As few as there may be.
     #[default]

@@ -7,20 +7,20 @@ use std::{
 
 /// Values by key. Whoever asks for one that is being made waits for it; others are made at the same time.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct OnceCache<T> {
     places: Mutex<HashMap<String, Place<T>>>,
 }
 
 /// The place of a value, empty until it is made.
 type Place<T> = Arc<Mutex<Option<T>>>;
 
-impl<T> Default for Kept<T> {
+impl<T> Default for OnceCache<T> {
     fn default() -> Self {
         Self { places: Mutex::default() }
     }
 }
 
-impl<T: Clone> Kept<T> {
+impl<T: Clone> OnceCache<T> {
     /// The value of `key`, by `make` at the first call and after each that failed.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn values_are_made_once_and_side_by_side() {
-        let kept = Kept::default();
+        let kept = OnceCache::default();
         let both = Barrier::new(2);
         let make = |key: &'static str| {
             let value = kept.get_or_make(key.to_owned(), || {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn failures_are_not_kept() {
-        let kept = Kept::default();
+        let kept = OnceCache::default();
         assert_eq!(kept.get_or_make(String::new(), || Err("no")), Err("no"));
         assert_eq!(kept.get_or_make(String::new(), || Ok::<_, ()>(1)), Ok(1));
     }
