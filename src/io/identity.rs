@@ -178,7 +178,9 @@ impl InputId {
     fn checksum(&self, source: &Source, most: u64) -> Result<u32> {
         let files = match (volume::state_of_address(source)?, source.path()) {
             (Some(hash), _) => return Ok(hash as u32),
-            (None, path) => volume::files_of(source)?.unwrap_or(path.map(Into::into).into_iter().collect()),
+            (None, path) => {
+                volume::files_of(source)?.unwrap_or(path.map(Into::into).into_iter().collect())
+            }
         };
         let most = most / files.len().max(1) as u64;
         files.iter().try_fold(0, |sum, file| {

@@ -134,7 +134,7 @@ impl PartReader {
         Ok(part)
     }
 
-/// The value in the end block.
+    /// The value in the end block.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the value is not a `T`.
@@ -264,7 +264,10 @@ impl PartReader {
 
     fn bytes(&mut self, Head { length, checksum, .. }: Head) -> Result<Vec<u8>> {
         if length > self.max_memory {
-            let what = format_args!("a block of {length} bytes is more than the {} allowed", self.max_memory);
+            let what = format_args!(
+                "a block of {length} bytes is more than the {} allowed",
+                self.max_memory
+            );
             return Err(self.wrong(what).with_hint(Hint::Memory));
         }
         let mut bytes = memory::zeros(length as usize)?;
@@ -369,7 +372,10 @@ mod tests {
         assert_eq!(part.end::<Vec<u8>>().unwrap(), [7]);
         assert!(part.end::<String>().is_err());
         let error = PartReader::open(&path, 50).unwrap_err();
-        assert_eq!((error.hint(), error.one_line().contains("the 50 allowed")), (Some(Hint::Memory), true));
+        assert_eq!(
+            (error.hint(), error.one_line().contains("the 50 allowed")),
+            (Some(Hint::Memory), true)
+        );
     }
 
     #[test]
@@ -393,7 +399,9 @@ mod tests {
         }
         assert!(is_refused(&[&whole[..], b"x"].concat()));
         // A part without one of its blocks, which a byte order of heads alone would not show.
-        let head = |bytes: &[u8]| whole.windows(bytes.len()).position(|found| found == bytes).unwrap() - 17;
+        let head = |bytes: &[u8]| {
+            whole.windows(bytes.len()).position(|found| found == bytes).unwrap() - 17
+        };
         let (one, three) = (head(b"one"), head(b"three"));
         assert!(is_refused(&[&whole[..one], &whole[three..]].concat()));
     }

@@ -68,7 +68,9 @@ impl ChannelMask {
         for channel in &self.channels {
             let index = channel.index(channels).ok_or_else(|| {
                 let own = ["grey", "grey and a", "r, g and b", "r, g, b and a"][channels - 1];
-                Error::usage(format_args!("there is no channel {channel}: the image has only {own}"))
+                Error::usage(format_args!(
+                    "there is no channel {channel}: the image has only {own}"
+                ))
             })?;
             changed[index] = true;
         }

@@ -516,7 +516,10 @@ fn lists_without_an_end_are_refused() {
         for (list, says) in [
             ("/dev/zero", "/dev/zero: name 1 is empty"),
             ("/dev/urandom", "/dev/urandom: name"),
-            ("lines", "lines: the names take more than the 8388608 bytes allowed; raise --max-memory"),
+            (
+                "lines",
+                "lines: the names take more than the 8388608 bytes allowed; raise --max-memory",
+            ),
         ] {
             let command = format!("--max-memory 64M {command} --files-from {list}");
             let run = crate::common::measured(folder, command.split(' '));
@@ -556,7 +559,14 @@ fn no_threads_are_an_error() {
         run.current_dir(folder).arg("-c").arg(script).arg(program());
         let output = run.output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.starts_with("error: the system grants no further thread"), "{command}: {stderr}");
-        assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{command}: {stderr}");
+        assert!(
+            stderr.starts_with("error: the system grants no further thread"),
+            "{command}: {stderr}"
+        );
+        assert_eq!(
+            (output.status.code(), stderr.lines().count()),
+            (Some(1), 1),
+            "{command}: {stderr}"
+        );
     }
 }

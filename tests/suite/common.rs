@@ -237,7 +237,11 @@ pub fn measure_if_asked() {
     let mut command = std::process::Command::new(arguments.next().unwrap());
     let status = command.args(arguments).stdout(std::process::Stdio::null()).status().unwrap();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
-    println!("{} {}", usage.max_rss(), (usage.user_time() + usage.system_time()).num_microseconds());
+    println!(
+        "{} {}",
+        usage.max_rss(),
+        (usage.user_time() + usage.system_time()).num_microseconds()
+    );
     std::process::exit(status.code().unwrap_or(255));
 }
 

@@ -465,7 +465,9 @@ fn small_inputs_take_a_second() {
     const MOST: f64 = 6.0;
     let slowness = slowness();
     if slowness > 8.0 {
-        return crate::harness::ignore("built without optimisation: filters take 200 times as long");
+        return crate::harness::ignore(
+            "built without optimisation: filters take 200 times as long",
+        );
     }
     let most = MOST * slowness;
     let folder = tempfile::tempdir().unwrap();

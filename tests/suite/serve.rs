@@ -23,8 +23,7 @@ impl Server {
     pub fn start(folder: &Path, device: &str) -> Self {
         let mut command = Command::new(program());
         command.current_dir(folder).env_remove("GPUPROC_DEVICE");
-        let (device, as_hardware) =
-            if device == "hardware" { ("gpu", "1") } else { (device, "0") };
+        let (device, as_hardware) = if device == "hardware" { ("gpu", "1") } else { (device, "0") };
         command.env("GPUPROC_TEST_HARDWARE", as_hardware);
         command.args(["serve", "--jobs", "-", "--device", device, "--threads", "2"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -137,7 +136,8 @@ fn a_line_may_have_a_mebibyte() {
     let path = folder.path();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
     let job = |name: &str| json!({ "id": name, "arguments": ["scan", "n.txt", name] }).to_string();
-    let padded = |len: usize, name: &str| format!("{}{}", " ".repeat(len - job(name).len()), job(name));
+    let padded =
+        |len: usize, name: &str| format!("{}{}", " ".repeat(len - job(name).len()), job(name));
     let lines = [
         job("first"),
         padded(1 << 20, "longest"),
@@ -251,7 +251,8 @@ fn small_jobs_are_less_work_than_processes() {
             });
             seconds.fold(f64::INFINITY, f64::min)
         };
-        let (alone, served) = (seconds(&words), seconds(&["serve", "--jobs", "jobs"]) / JOBS as f64);
+        let (alone, served) =
+            (seconds(&words), seconds(&["serve", "--jobs", "jobs"]) / JOBS as f64);
         assert!(3.0 * served < alone, "{line}: {served} and {alone}");
     }
 }

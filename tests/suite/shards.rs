@@ -349,7 +349,8 @@ fn all_inputs_of_a_mesh_decide_whether_it_is_done() {
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
     fs::write(path.join("w_9x9x9_uint8.raw"), Noise(3).bytes(729)).unwrap();
     for flag in ["--mask", "--color-by"] {
-        let line = format!("mesh v_9x9x9_uint8.raw o.ply --iso 99 {flag} w_9x9x9_uint8.raw --resume");
+        let line =
+            format!("mesh v_9x9x9_uint8.raw o.ply --iso 99 {flag} w_9x9x9_uint8.raw --resume");
         let mut meshes = Vec::new();
         for content in [3, 3, 4] {
             let file = path.join("w_9x9x9_uint8.raw");

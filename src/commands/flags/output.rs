@@ -120,7 +120,9 @@ fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
         let filled = fill(part, values);
         match part == "{dir}" || filled == part || filled.split(is_separator).all(is_name) {
             true => Ok(filled),
-            false => Err(Error::usage(format_args!("`{part}` becomes `{filled}`, which is no name"))),
+            false => {
+                Err(Error::usage(format_args!("`{part}` becomes `{filled}`, which is no name")))
+            }
         }
     };
     let separators = template.matches(is_separator).chain([""]);

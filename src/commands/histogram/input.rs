@@ -148,7 +148,8 @@ impl<'a> Input<'a> {
             false => sample_bytes(source)?,
         };
         // Values, and as many that are being sorted.
-        let values = if settings.statistics { bytes.saturating_mul(32).min(2 * VALUES_BYTES) } else { 0 };
+        let values =
+            if settings.statistics { bytes.saturating_mul(32).min(2 * VALUES_BYTES) } else { 0 };
         Some(bytes.saturating_mul(copies(settings)).saturating_add(values))
     }
 

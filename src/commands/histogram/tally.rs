@@ -129,8 +129,7 @@ impl Tally {
         let finish = |Counting { name, mut counts, measured }| {
             let rounds = name == "luma" && matches!(dtype, Dtype::U8 | Dtype::U16);
             let statistics = percentages.and_then(|percentages| {
-                let found =
-                    Statistics::new(&counts, &bins, dtype, measured, rounds, percentages)?;
+                let found = Statistics::new(&counts, &bins, dtype, measured, rounds, percentages)?;
                 Some(Statistics { count: found.count as u64 as f64 / unit, ..found })
             });
             counts.levels = None;

@@ -72,7 +72,8 @@ impl Histogram {
 
     fn count_weighted(&self, pixels: &Pixels) -> Result<Vec<Counts>> {
         Plan::of_all(&self.components, pixels, &self.bins)?;
-        let count = |&component: &Component| cpu::values::count_weighted(pixels, &self.bins, component);
+        let count =
+            |&component: &Component| cpu::values::count_weighted(pixels, &self.bins, component);
         Ok(self.components.iter().map(count).collect())
     }
 }

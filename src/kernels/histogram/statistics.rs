@@ -73,8 +73,7 @@ impl Statistics {
                 let all = counts.levels.as_ref()?.iter().zip(0..);
                 let all = all.map(|(&n, level)| (least + f64::from(level), n));
                 let is_inside = |value| (bins.low..=bins.high).contains(&value);
-                let levels: Vec<_> =
-                    all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
+                let levels: Vec<_> = all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
                 (Moments::of(levels.iter().copied(), bins.low, bins.high), levels)
             }
         };

@@ -84,8 +84,7 @@ fn alpha_steps<T: Scalar + Into<f64>>(alpha: T) -> u64 {
 /// The counts of a component, weighted by alpha.
 pub fn count_weighted(pixels: &Pixels, bins: &Bins, component: Component) -> Counts {
     let dtype = pixels.samples.dtype();
-    let has_levels =
-        matches!((component, dtype), (Component::Channel(_), Dtype::U8 | Dtype::U16));
+    let has_levels = matches!((component, dtype), (Component::Channel(_), Dtype::U8 | Dtype::U16));
     let find = bins.finder(1.0);
     let slots = if has_levels { alpha_unit(dtype) as usize + 1 } else { bins.slots() };
     let slot = |value: f64| if has_levels { value as usize } else { find.slot(value) };
