@@ -15,8 +15,7 @@ use crate::{
 /// A Gaussian or box blur, with one size for all axes or one for each. Pixels outside of the image have the
 /// value of the nearest pixel inside, unless [`Blur::edge`] says otherwise.
 ///
-/// 8-bit results are the same bytes on every device; 16-bit results differ by at most 1 of 65,535, and floats
-/// by 2e-6 of their range.
+/// Results are the same bytes on every device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blur {
     method: Method,

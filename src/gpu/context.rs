@@ -2,11 +2,11 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use super::{
-    Adapter, AdapterInfo, Caps, DeviceLimits, Feature, Pipeline, Shader,
+    Adapter, AdapterInfo, Caps, DeviceLimits, Feature, MultiplyAdd, Pipeline, Shader,
     adapter::AdapterKind,
     fault::InjectedFault,
     guard::{Driver, panic_text},
@@ -38,6 +38,7 @@ pub struct Context {
     as_hardware: bool,
     modules: OnceCache<wgpu::ShaderModule>,
     pipelines: OnceCache<Arc<Pipeline>>,
+    pub(super) multiply_add: OnceLock<MultiplyAdd>,
     /// Storage buffers that no [`Buffer`](super::Buffer) uses now.
     pub(super) storage: Pool,
     /// Staging buffers that no readback uses now.
@@ -97,6 +98,7 @@ impl Context {
             as_hardware: caps.as_hardware,
             modules: OnceCache::default(),
             pipelines: OnceCache::default(),
+            multiply_add: OnceLock::new(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
             uploads: UploadStaging::default(),

@@ -19,6 +19,8 @@ mod fault;
 #[forbid(unsafe_code)]
 mod guard;
 #[forbid(unsafe_code)]
+mod multiply_add;
+#[forbid(unsafe_code)]
 mod once_cache;
 mod pipeline;
 #[forbid(unsafe_code)]
@@ -43,6 +45,7 @@ pub use fault::Fault;
 pub(crate) use guard::panic_text;
 pub use guard::{any_driver, any_hung};
 pub(crate) use guard::{device_hangs, driver_starts};
+pub use multiply_add::MultiplyAdd;
 pub use pipeline::Pipeline;
 pub use shader::{Shader, ShaderStruct};
 pub use submit::Submission;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, Edge, Method, Taps, blur_grid},
+    blur::{Blur, Edge, Method, Taps},
     filter::{Description, Filter},
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
@@ -92,7 +92,7 @@ impl Filter for Blur {
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        blur_grid(device, self, input)
+        device.run(self, input)
     }
 
     fn runs_on_jpeg(&self) -> bool {

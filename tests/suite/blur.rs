@@ -12,7 +12,7 @@ use gpuproc::{
     kernels::blur::{Blur, Edge, Method, Taps, cases},
 };
 
-use crate::common::{Noise, Subject, assert_twins, open, subjects};
+use crate::common::{Noise, Subject, assert_same_samples, assert_twins, open, subjects};
 
 const EDGES: [Edge; 6] = [
     Edge::Clamp,
@@ -549,15 +549,13 @@ fn sixteen_bits_with_alpha_are_near_the_reference() {
         for blur in [gaussian(0.4), gaussian(5.0), gaussian(200.0), mean(7), mean(300)] {
             let blur = Blur { edge, ..blur };
             let expected = reference(&blur, &raster);
-            let check = |found: &Samples, name: &str| {
-                let Samples::U16(found) = found else { panic!("the type changed") };
-                for (found, exact) in found.iter().zip(&expected) {
-                    let off = (f64::from(*found) - exact.round()).abs();
-                    assert!(off <= 1.0, "{name}: {blur:?}: {found} for {exact}");
-                }
+            let Samples::U16(found) = assert_same_samples(&blur, &raster) else {
+                panic!("the type changed")
             };
-            let cpu = assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name));
-            check(&cpu, "cpu");
+            for (found, exact) in found.iter().zip(&expected) {
+                let off = (f64::from(*found) - exact.round()).abs();
+                assert!(off <= 1.0, "{blur:?}: {found} for {exact}");
+            }
         }
     }
 }
@@ -568,16 +566,24 @@ fn floats_match_the_reference() {
     for edge in EDGES
         .map(|edge| if let Edge::Constant(v) = edge { Edge::Constant(v / 100.0) } else { edge })
     {
-        for blur in [gaussian(0.4), gaussian(5.0), gaussian(500.0), mean(7), mean(32), mean(300)] {
+        for blur in [gaussian(0.4), gaussian(5.0), mean(7), mean(32), mean(300)] {
             check_floats(&Blur { edge, ..blur }, &raster);
         }
     }
+    check_floats(&gaussian(500.0), &floats([31, 23, 1], 1, 30));
     // Rows and columns of several tiles and runs, with each number of channels.
     for channels in 1..=4 {
-        let wide = [1500, 5, 1];
-        for (dims, radius) in [(wide, 40), ([5, 1500, 1], 33), (wide, 600), ([5, 1500, 1], 600)] {
-            check_floats(&mean(radius), &floats(dims, channels, 31));
+        for dims in [[1500, 5, 1], [5, 1500, 1]] {
+            for blur in [gaussian(4.0), mean(33), mean(600)] {
+                check_floats(&blur, &floats(dims, channels, 31));
+            }
         }
+    }
+    // Volumes, tile by tile on the CPU, with rows longer than a tile and slices lower than one.
+    for (dims, sigma) in [([131, 70, 11], [2.0, 1.0, 2.0]), ([64, 9, 21], [0.5, 3.0, 6.0])] {
+        let axes = sigma.map(|sigma: f64| Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize));
+        let blur = Blur { axes, edge: Edge::Constant(0.5), ..gaussian(1.0) };
+        check_floats(&blur, &floats(dims, 1, 38));
     }
     let axes = [Taps::box_filter(130), Taps::box_filter(40), Taps::box_filter(200)];
     for edge in [Edge::Clamp, Edge::Mirror, Edge::Constant(0.5)] {
@@ -590,14 +596,35 @@ fn floats_match_the_reference() {
     // The longest windows of a constant, where all roundings are equal.
     let raster = Grid { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
     check_floats(&mean(10_000), &raster);
-    // The image fits a binding, but the sums of blocks of rows do not.
+    // In blocks on the device.
     let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
-    let (blur, raster) = (mean(1500), floats([1000, 20, 1], 4, 36));
-    if let Some(Subject { name, context }) = &open("small bindings", &caps) {
+    if let Some(Subject { context, .. }) = &open("small bindings", &caps) {
+        let (blur, raster) = (gaussian(5.0), floats([403, 509, 1], 2, 36));
+        assert_eq!(blur.gpu(context, &raster).unwrap(), blur.cpu(&raster).unwrap());
+    }
+}
+
+/// Samples that share a large offset are off by little more than their rounding, on every device.
+#[test]
+fn floats_with_an_offset_lose_no_more_than_their_rounding() {
+    let mut raster = floats([151, 97, 1], 1, 37);
+    let Samples::F32(samples) = &mut raster.samples else { unreachable!() };
+    samples.iter_mut().for_each(|v| *v = 1e6 + 2.0 * *v - 1.0);
+    // The distance of two f32 there.
+    let unit = 1.0 / 16.0;
+    for (blur, most) in [
+        (mean(2), 2.5),
+        (mean(20), 4.5),
+        (mean(40), 1.0),
+        (gaussian(1.0), 3.0),
+        (gaussian(8.0), 4.5),
+        (gaussian(100.0), 5.0),
+    ] {
         let expected = reference(&blur, &raster);
-        let Samples::F32(found) = blur.gpu(context, &raster).unwrap() else { panic!() };
-        let off = |(found, exact): (&f32, &f64)| (f64::from(*found) - exact).abs();
-        assert!(found.iter().zip(&expected).map(off).all(|off| off <= 2e-6), "{name}");
+        let Samples::F32(found) = assert_same_samples(&blur, &raster) else { panic!() };
+        let off = |(found, exact): (&f32, &f64)| (f64::from(*found) - exact).abs() / unit;
+        let off = found.iter().zip(&expected).map(off).fold(0.0, f64::max);
+        assert!(off <= most, "{blur:?}: {off} units in the last place");
     }
 }
 
@@ -610,27 +637,23 @@ fn floats(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
 /// Checks results for floats from 0 to 1.
 fn check_floats(blur: &Blur, raster: &Grid) {
     let expected = reference(blur, raster);
-    let check = |found: &Samples, name: &str| {
-        let Samples::F32(found) = found else { panic!("the type changed") };
-        assert_eq!(found.len(), expected.len());
-        for (i, (found, exact)) in found.iter().zip(&expected).enumerate() {
-            let off = (f64::from(*found) - exact).abs();
-            let dims = raster.dims;
-            assert!(off <= 2e-6, "{name}: {blur:?} of {dims:?}: {found} for {exact} at {i}");
-        }
-    };
-    let cpu = assert_twins(blur, raster, |_, gpu, name| check(gpu, name));
-    check(&cpu, "cpu");
+    let Samples::F32(found) = assert_same_samples(blur, raster) else { panic!("the type changed") };
+    assert_eq!(found.len(), expected.len());
+    for (i, (found, exact)) in found.iter().zip(&expected).enumerate() {
+        let off = (f64::from(*found) - exact).abs();
+        let dims = raster.dims;
+        assert!(off <= 2e-6, "{blur:?} of {dims:?}: {found} for {exact} at {i}");
+    }
 }
 
-/// Box filters of floats are summed in blocks, which begin at the first row of a window.
+/// Long box filters of floats are summed in blocks, which begin at the first row of a window; other sums have parts.
 #[test]
 fn blocks_of_floats_give_the_same() {
     let mut grid = floats([41, 153, 1], 3, 36);
     let Samples::F32(samples) = &mut grid.samples else { unreachable!() };
     // From 1 down to about 2^-30.
     samples.iter_mut().for_each(|v| *v = v.powi(20));
-    for blur in [mean(32), mean(50), Blur { iterations: 2, ..mean(37) }] {
+    for blur in [mean(32), mean(50), Blur { iterations: 2, ..mean(37) }, gaussian(12.0)] {
         let whole = blur.cpu(&grid).unwrap();
         for height in [1, 7, 26, 100] {
             let all = in_blocks(&blur, &grid, height, &|blur, grid| blur.cpu(grid)).unwrap();

@@ -113,6 +113,20 @@ pub fn assert_twins<K: Kernel>(
     expected
 }
 
+/// As [`assert_twins`], for samples that are the same bytes on every device.
+pub fn assert_same_samples<K: Kernel<Out = Samples> + std::fmt::Debug>(
+    kernel: &K,
+    input: &K::In,
+) -> Samples {
+    assert_twins(kernel, input, |cpu, gpu, name| {
+        let differs = |(cpu, gpu)| cpu != gpu;
+        let size = cpu.dtype().size();
+        let mut pairs = cpu.as_bytes().chunks(size).zip(gpu.as_bytes().chunks(size));
+        assert_eq!((cpu.dtype(), cpu.len()), (gpu.dtype(), gpu.len()), "{name}");
+        assert_eq!(pairs.position(differs), None, "{name}: {kernel:?}");
+    })
+}
+
 /// The path of the program under test: `GPUPROC_BIN`, else the one that cargo has built.
 pub fn program() -> std::ffi::OsString {
     std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into())

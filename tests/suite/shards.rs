@@ -184,6 +184,7 @@ fn shards_fill_one_blurred_volume() {
         ("uint8", "--sigma 2,2,0 --edge mirror --linear", &[2]),
         ("uint16", "--sigma 2 --edge wrap", &[7]),
         ("float32", "--sigma 1", &[7]),
+        ("float32", "--sigma 2,1,12 --edge 0.3", &[7]),
         ("float32", "--method box --radius 2", &[2]),
         ("int32", "--sigma 1", &[2]),
     ] {
@@ -194,7 +195,7 @@ fn shards_fill_one_blurred_volume() {
                 let whole = flags.replace("--max-memory 40k", "");
                 works(path, &format!("blur {input} whole.{extension} {whole}"));
                 let _ = fs::remove_file(path.join(format!("joined.{extension}")));
-                let device = if dtype == "uint8" { ["cpu", "mixed"][turn % 2] } else { "cpu" };
+                let device = if dtype == "uint8" { ["cpu", "mixed"][turn % 2] } else { "mixed" };
                 turn += 1;
                 let line = format!("blur {input} joined.{extension} {flags} --shard {{}}");
                 shards(path, &line, count, device, count == 7);

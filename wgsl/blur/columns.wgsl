@@ -56,48 +56,16 @@ fn blur_columns(
         return;
     }
 
-    let all_steps = window_steps(params.radius);
-    var low: Sums;
-    var middle: Sums;
-    var high: Sums;
-    for (var flush = 0u; flush < all_steps; flush += FLUSH) {
-        var part: Sums;
-        var upper: Sums;
-        for (var i = flush; i < min(flush + FLUSH, all_steps); i++) {
-            let before = weights[i];
-            let now = weights[i + 1u];
-            let at = i32(start + 4u * i) - i32(params.radius);
-            let p = load(slice, quad, at);
-            let q = load(slice, quad, at + 1);
-            let r = load(slice, quad, at + 2);
-            let s = load(slice, quad, at + 3);
-            if ARITHMETIC == U48 {
-                low = accumulate(low, before, now, byte_of(p, 0u), byte_of(q, 0u), byte_of(r, 0u), byte_of(s, 0u));
-                middle = accumulate(middle, before, now, byte_of(p, 1u), byte_of(q, 1u), byte_of(r, 1u), byte_of(s, 1u));
-                high = accumulate(high, before, now, byte_of(p, 2u), byte_of(q, 2u), byte_of(r, 2u), byte_of(s, 2u));
-            } else if ARITHMETIC == F32 && is_at_end(i, all_steps) {
-                part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(i));
-            } else {
-                part = accumulate(part, before, now, p, q, r, s);
-                if ARITHMETIC == U20U28 {
-                    upper = accumulate(upper, before, now, upper_bits(p), upper_bits(q), upper_bits(r), upper_bits(s));
-                }
-            }
-        }
-        if ARITHMETIC == U20U28 {
-            low = add_sums(low, rests(part));
-            high = add_sums(high, all_multiples(part, upper));
-        } else {
-            low = add_sums(low, part);
-        }
+    let steps = window_steps(params.radius);
+    var totals: Totals;
+    for (var i = 0u; i < steps; i++) {
+        let at = i32(start + 4u * i) - i32(params.radius);
+        let v = Step(load(slice, quad, at), load(slice, quad, at + 1), load(slice, quad, at + 2),
+            load(slice, quad, at + 3), weights[i], weights[i + 1u], 4 * i32(i));
+        add_step(&totals, v, steps);
     }
 
-    var rows = array<vec4<u32>, ROWS>(
-        finish(low.a, middle.a, high.a),
-        finish(low.b, middle.b, high.b),
-        finish(low.c, middle.c, high.c),
-        finish(low.d, middle.d, high.d),
-    );
+    var rows = results(&totals);
     for (var y = 0u; y < ROWS; y++) {
         if start + y < params.len {
             store(rows[y], (slice * params.len + start + y) * params.quads + quad);

@@ -65,9 +65,7 @@ fn blur_rows(
     let first = local * 4u;
 
     let all_steps = window_steps(params.radius);
-    var low: Sums;
-    var middle: Sums;
-    var high: Sums;
+    var totals: Totals;
     for (var from_ = 0u; from_ < all_steps; from_ += TAPS / 4u) {
         let steps = min(all_steps - from_, TAPS / 4u);
         workgroupBarrier();
@@ -76,39 +74,12 @@ fn blur_rows(
             span[i] = position(row, i32(at) - i32(params.radius));
         }
         workgroupBarrier();
-        for (var flush = 0u; flush < steps; flush += FLUSH) {
-            var part: Sums;
-            var upper: Sums;
-            for (var i = flush; i < min(flush + FLUSH, steps); i++) {
-                let before = weights[from_ + i];
-                let now = weights[from_ + i + 1u];
-                let at = first + 4u * i;
-                let p = span[at];
-                let q = span[at + 1u];
-                let r = span[at + 2u];
-                let s = span[at + 3u];
-                if ARITHMETIC == U48 {
-                    low = accumulate(low, before, now, byte_of(p, 0u), byte_of(q, 0u), byte_of(r, 0u), byte_of(s, 0u));
-                    middle = accumulate(middle, before, now, byte_of(p, 1u), byte_of(q, 1u), byte_of(r, 1u), byte_of(s, 1u));
-                    high = accumulate(high, before, now, byte_of(p, 2u), byte_of(q, 2u), byte_of(r, 2u), byte_of(s, 2u));
-                } else if ARITHMETIC == U39 {
-                    low = accumulate(low, before, now, lower_of(p), lower_of(q), lower_of(r), lower_of(s));
-                    high = accumulate(high, before, now, upper_of(p), upper_of(q), upper_of(r), upper_of(s));
-                } else if ARITHMETIC == F32 && is_at_end(from_ + i, all_steps) {
-                    part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(from_ + i));
-                } else {
-                    part = accumulate(part, before, now, p, q, r, s);
-                    if ARITHMETIC == U20U28 {
-                        upper = accumulate(upper, before, now, upper_bits(p), upper_bits(q), upper_bits(r), upper_bits(s));
-                    }
-                }
-            }
-            if ARITHMETIC == U20U28 {
-                low = add_sums(low, rests(part));
-                high = add_sums(high, all_multiples(part, upper));
-            } else {
-                low = add_sums(low, part);
-            }
+        for (var i = 0u; i < steps; i++) {
+            let at = first + 4u * i;
+            let step = from_ + i;
+            let v = Step(span[at], span[at + 1u], span[at + 2u], span[at + 3u], weights[step], weights[step + 1u],
+                4 * i32(step));
+            add_step(&totals, v, all_steps);
         }
     }
 
@@ -116,12 +87,7 @@ fn blur_rows(
     if x >= params.width {
         return;
     }
-    var pixels = array<vec4<u32>, 4>(
-        finish(low.a, middle.a, high.a),
-        finish(low.b, middle.b, high.b),
-        finish(low.c, middle.c, high.c),
-        finish(low.d, middle.d, high.d),
-    );
+    var pixels = results(&totals);
     for (var y = 0u; y < ROWS; y++) {
         if row + y >= params.height {
             break;

@@ -2,6 +2,7 @@
 //
 // The importing shader declares FROM, TO, ARITHMETIC, `Number`, `params`, `source` and `target_`.
 
+#import shared/multiply_add
 #import blur/rounding
 #import shared/samples
 
@@ -13,8 +14,9 @@ const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as t
 const U20U28 = 4u;     // u32: samples of 20 bits times weights of up to 28 bits, as two sums
 const U39 = 5u;        // u32: samples of 24 bits, as two sums
 
-// Steps of a partial sum: so that F32 loses less where many are added up, and U20U28 does not overflow.
-const FLUSH = select(16u, 4u, ARITHMETIC == U20U28);
+// Taps of a partial sum: so that F32 loses less where many are added up, and U20U28 does not overflow. Others need none.
+// For F32 it is that of the CPU.
+const PARTIAL = select(1u << 20u, 16u, ARITHMETIC == F32 || ARITHMETIC == U20U28);
 
 fn number(bits: u32) -> Number {
     if ARITHMETIC == F32 {
@@ -40,59 +42,131 @@ fn window_steps(radius: u32) -> u32 {
     return (2u * radius + 7u) / 4u;
 }
 
-// Adds the positions p to s of a step to four results: `now` are the step's four weights, `before` those of the
-// step before.
+// Four positions of a window, and where they are.
+struct Step {
+    p: vec4<Number>,
+    q: vec4<Number>,
+    r: vec4<Number>,
+    s: vec4<Number>,
+    before: vec4<Number>,  // weights of the step before
+    now: vec4<Number>,     // weights of the step
+    tap: i32,              // p, counted from the first of the first result
+}
+
+// `sum` with a weighted position added; with `checked` only if the position is in the window: outside, weights are 0,
+// but 0 times NaN or infinity is NaN.
+fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, checked: bool) -> vec4<Number> {
+    if ARITHMETIC != F32 {
+        return sum + weight * lanes;
+    }
+    let all = multiply_add(vec4(bitcast<f32>(weight)), bitcast<vec4<f32>>(lanes), bitcast<vec4<f32>>(sum));
+    let is_outside = checked && (tap < 0 || tap > 2 * i32(params.radius));
+    return select(bitcast<vec4<Number>>(all), sum, is_outside);
+}
+
+// Adds a step to four results, each of which sees the positions one tap further left than the one before:
 //
 //          p    q    r    s
-//     a   n.x  n.y  n.z  n.w     the result next to the right sees each position one tap further left
-//     b   b.w  n.x  n.y  n.z
+//     a   n.x  n.y  n.z  n.w     n: `now`
+//     b   b.w  n.x  n.y  n.z     b: `before`
 //     c   b.z  b.w  n.x  n.y
 //     d   b.y  b.z  b.w  n.x
-fn accumulate(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Number>, q: vec4<Number>,
-        r: vec4<Number>, s: vec4<Number>) -> Sums {
+//
+// The weights `before` come first: so each result adds its taps in order, and can begin a new partial sum in between.
+fn add_before(sums: Sums, v: Step, checked: bool) -> Sums {
+    let c = weigh(sums.c, v.before.z, v.p, v.tap - 2, checked);
+    let d = weigh(sums.d, v.before.y, v.p, v.tap - 3, checked);
     return Sums(
-        sums.a + now.x * p + now.y * q + now.z * r + now.w * s,
-        sums.b + before.w * p + now.x * q + now.y * r + now.z * s,
-        sums.c + before.z * p + before.w * q + now.x * r + now.y * s,
-        sums.d + before.y * p + before.z * q + before.w * r + now.x * s,
+        sums.a,
+        weigh(sums.b, v.before.w, v.p, v.tap - 1, checked),
+        weigh(c, v.before.w, v.q, v.tap - 1, checked),
+        weigh(weigh(d, v.before.z, v.q, v.tap - 2, checked), v.before.w, v.r, v.tap - 1, checked),
     );
 }
 
-// Whether a step of four positions has some that are outside of the windows of some of the four results.
-fn is_at_end(step: u32, steps: u32) -> bool {
-    return step == 0u || step + 2u >= steps;
-}
-
-// A weighted position, `tap` from the window's first; 0 where that is outside of the window. There weights are 0, but
-// 0 times NaN or infinity is NaN.
-fn weigh(weight: Number, lanes: vec4<Number>, tap: i32) -> vec4<Number> {
-    return select(vec4<Number>(), weight * lanes, tap >= 0 && tap <= 2 * i32(params.radius));
-}
-
-// The same as `accumulate` for F32, at the ends of windows: p is `tap` positions from the first result's first.
-fn accumulate_ends(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Number>, q: vec4<Number>,
-        r: vec4<Number>, s: vec4<Number>, tap: i32) -> Sums {
+fn add_now(sums: Sums, v: Step, checked: bool) -> Sums {
+    let a = weigh(weigh(sums.a, v.now.x, v.p, v.tap, checked), v.now.y, v.q, v.tap + 1, checked);
+    let b = weigh(weigh(sums.b, v.now.x, v.q, v.tap, checked), v.now.y, v.r, v.tap + 1, checked);
+    let c = weigh(sums.c, v.now.x, v.r, v.tap, checked);
     return Sums(
-        sums.a + weigh(now.x, p, tap) + weigh(now.y, q, tap + 1) + weigh(now.z, r, tap + 2) + weigh(now.w, s, tap + 3),
-        sums.b + weigh(before.w, p, tap - 1) + weigh(now.x, q, tap) + weigh(now.y, r, tap + 1) + weigh(now.z, s, tap + 2),
-        sums.c + weigh(before.z, p, tap - 2) + weigh(before.w, q, tap - 1) + weigh(now.x, r, tap) + weigh(now.y, s, tap + 1),
-        sums.d + weigh(before.y, p, tap - 3) + weigh(before.z, q, tap - 2) + weigh(before.w, r, tap - 1) + weigh(now.x, s, tap),
+        weigh(weigh(a, v.now.z, v.r, v.tap + 2, checked), v.now.w, v.s, v.tap + 3, checked),
+        weigh(b, v.now.z, v.s, v.tap + 2, checked),
+        weigh(c, v.now.y, v.s, v.tap + 1, checked),
+        weigh(sums.d, v.now.x, v.s, v.tap, checked),
     );
+}
+
+fn add_both(sums: Sums, v: Step) -> Sums {
+    return add_now(add_before(sums, v, false), v, false);
 }
 
 fn add_sums(one: Sums, other: Sums) -> Sums {
     return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
 }
 
-// For U48 samples go into three sums by their bytes:
+// What the results are made of.
+struct Totals {
+    // Partial sums; for U20U28 also those of the upper bits of samples.
+    part: Sums,
+    upper: Sums,
+    // Sums of all partial sums; for U48, U20U28 and U39 in two parts or three.
+    low: Sums,
+    middle: Sums,
+    high: Sums,
+}
+
+// Adds a step of `steps` to the totals.
+fn add_step(totals: ptr<function, Totals>, v: Step, steps: u32) {
+    if ARITHMETIC == U48 {
+        (*totals).low = add_both((*totals).low, bits_of(v, 0u, 0xffu));
+        (*totals).middle = add_both((*totals).middle, bits_of(v, 8u, 0xffu));
+        (*totals).high = add_both((*totals).high, bits_of(v, 16u, 0xffu));
+    } else if ARITHMETIC == U39 {
+        (*totals).low = add_both((*totals).low, bits_of(v, 0u, 0xfffu));
+        (*totals).high = add_both((*totals).high, bits_of(v, 12u, 0xfffu));
+    } else if ARITHMETIC == F32 && (v.tap == 0 || v.tap + 8 >= 4 * i32(steps)) {
+        // Some of the four results do not see some of the positions.
+        add_part(totals, v, true);
+    } else {
+        add_part(totals, v, false);
+    }
+}
+
+fn add_part(totals: ptr<function, Totals>, v: Step, checked: bool) {
+    (*totals).part = add_before((*totals).part, v, checked);
+    if ARITHMETIC == U20U28 {
+        (*totals).upper = add_before((*totals).upper, bits_of(v, 10u, 0x3ffu), false);
+    }
+    if u32(v.tap) % PARTIAL == 0u {
+        end_part(totals);
+    }
+    (*totals).part = add_now((*totals).part, v, checked);
+    if ARITHMETIC == U20U28 {
+        (*totals).upper = add_now((*totals).upper, bits_of(v, 10u, 0x3ffu), false);
+    }
+}
+
+// Adds the partial sums to the totals.
+fn end_part(totals: ptr<function, Totals>) {
+    let part = (*totals).part;
+    if ARITHMETIC == U20U28 {
+        (*totals).low = add_sums((*totals).low, rests(part));
+        (*totals).high = add_sums((*totals).high, all_multiples(part, (*totals).upper));
+        (*totals).upper = Sums();
+    } else {
+        (*totals).low = add_sums((*totals).low, part);
+    }
+    (*totals).part = Sums();
+}
+
+// Some bits of the positions. For U48 samples go into three sums by their bytes:
 //
 //     sample       | byte 2 | byte 1 | byte 0 |
 //     sum of w *   |  high  | middle |  low   |       each below 2^32, since the weights add up to 2^24
 //     result       (high * 2^16 + middle * 2^8 + low + 2^23) >> 24
-fn byte_of(samples: vec4<Number>, byte: u32) -> vec4<Number> {
-    return vec4<Number>((vec4<u32>(samples) >> vec4(8u * byte)) & vec4(0xffu));
-}
-
+//
+// For U39 they go into two sums by bits 0 to 11 and the bits above.
+//
 // For U20U28, with the weights w of a partial sum, 16 at most, that add up to 2^22 at most:
 //
 //     S = sum of w * sample                        modulo 2^32
@@ -100,8 +174,20 @@ fn byte_of(samples: vec4<Number>, byte: u32) -> vec4<Number> {
 //     L = sum of w * (sample mod 2^10)             below 2^32, therefore exactly S - 2^10 U modulo 2^32
 //
 // The partial sum, 2^10 U + L, is kept as two numbers: multiples of 2^16, and the rest, which is that of S.
-fn upper_bits(samples: vec4<Number>) -> vec4<Number> {
-    return vec4<Number>(vec4<u32>(samples) >> vec4(10u));
+fn bits_of(v: Step, shift: u32, mask: u32) -> Step {
+    return Step(
+        bits(v.p, shift, mask),
+        bits(v.q, shift, mask),
+        bits(v.r, shift, mask),
+        bits(v.s, shift, mask),
+        v.before,
+        v.now,
+        v.tap,
+    );
+}
+
+fn bits(samples: vec4<Number>, shift: u32, mask: u32) -> vec4<Number> {
+    return vec4<Number>((vec4<u32>(samples) >> vec4(shift)) & vec4(mask));
 }
 
 fn rest(sum: vec4<Number>) -> vec4<Number> {
@@ -121,18 +207,25 @@ fn all_multiples(sum: Sums, upper: Sums) -> Sums {
     return Sums(multiples(sum.a, upper.a), multiples(sum.b, upper.b), multiples(sum.c, upper.c), multiples(sum.d, upper.d));
 }
 
-// For U39.
-fn lower_of(samples: vec4<Number>) -> vec4<Number> {
-    return vec4<Number>(lower_part(vec4<u32>(samples)));
-}
-
-fn upper_of(samples: vec4<Number>) -> vec4<Number> {
-    return vec4<Number>(upper_part(vec4<u32>(samples)));
+// The four results.
+fn results(totals: ptr<function, Totals>) -> array<vec4<u32>, 4> {
+    end_part(totals);
+    let low = (*totals).low;
+    let middle = (*totals).middle;
+    let high = (*totals).high;
+    return array(
+        finish(low.a, middle.a, high.a),
+        finish(low.b, middle.b, high.b),
+        finish(low.c, middle.c, high.c),
+        finish(low.d, middle.d, high.d),
+    );
 }
 
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if ARITHMETIC == F32 {
-        return bitcast<vec4<u32>>(low);
+        // Devices have different bits for NaN.
+        let bits = bitcast<vec4<u32>>(low);
+        return select(bits, vec4(0x7fc00000u), (bits & vec4(0x7fffffffu)) > vec4(0x7f800000u));
     }
     if ARITHMETIC == U48 {
         // Bits that cannot carry into the result are shifted out first.

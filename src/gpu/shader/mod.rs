@@ -36,7 +36,6 @@ macro_rules! wgsl {
 const IMPORTS: &[(&str, &str)] = &[
     ("blur/box_sums", wgsl!("blur/box_sums")),
     ("blur/column_params", wgsl!("blur/column_params")),
-    ("blur/float_means", wgsl!("blur/float_means")),
     ("blur/pixels_u8", wgsl!("blur/pixels_u8")),
     ("blur/rounding", wgsl!("blur/rounding")),
     ("blur/row_params", wgsl!("blur/row_params")),
@@ -65,6 +64,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("shared/divide", wgsl!("shared/divide")),
     ("shared/edge", wgsl!("shared/edge")),
     ("shared/lanes", wgsl!("shared/lanes")),
+    ("shared/multiply_add", wgsl!("shared/multiply_add")),
     ("shared/samples", wgsl!("shared/samples")),
 ];
 

@@ -1,5 +1,5 @@
-//! Blur: Gaussian and box, separable, in one to three dimensions. The bytes are the same on every device for 8-bit
-//! samples, and for 16-bit samples without transparency or linear light.
+//! Blur: Gaussian and box, separable, in one to three dimensions. The bytes are the same on every device, and do not
+//! depend on how an image or volume is divided into blocks.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,23 +7,18 @@
 //! | `plan` | a blur as a list of passes, each along one axis |
 //! | `working_space` | stored samples to those that passes blur, and back |
 //! | `cpu`, `gpu` | the twins: routes, each of which computes one pass or several |
-//! | `wide` | u32, i32 and f64, on the CPU |
-//! | `volume` | samples of any type |
 //!
 mod bench;
 mod cpu;
 mod gpu;
 mod plan;
 mod taps;
-mod volume;
-mod wide;
 mod working_space;
 
 pub use bench::{cases, sweep};
 pub use gpu::{Resident, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
-pub use volume::{blur_grid, blur_volume};
 
 use std::borrow::Cow;
 
@@ -31,12 +26,14 @@ use working_space::WorkingSpace;
 
 use crate::{
     data::{
-        grid::{Grid, Shape},
+        grid::{Alpha, Grid, Shape},
         samples::Samples,
+        volume::Volume,
     },
-    device::Kernel,
+    device::{Device, Kernel},
     error::{Error, Result},
     gpu::Context,
+    parallel,
 };
 
 /// The greatest standard deviation, in pixels.
@@ -112,6 +109,8 @@ pub enum Values<'a> {
     U24(Cow<'a, [u32]>),
     /// [`Format::F32`].
     F32(Cow<'a, [f32]>),
+    /// [`Format::F64`].
+    F64(Cow<'a, [f64]>),
 }
 
 macro_rules! owned_values {
@@ -123,7 +122,7 @@ macro_rules! owned_values {
         })+
     };
 }
-owned_values!(u8 => U8, u16 => U16, u32 => U24, f32 => F32);
+owned_values!(u8 => U8, u16 => U16, u32 => U24, f32 => F32, f64 => F64);
 
 impl Blur {
     /// Whether it leaves everything as it is.
@@ -151,26 +150,48 @@ impl Blur {
         }
     }
 
-    /// Checks the raster, then calls `passes` with the plan, the shape and the [`WorkingSpace`] of the blur.
+    /// Checks the raster, then calls `passes` with the plan and the values of the blur in its [`WorkingSpace`].
     fn run(
         &self,
         raster: &Grid,
-        passes: impl FnOnce(&[Pass], Shape, WorkingSpace) -> Result<Samples>,
+        passes: impl for<'d> FnOnce(&Self, &[Pass], Values<'d>) -> Result<Values<'d>>,
     ) -> Result<Samples> {
-        let shape = raster.shape();
-        if shape.samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
+        if raster.shape().samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
             return Err(Error::bad_input("the samples do not fill the raster"));
         }
         if self.is_idle() || raster.samples.is_empty() {
             return Ok(raster.samples.clone());
         }
-        if wide::is_wide(raster.samples.dtype()) {
-            return wide::blur(self, raster);
+        if let Some((unsigned, half)) = unsigned(&raster.samples)? {
+            let mut blur = Self { linear: false, ..self.clone() };
+            if let Edge::Constant(value) = &mut blur.edge {
+                *value += half;
+            }
+            return signed(blur.run(&Grid { samples: unsigned, ..*raster }, passes)?);
         }
-        let space = WorkingSpace::of(self, raster)?;
+        let space = WorkingSpace::of(self, raster);
         let plan = self.plan(space.format(), space.fill(self.edge, raster));
-        passes(&plan, shape, space)
+        Ok(space.to_stored(raster, passes(self, &plan, space.to_working(raster))?))
     }
+}
+
+/// i8 and i16 as u8 and u16 with the sign bit flipped, and the half of the range that this adds. The weights of a blur sum
+/// to 1, so that it may be added before and subtracted afterwards.
+fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
+    Ok(Some(match samples {
+        Samples::I8(v) => (Samples::U8(parallel::mapped(v, |&v| v as u8 ^ 0x80)?), 128.0),
+        Samples::I16(v) => (Samples::U16(parallel::mapped(v, |&v| v as u16 ^ 0x8000)?), 32768.0),
+        _ => return Ok(None),
+    }))
+}
+
+/// The samples of which [`unsigned`] made these.
+fn signed(samples: Samples) -> Result<Samples> {
+    Ok(match samples {
+        Samples::U8(v) => Samples::I8(parallel::mapped(&v, |&v| (v ^ 0x80) as i8)?),
+        Samples::U16(v) => Samples::I16(parallel::mapped(&v, |&v| (v ^ 0x8000) as i16)?),
+        other => other,
+    })
 }
 
 impl Kernel for Blur {
@@ -179,16 +200,29 @@ impl Kernel for Blur {
     const NAME: &'static str = "blur";
 
     fn cpu(&self, raster: &Grid) -> Result<Samples> {
-        self.run(raster, |plan, shape, space| {
-            let blurred = cpu::run(plan, self.edge, shape, space.to_working(raster))?;
-            Ok(space.to_stored(raster, blurred))
-        })
+        self.run(raster, |blur, plan, values| cpu::run(plan, blur.edge, raster.shape(), values))
     }
 
     fn gpu(&self, context: &Context, raster: &Grid) -> Result<Samples> {
-        self.run(raster, |plan, shape, space| {
-            let blurred = gpu::run(context, self, plan, shape, space.to_working(raster))?;
-            Ok(space.to_stored(raster, blurred))
+        self.run(raster, |blur, plan, values| match gpu::takes(context, plan)? {
+            true => gpu::run(context, blur, plan, raster.shape(), values),
+            false => {
+                log::debug!("{} samples are blurred on the CPU", raster.samples.dtype());
+                cpu::run(plan, blur.edge, raster.shape(), values)
+            }
         })
     }
+}
+
+/// `volume` after `blur` on `device`, of the same type.
+///
+/// # Errors
+/// Those of the device.
+pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volume> {
+    if blur.is_idle() {
+        return Ok(volume);
+    }
+    let Volume { dims, samples } = volume;
+    let samples = device.run(blur, &Grid { dims, channels: 1, alpha: Alpha::None, samples })?;
+    Ok(Volume { dims, samples })
 }

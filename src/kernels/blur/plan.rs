@@ -17,8 +17,8 @@
 //! exactly in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps and
 //! one less each time the taps double, so that sums stay within u32.
 //!
-//! 16-bit samples with alpha or in linear light, and floats, are summed in f32 or f64: results of different devices
-//! differ in their last bits.
+//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, in one order and with a single rounding for
+//! each product and sum. 32-bit integers and f64 are summed in f64.
 
 use super::{Blur, Method, Taps};
 
@@ -34,6 +34,8 @@ pub enum Format {
     U24,
     /// f32.
     F32,
+    /// f64, on the CPU alone, since WGSL has none: 32-bit integers and f64.
+    F64,
 }
 
 /// The numbers that a pass multiplies and adds.
@@ -50,8 +52,8 @@ pub enum Arithmetic {
     /// Integers below 2^48, of samples below 2^20 and weights that sum to 2^28 at most, no 16 neighbours of them to
     /// more than 2^22: exact.
     U20U28,
-    /// f32 with its rounding.
-    F32,
+    /// f32 or f64, with a single rounding for each product and sum.
+    Float,
 }
 
 /// How a pass rounds a sum to a sample.
@@ -104,22 +106,30 @@ pub struct Pass {
     pub arithmetic: Arithmetic,
     /// How it rounds.
     pub rounding: Rounding,
-    /// Weights of taps 0 to radius; empty for [`Arithmetic::F32`] and where all are 1.
+    /// Weights of taps 0 to radius; empty for [`Arithmetic::Float`] and where all are 1.
     pub integer_weights: Vec<u32>,
-    /// Weights of taps 0 to radius for [`Arithmetic::F32`]; empty for the others.
-    pub float_weights: Vec<f32>,
+    /// Weights of taps 0 to radius for [`Arithmetic::Float`], which f32 holds for [`Format::F32`]; empty for the others.
+    pub float_weights: Vec<f64>,
     /// The value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units of what
     /// the pass reads.
     pub fill: [f64; 4],
 }
 
 impl Pass {
-    /// Whether it is a box filter of floats.
-    pub fn is_float_box(&self) -> bool {
-        self.arithmetic == Arithmetic::F32 && self.taps.sigma == 0.0
+    /// Whether its samples are floats.
+    pub fn is_float(&self) -> bool {
+        self.arithmetic == Arithmetic::Float
+    }
+
+    /// Whether it is a box filter of floats from a radius on at which a cost that does not depend on the radius is less
+    /// than that of weighing each tap. Only the CPU computes these, in f64.
+    pub fn is_long_float_box(&self) -> bool {
+        self.is_float() && self.taps.sigma == 0.0 && self.taps.radius >= LONG_FLOAT_BOX
     }
 }
 
+/// See [`Pass::is_long_float_box`].
+const LONG_FLOAT_BOX: usize = 32;
 /// From this radius on, Gaussian weights of 16 bits are too coarse.
 const LONG_RADIUS: usize = 192;
 /// Shaders divide by numbers below this.
@@ -158,10 +168,15 @@ impl Blur {
         let taps = self.axes[axis];
         let (mut integer_weights, mut float_weights) = (Vec::new(), Vec::new());
         let (arithmetic, rounding) = match format {
-            Format::F32 => {
-                let weights = taps.half_weights(self.method);
-                float_weights = weights.iter().map(|&weight| weight as f32).collect();
-                (Arithmetic::F32, Rounding::None)
+            Format::F32 | Format::F64 => {
+                float_weights = taps.half_weights(self.method);
+                if format == Format::F32 {
+                    float_weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
+                    // Their sum is 1 as nearly as f32 allows.
+                    let others: f64 = float_weights[1..].iter().sum();
+                    float_weights[0] = f64::from((1.0 - 2.0 * others) as f32);
+                }
+                (Arithmetic::Float, Rounding::None)
             }
             _ if self.method == Method::Box => {
                 // Sums of up to 256 samples below 2^24 fit u32.
@@ -183,34 +198,20 @@ impl Blur {
         let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG_RADIUS);
         // 7 fraction bits: shaders add two such values within 16 bits.
         let (fraction, first_bits, later_bits) = if long { (6, 24, 18) } else { (7, 16, 16) };
-        let count = axes.len() * self.iterations;
-        let pass = |number: usize| {
-            let (first, last) = (number == 0, number + 1 == count);
-            let axis = axes[number % axes.len()];
-            let bits = if first { first_bits } else { later_bits };
-            let [before, after] = [first, last].map(|end| if end { 0 } else { fraction });
-            let [from, to] = [first, last].map(|end| if end { Format::U8 } else { Format::U16 });
-            Pass {
-                axis,
-                taps: self.axes[axis],
-                from,
-                to,
-                arithmetic: match first && !long {
-                    true => Arithmetic::ExactF32,
-                    false => Arithmetic::U32,
-                },
-                rounding: Rounding::Shift(bits + before - after),
-                integer_weights: self.axes[axis].integer_half_weights(Method::Gaussian, bits),
-                float_weights: Vec::new(),
-                fill: fill.map(|value| value * f64::from(1 << before)),
-            }
-        };
-        (0..count).map(pass).collect()
+        let formats = [Format::U8, Format::U16];
+        self.with_fraction(axes, fill, (fraction, formats), |taps, is_first, [before, after]| {
+            let bits = if is_first { first_bits } else { later_bits };
+            let exact = is_first && !long;
+            let arithmetic = if exact { Arithmetic::ExactF32 } else { Arithmetic::U32 };
+            let weights = taps.integer_half_weights(Method::Gaussian, bits);
+            (arithmetic, Rounding::Shift(bits + before - after), weights)
+        })
     }
 
     /// Passes of a Gaussian from u16 to u16, with fraction bits in between.
     fn gaussian_u16(&self, axes: &[usize], fill: [f64; 4]) -> Vec<Pass> {
-        self.u16_passes(axes, fill, FRACTION_U16, |taps, [before, after]| {
+        let formats = [Format::U16, Format::U24];
+        self.with_fraction(axes, fill, (FRACTION_U16, formats), |taps, _, [before, after]| {
             let bits = taps.fine_bits();
             let weights = taps.integer_half_weights(Method::Gaussian, bits);
             (Arithmetic::U20U28, Rounding::Shift(bits + before - after), weights)
@@ -222,20 +223,22 @@ impl Blur {
         // 2^(16 + fraction) times the taps is 2^32 at most.
         let taps = axes.iter().map(|&axis| self.axes[axis].count() as u32).max().unwrap_or(1);
         let fraction = (16 - taps.next_power_of_two().ilog2()).min(BOX_FRACTION);
-        self.u16_passes(axes, fill, fraction, |taps, [before, after]| {
+        let formats = [Format::U16, Format::U24];
+        self.with_fraction(axes, fill, (fraction, formats), |taps, _, [before, after]| {
             let rounding = Rounding::divide(taps.count() as u64, after, before);
             (Arithmetic::U32, rounding, Vec::new())
         })
     }
 
-    /// Passes from u16 to u16 with `fraction` bits in between. `sums` returns arithmetic, rounding and weights of a
-    /// pass, for its taps and the fraction bits before and after it.
-    fn u16_passes(
+    /// Passes from and to the first of two formats, with the second and `fraction` bits in between. `sums` returns
+    /// arithmetic, rounding and weights of a pass, for its taps, whether it is the first, and the fraction bits before and
+    /// after it.
+    fn with_fraction(
         &self,
         axes: &[usize],
         fill: [f64; 4],
-        fraction: u32,
-        sums: impl Fn(Taps, [u32; 2]) -> (Arithmetic, Rounding, Vec<u32>),
+        (fraction, [outer, inner]): (u32, [Format; 2]),
+        sums: impl Fn(Taps, bool, [u32; 2]) -> (Arithmetic, Rounding, Vec<u32>),
     ) -> Vec<Pass> {
         let count = axes.len() * self.iterations;
         let pass = |number: usize| {
@@ -243,8 +246,10 @@ impl Blur {
             let taps = self.axes[axis];
             let ends = [number == 0, number + 1 == count];
             let [before, after] = ends.map(|end| if end { 0 } else { fraction });
-            let [from, to] = ends.map(|end| if end { Format::U16 } else { Format::U24 });
-            let (arithmetic, rounding, integer_weights) = sums(taps, [before, after]);
+            let [from, to] = ends.map(|end| if end { outer } else { inner });
+            let (arithmetic, rounding, integer_weights) = sums(taps, ends[0], [before, after]);
+            let float_weights = Vec::new();
+            let fill = fill.map(|value| value * f64::from(1 << before));
             Pass {
                 axis,
                 taps,
@@ -253,8 +258,8 @@ impl Blur {
                 arithmetic,
                 rounding,
                 integer_weights,
-                float_weights: Vec::new(),
-                fill: fill.map(|value| value * f64::from(1 << before)),
+                float_weights,
+                fill,
             }
         };
         (0..count).map(pass).collect()

@@ -8,7 +8,13 @@
 //! working -> stored   divide by alpha, then encode to sRGB
 //! ```
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    ops::{Div, Mul},
+    sync::OnceLock,
+};
+
+use bytemuck::Zeroable;
 
 use super::{Blur, Edge, Format, Values, cpu::nearest_u16};
 use crate::{
@@ -17,7 +23,6 @@ use crate::{
         samples::Samples,
         srgb::{from_linear, to_linear},
     },
-    error::{Error, Result},
     memory::{self, raise},
     parallel::{self, Parallel},
 };
@@ -41,10 +46,7 @@ const CHUNK: usize = 1 << 16;
 
 impl WorkingSpace {
     /// The space in which `blur` blurs `raster`.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for samples that are not u8, u16 or f32.
-    pub fn of(blur: &Blur, raster: &Grid) -> Result<Self> {
+    pub fn of(blur: &Blur, raster: &Grid) -> Self {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
         let last = raster.channels - 1;
         // Where all pixels are opaque, colours times alpha are the colours, and a blur keeps alpha full.
@@ -61,15 +63,14 @@ impl WorkingSpace {
             Samples::U8(_) => (Format::U8, 255.0),
             Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
             Samples::U16(_) => (Format::U16, 65535.0),
-            Samples::F32(_) => (Format::F32, 1.0),
-            other => {
-                let dtype = other.dtype();
-                return Err(Error::bad_input(format_args!("{dtype} samples cannot be blurred")));
-            }
+            Samples::U32(_) => (Format::F64, u32::MAX.into()),
+            Samples::I32(_) => (Format::F64, i32::MAX.into()),
+            Samples::F64(_) => (Format::F64, 1.0),
+            _ => (Format::F32, 1.0),
         };
-        // Floats are linear light already.
-        let linear = blur.linear && !matches!(raster.samples, Samples::F32(_));
-        Ok(Self { format, premultiply, linear, full })
+        // Other types are linear light, or no light at all.
+        let linear = blur.linear && matches!(raster.samples, Samples::U8(_) | Samples::U16(_));
+        Self { format, premultiply, linear, full }
     }
 
     /// The format of samples in this space.
@@ -89,7 +90,7 @@ impl WorkingSpace {
         if raster.has_alpha() {
             fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
-        if self.format != Format::F32 {
+        if !matches!(self.format, Format::F32 | Format::F64) {
             fill = fill.map(|value| value.round().clamp(0.0, self.full * unit));
         }
         fill
@@ -100,12 +101,43 @@ impl WorkingSpace {
         match (&raster.samples, self.format) {
             (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
             (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
-            (Samples::U8(values), _) => Values::U24(Cow::Owned(self.u24_of_u8(raster, values))),
-            (Samples::U16(values), _) => Values::F32(Cow::Owned(self.f32_of_u16(raster, values))),
             (Samples::F32(values), _) if !self.premultiply => Values::F32(Cow::Borrowed(values)),
-            (Samples::F32(values), _) => Values::F32(Cow::Owned(premultiplied(raster, values))),
-            (other, _) => unreachable!("`of` refuses {}", other.dtype()),
+            (Samples::F64(values), _) if !self.premultiply => Values::F64(Cow::Borrowed(values)),
+            (Samples::U8(values), _) => self.u24_of_u8(raster, values).into(),
+            (Samples::U16(values), _) if self.linear => {
+                let table = linear_of_u16();
+                self.floats(raster, values, |v| table[usize::from(v)]).into()
+            }
+            (Samples::U16(values), _) => self.floats(raster, values, f32::from).into(),
+            (Samples::F32(values), _) => self.floats(raster, values, |v| v).into(),
+            (Samples::U32(values), _) => self.floats(raster, values, f64::from).into(),
+            (Samples::I32(values), _) => self.floats(raster, values, f64::from).into(),
+            (Samples::F64(values), _) => self.floats(raster, values, |v| v).into(),
+            (Samples::I8(_) | Samples::I16(_), _) => unreachable!("blurred as unsigned"),
         }
+    }
+
+    /// Samples as floats: colours by `colour`, times alpha where that is asked for.
+    fn floats<T: Copy + Sync + Into<F>, F: Float>(
+        self,
+        raster: &Grid,
+        values: &[T],
+        colour: impl Fn(T) -> F + Sync,
+    ) -> Vec<F> {
+        if !raster.has_alpha() {
+            return parallel::mapped(values, |&v| colour(v)).unwrap_or_else(raise);
+        }
+        let (colours, full) = (colours(raster), F::of(self.full));
+        let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
+        each_pixel(values, &mut floats, raster.channels, |pixel, out| {
+            let alpha = pixel[colours].into();
+            let weight = if self.premultiply { alpha / full } else { F::of(1.0) };
+            for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
+                *out = colour(v) * weight;
+            }
+            out[colours] = alpha;
+        });
+        floats
     }
 
     fn u24_of_u8(&self, raster: &Grid, values: &[u8]) -> Vec<u32> {
@@ -130,35 +162,59 @@ impl WorkingSpace {
         words
     }
 
-    fn f32_of_u16(&self, raster: &Grid, values: &[u16]) -> Vec<f32> {
-        let colours = colours(raster);
-        let table = self.linear.then(linear_of_u16);
-        let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
-        each_pixel(values, &mut floats, raster.channels, |pixel, out| {
-            let alpha = if self.premultiply { f32::from(pixel[colours]) } else { 65535.0 };
-            for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
-                let value = table.map_or_else(|| f32::from(v), |t| t[usize::from(v)]);
-                *out = value * (alpha / 65535.0);
-            }
-            if raster.has_alpha() {
-                out[colours] = f32::from(pixel[colours]);
-            }
-        });
-        floats
-    }
-
     /// Samples of the raster's type from blurred ones in this space.
     pub fn to_stored(self, raster: &Grid, blurred: Values<'_>) -> Samples {
         match (blurred, &raster.samples) {
             (Values::U8(values), _) => Samples::U8(owned(values)),
             (Values::U16(values), _) => Samples::U16(owned(values)),
             (Values::U24(words), _) => Samples::U8(self.u8_of_u24(raster, &words)),
+            (Values::F32(floats), Samples::U16(_)) if self.linear => {
+                let colour = |v| (65535.0 * from_linear(f64::from(v) / 65535.0)).round() as u16;
+                Samples::U16(self.stored(raster, &floats, nearest_u16, colour))
+            }
             (Values::F32(floats), Samples::U16(_)) => {
-                Samples::U16(self.u16_of_f32(raster, &floats))
+                Samples::U16(self.stored(raster, &floats, nearest_u16, nearest_u16))
             }
             (Values::F32(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
-            (Values::F32(floats), _) => Samples::F32(straight(raster, owned(floats))),
+            (Values::F32(floats), _) => Samples::F32(self.stored(raster, &floats, |v| v, |v| v)),
+            (Values::F64(floats), Samples::U32(_)) => {
+                let round = |v: f64| v.round() as u32;
+                Samples::U32(self.stored(raster, &floats, round, round))
+            }
+            (Values::F64(floats), Samples::I32(_)) => {
+                let round = |v: f64| v.round() as i32;
+                Samples::I32(self.stored(raster, &floats, round, round))
+            }
+            (Values::F64(floats), _) if !self.premultiply => Samples::F64(owned(floats)),
+            (Values::F64(floats), _) => Samples::F64(self.stored(raster, &floats, |v| v, |v| v)),
         }
+    }
+
+    /// Samples of floats: alpha by `store`, colours divided by alpha where that is asked for and then by `colour`. Where
+    /// alpha is 0, colours are.
+    fn stored<F: Float, T: Copy + Send + PartialEq + Zeroable>(
+        self,
+        raster: &Grid,
+        floats: &[F],
+        store: impl Fn(F) -> T + Sync,
+        colour: impl Fn(F) -> T + Sync,
+    ) -> Vec<T> {
+        if !raster.has_alpha() {
+            return parallel::mapped(floats, |&v| colour(v)).unwrap_or_else(raise);
+        }
+        let (colours, full) = (colours(raster), F::of(self.full));
+        let mut samples = memory::zeros(floats.len()).unwrap_or_else(raise);
+        each_pixel(floats, &mut samples, raster.channels, |pixel, out: &mut [T]| {
+            out[colours] = store(pixel[colours]);
+            if out[colours] == T::zeroed() {
+                return out.fill(T::zeroed());
+            }
+            let weight = if self.premultiply { pixel[colours] / full } else { F::of(1.0) };
+            for (&v, out) in pixel[..colours].iter().zip(out) {
+                *out = colour(v / weight);
+            }
+        });
+        samples
     }
 
     fn u8_of_u24(&self, raster: &Grid, words: &[u32]) -> Vec<u8> {
@@ -184,63 +240,28 @@ impl WorkingSpace {
         });
         bytes
     }
+}
 
-    fn u16_of_f32(&self, raster: &Grid, floats: &[f32]) -> Vec<u16> {
-        let colours = colours(raster);
-        let mut words = memory::zeros(floats.len()).unwrap_or_else(raise);
-        each_pixel(floats, &mut words, raster.channels, |pixel, out| {
-            let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
-            if raster.has_alpha() {
-                out[colours] = nearest_u16(pixel[colours]);
-                if out[colours] == 0 {
-                    return out.fill(0);
-                }
-            }
-            for (v, out) in pixel[..colours].iter().zip(out) {
-                let value = v / full;
-                // Casts saturate.
-                *out = match self.linear {
-                    true => (65535.0 * from_linear(f64::from(value) / 65535.0)).round() as u16,
-                    false => nearest_u16(value),
-                };
-            }
-        });
-        words
+/// f32 or f64.
+trait Float: Copy + Send + Sync + Zeroable + Mul<Output = Self> + Div<Output = Self> {
+    fn of(value: f64) -> Self;
+}
+
+impl Float for f32 {
+    fn of(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl Float for f64 {
+    fn of(value: f64) -> Self {
+        value
     }
 }
 
 /// Channels before alpha.
 fn colours(raster: &Grid) -> usize {
     raster.channels - usize::from(raster.has_alpha())
-}
-
-/// Colours times alpha, the last channel.
-fn premultiplied(raster: &Grid, values: &[f32]) -> Vec<f32> {
-    let colours = colours(raster);
-    let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
-    each_pixel(values, &mut floats, raster.channels, |pixel, out| {
-        for (v, out) in pixel[..colours].iter().zip(&mut *out) {
-            *out = v * pixel[colours];
-        }
-        out[colours] = pixel[colours];
-    });
-    floats
-}
-
-/// Colours divided by alpha, the last channel: straight alpha. What is transparent is black.
-fn straight(raster: &Grid, mut floats: Vec<f32>) -> Vec<f32> {
-    let colours = colours(raster);
-    floats.chunks_mut(CHUNK * raster.channels).par_each(|floats| {
-        for pixel in floats.chunks_exact_mut(raster.channels) {
-            let alpha = pixel[colours];
-            let colours = &mut pixel[..colours];
-            match alpha == 0.0 {
-                true => colours.fill(0.0),
-                false => colours.iter_mut().for_each(|v| *v /= alpha),
-            }
-        }
-    });
-    floats
 }
 
 fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {

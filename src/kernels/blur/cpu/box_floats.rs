@@ -1,53 +1,36 @@
-//! A box filter of floats along any axis at a cost that does not depend on the radius. Chosen for f32 and f64 from a
-//! radius of 32 on.
+//! A box filter of floats along any axis, at a cost that hardly depends on the radius. Chosen for long boxes (see
+//! [`Pass::is_long_float_box`](super::Pass::is_long_float_box)) of f32 and f64.
 //!
 //! Sums of integers slide: a sample enters, another leaves. Sums of floats would keep the rounding, the NaN and the
-//! infinity of samples that have left. So nothing is subtracted: with blocks as long as a window, every window is the
-//! end of one block and the beginning of the next (van Herk, A fast algorithm for local minimum and maximum filters,
-//! 1992; Gil and Werman, 1993).
+//! infinity of samples that have left. So nothing is subtracted: sums of 2, 4, 8 .. neighbours are made of each other, and
+//! the sum of a window of those that its length is made of.
 //!
 //! ```text
-//! |........ block ........|........ block ........|
-//!          [=== suffix ===|== prefix ==)               the window from i on: suffix[i] + prefix[i]
+//! window of 13      | 1 |       4       |               8               |
 //! ```
 //!
-//! Each sum is a pair of f64, the second of which gathers the exact errors of the first (Knuth's TwoSum): 106 bits, in
-//! which sums are exact unless the samples of a window are 2^67 (f64: 2^38) apart. Therefore results do not depend on
-//! where blocks begin, and so neither on how many threads or bands there are.
-
-use bytemuck::Zeroable;
+//! Every window is summed in the same order. Therefore results do not depend on how many threads or blocks there are.
 
 use super::{
-    Pass,
     lines::Lines,
     number::{Keep, Round, Sample},
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
-/// The least radius of this route: below it, adding weighted taps of f32 one by one is as fast.
-const RADIUS: usize = 32;
 /// Rows that go along x together, as lanes.
 const ROWS: usize = 8;
-/// Bytes of a block's suffix sums along y or z, which are to stay in the cache.
+/// Bytes of the sums of a block, which are to stay in the cache.
 const CACHE: usize = 1 << 18;
-/// The most bytes of a block's suffix sums. Blocks of very long windows are shorter than the window; the samples
-/// between two blocks are then added up for each block.
-const MOST: usize = 1 << 20;
 /// The least number of samples side by side along y or z.
-const LEAST: usize = 64;
-/// Bytes of a sum: a pair of f64.
-const SUM: usize = 16;
-
-/// Whether a pass over floats is of this kind.
-pub fn fits(pass: &Pass) -> bool {
-    pass.is_float_box() && pass.taps.radius >= RADIUS
-}
+const LEAST: usize = 16;
+/// The least number of positions that a block sums, besides the window around them.
+const BLOCK: usize = 64;
 
 /// The means of `source` along the axis.
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<T: Sample<f64> + Zeroable>(lines: &Lines<'_>, source: &[T]) -> Result<Vec<T>>
+pub fn blur<T: Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Vec<T>>
 where
     Keep: Round<f64, T>,
 {
@@ -67,12 +50,12 @@ where
     let fill = lines.fill();
     // Each thread's share begins with a block of its own, most of which the share above sums as well.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
-    let outputs = rows.min(window.len).min(MOST / SUM / LEAST);
-    let width = (CACHE / SUM / outputs).next_multiple_of(LEAST);
+    let outputs = rows.min(window.len.max(BLOCK));
+    let width = (CACHE / size_of::<f64>() / (outputs + window.len)).next_multiple_of(LEAST);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {
         target.chunks_mut(rows * inner).enumerate().par_each(|(share, target)| {
-            let mut sums = Sums::new(outputs, width.min(inner));
+            let mut sums = Sums::default();
             let first = (share * rows) as isize - lines.radius() as isize;
             for left in (0..inner).step_by(width) {
                 let lanes = width.min(inner - left);
@@ -90,17 +73,17 @@ where
     });
 }
 
-fn along_rows<T: Sample<f64> + Zeroable>(lines: &Lines<'_>, source: &[T], target: &mut [T])
+fn along_rows<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], target: &mut [T])
 where
     Keep: Round<f64, T>,
 {
     let (row, window) = (lines.block(), Window::new(lines));
     let lanes = ROWS * lines.inner;
-    let outputs = lines.len.min(window.len).min(MOST / SUM / lanes);
+    let outputs = lines.len.min(window.len.max(BLOCK));
     let fill: Vec<T> = lines.fill();
     let scratch = || {
         let padded = vec![T::zeroed(); ROWS * (row + 2 * lines.radius() * lines.inner)];
-        (padded, vec![T::zeroed(); ROWS * row], Sums::new(outputs, lanes))
+        (padded, vec![T::zeroed(); ROWS * row], Sums::default())
     };
     let tiles = target.chunks_mut(ROWS * row).zip(source.chunks(ROWS * row));
     tiles.par_fold(scratch, |(padded, blurred, sums), (target, source)| {
@@ -138,34 +121,13 @@ fn transpose<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], fill: &[T], padded
     }
 }
 
-/// Sums in some lanes, each as a pair of f64.
-struct Pair {
-    high: Vec<f64>,
-    low: Vec<f64>,
-}
-
 /// The sums of a thread's block.
+#[derive(Default)]
 struct Sums {
-    /// For each position of the block, the sum from there to the block's end.
-    suffixes: Pair,
-    /// The sum of the next block up to the current position.
-    prefix: Pair,
-}
-
-impl Sums {
-    /// For blocks of `outputs` positions of `lanes`.
-    fn new(outputs: usize, lanes: usize) -> Self {
-        let pair = |len| Pair { high: vec![0.0; len], low: vec![0.0; len] };
-        Self { suffixes: pair((outputs + 1) * lanes), prefix: pair(lanes) }
-    }
-}
-
-/// `a + b` rounded, and the exact rounding error; the error is NaN unless the sum is finite.
-#[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let rest = sum - a;
-    (sum, (a - (sum - rest)) + (b - rest))
+    /// For each position, the sum from there on of as many samples as a power of two; and what they become.
+    powers: [Vec<f64>; 2],
+    /// The sum of each window, so far.
+    windows: Vec<f64>,
 }
 
 #[derive(Clone, Copy)]
@@ -185,90 +147,58 @@ impl Window {
     }
 
     /// Writes the means of successive windows to `targets`. The first window begins at `line(0)`, each of the others
-    /// one position later. There are no more windows than a window has positions.
+    /// one position later.
     #[inline]
     fn block<'s, 't, T: Sample<f64> + 's + 't>(
         self,
-        sums: &mut Sums,
+        Sums { powers: [powers, next], windows }: &mut Sums,
         line: impl Fn(usize) -> &'s [T],
         targets: impl ExactSizeIterator<Item = &'t mut [T]>,
     ) where
         Keep: Round<f64, T>,
     {
         let Self { len, scales: [scale, mean] } = self;
-        let lanes = line(0).len();
-        self.fill_suffixes(&mut sums.suffixes, &line, targets.len());
-        let Sums { suffixes: Pair { high, low }, prefix } = sums;
-        let [prefix_high, prefix_low] =
-            [&mut prefix.high, &mut prefix.low].map(|sums| &mut sums[..lanes]);
-        prefix_high.fill(0.0);
-        prefix_low.fill(0.0);
-        for (at, target) in targets.enumerate() {
-            let suffix = at * lanes..(at + 1) * lanes;
-            let (high, low) = (&high[suffix.clone()], &low[suffix]);
+        let (lanes, outputs) = (line(0).len(), targets.len());
+        powers.resize((outputs + len - 1) * lanes, 0.0);
+        for (at, powers) in powers.chunks_exact_mut(lanes).enumerate() {
             simd::vectorize(
                 #[inline(always)]
-                || {
-                    if at > 0 {
-                        add(prefix_high, prefix_low, line(len + at - 1), scale);
-                    }
-                    let suffix = high.iter().zip(low);
-                    let sums = prefix_high.iter().zip(&*prefix_low).zip(suffix);
-                    for (to, ((&high, &low), (&suffix_high, &suffix_low))) in
-                        target.iter_mut().zip(sums)
-                    {
-                        let (sum, rest) = two_sum(high, suffix_high);
-                        let exact = sum + (low + suffix_low + rest);
-                        let sum = if sum.is_finite() { exact } else { sum };
-                        *to = Keep.round(sum * mean);
-                    }
-                },
+                || powers.iter_mut().zip(line(at)).for_each(|(to, v)| *to = v.widen() * scale),
             );
         }
-    }
-    /// Sets `suffixes` to the sums from each of the first `outputs` positions of a block to its end.
-    #[inline]
-    fn fill_suffixes<'s, T: Sample<f64> + 's>(
-        self,
-        suffixes: &mut Pair,
-        line: &impl Fn(usize) -> &'s [T],
-        outputs: usize,
-    ) {
-        let Self { len, scales: [scale, _] } = self;
-        let lanes = line(0).len();
-        let [high, low] =
-            [&mut suffixes.high, &mut suffixes.low].map(|sums| &mut sums[..(outputs + 1) * lanes]);
-        high[outputs * lanes..].fill(0.0);
-        low[outputs * lanes..].fill(0.0);
-        for at in (outputs..len).rev() {
+        // The length is odd.
+        windows.clear();
+        windows.extend_from_slice(&powers[..outputs * lanes]);
+        let mut summed = 1;
+        for bit in 1..=len.ilog2() {
+            let half = lanes << (bit - 1);
+            next.resize(powers.len() - half, 0.0);
             simd::vectorize(
                 #[inline(always)]
-                || add(&mut high[outputs * lanes..], &mut low[outputs * lanes..], line(at), scale),
+                || add(powers, &powers[half..], next),
             );
+            std::mem::swap(powers, next);
+            if len >> bit & 1 == 1 {
+                simd::vectorize(
+                    #[inline(always)]
+                    || {
+                        let powers = &powers[summed * lanes..];
+                        windows.iter_mut().zip(powers).for_each(|(to, v)| *to += v);
+                    },
+                );
+                summed += 1 << bit;
+            }
         }
-        for at in (0..outputs).rev() {
-            let (high, high_after) = high[at * lanes..].split_at_mut(lanes);
-            let (low, low_after) = low[at * lanes..].split_at_mut(lanes);
+        for (target, windows) in targets.zip(windows.chunks_exact(lanes)) {
             simd::vectorize(
                 #[inline(always)]
-                || {
-                    let after = high_after.iter().zip(&*low_after).zip(line(at));
-                    let sums = high.iter_mut().zip(&mut *low);
-                    for ((high, low), ((&high_after, &low_after), sample)) in sums.zip(after) {
-                        let (sum, rest) = two_sum(high_after, sample.widen() * scale);
-                        (*high, *low) = (sum, low_after + rest);
-                    }
-                },
+                || target.iter_mut().zip(windows).for_each(|(to, v)| *to = Keep.round(v * mean)),
             );
         }
     }
 }
 
-/// Adds a line's samples times `scale` to the sums.
 #[inline(always)]
-fn add<T: Sample<f64>>(high: &mut [f64], low: &mut [f64], line: &[T], scale: f64) {
-    for ((high, low), sample) in high.iter_mut().zip(low).zip(line) {
-        let (sum, rest) = two_sum(*high, sample.widen() * scale);
-        (*high, *low) = (sum, *low + rest);
-    }
+fn add(a: &[f64], b: &[f64], sums: &mut [f64]) {
+    sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum = a + b);
 }

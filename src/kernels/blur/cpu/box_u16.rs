@@ -5,14 +5,13 @@
 //! source rows   -> along x ->   ring of 2 radius + 1 rows   -> sums slide along y ->   target rows
 //! ```
 
-use bytemuck::Zeroable;
+use bytemuck::Pod;
 
 use super::{
     Arithmetic, Edge, Format, Pass, Rounding, Shape,
-    box_columns::Window,
-    box_rows,
     lines::Lines,
     number::{Round, Sample},
+    sliding::{Window, sum_row},
 };
 use crate::{data::division::RoundedF64, error::Result, memory, parallel::Parallel};
 
@@ -34,7 +33,7 @@ pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
+pub fn blur<T: Sample<u32>, D: Pod + Send>(
     [x, y]: [&Pass; 2],
     edge: Edge,
     shape: Shape,
@@ -119,7 +118,7 @@ impl Job<'_> {
             match self.edge.map(at, height) {
                 Some(inside) => {
                     let source = &source[inside * row..][..row];
-                    box_rows::sum(&self.x, source, padded, summed, self.rounding[0]);
+                    sum_row(&self.x, source, padded, summed, self.rounding[0]);
                 }
                 None => summed.copy_from_slice(&self.fill),
             }

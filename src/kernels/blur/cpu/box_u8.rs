@@ -5,11 +5,11 @@
 //! sum of a window is the difference of two prefix sums.
 
 use super::{
-    Edge, Format, Pass, Rounding, Shape,
-    box_columns::{Window, slide},
+    Format, Rounding, Task, Values,
     lines::Lines,
     number::{Keep, Round, ShiftU32},
-    weighted::{LANES, store},
+    sliding::{Window, slide},
+    sums::store,
 };
 use crate::{
     data::division::{RoundedF64, RoundedU16, RoundedU32},
@@ -17,15 +17,19 @@ use crate::{
     memory, simd,
 };
 
+/// Positions that are summed side by side.
+const LANES: usize = 64;
 /// The most taps along x that are added one by one.
 const FEW: usize = 15;
 
-/// Blurs `source` by both passes of `plan`, if they are of that kind.
+/// The result of two passes, if they are of that kind.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
-pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Option<Vec<u8>>> {
-    let [y, x] = plan else { return Ok(None) };
+pub fn blur(task: &Task<'_>) -> Result<Option<Values<'static>>> {
+    let Task { passes: [y, x], edge, shape, values: Values::U8(source) } = *task else {
+        return Ok(None);
+    };
     let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)
     else {
         return Ok(None);
@@ -37,12 +41,12 @@ pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Op
     let shift = ShiftU32(shift);
     // A quotient in 16 bits takes all sums of the window in 16 bits: then y does not shift.
     let narrow = RoundedU16::new(divisor).filter(|_| up == 0 && x.taps.count() <= FEW);
-    match (narrow, RoundedU32::new(up, divisor)) {
+    let blurred = match (narrow, RoundedU32::new(up, divisor)) {
         (Some(divide), _) => job.few_taps(divide),
         (None, Some(divide)) => job.prefix_sums(shift, divide),
         (None, None) => job.prefix_sums(shift, RoundedF64::new(up, divisor)),
-    }
-    .map(Some)
+    };
+    Ok(Some(blurred?.into()))
 }
 
 struct Job<'a> {

@@ -1,26 +1,23 @@
 //! A Gaussian along x and then y, tile by tile, so that values between the passes stay in the cache. Chosen for samples
-//! of 16 bits and f32, and for those of 8 bits in 24.
+//! of 8 bits where there are 16-bit lanes, of 16 bits and f32.
 //!
 //! ```text
 //! source rows    -> along x ->   ring of 2 radius + 8 lines   -> along y ->   8 target rows
 //! ```
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 use pulp::{Simd, WithSimd};
 
 use super::{
     Edge, Pass, Shape,
     lines::Lines,
     number::{Round, Sample},
-    tiled::Tiled,
-    weighted::LANES,
+    sums::{LANES, Tiled},
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
 /// Rows that are summed along y before the next rows are along x.
 const ROWS: usize = 8;
-/// Samples of a tile's lines between the passes: what stays in the cache.
-const CACHE: usize = 1 << 17;
 
 /// Whether two passes are of this kind.
 pub fn fits<A: Tiled>([x, y]: [&Pass; 2]) -> bool {
@@ -31,23 +28,26 @@ pub fn fits<A: Tiled>([x, y]: [&Pass; 2]) -> bool {
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
+pub fn blur<A: Tiled, T: Sample<A::Number>, D: Pod + Send>(
     [x, y]: [&Pass; 2],
     edge: Edge,
     shape: Shape,
     source: &[T],
 ) -> Result<Vec<D>>
 where
-    A::Round: Round<A::Wide, D>,
+    A::Round: Round<A::Number, D>,
 {
     let [width, height, _] = shape.dims;
     let row = width * shape.channels;
-    let kept = 2 * y.taps.radius + ROWS;
+    let (kept, keeps_all) = kept(y, height);
     // Whole pixels and whole vectors.
     let step = LANES * shape.channels;
-    let tile_width = (CACHE / kept / step).max(1) * step;
-    // The tile above computes the first rows of a tile as well.
-    let tile_height = (height / (2 * rayon::current_num_threads())).max(2 * kept);
+    let tile_width = (A::CACHE / kept / step).max(1) * step;
+    let tile_height = match keeps_all {
+        true => height,
+        // The tile above computes the first rows of a tile as well.
+        false => (height / (2 * rayon::current_num_threads())).clamp(2 * kept, 16 * kept),
+    };
     let job = Job::<A>::new([x, y], edge, shape);
     let mut target = memory::zeros(source.len())?;
     let mut tiles = Vec::new();
@@ -69,6 +69,13 @@ where
     Ok(target)
 }
 
+/// How many lines between the passes are kept, and whether these are all lines of an image of `height` rows, and one of the
+/// constant outside; else they are a ring.
+fn kept(y: &Pass, height: usize) -> (usize, bool) {
+    let ring = 2 * y.taps.radius + ROWS;
+    if height <= 2 * ring { (height + 1, true) } else { (ring, false) }
+}
+
 /// Two passes over an image.
 pub struct Job<'a, A> {
     x: &'a Pass,
@@ -80,7 +87,7 @@ pub struct Job<'a, A> {
 
 impl<'a, A: Tiled> Job<'a, A> {
     pub fn new([x, y]: [&'a Pass; 2], edge: Edge, shape: Shape) -> Self {
-        Self { x, y, edge, shape, sums: [x, y].map(A::new) }
+        Self { x, y, edge, shape, sums: [x, y].map(A::of) }
     }
 }
 
@@ -96,38 +103,57 @@ pub struct Tile<'a, A, T, D> {
     pub rows: Vec<&'a mut [D]>,
 }
 
-impl<A: Tiled, T: Sample<A::Wide>, D> WithSimd for Tile<'_, A, T, D>
+impl<A: Tiled, T: Sample<A::Number>, D: Pod> WithSimd for Tile<'_, A, T, D>
 where
-    A::Round: Round<A::Wide, D>,
+    A::Round: Round<A::Number, D>,
 {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(self, _: S) {
         let Self { job: Job { x, y, edge, shape, sums }, source, left, top, mut rows } = self;
         let lines = Lines::new(x, *edge, *shape);
         let (height, row) = (shape.dims[1], lines.block());
         let [across, radius] = [x, y].map(|pass| pass.taps.radius);
         let width = rows[0].len();
-        let stride = width.next_multiple_of(LANES);
-        let mut padded = vec![A::Wide::default(); stride + 2 * across * lines.inner];
-        let kept = 2 * radius + ROWS;
+        let stride = width.next_multiple_of(A::lanes::<S>());
+        let mut padded = vec![A::Number::default(); stride + 2 * across * lines.inner];
+        // A part of a slice of a volume keeps a ring.
+        let (kept, keeps_all) = match kept(y, height) {
+            (_, true) if rows.len() < height => (2 * radius + ROWS, false),
+            kept => kept,
+        };
         let mut ring = vec![A::Kept::zeroed(); stride * kept];
-        let line = |at: isize| at.rem_euclid(kept as isize) as usize * stride;
-        let mut next = top as isize - radius as isize;
+        // The kept line of row `at`, which may be outside of the image.
+        let line = |at: isize| match keeps_all {
+            true => edge.map(at, height).unwrap_or(height) * stride,
+            false => at.rem_euclid(kept as isize) as usize * stride,
+        };
+        let mut next = if keeps_all { 0 } else { top as isize - radius as isize };
         for (number, rows) in rows.chunks_mut(ROWS).enumerate() {
             let first = (top + number * ROWS) as isize - radius as isize;
             let end = first + (rows.len() + 2 * radius) as isize;
-            for at in next..end {
-                let source = edge.map(at, height).map(|y| &source[y * row..][..row]);
-                lines.pad_part(source, left, width, &mut padded, T::widen, A::Wide::from_f64);
-                let target = &mut ring[line(at)..][..stride];
-                sums[0].along_row(simd, &padded, lines.inner, target);
+            let needed = if keeps_all { height as isize + 1 } else { end };
+            for at in next..needed {
+                let (inside, to) = match keeps_all {
+                    true => (Some(at as usize).filter(|&y| y < height), at as usize * stride),
+                    false => (edge.map(at, height), line(at)),
+                };
+                let target = &mut ring[to..][..stride];
+                let Some(inside) = inside else {
+                    let samples = target.iter_mut().enumerate();
+                    let fill = |i: usize| A::Kept::from_f64(y.fill[i % shape.channels]);
+                    samples.for_each(|(i, to)| *to = fill(i));
+                    continue;
+                };
+                let source = &source[inside * row..][..row];
+                lines.pad_part(source, left, width, &mut padded, T::widen, A::Number::from_f64);
+                sums[0].along_row::<S, _>(&padded, lines.inner, target);
             }
-            next = end;
+            next = next.max(needed);
             let taps: Vec<&[A::Kept]> =
                 (first..end).map(|at| &ring[line(at)..][..stride]).collect();
-            sums[1].across_lines::<S, D>(&taps, rows, 1);
+            sums[1].across_lines::<S, _, D>(&taps, rows, 1);
         }
     }
 }

@@ -1,43 +1,83 @@
-//! A Gaussian of u8 along x and then y, tile by tile, so that values between the passes stay in the cache, in
-//! 16-bit products summed in pairs. Chosen for one iteration over an image, with radii below
-//! [`LONG_RADIUS`](super::super::plan), on processors with AVX2.
+//! Sums of a Gaussian of u8 along x and then y, in 16-bit products summed in pairs. Chosen for one iteration over an image,
+//! with radii below [`LONG_RADIUS`](super::super::plan), on processors with AVX2.
 //!
 //! Integers throughout: sums along x are below 2^24 and become 15 bits, 7 of them fraction; sums along
 //! y are below 2^31. All arithmetic is exact modulo 2^32, so results are those of pass by pass.
 
-use super::{Arithmetic, Edge, Format, Pass, Rounding, Shape, lanes::Lanes, lines::Lines};
-use crate::{error::Result, memory, parallel::Parallel, simd};
-use pulp::Arch;
+use bytemuck::{Pod, cast_slice_mut};
+use pulp::Simd;
+
+use super::{
+    Arithmetic, Format, Pass, Rounding,
+    lanes::Lanes,
+    number::{Keep, Round, Sample},
+    sums::{Sums, Tiled},
+};
 
 /// Rows that are summed together along y: each loaded line goes into all of them.
 const ROWS: usize = 4;
 /// Vectors that are summed together along x.
 const VECTORS: usize = 4;
-/// Tile widths are multiples of this many samples: whole pixels and whole vectors.
-const TILE_STEP: usize = 192;
-/// Samples, of two bytes each, of a tile's lines between the passes, which are to stay in the cache.
-const CACHE: usize = 1 << 18;
 
-/// Blurs `source` by both passes of `plan`, if they are of that kind and the processor has the instructions.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
-pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Option<Vec<u8>>> {
-    let [x, y] = plan else { return Ok(None) };
-    if (x.axis, x.arithmetic, x.rounding) != (0, Arithmetic::ExactF32, Rounding::Shift(9))
-        || (y.axis, y.arithmetic, y.rounding) != (1, Arithmetic::U32, Rounding::Shift(23))
-        || y.to != Format::U8
-    {
-        return Ok(None);
+/// The sums of a pass in lanes of `L`.
+pub struct Bytes<L> {
+    lanes: L,
+    radius: usize,
+    weights: Weights,
+}
+
+impl<L: Lanes> Tiled for Bytes<L> {
+    type Kept = i16;
+    const CACHE: usize = 1 << 18;
+
+    fn fits(pass: &Pass) -> bool {
+        let kind = (pass.arithmetic, pass.rounding, pass.to);
+        kind == match pass.axis {
+            0 => (Arithmetic::ExactF32, Rounding::Shift(9), Format::U16),
+            _ => (Arithmetic::U32, Rounding::Shift(23), Format::U8),
+        }
     }
-    let weights = [Weights::along_x(&x.integer_weights), Weights::along_y(&y.integer_weights)];
-    let job = Job { x, y, weights: &weights, edge, shape };
-    match simd::arch() {
-        #[cfg(target_arch = "x86_64")]
-        Arch::V4(simd) => job.run(simd, source).map(Some),
-        #[cfg(target_arch = "x86_64")]
-        Arch::V3(simd) => job.run(simd, source).map(Some),
-        _ => Ok(None),
+
+    fn of(pass: &Pass) -> Self {
+        let weights = match pass.axis {
+            0 => Weights::along_x(&pass.integer_weights),
+            _ => Weights::along_y(&pass.integer_weights),
+        };
+        Self { lanes: L::get(), radius: pass.taps.radius, weights }
+    }
+}
+
+impl<L: Lanes> Sums for Bytes<L> {
+    type Number = i16;
+    type Round = Keep;
+
+    #[inline(always)]
+    fn lanes<S: Simd>() -> usize {
+        VECTORS * L::COUNT
+    }
+
+    #[inline(always)]
+    fn along_row<S: Simd, D: Pod>(&self, padded: &[i16], step: usize, target: &mut [D])
+    where
+        Keep: Round<i16, D>,
+    {
+        let Self { lanes, radius, weights } = self;
+        along_x(*lanes, padded, weights, [*radius, step], cast_slice_mut(target));
+    }
+
+    #[inline(always)]
+    fn across_lines<S: Simd, T: Sample<i16>, D: Pod>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        _: usize,
+    ) where
+        Keep: Round<i16, D>,
+    {
+        let lines: Vec<&[i16]> = lines.iter().map(|line| bytemuck::cast_slice(line)).collect();
+        for (number, rows) in rows.chunks_mut(ROWS).enumerate() {
+            along_y(self.lanes, &lines[number * ROWS..], self.radius, &self.weights, rows);
+        }
     }
 }
 
@@ -82,107 +122,6 @@ impl Weights {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Job<'a> {
-    x: &'a Pass,
-    y: &'a Pass,
-    weights: &'a [Weights; 2],
-    edge: Edge,
-    shape: Shape,
-}
-
-impl Job<'_> {
-    fn run<L: Lanes>(&self, lanes: L, source: &[u8]) -> Result<Vec<u8>> {
-        let [width, height, _] = self.shape.dims;
-        let row = width * self.shape.channels;
-        let window = 2 * self.y.taps.radius + 2 * ROWS;
-        // Lines between the passes: all of a tile's where those are few, else a ring of them.
-        let keep_all = height <= 2 * window;
-        let kept = if keep_all { height + 1 } else { window };
-        let tile_width = (CACHE / kept / TILE_STEP).max(2) * TILE_STEP;
-        let tile_height = match keep_all {
-            true => height,
-            false => (height / (2 * rayon::current_num_threads())).clamp(4 * window, 16 * window),
-        };
-        let mut target = memory::zeros(source.len())?;
-        let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
-        for (source, target) in slices {
-            let mut tiles = Vec::new();
-            for (number, strip) in target.chunks_mut(tile_height * row).enumerate() {
-                let mut across: Vec<Vec<&mut [u8]>> = Vec::new();
-                across.resize_with(row.div_ceil(tile_width), Vec::new);
-                for row in strip.chunks_exact_mut(row) {
-                    let parts = row.chunks_mut(tile_width).zip(&mut across);
-                    parts.for_each(|(part, rows)| rows.push(part));
-                }
-                tiles.extend(across.into_iter().enumerate().map(|(x, rows)| (number, x, rows)));
-            }
-            tiles.into_iter().par_each(|(y, x, rows)| {
-                let (left, top) = (x * tile_width, y * tile_height);
-                let tile = Tile { job: self, source, left, top, kept, keep_all };
-                lanes.vectorize(
-                    #[inline(always)]
-                    || tile.run(lanes, rows),
-                );
-            });
-        }
-        Ok(target)
-    }
-}
-
-/// A part of an image that one thread blurs.
-struct Tile<'a> {
-    job: &'a Job<'a>,
-    source: &'a [u8],
-    /// The first sample of each row.
-    left: usize,
-    /// The first row.
-    top: usize,
-    /// Lines between the passes that are kept.
-    kept: usize,
-    /// Whether all lines are kept, and one of the constant outside; otherwise the kept lines are a ring.
-    keep_all: bool,
-}
-
-impl Tile<'_> {
-    #[inline(always)]
-    fn run<L: Lanes>(&self, lanes: L, mut rows: Vec<&mut [u8]>) {
-        let Job { x, y, weights: [x_weights, y_weights], edge, shape } = *self.job;
-        let (height, radius) = (shape.dims[1], y.taps.radius as isize);
-        let width = rows[0].len();
-        let stride = width.next_multiple_of(VECTORS * L::COUNT);
-        let lines = Lines::new(x, edge, shape);
-        let (row_len, margin) = (lines.block(), x.taps.radius * shape.channels);
-        let mut padded = vec![0; stride + 2 * margin + L::COUNT];
-        let mut kept = vec![0; stride * self.kept];
-        // The kept line of row `at`, which may be outside of the image.
-        let index = |at: isize| match self.keep_all {
-            true => edge.map(at, height).unwrap_or(height),
-            false => at.rem_euclid(self.kept as isize) as usize,
-        };
-        let mut next = if self.keep_all { 0 } else { self.top as isize - radius };
-        for (number, rows) in rows.chunks_mut(ROWS).enumerate() {
-            let first = (self.top + number * ROWS) as isize - radius;
-            let end = first + 2 * radius + ROWS as isize;
-            let needed = if self.keep_all { height as isize + 1 } else { end };
-            for at in next..needed {
-                let (row, line) = match self.keep_all {
-                    true => ((at < height as isize).then_some(at as usize), at as usize),
-                    false => (edge.map(at, height), index(at)),
-                };
-                let row = row.map(|y| &self.source[y * row_len..][..row_len]);
-                lines.pad_part(row, self.left, width, &mut padded, i16::from, |value| value as i16);
-                let line = &mut kept[line * stride..][..stride];
-                along_x(lanes, &padded, x_weights, [x.taps.radius, shape.channels], line);
-            }
-            next = next.max(needed);
-            let taps: Vec<&[i16]> =
-                (first..end).map(|at| &kept[index(at) * stride..][..stride]).collect();
-            along_y(lanes, &taps, y_weights, rows);
-        }
-    }
-}
-
 /// Sums along x of samples up to `radius` times `step` apart, rounded to 7 fraction bits.
 #[inline(always)]
 fn along_x<L: Lanes>(
@@ -224,24 +163,31 @@ fn along_x<L: Lanes>(
 
 /// Sums along y of the `lines` that [`along_x`] made, for up to [`ROWS`] rows of u8.
 #[inline(always)]
-fn along_y<L: Lanes>(lanes: L, lines: &[&[i16]], weights: &Weights, rows: &mut [&mut [u8]]) {
-    let centre = lines.len() / 2 - ROWS / 2;
+fn along_y<L: Lanes, D: Pod>(
+    lanes: L,
+    lines: &[&[i16]],
+    radius: usize,
+    weights: &Weights,
+    rows: &mut [&mut [D]],
+) {
+    // Fewer rows depend on fewer lines; any others do for the rows that are missing.
+    let line = |at: usize| lines[at.min(lines.len() - 1)];
     for start in (0..rows[0].len()).step_by(L::COUNT) {
         let mut sums = [[lanes.splat_i32(1 << 22); 2]; ROWS];
         if weights.centre_wraps {
             for (row, sums) in sums.iter_mut().enumerate() {
-                add_shifted(lanes, lanes.load(&lines[centre + row][start..]), sums);
+                add_shifted(lanes, lanes.load(&line(radius + row)[start..]), sums);
             }
         }
-        let pairs = weights.pairs.as_chunks::<ROWS>().0;
-        for (two, pairs) in lines.as_chunks::<2>().0.iter().zip(pairs) {
-            let [a, b] = two.map(|line| lanes.load(&line[start..]));
+        for (two, pairs) in weights.pairs.as_chunks::<ROWS>().0.iter().enumerate() {
+            let [a, b] = [2 * two, 2 * two + 1].map(|at| lanes.load(&line(at)[start..]));
             let samples = lanes.interleave(a, b);
             for (sums, &pair) in sums.iter_mut().zip(pairs) {
                 add_products(lanes, samples, lanes.splat_i32(pair), sums);
             }
         }
         for (row, sums) in rows.iter_mut().zip(sums) {
+            let row: &mut [u8] = cast_slice_mut(row);
             match row.get_mut(start..start + L::COUNT) {
                 Some(row) => lanes.store_u8(sums, row),
                 None => {

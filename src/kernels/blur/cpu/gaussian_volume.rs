@@ -5,15 +5,14 @@
 //! source slices  -> along x and y ->   ring of 2 radius + 8 planes   -> along z ->   8 target slices
 //! ```
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 use pulp::{Simd, WithSimd};
 
 use super::{
     Edge, Pass, Shape,
     gaussian_tiles::{self, Tile},
     number::{Round, Sample},
-    tiled::Tiled,
-    weighted::LANES,
+    sums::{LANES, Tiled},
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
@@ -33,7 +32,7 @@ pub fn fits<A: Tiled>([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
 /// The width and height of tiles; `None` where a tile would have fewer rows of its own than of halo.
 fn tile_size(y: &Pass, z: &Pass) -> Option<[usize; 2]> {
     let planes = 2 * z.taps.radius + SLICES;
-    let sizes = [2 * LANES, LANES].map(|width| [width, CACHE / planes / width]);
+    let sizes = [LANES, LANES / 2].map(|width| [width, CACHE / planes / width]);
     sizes.into_iter().find(|&[_, height]| height >= (2 * y.taps.radius).max(1))
 }
 
@@ -41,14 +40,14 @@ fn tile_size(y: &Pass, z: &Pass) -> Option<[usize; 2]> {
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
+pub fn blur<A: Tiled, T: Sample<A::Number>, D: Pod + Send>(
     [x, y, z]: [&Pass; 3],
     edge: Edge,
     shape: Shape,
     source: &[T],
 ) -> Result<Vec<D>>
 where
-    A::Round: Round<A::Wide, D>,
+    A::Round: Round<A::Number, D>,
 {
     let [width, height, depth] = shape.dims;
     let [tile_width, tile_height] = tile_size(y, z).expect("they fit");
@@ -59,7 +58,7 @@ where
     let parts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
     let tile_depth = depth.div_ceil(parts);
     let plane = gaussian_tiles::Job::new([x, y], edge, shape);
-    let job = Job::<A> { plane, edge, shape, y, z, sums: A::new(z) };
+    let job = Job::<A> { plane, edge, shape, y, z, sums: A::of(z) };
     let mut target = memory::zeros(source.len())?;
     let number = counts[0] * counts[1] * depth.div_ceil(tile_depth);
     let mut tiles: Vec<_> = (0..number)
@@ -116,9 +115,9 @@ struct Work<'a, 'r, A: Tiled, T, D> {
     ring: &'r mut Vec<A::Kept>,
 }
 
-impl<A: Tiled, T: Sample<A::Wide>, D> WithSimd for Work<'_, '_, A, T, D>
+impl<A: Tiled, T: Sample<A::Number>, D: Pod> WithSimd for Work<'_, '_, A, T, D>
 where
-    A::Round: Round<A::Wide, D>,
+    A::Round: Round<A::Number, D>,
 {
     type Output = ();
 
@@ -128,7 +127,7 @@ where
         let Job { plane, edge, shape: Shape { dims, .. }, y, z, sums } = job;
         let tile_height = tile_size(y, z).expect("they fit")[1];
         let (width, height) = (rows[0].len(), tile_height.min(dims[1] - top));
-        let stride = width.next_multiple_of(LANES);
+        let stride = width.next_multiple_of(A::lanes::<S>());
         let radius = z.taps.radius;
         let kept = 2 * radius + SLICES;
         ring.resize(kept * height * stride, A::Kept::zeroed());
@@ -151,78 +150,9 @@ where
             next = end;
             let mut lines: Vec<&[A::Kept]> = (start..end).map(|at| &ring[planes(at)..]).collect();
             for row in 0..height {
-                sums.across_lines::<S, D>(&lines, &mut rows[row..], height);
+                sums.across_lines::<S, _, D>(&lines, &mut rows[row..], height);
                 lines.iter_mut().for_each(|line| *line = &line[stride..]);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        super::super::{Blur, Format, Method, Taps, Values},
-        super::{
-            lines::Lines,
-            run_pass,
-            tiled::{Exact, Float},
-        },
-        *,
-    };
-
-    /// Tiles give the same bits as whole passes, one after the other.
-    #[test]
-    fn sums_are_those_of_one_pass_after_the_other() {
-        let sigmas = [[2.0, 2.0, 2.0], [0.5, 3.0, 6.0], [4.0, 0.4, 1.0]];
-        let all = [[130, 70, 40], [1, 1, 3], [64, 257, 5], [200, 3, 91], [65, 2, 1]];
-        let edges = [Edge::Clamp, Edge::Reflect, Edge::Mirror, Edge::Wrap, Edge::Constant(777.0)];
-        for (dims, edge) in all.into_iter().zip(edges) {
-            let shape = Shape { dims, channels: 1 };
-            let value = |i: usize| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes();
-            let source: Vec<u16> = (0..dims.iter().product())
-                .map(|i| u16::from_be_bytes([value(i)[0], value(i)[1]]))
-                .collect();
-            for sigma in sigmas {
-                let axes = sigma.map(|sigma| Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize));
-                let blur =
-                    Blur { method: Method::Gaussian, axes, iterations: 1, edge, linear: false };
-                let floats: Vec<f32> = source.iter().map(|&v| v.into()).collect();
-                let Values::F32(expected) = pass_by_pass(&blur, shape, floats.clone().into())
-                else {
-                    panic!("the type changed")
-                };
-                let found: Vec<f32> = at_once::<Float, _, _>(&blur, shape, &floats);
-                assert!(found == *expected, "{dims:?} {sigma:?} {edge:?}");
-                let Values::U16(expected) = pass_by_pass(&blur, shape, source.clone().into())
-                else {
-                    panic!("the type changed")
-                };
-                let found: Vec<u16> = at_once::<Exact, _, _>(&blur, shape, &source);
-                assert!(found == *expected, "{dims:?} {sigma:?} {edge:?}");
-            }
-        }
-    }
-
-    fn pass_by_pass(blur: &Blur, shape: Shape, mut values: Values<'static>) -> Values<'static> {
-        let format = if matches!(values, Values::U16(_)) { Format::U16 } else { Format::F32 };
-        for pass in &blur.plan(format, [777.0; 4]) {
-            values = run_pass(&Lines::new(pass, blur.edge, shape), &values).unwrap();
-        }
-        values
-    }
-
-    fn at_once<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
-        blur: &Blur,
-        shape: Shape,
-        source: &[T],
-    ) -> Vec<D>
-    where
-        A::Round: Round<A::Wide, D>,
-    {
-        let format = if size_of::<T>() == 2 { Format::U16 } else { Format::F32 };
-        let plan = blur.plan(format, [777.0; 4]);
-        let [x, y, z] = &plan[..] else { panic!("{plan:?}") };
-        assert!(fits::<A>([x, y, z], shape));
-        super::blur::<A, T, D>([x, y, z], blur.edge, shape, source).unwrap()
     }
 }

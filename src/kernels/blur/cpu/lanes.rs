@@ -19,8 +19,8 @@ pub trait Lanes: Copy + Send + Sync {
     /// Lanes of i16.
     const COUNT: usize;
 
-    /// Runs `work` compiled for this level.
-    fn vectorize(self, work: impl FnOnce());
+    /// The level, which the processor must have.
+    fn get() -> Self;
     fn load(self, from: &[i16]) -> Self::Vector;
     fn splat_i32(self, value: i32) -> Self::Vector;
     fn add_i16(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
@@ -39,7 +39,7 @@ mod x86 {
     use std::arch::x86_64::{__m256i, __m512i};
 
     use pulp::{
-        Simd, cast,
+        cast,
         x86::{V3, V4},
     };
 
@@ -49,9 +49,8 @@ mod x86 {
         type Vector = __m512i;
         const COUNT: usize = 32;
 
-        #[inline(always)]
-        fn vectorize(self, work: impl FnOnce()) {
-            Simd::vectorize(self, work);
+        fn get() -> Self {
+            Self::try_new().expect("chosen on processors that have it")
         }
         #[inline(always)]
         fn load(self, from: &[i16]) -> __m512i {
@@ -99,9 +98,8 @@ mod x86 {
         type Vector = __m256i;
         const COUNT: usize = 16;
 
-        #[inline(always)]
-        fn vectorize(self, work: impl FnOnce()) {
-            Simd::vectorize(self, work);
+        fn get() -> Self {
+            Self::try_new().expect("chosen on processors that have it")
         }
         #[inline(always)]
         fn load(self, from: &[i16]) -> __m256i {

@@ -58,12 +58,12 @@ impl<'a> Lines<'a> {
         self.pad_ends(padded, |value| T::from_f64(value).widen());
     }
 
-    /// Writes `width` samples of `row` from `left` on, and `radius` positions on either side, to `padded`: the constant
-    /// edge's value where there is no row. `widen` and `fill` convert samples and that value.
+    /// Writes `width` samples of `row` from `left` on, and `radius` positions on either side, to `padded`. `widen`
+    /// converts samples, `fill` the constant edge's value.
     #[inline(always)]
     pub fn pad_part<T: Copy, N: Copy>(
         &self,
-        row: Option<&[T]>,
+        row: &[T],
         left: usize,
         width: usize,
         padded: &mut [N],
@@ -73,10 +73,6 @@ impl<'a> Lines<'a> {
         let channels = self.inner;
         let margin = self.radius() * channels;
         let fill = |at: usize| fill(self.pass.fill[at % channels]);
-        let Some(row) = row else {
-            let samples = padded[..width + 2 * margin].iter_mut().enumerate();
-            return samples.for_each(|(at, to)| *to = fill(at));
-        };
         let start = left as isize - margin as isize;
         let end = left + width + margin;
         let (first, last) = (start.max(0) as usize, end.min(row.len()));

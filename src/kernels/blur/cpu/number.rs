@@ -1,5 +1,6 @@
 //! The numbers that sums are made in: how samples become such numbers, and sums become samples.
 
+use bytemuck::Pod;
 use pulp::Simd;
 
 use crate::data::division::{RoundedF64, RoundedU16, RoundedU32};
@@ -8,10 +9,10 @@ use crate::data::division::{RoundedF64, RoundedU16, RoundedU32};
 pub trait Number: Sample<Self> + Default + 'static {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Whether it is neither infinite nor NaN.
-    fn is_finite(self) -> bool;
-    /// `self * weight + sum`, fused where SIMD level `S` has an instruction for it.
-    fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self;
+    /// `self * weight + sum`, rounded once.
+    fn fused(self, weight: Self, sum: Self) -> Self;
+    /// The same where nothing is rounded: with an instruction for it or without, whatever SIMD level `S` has.
+    fn exact<S: Simd>(self, weight: Self, sum: Self) -> Self;
 }
 
 macro_rules! integers {
@@ -26,17 +27,17 @@ macro_rules! integers {
                 self.wrapping_sub(other)
             }
             #[inline(always)]
-            fn is_finite(self) -> bool {
-                true
+            fn fused(self, weight: Self, sum: Self) -> Self {
+                self.wrapping_mul(weight).wrapping_add(sum)
             }
             #[inline(always)]
-            fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
-                self.wrapping_mul(weight).wrapping_add(sum)
+            fn exact<S: Simd>(self, weight: Self, sum: Self) -> Self {
+                self.fused(weight, sum)
             }
         })+
     };
 }
-integers!(u16, u32);
+integers!(i16, u16, u32);
 
 macro_rules! floats {
     ($($type:ty),+) => {
@@ -50,11 +51,11 @@ macro_rules! floats {
                 self - other
             }
             #[inline(always)]
-            fn is_finite(self) -> bool {
-                <$type>::is_finite(self)
+            fn fused(self, weight: Self, sum: Self) -> Self {
+                self.mul_add(weight, sum)
             }
             #[inline(always)]
-            fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
+            fn exact<S: Simd>(self, weight: Self, sum: Self) -> Self {
                 // AVX2 and above; elsewhere `mul_add` would call a function.
                 match const { cfg!(target_arch = "aarch64") || size_of::<S::f32s>() >= 32 } {
                     true => self.mul_add(weight, sum),
@@ -67,7 +68,7 @@ macro_rules! floats {
 floats!(f32, f64);
 
 /// A stored sample that is summed as an `N`.
-pub trait Sample<N>: Copy + Send + Sync {
+pub trait Sample<N>: Pod + Send + Sync {
     fn widen(self) -> N;
     /// The constant edge's value.
     fn from_f64(value: f64) -> Self;
@@ -87,7 +88,7 @@ macro_rules! samples {
     };
 }
 samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u16 => f64);
-samples!(u16 => u16, u32 => u32, f32 => f32, f32 => f64, f64 => f64);
+samples!(u8 => i16, i16 => i16, u16 => u16, u32 => u32, f32 => f32, f32 => f64, f64 => f64);
 
 impl Sample<f64> for u32 {
     #[inline(always)]
@@ -133,7 +134,7 @@ impl ScaleF64 {
     }
 }
 
-/// [`Rounding::None`](super::Rounding::None).
+/// [`Rounding::None`](super::Rounding::None). All NaN become the same bits.
 #[derive(Clone, Copy)]
 pub struct Keep;
 
@@ -181,9 +182,11 @@ round! {
     f64 => u16: ScaleF64, |s, sum| s.nearest(sum) as u16;
     f64 => u32: ScaleF64, |s, sum| s.nearest(sum);
     u16 => u16: Keep, |_s, sum| sum;
-    f32 => f32: Keep, |_s, sum| sum;
-    f64 => f32: Keep, |_s, sum| sum as f32;
-    f64 => f64: Keep, |_s, sum| sum;
+    i16 => i16: Keep, |_s, sum| sum;
+    i16 => u8: Keep, |_s, sum| sum as u8;
+    f32 => f32: Keep, |_s, sum| if sum.is_nan() { f32::NAN } else { sum };
+    f64 => f32: Keep, |_s, sum| if sum.is_nan() { f32::NAN } else { sum as f32 };
+    f64 => f64: Keep, |_s, sum| if sum.is_nan() { f64::NAN } else { sum };
 }
 
 #[cfg(test)]

@@ -1,79 +1,149 @@
-//! Weighted sums of taps for several positions side by side, along any axis.
+//! Weighted sums along one axis: the route of a pass by itself, of any format.
+//!
+//! Along x each row is widened and padded once; then taps are neighbours, a position apart. Along y and z taps are lines
+//! of contiguous samples; a block of rows goes span by span, so that the lines of one row are still in the cache for the
+//! next.
 
-use pulp::Simd;
+use bytemuck::Pod;
+use pulp::{Simd, WithSimd};
 
-use super::number::{Number, Round, Sample};
+use super::{
+    lines::Lines,
+    number::{Round, Sample},
+    sums::{LANES, Sums},
+};
+use crate::{error::Result, memory, parallel::Parallel, simd};
 
-/// Positions that are summed side by side, in registers.
-pub const LANES: usize = 64;
-/// Taps on either side that are summed before they join the total, so that f32 rounds less.
-const PARTIAL: usize = 32;
+/// The fewest samples of rows that a thread takes at a time, so that small images are not split too finely.
+const TASK: usize = 4096;
+/// Samples of the lines of a block of rows, which are to stay in the cache.
+const CACHE: usize = 1 << 17;
 
-/// `weights[0] tap(0) + sum over i > 0 of weights[i] (tap(-i) + tap(i))` in each of `W` lanes.
-#[inline(always)]
-pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
-    weights: &[N],
-    tap: impl Fn(isize) -> &'t [T],
-) -> [N; W] {
-    let mut sums = sums_by::<S, _, _, W, false>(weights, &tap);
-    // The sum of two large floats may be infinite although their weighted sum is not.
-    if sums.iter().fold(false, |any, sum| any | !sum.is_finite()) {
-        let careful = sums_by::<S, _, _, W, true>(weights, &tap);
-        for (sum, careful) in sums.iter_mut().zip(careful) {
-            if !sum.is_finite() {
-                *sum = careful;
-            }
-        }
-    }
-    sums
-}
-
-/// The sums. The two taps at a distance are added before they are weighted, or weighted `APART`.
+/// The weighted sums of `source` along the axis.
 ///
-/// The outermost taps, whose weights are smallest, come first: that loses least of floats.
-#[inline(always)]
-fn sums_by<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize, const APART: bool>(
-    weights: &[N],
-    tap: impl Fn(isize) -> &'t [T],
-) -> [N; W] {
-    let mut sums = [N::default(); W];
-    for end in (1..weights.len()).rev().step_by(PARTIAL) {
-        let mut partial = [N::default(); W];
-        for i in (end.saturating_sub(PARTIAL) + 1..=end).rev() {
-            let (before, after) = (&tap(-(i as isize))[..W], &tap(i as isize)[..W]);
-            let weight = weights[i];
-            for lane in 0..W {
-                let (before, after) = (before[lane].widen(), after[lane].widen());
-                partial[lane] = match APART {
-                    false => before.add(after).multiply_add::<S>(weight, partial[lane]),
-                    true => after
-                        .multiply_add::<S>(weight, before.multiply_add::<S>(weight, partial[lane])),
-                };
-            }
-        }
-        sums.iter_mut().zip(partial).for_each(|(sum, partial)| *sum = sum.add(partial));
+/// # Errors
+/// When there is no memory for the result.
+pub fn blur<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
+    lines: &Lines<'_>,
+    source: &[T],
+    sums: &A,
+) -> Result<Vec<D>>
+where
+    A::Round: Round<A::Number, D>,
+{
+    let mut target = memory::zeros(source.len())?;
+    match lines.pass.axis {
+        0 => along_rows(lines, source, sums, &mut target),
+        _ => along_columns(lines, source, sums, &mut target),
     }
-    let centre = &tap(0)[..W];
-    for lane in 0..W {
-        sums[lane] = centre[lane].widen().multiply_add::<S>(weights[0], sums[lane]);
-    }
-    sums
+    Ok(target)
 }
 
-/// Rounds as many sums as `target` has room for.
-#[inline(always)]
-pub fn store<N: Copy, D, R: Round<N, D>, const W: usize>(
-    sums: &[N; W],
+fn along_rows<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
+    lines: &Lines<'_>,
+    source: &[T],
+    sums: &A,
     target: &mut [D],
-    round: R,
-) {
-    // A fixed number of lanes where there is room for all.
-    match <&mut [D; W]>::try_from(&mut *target) {
-        Ok(target) => {
-            for lane in 0..W {
-                target[lane] = round.round(sums[lane]);
+) where
+    A::Round: Round<A::Number, D>,
+{
+    let row = lines.block();
+    let task = (TASK / row).max(1) * row;
+    let padded_len = row + 2 * lines.radius() * lines.inner + LANES;
+    let scratch =
+        || (vec![A::Number::default(); padded_len], vec![D::zeroed(); row.next_multiple_of(LANES)]);
+    target.chunks_mut(task).zip(source.chunks(task)).par_fold(
+        scratch,
+        |(padded, summed), (target, source)| {
+            for (target, source) in target.chunks_exact_mut(row).zip(source.chunks_exact(row)) {
+                lines.pad(source, padded);
+                simd::dispatch(Row { sums, padded, step: lines.inner, target: summed });
+                target.copy_from_slice(&summed[..row]);
             }
-        }
-        Err(_) => target.iter_mut().zip(sums).for_each(|(to, &sum)| *to = round.round(sum)),
+        },
+    );
+}
+
+struct Row<'a, A: Sums, D> {
+    sums: &'a A,
+    padded: &'a [A::Number],
+    step: usize,
+    target: &'a mut [D],
+}
+
+impl<A: Sums, D: Pod> WithSimd for Row<'_, A, D>
+where
+    A::Round: Round<A::Number, D>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.sums.along_row::<S, D>(self.padded, self.step, self.target);
+    }
+}
+
+fn along_columns<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
+    lines: &Lines<'_>,
+    source: &[T],
+    sums: &A,
+    target: &mut [D],
+) where
+    A::Round: Round<A::Number, D>,
+{
+    let (inner, radius) = (lines.inner, lines.radius());
+    let fill = lines.fill();
+    let rows = lines.len.div_ceil(4 * rayon::current_num_threads()).clamp(1, 64);
+    let span = (CACHE / (rows + 2 * radius)).next_multiple_of(LANES);
+    let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
+    outer.par_each(|(target, source)| {
+        target.chunks_mut(rows * inner).enumerate().par_each(|(task, target)| {
+            let first = (task * rows) as isize - radius as isize;
+            let end = first + (target.len() / inner + 2 * radius) as isize;
+            let whole: Vec<&[T]> = (first..end).map(|at| lines.line(source, at, &fill)).collect();
+            let mut rests: Vec<_> = target.chunks_exact_mut(inner).collect();
+            // Lines that are too short are padded.
+            let short: Vec<T> = match inner < LANES {
+                true => whole.iter().flat_map(|line| padded::<A::Number, T>(line)).collect(),
+                false => Vec::new(),
+            };
+            // The last span has what is left, and so is none too short.
+            let count = (inner / span).max(1);
+            for number in 0..count {
+                let end = if number + 1 == count { inner } else { (number + 1) * span };
+                let part = number * span..end;
+                let lines = match short.is_empty() {
+                    true => whole.iter().map(|line| &line[part.clone()]).collect(),
+                    false => short.chunks_exact(LANES).collect(),
+                };
+                let rows =
+                    rests.iter_mut().filter_map(|rest| rest.split_off_mut(..part.len())).collect();
+                simd::dispatch(Columns { sums, lines, rows });
+            }
+        });
+    });
+}
+
+/// A line with as many samples behind it as make [`LANES`].
+fn padded<N, T: Sample<N>>(line: &[T]) -> impl Iterator<Item = T> {
+    line.iter().copied().chain(std::iter::repeat(T::from_f64(0.0))).take(LANES)
+}
+
+struct Columns<'a, A, T, D> {
+    sums: &'a A,
+    /// The lines of `rows`, and the radius more on either side.
+    lines: Vec<&'a [T]>,
+    rows: Vec<&'a mut [D]>,
+}
+
+impl<A: Sums, T: Sample<A::Number>, D: Pod> WithSimd for Columns<'_, A, T, D>
+where
+    A::Round: Round<A::Number, D>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) {
+        self.sums.across_lines::<S, T, D>(&self.lines, &mut self.rows, 1);
     }
 }

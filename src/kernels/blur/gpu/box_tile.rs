@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    IN_RANGE, Layout, Recording, Route, Task,
+    IN_RANGE, Layout, Record, Recording, Route, Task,
     params::{flag, literal},
 };
 use crate::{
     data::division::RoundedU32,
     error::Result,
-    gpu::{Buffer, Context, Pipeline, Shader},
+    gpu::{Buffer, Pipeline, Shader},
     kernels::blur::{Format, Rounding},
     shader, shader_struct,
 };
@@ -37,7 +37,7 @@ const SHARING: usize = 288;
 const MAX_INVOCATIONS: usize = 640;
 
 #[derive(Debug)]
-pub struct BoxTile {
+struct BoxTile {
     fill_margins: Arc<Pipeline>,
     /// For long windows along y.
     sum_blocks: Option<Arc<Pipeline>>,
@@ -162,12 +162,10 @@ impl Buffers {
     }
 }
 
-impl Route for BoxTile {
-    fn passes() -> usize {
-        2
-    }
-
-    fn fits(task: &Task<'_>) -> bool {
+/// A box filter of u8 along y and x.
+pub const ROUTE: Route = Route {
+    passes: 2,
+    fits: |task| {
         let [y, x] = [0, 1].map(|i| &task.passes[i]);
         [y.axis, x.axis] == [1, 0]
             && [y.from, x.to] == [Format::U8; 2]
@@ -175,9 +173,8 @@ impl Route for BoxTile {
             && task.limits.int64
             && roundings(task).is_some()
             && Sizes::new(task).is_some()
-    }
-
-    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+    },
+    shaders: |task| {
         let sizes = Sizes::new(task).expect("it fits");
         let (shift, _) = roundings(task).expect("it fits");
         let ([x, y], channels) = (radii(task), task.shape.channels);
@@ -200,15 +197,14 @@ impl Route for BoxTile {
             ("WIDE", flag(shift > 0)),
             ("BLOCKS", flag(y >= BLOCKS_RADIUS)),
         ])]
-    }
-
-    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
-        let shader = &Self::shaders(task)[0];
+    },
+    new: |context, task| {
+        let shader = &(ROUTE.shaders)(task)[0];
         let sizes = Sizes::new(task).expect("it fits");
         let (shift, quotient) = roundings(task).expect("it fits");
         let [x, y] = radii(task);
         let pipeline = |entry| context.pipeline(shader, entry);
-        Ok(Self {
+        Ok(Box::new(BoxTile {
             fill_margins: pipeline("fill_margins")?,
             sum_blocks: (y >= BLOCKS_RADIUS).then(|| pipeline("sum_blocks")).transpose()?,
             blur: pipeline("blur")?,
@@ -226,9 +222,11 @@ impl Route for BoxTile {
                 fill: task.passes[0].fill_words(task.shape.channels),
                 ..BoxTileParams::default()
             },
-        })
-    }
+        }))
+    },
+};
 
+impl Record for BoxTile {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let (context, layout) = (to.context, to.layout);
         let [width, height, slices] = layout.shape.dims;

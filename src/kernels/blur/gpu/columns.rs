@@ -1,35 +1,195 @@
-//! A pass along y or z, of any format: four rows per invocation.
+//! Passes along y or z: the routes, their parameters and their dispatch.
 
-use super::{IN_RANGE, Recording, Route, Task, column_pass::ColumnPass};
+use std::sync::Arc;
+
+use super::{
+    IN_RANGE, Layout, Record, Recording, Route, Task, label,
+    params::{flag, literal},
+};
 use crate::{
     error::Result,
-    gpu::{Context, Shader},
-    shader,
+    gpu::{Buffer, Context, Pipeline, Shader},
+    kernels::blur::{Arithmetic, Format, Pass},
+    shader, shader_struct,
 };
 
-static SHADER: Shader = shader!("blur/columns").unchecked(IN_RANGE);
+static BOX_COLUMNS: Shader = shader!("blur/box_columns").unchecked(IN_RANGE);
+static COLUMNS_U16: Shader = shader!("blur/columns_u16").unchecked(IN_RANGE);
+static COLUMNS: Shader = shader!("blur/columns").unchecked(IN_RANGE);
 
-#[derive(Debug)]
-pub struct Columns(ColumnPass);
-
-impl Route for Columns {
-    fn fits(task: &Task<'_>) -> bool {
-        task.passes[0].axis > 0
+shader_struct! {
+    /// `wgsl/blur/column_params.wgsl`.
+    struct ColumnParams {
+        quads: u32, len: u32, outer: u32, run: u32, runs: u32, radius: u32, edge: u32, channels: u32,
+        rounding: [u32; 4], fill: [u32; 4],
     }
+}
 
-    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+shader_struct! {
+    struct Gap { start: u32, runs: u32 }
+}
+
+/// A box filter by sliding sums: a run of rows per invocation.
+pub const BOX: Route = Route {
+    passes: 1,
+    fits: |task| task.passes[0].axis > 0 && task.passes[0].is_box(),
+    shaders: |task| {
         let pass = &task.passes[0];
-        let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
-        let shader = SHADER.with(&formats).with(&pass.arithmetic.constants());
+        let shader = BOX_COLUMNS.with(&pass.to.packed()).with(&pass.box_sums());
+        vec![shader.with(&[("FROM", pass.from.name())])]
+    },
+    new: |context, task| {
+        // A longer run shares the sums of its first window among more rows; a shorter one keeps the rows
+        // that are in flight closer together in memory.
+        let run = (task.passes[0].taps.radius / 2).clamp(16, 256);
+        Ok(Box::new(ColumnPass::new(context, &BOX, task, (run, None))?))
+    },
+};
+
+/// A Gaussian from u16, in packed lanes: twelve rows per invocation.
+pub const U16: Route = Route {
+    passes: 1,
+    fits: |task| {
+        let pass = &task.passes[0];
+        let kind = (pass.from, pass.arithmetic);
+        pass.axis > 0 && kind == (Format::U16, Arithmetic::U32) && !pass.is_box()
+    },
+    shaders: |task| {
+        let pass = &task.passes[0];
+        let rest = literal(pass.taps.radius % run_of(&COLUMNS_U16));
+        let shader = COLUMNS_U16.with(&pass.to.packed()).with(&[("REST", &rest)]);
+        let inner = shader.with(&[("INNER", flag(true))]);
+        let border = shader.with(&[("INNER", flag(false)), ("EDGE", task.edge.name())]);
+        vec![inner, border]
+    },
+    new: |context, task| {
+        let weights = distances(&task.passes[0]);
+        let run = run_of(&COLUMNS_U16);
+        let inner = ColumnPass::new(context, &U16, task, (run, Some(&weights)))?;
+        let border = context.pipeline(&(U16.shaders)(task)[1], "blur_columns")?;
+        Ok(Box::new(InnerAndBorder { inner, border }))
+    },
+};
+
+/// Any pass: four rows per invocation.
+pub const ANY: Route = Route {
+    passes: 1,
+    fits: |task| task.passes[0].axis > 0,
+    shaders: |task| {
+        let pass = &task.passes[0];
+        let shader = COLUMNS.with(&pass.formats()).with(&pass.sums(task.limits.multiply_add));
         vec![shader.with(&pass.divides())]
-    }
-
-    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
+    },
+    new: |context, task| {
         let weights = task.passes[0].window(4, 3);
-        Ok(Self(ColumnPass::new(context, &Self::shaders(task)[0], task, Some(&weights))?))
+        Ok(Box::new(ColumnPass::new(context, &ANY, task, (run_of(&COLUMNS), Some(&weights)))?))
+    },
+};
+
+/// Rows that an invocation computes.
+fn run_of(shader: &Shader) -> usize {
+    shader.constant("ROWS") as usize
+}
+
+/// The centre's weight and three zeros, then those of distances 1 to the radius.
+fn distances(pass: &Pass) -> Vec<u32> {
+    let mut weights = vec![pass.weight(0), 0, 0, 0];
+    weights.extend((1..=pass.taps.radius.next_multiple_of(4)).map(|i| pass.weight(i)));
+    weights
+}
+
+/// A pass along y or z with its pipeline.
+#[derive(Debug)]
+struct ColumnPass {
+    pipeline: Arc<Pipeline>,
+    weights: Option<Buffer>,
+    /// All but what depends on the block.
+    params: ColumnParams,
+    axis: usize,
+    /// Most rows that an invocation computes.
+    run: usize,
+}
+
+impl ColumnPass {
+    /// The task's first pass by `route`.
+    fn new(
+        context: &Context,
+        route: &Route,
+        task: &Task<'_>,
+        (run, weights): (usize, Option<&[u32]>),
+    ) -> Result<Self> {
+        let (shader, pass) = (&(route.shaders)(task)[0], &task.passes[0]);
+        Ok(Self {
+            pipeline: context.pipeline(shader, "blur_columns")?,
+            weights: weights.map(|weights| context.upload("blur weights", weights)).transpose()?,
+            params: ColumnParams {
+                radius: pass.taps.radius as u32,
+                edge: task.edge.code(),
+                channels: task.shape.channels as u32,
+                rounding: pass.rounding_params(),
+                fill: pass.fill_channels(),
+                ..ColumnParams::default()
+            },
+            axis: pass.axis,
+            run,
+        })
     }
 
+    /// The parameters for a block.
+    fn params(&self, layout: &Layout) -> ColumnParams {
+        let [outer, len, row] = layout.padded().along(self.axis);
+        let run = self.run.min(len);
+        ColumnParams {
+            quads: (row / 4) as u32,
+            len: len as u32,
+            outer: outer as u32,
+            run: run as u32,
+            runs: len.div_ceil(run) as u32,
+            ..self.params
+        }
+    }
+}
+
+impl Record for ColumnPass {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
-        self.0.record(to, |_| SHADER.constant("ROWS") as usize)
+        let params = self.params(&to.layout);
+        let invocations =
+            u64::from(params.quads) * u64::from(params.runs) * u64::from(params.outer);
+        let groups = invocations.div_ceil(self.pipeline.workgroup_size[0].into());
+        to.dispatch(self.axis, &self.pipeline, &params, (self.weights.as_ref(), groups))
+    }
+}
+
+/// Runs whose windows lie inside, and the others.
+#[derive(Debug)]
+struct InnerAndBorder {
+    inner: ColumnPass,
+    border: Arc<Pipeline>,
+}
+
+impl Record for InnerAndBorder {
+    fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
+        let ColumnPass { pipeline, weights, axis, run, .. } = &self.inner;
+        let params = self.inner.params(&to.layout);
+        let run = *run as u32;
+        // The runs before the first whose windows lie inside, and how many of these there are.
+        let before = params.radius.div_ceil(run).min(params.runs);
+        let inner = (params.len.saturating_sub(params.radius) / run).saturating_sub(before);
+        let border = Gap { start: before, runs: inner };
+        let inside = Gap { start: 0, runs: before };
+        for (pipeline, runs, gap) in
+            [(&self.border, params.runs - inner, border), (pipeline, inner, inside)]
+        {
+            let across = params.quads.div_ceil(pipeline.workgroup_size[0]);
+            let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
+            if groups > 0 {
+                let params = ColumnParams { runs, ..params };
+                let groups = to.context.fold(groups)?;
+                let pass = to.pass(label(*axis), pipeline).uniform("params", &params);
+                let weights = weights.as_ref().expect("it has weights");
+                pass.uniform("gap", &gap).buffer("weights", weights).dispatch(groups);
+            }
+        }
+        Ok(())
     }
 }

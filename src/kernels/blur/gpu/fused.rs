@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    IN_RANGE, Recording, Route, Task,
+    IN_RANGE, Record, Recording, Route, Task,
     params::{flag, literal},
 };
 use crate::{
     error::Result,
-    gpu::{Context, Pipeline, Shader},
+    gpu::{Pipeline, Shader},
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
     shader, shader_struct,
 };
@@ -26,7 +26,7 @@ shader_struct! {
 const MAX_RADIUS: usize = 5;
 
 #[derive(Debug)]
-pub struct Fused {
+struct Fused {
     pipeline: Arc<Pipeline>,
     params: FusedParams,
     /// Words and rows of a tile.
@@ -45,30 +45,26 @@ fn weights(pass: &Pass, bits: u32) -> [[u32; 4]; 3] {
     std::array::from_fn(|i| std::array::from_fn(|j| weight(4 * i + j)))
 }
 
-impl Route for Fused {
-    fn passes() -> usize {
-        2
-    }
-
-    fn fits(task: &Task<'_>) -> bool {
+/// A Gaussian along x and y.
+pub const ROUTE: Route = Route {
+    passes: 2,
+    fits: |task| {
         let [x, y] = [0, 1].map(|i| &task.passes[i]);
         [x.axis, y.axis] == [0, 1]
             && (x.from, x.arithmetic) == (Format::U8, Arithmetic::ExactF32)
             && radius(task) <= MAX_RADIUS
-    }
-
-    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+    },
+    shaders: |task| {
         let [radius, channels] = [radius(task), task.shape.channels].map(literal);
         let has_fill = flag(matches!(task.edge, Edge::Constant(_)));
         let shader = SHADER.with(&task.passes[1].to.packed());
         vec![shader.with(&[("RADIUS", &radius), ("CHANNELS", &channels), ("HAS_FILL", has_fill)])]
-    }
-
-    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
-        let shader = &Self::shaders(task)[0];
+    },
+    new: |context, task| {
+        let shader = &(ROUTE.shaders)(task)[0];
         let [x, y] = [0, 1].map(|i| &task.passes[i]);
         let upper = if y.to == Format::U8 { 24 } else { 16 };
-        Ok(Self {
+        Ok(Box::new(Fused {
             pipeline: context.pipeline(shader, "blur")?,
             params: FusedParams {
                 edge: task.edge.code(),
@@ -78,9 +74,11 @@ impl Route for Fused {
                 ..FusedParams::default()
             },
             tile: ["TILE_WORDS", "HEIGHT"].map(|name| shader.constant(name) as usize),
-        })
-    }
+        }))
+    },
+};
 
+impl Record for Fused {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let [width, height, slices] = to.layout.shape.dims;
         let samples = width * to.layout.shape.channels;

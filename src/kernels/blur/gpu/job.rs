@@ -2,16 +2,27 @@
 
 use std::borrow::Cow;
 
-use super::{Layout, Limits, Recording, Route, Task, route};
+use super::{Layout, Limits, Record, Recording, Task, route};
 use crate::{
     data::blocks::Blocks,
     error::{Error, Result},
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
     memory,
 };
 
-/// Runs every pass of `plan`.
+/// Whether the device gives the results of the CPU: not for f64 and long boxes of f32, which the CPU adds up in f64, and on
+/// some devices not for any f32.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+pub fn takes(context: &Context, plan: &[Pass]) -> Result<bool> {
+    let are_floats = plan.iter().any(Pass::is_float);
+    Ok(!plan.iter().any(|pass| pass.from == Format::F64 || pass.is_long_float_box())
+        && (!are_floats || context.multiply_add()? != MultiplyAdd::RoundsTwice))
+}
+
+/// Runs every pass of `plan`, which the device [takes].
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -104,6 +115,7 @@ impl<'a> Job<'a> {
             (Values::U16(v), to) => self.words(v, to)?,
             (Values::U24(v), to) => self.words(v, to)?,
             (Values::F32(v), _) => Values::F32(Cow::Owned(self.raster(v)?)),
+            (Values::F64(_), _) => unreachable!("f64 stays on the CPU"),
         })
     }
 
@@ -112,7 +124,7 @@ impl<'a> Job<'a> {
         Ok(match to {
             Format::U8 => Values::U8(Cow::Owned(self.raster(source)?)),
             Format::U16 => Values::U16(Cow::Owned(self.raster(source)?)),
-            Format::U24 | Format::F32 => Values::U24(Cow::Owned(self.raster(source)?)),
+            _ => Values::U24(Cow::Owned(self.raster(source)?)),
         })
     }
 
@@ -179,25 +191,25 @@ struct Steps<'a> {
     /// What the first route reads.
     from: Format,
     /// Each route with what it writes.
-    routes: Vec<(Box<dyn Route>, Format)>,
+    routes: Vec<(Box<dyn Record>, Format)>,
 }
 
 impl<'a> Steps<'a> {
     fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
-        let limits = Limits::of(context);
+        let limits = Limits::of(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
             let task = Task { passes, shape, edge, limits };
-            let (candidate, taken) = route(&task);
-            chosen.push((candidate, task, passes[taken - 1].to));
-            passes = &passes[taken..];
+            let route = route(&task);
+            chosen.push((route, task, passes[route.passes - 1].to));
+            passes = &passes[route.passes..];
         }
         let shaders: Vec<_> =
-            chosen.iter().flat_map(|(candidate, task, _)| (candidate.shaders)(task)).collect();
+            chosen.iter().flat_map(|(route, task, _)| (route.shaders)(task)).collect();
         Shader::parse(&shaders, context.timings());
         let routes = chosen
             .iter()
-            .map(|(candidate, task, to)| Ok(((candidate.new)(context, task)?, *to)))
+            .map(|(route, task, to)| Ok(((route.new)(context, task)?, *to)))
             .collect::<Result<_>>()?;
         Ok(Self { context, from: plan[0].from, routes })
     }

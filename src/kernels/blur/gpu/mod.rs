@@ -1,24 +1,15 @@
 //! The GPU twin: a plan's passes, each computed by the first route that fits.
 
-mod box_columns;
-mod box_columns_f32;
-mod box_rows;
-mod box_rows_f32;
 mod box_tile;
-mod column_pass;
 mod columns;
-mod columns_u16;
 mod fused;
 mod job;
 mod layout;
 mod params;
-mod row_pass;
 mod rows;
-mod rows_u8;
-mod rows_u8_long;
 mod variants;
 
-pub use job::{Resident, fits, run};
+pub use job::{Resident, fits, run, takes};
 pub use variants::variants;
 
 use std::{fmt::Debug, sync::Arc};
@@ -28,7 +19,7 @@ use layout::Layout;
 use super::{Edge, Pass, Shape};
 use crate::{
     error::Result,
-    gpu::{self, Batch, Buffer, Context, Feature, Pipeline, Shader},
+    gpu::{self, Batch, Buffer, Context, Feature, MultiplyAdd, Pipeline, Shader, ShaderStruct},
 };
 
 /// Why these shaders need no bounds checks.
@@ -38,53 +29,36 @@ const IN_RANGE: &str = "the host sizes buffers and dispatches by the same layout
 
 /// The routes in the order in which they are tried on what is left of a plan: the first that fits
 /// takes its passes.
-const ROUTES: [Candidate; 11] = [
+const ROUTES: [Route; 9] = [
     // Both axes at once: nothing goes to memory between the passes.
-    candidate::<fused::Fused>(),
-    candidate::<box_tile::BoxTile>(),
-    // Box filters at a cost that does not depend on the radius: of whole numbers, and of floats.
-    candidate::<box_rows::BoxRows>(),
-    candidate::<box_columns::BoxColumns>(),
-    candidate::<box_rows_f32::BoxRowsF32>(),
-    candidate::<box_columns_f32::BoxColumnsF32>(),
+    fused::ROUTE,
+    box_tile::ROUTE,
+    // Box filters at a cost that does not depend on the radius.
+    rows::BOX,
+    columns::BOX,
     // Gaussians of u8, by format and radius: several times faster than those that take all formats.
-    candidate::<rows_u8::RowsU8>(),
-    candidate::<rows_u8_long::RowsU8Long>(),
-    candidate::<columns_u16::ColumnsU16>(),
+    rows::U8,
+    rows::U8_LONG,
+    columns::U16,
     // Everything.
-    candidate::<rows::Rows>(),
-    candidate::<columns::Columns>(),
+    rows::ANY,
+    columns::ANY,
 ];
 
-/// From this radius on, box filters of f32 take routes of their own, whose time does not depend on the radius. On an
-/// H200 they are faster from about 40 on at 16 megapixels; at 1 megapixel the others still are at 40.
-const FLOAT_BOX_RADIUS: usize = 64;
-
-/// A way to compute one or two passes on the device. The file of each type has its shader's name.
-trait Route: Debug {
+/// A way to compute one or two passes on the device.
+struct Route {
     /// How many passes it computes at once.
-    fn passes() -> usize
-    where
-        Self: Sized,
-    {
-        1
-    }
-
-    /// Whether it can compute the task's first [`Route::passes`] passes.
-    fn fits(task: &Task<'_>) -> bool
-    where
-        Self: Sized;
-
+    passes: usize,
+    /// Whether it can compute the task's first passes, of which there are enough.
+    fits: fn(&Task<'_>) -> bool,
     /// The specialisations of its shader that it runs for the task.
-    fn shaders(task: &Task<'_>) -> Vec<Shader>
-    where
-        Self: Sized;
-
+    shaders: fn(&Task<'_>) -> Vec<Shader>,
     /// Makes its pipelines and weights for a task that fits.
-    fn new(context: &Context, task: &Task<'_>) -> Result<Self>
-    where
-        Self: Sized;
+    new: fn(&Context, &Task<'_>) -> Result<Box<dyn Record>>,
+}
 
+/// A route with its pipelines and weights.
+trait Record: Debug {
     /// Records it over a block no larger than the task's.
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()>;
 }
@@ -103,6 +77,23 @@ impl<'a> Recording<'_, 'a> {
     fn pass(&mut self, label: &str, pipeline: &Arc<Pipeline>) -> gpu::Pass<'_, 'a> {
         let pass = self.batch.pass(label, pipeline);
         pass.buffer("source", &self.source).buffer("target_", &self.target)
+    }
+
+    /// Records a pass along `axis` of `groups` workgroups.
+    fn dispatch<T: ShaderStruct>(
+        &mut self,
+        axis: usize,
+        pipeline: &Arc<Pipeline>,
+        params: &T,
+        (weights, groups): (Option<&Buffer>, u64),
+    ) -> Result<()> {
+        let groups = self.context.fold(groups)?;
+        let mut pass = self.pass(label(axis), pipeline).uniform("params", params);
+        if let Some(weights) = weights {
+            pass = pass.buffer("weights", weights);
+        }
+        pass.dispatch(groups);
+        Ok(())
     }
 }
 
@@ -130,42 +121,36 @@ struct Limits {
     int64: bool,
     /// Bytes of a storage binding.
     binding: u64,
+    /// How blurs of f32 multiply and add.
+    multiply_add: MultiplyAdd,
 }
 
 impl Limits {
-    fn of(context: &Context) -> Self {
+    /// The limits of `context`, for passes some of which `are_floats`.
+    fn of(context: &Context, are_floats: bool) -> Result<Self> {
         let (limits, info) = (&context.limits, &context.info);
         let subgroup = [info.subgroup_sizes[0], info.subgroup_sizes[1]];
-        Self {
+        Ok(Self {
             workgroup_bytes: limits.workgroup_bytes as usize,
             invocations: limits.workgroup_size as usize,
             subgroup: context.has(Feature::Subgroups).then_some(subgroup),
             int64: context.has(Feature::Int64),
             binding: context.max_binding(),
-        }
+            multiply_add: match are_floats {
+                true => context.multiply_add()?,
+                false => MultiplyAdd::Fused,
+            },
+        })
     }
 }
 
-/// A [`Route`] that may be taken.
-struct Candidate {
-    passes: fn() -> usize,
-    fits: fn(&Task<'_>) -> bool,
-    shaders: fn(&Task<'_>) -> Vec<Shader>,
-    new: fn(&Context, &Task<'_>) -> Result<Box<dyn Route>>,
+/// The label of a pass along `axis`.
+fn label(axis: usize) -> &'static str {
+    ["blur x", "blur y", "blur z"][axis]
 }
 
-const fn candidate<R: Route + 'static>() -> Candidate {
-    Candidate {
-        passes: R::passes,
-        fits: R::fits,
-        shaders: R::shaders,
-        new: |context, task| Ok(Box::new(R::new(context, task)?)),
-    }
-}
-
-/// The first route that fits, and how many passes it takes.
-fn route(task: &Task<'_>) -> (&'static Candidate, usize) {
-    let mut routes = ROUTES.iter().map(|route| (route, (route.passes)()));
-    let fitting = routes.find(|(route, n)| *n <= task.passes.len() && (route.fits)(task));
-    fitting.expect("the last two take every pass")
+/// The first route that fits.
+fn route(task: &Task<'_>) -> &'static Route {
+    let fits = |route: &&Route| route.passes <= task.passes.len() && (route.fits)(task);
+    ROUTES.iter().find(fits).expect("the last two take every pass")
 }

@@ -1,6 +1,9 @@
 //! A pass as its shaders see it: weights, parameters, and values of constants.
 
-use crate::kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding};
+use crate::{
+    gpu::MultiplyAdd,
+    kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
+};
 
 impl Edge {
     /// The value of its constant in `wgsl/shared/edge.wgsl`.
@@ -27,6 +30,7 @@ impl Format {
             Self::U8 => 1,
             Self::U16 => 2,
             Self::U24 | Self::F32 => 4,
+            Self::F64 => 8,
         }
     }
 
@@ -36,6 +40,7 @@ impl Format {
             Self::U8 => "U8",
             Self::U16 => "U16",
             Self::U24 | Self::F32 => "BITS32",
+            Self::F64 => unreachable!("f64 stays on the CPU"),
         }
     }
 
@@ -44,7 +49,7 @@ impl Format {
         let words = match self {
             Self::U8 => ["u32", "1u", "0u", "0u", "0u"],
             Self::U16 => ["vec2<u32>", "vec2(1u, 0u)", "vec2(0u, 1u)", "vec2(0u)", "vec2(0u)"],
-            Self::U24 | Self::F32 => [
+            _ => [
                 "vec4<u32>",
                 "vec4(1u, 0u, 0u, 0u)",
                 "vec4(0u, 1u, 0u, 0u)",
@@ -64,21 +69,6 @@ impl Format {
     }
 }
 
-impl Arithmetic {
-    /// The constants of `wgsl/blur/weighted_sums.wgsl`.
-    pub fn constants(self) -> [(&'static str, &'static str); 2] {
-        let [name, number] = match self {
-            Self::ExactF32 => ["EXACT_F32", "f32"],
-            Self::U32 => ["U32", "u32"],
-            Self::U39 => ["U39", "u32"],
-            Self::U48 => ["U48", "u32"],
-            Self::U20U28 => ["U20U28", "u32"],
-            Self::F32 => ["F32", "f32"],
-        };
-        [("ARITHMETIC", name), ("Number", number)]
-    }
-}
-
 /// A WGSL literal.
 pub fn literal(value: usize) -> String {
     format!("{value}u")
@@ -94,6 +84,28 @@ impl Pass {
     pub fn is_box(&self) -> bool {
         self.integer_weights.is_empty()
             && matches!(self.arithmetic, Arithmetic::U32 | Arithmetic::U39)
+    }
+
+    /// The constants of shaders that take every format.
+    pub fn formats(&self) -> [(&'static str, &'static str); 2] {
+        [("FROM", self.from.name()), ("TO", self.to.name())]
+    }
+
+    /// The constants of `wgsl/blur/weighted_sums.wgsl`, for a device that multiplies and adds in this way.
+    pub fn sums(&self, way: MultiplyAdd) -> Vec<(&'static str, &'static str)> {
+        let [name, number] = match self.arithmetic {
+            Arithmetic::ExactF32 => ["EXACT_F32", "f32"],
+            Arithmetic::U32 => ["U32", "u32"],
+            Arithmetic::U39 => ["U39", "u32"],
+            Arithmetic::U48 => ["U48", "u32"],
+            Arithmetic::U20U28 => ["U20U28", "u32"],
+            Arithmetic::Float => ["F32", "f32"],
+        };
+        let mut constants = vec![("ARITHMETIC", name), ("Number", number)];
+        if self.is_float() {
+            constants.extend(way.constants());
+        }
+        constants
     }
 
     /// The constants of `wgsl/blur/rounding.wgsl`.
@@ -121,7 +133,7 @@ impl Pass {
     /// The value outside, a channel, in the bits that the shader reads.
     pub fn fill_channels(&self) -> [u32; 4] {
         self.fill.map(|value| match self.arithmetic {
-            Arithmetic::F32 => (value as f32).to_bits(),
+            Arithmetic::Float => (value as f32).to_bits(),
             _ => value as u32,
         })
     }
@@ -136,7 +148,7 @@ impl Pass {
     pub fn weight(&self, distance: usize) -> u32 {
         match self.arithmetic {
             _ if distance > self.taps.radius => 0,
-            Arithmetic::F32 => self.float_weights[distance].to_bits(),
+            Arithmetic::Float => (self.float_weights[distance] as f32).to_bits(),
             _ if self.integer_weights.is_empty() => 1,
             Arithmetic::ExactF32 => (self.integer_weights[distance] as f32).to_bits(),
             _ => self.integer_weights[distance],

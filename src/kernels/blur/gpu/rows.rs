@@ -1,38 +1,246 @@
-//! A pass along x, of any format: four pixels per invocation.
+//! Passes along x: the routes, their parameters and their dispatch.
 
-use super::{IN_RANGE, Recording, Route, Task, params::literal, row_pass::RowPass};
+use std::sync::Arc;
+
+use super::{IN_RANGE, Record, Recording, Route, Task, params::literal};
 use crate::{
     error::Result,
-    gpu::{Context, Shader},
-    shader,
+    gpu::{Buffer, Context, Pipeline, Shader},
+    kernels::blur::{Arithmetic, Format, Pass},
+    shader, shader_struct,
 };
 
-static SHADER: Shader = shader!("blur/rows").unchecked(IN_RANGE);
+static BOX_ROWS: Shader = shader!("blur/box_rows").unchecked(IN_RANGE);
+static ROWS_U8: Shader = shader!("blur/rows_u8").unchecked(IN_RANGE);
+static ROWS_U8_LONG: Shader = shader!("blur/rows_u8_long").unchecked(IN_RANGE);
+static ROWS: Shader = shader!("blur/rows").unchecked(IN_RANGE);
 
-#[derive(Debug)]
-pub struct Rows(RowPass);
-
-impl Route for Rows {
-    fn fits(task: &Task<'_>) -> bool {
-        task.passes[0].axis == 0
+shader_struct! {
+    /// `wgsl/blur/row_params.wgsl`.
+    struct RowParams {
+        width: u32, height: u32, pitch: u32, tile: u32, tiles: u32, groups: u32, radius: u32, edge: u32,
+        rounding: [u32; 4], fill: [u32; 4],
     }
+}
 
-    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+/// A box filter by prefix sums in workgroup memory: eight pixels per invocation and turn.
+pub const BOX: Route = Route {
+    passes: 1,
+    fits: |task| task.passes[0].axis == 0 && task.passes[0].is_box() && Span::of(task).is_some(),
+    shaders: |task| {
         let pass = &task.passes[0];
-        let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
-        let shader = SHADER.with(&formats).with(&pass.arithmetic.constants());
-        let channels = literal(task.shape.channels);
-        vec![shader.with(&pass.divides()).with(&[("CHANNELS", &channels)])]
-    }
+        let Span { invocations, groups, .. } = Span::of(task).expect("it fits");
+        let shader = BOX_ROWS.with(&pass.formats()).with(&pass.box_sums());
+        let [width, groups] = [invocations, groups].map(literal);
+        vec![with_channels(&shader, task).with(&[("WIDTH", &width), ("GROUPS", &groups)])]
+    },
+    new: |context, task| {
+        let Span { groups, halo, .. } = Span::of(task).expect("it fits");
+        let own = Tile::UpTo(GROUP * (groups - halo));
+        RowPass::new(context, &BOX, task, task.passes[0].taps.radius, (own, None))
+    },
+};
 
-    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
+/// A Gaussian from u8 to u16, in f32: eight pixels per invocation.
+pub const U8: Route = Route {
+    passes: 1,
+    fits: |task| is_u8_gaussian(task, Arithmetic::ExactF32),
+    shaders: |task| {
+        let radius = task.passes[0].taps.radius;
+        let taps = literal(radius.next_multiple_of(4) + 1 + radius);
+        vec![with_channels(&ROWS_U8, task).with(&[("TAPS", &taps)])]
+    },
+    new: |context, task| {
+        // With zeros before the weights: a span begins at a multiple of four pixels.
+        let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
+        let padded = radius.next_multiple_of(4);
+        let weights = pass.window(padded - radius, 0);
+        RowPass::new(context, &U8, task, padded, (Tile::of(&ROWS_U8), Some(&weights)))
+    },
+};
+
+/// A long Gaussian from u8 to u16, in bytes of 24-bit weights: eight pixels per invocation.
+pub const U8_LONG: Route = Route {
+    passes: 1,
+    // A single tap that matters may weigh 2^24.
+    fits: |task| {
+        is_u8_gaussian(task, Arithmetic::U32) && task.passes[0].weight(0) >> (8 * planes()) == 0
+    },
+    shaders: |task| {
+        // No more workgroup memory than it takes, so that more workgroups share a multiprocessor.
+        let most = ROWS_U8_LONG.constant("TAPS") as usize;
+        let taps = literal((2 * padded_radius(&task.passes[0]) + 4).min(most));
+        vec![with_channels(&ROWS_U8_LONG, task).with(&[("TAPS", &taps)])]
+    },
+    new: |context, task| {
+        let pass = &task.passes[0];
+        let weights = planes_of_weights(pass);
+        let tile = Tile::of(&ROWS_U8_LONG);
+        RowPass::new(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
+    },
+};
+
+/// Any pass: four pixels per invocation.
+pub const ANY: Route = Route {
+    passes: 1,
+    fits: |task| task.passes[0].axis == 0,
+    shaders: |task| {
+        let pass = &task.passes[0];
+        let shader = ROWS.with(&pass.formats()).with(&pass.sums(task.limits.multiply_add));
+        vec![with_channels(&shader, task).with(&pass.divides())]
+    },
+    new: |context, task| {
         let pass = &task.passes[0];
         let weights = pass.window(4, 3);
-        let shader = &Self::shaders(task)[0];
-        Ok(Self(RowPass::new(context, shader, task, pass.taps.radius, Some(&weights))?))
-    }
+        RowPass::new(context, &ANY, task, pass.taps.radius, (Tile::of(&ROWS), Some(&weights)))
+    },
+};
 
+fn with_channels(shader: &Shader, task: &Task<'_>) -> Shader {
+    shader.with(&[("CHANNELS", &literal(task.shape.channels))])
+}
+
+fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {
+    let pass = &task.passes[0];
+    pass.axis == 0
+        && [pass.from, pass.to] == [Format::U8, Format::U16]
+        && pass.arithmetic == arithmetic
+        && !pass.integer_weights.is_empty()
+}
+
+/// Bytes of a weight in [`U8_LONG`].
+fn planes() -> u32 {
+    ROWS_U8_LONG.constant("PLANES")
+}
+
+/// The radius in [`U8_LONG`], with zeros on either side: a span begins at a multiple of four pixels.
+fn padded_radius(pass: &Pass) -> usize {
+    pass.taps.radius.next_multiple_of(4)
+}
+
+/// For each step of four positions and each plane: the plane's byte of the weights with which these
+/// positions go to each of four results.
+fn planes_of_weights(pass: &Pass) -> Vec<u32> {
+    let radius = padded_radius(pass);
+    let mut weights = Vec::new();
+    for step in 0..=radius / 2 {
+        for plane in 0..planes() {
+            for to in 0..4 {
+                let byte = |i: usize| {
+                    let weight = pass.weight((4 * step + i).abs_diff(radius + to));
+                    (weight >> (8 * plane) & 0xff) << (8 * i)
+                };
+                weights.push((0..4).map(byte).sum());
+            }
+        }
+    }
+    weights
+}
+
+/// Positions of a group in [`BOX`].
+const GROUP: usize = 8;
+
+/// The sizes of a workgroup of [`BOX`].
+struct Span {
+    invocations: usize,
+    /// Groups of positions in workgroup memory, and how many of them are halo.
+    groups: usize,
+    halo: usize,
+}
+
+impl Span {
+    /// What fits workgroup memory; nothing where not even a small tile does.
+    fn of(task: &Task<'_>) -> Option<Self> {
+        let pass = &task.passes[0];
+        let halo = (2 * pass.taps.radius).div_ceil(GROUP) + 1;
+        // Small tiles let many workgroups share a multiprocessor; with a long halo larger ones load less.
+        let tile = if halo <= 16 { 64 } else { 128 };
+        let span = |tile: usize| {
+            let groups = tile + halo;
+            Self { invocations: groups.next_multiple_of(32).min(256), groups, halo }
+        };
+        // A group: nine elements of four samples and a sum of 16 bytes, or two. An invocation: twice that.
+        let element = if pass.from == Format::U24 { 16 } else { 8 };
+        let sum = if pass.arithmetic == Arithmetic::U39 { 32 } else { 16 };
+        let bytes =
+            |span: &Self| 40 + span.groups * (9 * element + sum) + span.invocations * 2 * sum;
+        [tile, 64, 32].map(span).into_iter().find(|span| bytes(span) <= task.limits.workgroup_bytes)
+    }
+}
+
+/// Pixels of a row that a workgroup computes.
+#[derive(Debug)]
+enum Tile {
+    Of(usize),
+    /// At most so many, in tiles of the same size.
+    UpTo(usize),
+}
+
+impl Tile {
+    fn of(shader: &Shader) -> Self {
+        Self::Of(shader.constant("TILE") as usize)
+    }
+}
+
+/// A pass along x with its pipeline.
+#[derive(Debug)]
+struct RowPass {
+    pipeline: Arc<Pipeline>,
+    weights: Option<Buffer>,
+    /// All but what depends on the block.
+    params: RowParams,
+    tile: Tile,
+    /// Rows that a workgroup computes at once.
+    rows: usize,
+}
+
+impl RowPass {
+    /// The task's first pass by `route`, whose weights, where it has any, are those of a window of `radius`.
+    fn new(
+        context: &Context,
+        route: &Route,
+        task: &Task<'_>,
+        radius: usize,
+        (tile, weights): (Tile, Option<&[u32]>),
+    ) -> Result<Box<dyn Record>> {
+        let (shader, pass) = (&(route.shaders)(task)[0], &task.passes[0]);
+        Ok(Box::new(Self {
+            pipeline: context.pipeline(shader, "blur_rows")?,
+            weights: weights.map(|weights| context.upload("blur weights", weights)).transpose()?,
+            params: RowParams {
+                radius: radius as u32,
+                edge: task.edge.code(),
+                rounding: pass.rounding_params(),
+                fill: pass.fill_channels(),
+                ..RowParams::default()
+            },
+            tile,
+            rows: shader.constant("ROWS") as usize,
+        }))
+    }
+}
+
+impl Record for RowPass {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
-        self.0.record(to, SHADER.constant("TILE") as usize)
+        let [width, y, z] = to.layout.shape.dims;
+        let tile = match self.tile {
+            Tile::Of(pixels) => pixels,
+            Tile::UpTo(most) => {
+                let groups = width.div_ceil(GROUP);
+                GROUP * groups.div_ceil(groups.div_ceil(most / GROUP))
+            }
+        };
+        let tiles = width.div_ceil(tile);
+        let groups = (y * z).div_ceil(self.rows) * tiles;
+        let params = RowParams {
+            width: width as u32,
+            height: (y * z) as u32,
+            pitch: to.layout.pitch as u32,
+            tile: tile as u32,
+            tiles: tiles as u32,
+            groups: groups as u32,
+            ..self.params
+        };
+        to.dispatch(0, &self.pipeline, &params, (self.weights.as_ref(), groups as u64))
     }
 }

@@ -2,35 +2,27 @@
 
 use super::{Limits, Task, route};
 use crate::{
-    gpu::Shader,
+    gpu::{MultiplyAdd, Shader},
     kernels::blur::{Blur, Edge, Format, Method, Shape, Taps, bench},
 };
 
 /// A device with a GPU's limits, one without optional features, and one with little workgroup memory, narrow subgroups
 /// and small bindings.
 const DEVICES: [Limits; 3] = [
-    Limits {
-        workgroup_bytes: 48 << 10,
-        invocations: 1024,
-        subgroup: Some([32, 32]),
-        int64: true,
-        binding: 1 << 31,
-    },
-    Limits {
-        workgroup_bytes: 16 << 10,
-        invocations: 256,
-        subgroup: None,
-        int64: false,
-        binding: 1 << 27,
-    },
-    Limits {
-        workgroup_bytes: 16 << 10,
-        invocations: 256,
-        subgroup: Some([4, 128]),
-        int64: true,
-        binding: 1 << 25,
-    },
+    limits(48 << 10, 1024, Some([32, 32]), true, MultiplyAdd::Fused),
+    limits(16 << 10, 256, None, false, MultiplyAdd::Fused),
+    limits(16 << 10, 256, Some([4, 128]), true, MultiplyAdd::InF64),
 ];
+
+const fn limits(
+    workgroup_bytes: usize,
+    invocations: usize,
+    subgroup: Option<[u32; 2]>,
+    int64: bool,
+    multiply_add: MultiplyAdd,
+) -> Limits {
+    Limits { workgroup_bytes, invocations, subgroup, int64, binding: 1 << 25, multiply_add }
+}
 
 const EDGES: [Edge; 5] =
     [Edge::Clamp, Edge::Reflect, Edge::Mirror, Edge::Wrap, Edge::Constant(1.0)];
@@ -42,6 +34,7 @@ const RADII: [usize; 18] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 63, 64, 129, 19
 /// those of the others that it can meet in a blur of some image or volume.
 pub fn variants() -> Vec<Shader> {
     let mut variants = bench::variants();
+    variants.extend(MultiplyAdd::probes());
     for (number, radius) in RADII.into_iter().enumerate() {
         for channels in 1..=4 {
             // Edges take turns with radii and channels.
@@ -79,9 +72,9 @@ fn of_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec
                 let mut passes = &plan[..];
                 while !passes.is_empty() {
                     let task = Task { passes, shape, edge, limits: *limits };
-                    let (candidate, taken) = route(&task);
-                    shaders.extend((candidate.shaders)(&task));
-                    passes = &passes[taken..];
+                    let route = route(&task);
+                    shaders.extend((route.shaders)(&task));
+                    passes = &passes[route.passes..];
                 }
             }
         }
@@ -97,6 +90,6 @@ mod tests {
     fn every_route_is_taken() {
         let taken: std::collections::BTreeSet<_> =
             variants().iter().map(crate::gpu::Shader::name).collect();
-        assert_eq!(taken.len(), ROUTES.len() + 1, "{taken:?}");
+        assert_eq!(taken.len(), ROUTES.len() + 2, "{taken:?}");
     }
 }

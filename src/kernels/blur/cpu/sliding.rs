@@ -1,5 +1,7 @@
-//! A box filter along y or z by sliding sums, one per column: the route of a pass along y or z by itself,
-//! and the first half of a box filter of u8.
+//! A box filter by sums that slide: the route of a pass by itself, and parts of the routes of two passes.
+//!
+//! The sum of a window is that of the window before, plus the sample that enters, minus the one that leaves, whatever the
+//! radius. Along y and z there is a sum for each column:
 //!
 //! ```text
 //! row y - radius       -   leaves after row y is stored
@@ -12,22 +14,57 @@ use super::{
     number::{Number, Round, Sample},
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
-use bytemuck::Zeroable;
+use bytemuck::Pod;
 
 /// The rounded sums of `source` along the axis.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
-pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
+pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     lines: &Lines<'_>,
     source: &[T],
     round: impl Round<N, D>,
 ) -> Result<Vec<D>> {
     let mut target = memory::zeros(source.len())?;
-    slide(lines, source, &mut target, || {
-        move |window: Window<'_, T, N>, target: &mut [D]| window.advance(round, target)
-    });
+    if lines.pass.axis == 0 {
+        let row = lines.block();
+        target.chunks_mut(row).zip(source.chunks(row)).par_fold(
+            || vec![N::default(); row + 2 * lines.radius() * lines.inner],
+            |padded, (target, source)| sum_row(lines, source, padded, target, round),
+        );
+    } else {
+        slide(lines, source, &mut target, || {
+            move |window: Window<'_, T, N>, target: &mut [D]| window.advance(round, target)
+        });
+    }
     Ok(target)
+}
+
+/// The rounded sums of one row, by way of `padded`, which is longer by the radius on both sides.
+pub fn sum_row<T: Sample<N>, N: Number, D>(
+    lines: &Lines<'_>,
+    source: &[T],
+    padded: &mut [N],
+    target: &mut [D],
+    round: impl Round<N, D>,
+) {
+    let (row, step) = (lines.block(), lines.inner);
+    let before_last = 2 * lines.radius();
+    lines.pad(source, padded);
+    for channel in 0..step {
+        let first = padded.iter().skip(channel).step_by(step);
+        let mut sum = first.take(before_last).fold(N::default(), |sum, &sample| sum.add(sample));
+        for i in (channel..row).step_by(step) {
+            let full = sum.add(padded[i + before_last * step]);
+            let leaving = std::mem::replace(&mut padded[i], full);
+            sum = full.sub(leaving);
+        }
+    }
+    // In a loop of its own, in lanes: above, each sum depends on the one before.
+    simd::vectorize(
+        #[inline(always)]
+        || target.iter_mut().zip(&*padded).for_each(|(to, &sum)| *to = round.round(sum)),
+    );
 }
 
 /// Slides a window down the lines of `source`. Each thread takes a share of the lines and calls `start` for it; the

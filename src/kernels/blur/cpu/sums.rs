@@ -1,0 +1,386 @@
+//! Weighted sums of taps, for several positions side by side, along any axis.
+
+use bytemuck::Pod;
+use pulp::Simd;
+
+use super::{
+    Arithmetic, Pass, Rounding,
+    number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32},
+};
+
+/// A multiple of the positions that are summed side by side, at any SIMD level.
+pub const LANES: usize = 128;
+/// Taps of a partial sum, so that floats lose less where many are added up. Shaders have the same.
+const PARTIAL: usize = 16;
+/// Rows that are summed together along y or z: each loaded line goes into all of them.
+const ROWS: usize = 4;
+
+/// The weighted sums of a pass.
+pub trait Sums: Send + Sync {
+    /// The type of products and sums.
+    type Number: Number;
+    /// How sums are rounded.
+    type Round: Copy + Send + Sync;
+
+    /// The number of positions that are summed side by side at level `S`, which divides [`LANES`].
+    fn lanes<S: Simd>() -> usize;
+
+    /// Sums along x of a row in `padded`, whose positions are `step` apart, with the radius on either side. `target` is a
+    /// whole number of [`Sums::lanes`].
+    fn along_row<S: Simd, D: Pod>(&self, padded: &[Self::Number], step: usize, target: &mut [D])
+    where
+        Self::Round: Round<Self::Number, D>;
+
+    /// Sums along y or z of `lines` for every `stride`th of `rows`: row number n takes the lines from n on. Lines are
+    /// padded to whole [`Sums::lanes`], or as long as rows and no shorter than [`LANES`].
+    fn across_lines<S: Simd, T: Sample<Self::Number>, D: Pod>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        Self::Round: Round<Self::Number, D>;
+}
+
+/// Sums that go along several axes at once, tile by tile.
+pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
+    /// The type of values between passes.
+    type Kept: Sample<Self::Number>;
+
+    /// Values of an image's tile between passes: what stays in the cache.
+    const CACHE: usize = 1 << 17;
+
+    /// Whether `pass` is of this kind.
+    fn fits(pass: &Pass) -> bool;
+
+    /// The sums of a pass that fits.
+    fn of(pass: &Pass) -> Self;
+}
+
+/// Sums of floats, in one order on every device: products are added tap by tap, each with a single rounding, to partial
+/// sums of [`PARTIAL`] taps, and these one by one to the sum.
+pub struct Floats<N> {
+    /// Those of the whole window.
+    weights: Vec<N>,
+}
+
+impl<N: Number> Floats<N> {
+    /// The sums of a pass over floats.
+    pub fn new(pass: &Pass) -> Self {
+        let half = &pass.float_weights;
+        let weights = half[1..].iter().rev().chain(half);
+        Self { weights: weights.map(|&weight| N::from_f64(weight)).collect() }
+    }
+
+    /// The sums of `W` lanes, where `tap(i)` has the samples of tap i.
+    #[inline(always)]
+    fn sums<'t, T: Sample<N> + 't, const W: usize>(
+        &self,
+        tap: impl Fn(usize) -> &'t [T],
+    ) -> [N; W] {
+        let mut sums = [N::default(); W];
+        for (part, weights) in self.weights.chunks(PARTIAL).enumerate() {
+            let mut partial = [N::default(); W];
+            for (i, &weight) in weights.iter().enumerate() {
+                let samples = &tap(part * PARTIAL + i)[..W];
+                for lane in 0..W {
+                    partial[lane] = samples[lane].widen().fused(weight, partial[lane]);
+                }
+            }
+            sums.iter_mut().zip(partial).for_each(|(sum, partial)| *sum = sum.add(partial));
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn row<D, const W: usize>(&self, padded: &[N], step: usize, target: &mut [D])
+    where
+        Keep: Round<N, D>,
+    {
+        for (chunk, target) in target.chunks_exact_mut(W).enumerate() {
+            let sums = self.sums::<_, W>(|i| &padded[chunk * W + i * step..]);
+            store(&sums, target, Keep);
+        }
+    }
+
+    #[inline(always)]
+    fn lines<T: Sample<N>, D, const W: usize>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        Keep: Round<N, D>,
+    {
+        let width = rows[0].len();
+        for start in starts::<W>(width, lines[0].len()) {
+            for (number, row) in rows.iter_mut().step_by(stride).enumerate() {
+                let sums = self.sums::<_, W>(|i| &lines[number + i][start..]);
+                store(&sums, &mut row[start..(start + W).min(width)], Keep);
+            }
+        }
+    }
+}
+
+impl<N: Number> Sums for Floats<N> {
+    type Number = N;
+    type Round = Keep;
+
+    #[inline(always)]
+    fn lanes<S: Simd>() -> usize {
+        // Eight vectors.
+        (8 * size_of::<S::f32s>() / size_of::<N>()).max(32)
+    }
+
+    #[inline(always)]
+    fn along_row<S: Simd, D: Pod>(&self, padded: &[N], step: usize, target: &mut [D])
+    where
+        Keep: Round<N, D>,
+    {
+        match Self::lanes::<S>() {
+            128.. => self.row::<D, 128>(padded, step, target),
+            64.. => self.row::<D, 64>(padded, step, target),
+            _ => self.row::<D, 32>(padded, step, target),
+        }
+    }
+
+    #[inline(always)]
+    fn across_lines<S: Simd, T: Sample<N>, D: Pod>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        Keep: Round<N, D>,
+    {
+        match Self::lanes::<S>() {
+            128.. => self.lines::<T, D, 128>(lines, rows, stride),
+            64.. => self.lines::<T, D, 64>(lines, rows, stride),
+            _ => self.lines::<T, D, 32>(lines, rows, stride),
+        }
+    }
+}
+
+impl Tiled for Floats<f32> {
+    type Kept = f32;
+
+    fn fits(pass: &Pass) -> bool {
+        pass.is_float() && !pass.is_long_float_box()
+    }
+
+    fn of(pass: &Pass) -> Self {
+        Self::new(pass)
+    }
+}
+
+/// Sums of integers in f64, which holds integers below 2^53 exactly: the same in any order.
+pub struct Whole {
+    /// The weights of the whole window, with [`ROWS`] - 1 zeros before and behind.
+    weights: Vec<f64>,
+    round: ScaleF64,
+}
+
+impl Whole {
+    #[inline(always)]
+    fn row<S: Simd, D, const W: usize>(&self, padded: &[f64], step: usize, target: &mut [D])
+    where
+        ScaleF64: Round<f64, D>,
+    {
+        let weights = &self.weights[ROWS - 1..][..self.weights.len() - 2 * (ROWS - 1)];
+        for (chunk, target) in target.chunks_exact_mut(W).enumerate() {
+            let mut sums = [0.0; W];
+            for (tap, &weight) in weights.iter().enumerate() {
+                let samples = &padded[chunk * W + tap * step..][..W];
+                for lane in 0..W {
+                    sums[lane] = samples[lane].exact::<S>(weight, sums[lane]);
+                }
+            }
+            store(&sums, target, self.round);
+        }
+    }
+
+    #[inline(always)]
+    fn lines<S: Simd, T: Sample<f64>, D, const W: usize>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        ScaleF64: Round<f64, D>,
+    {
+        let width = rows[0].len();
+        for (number, rows) in rows.chunks_mut(ROWS * stride).enumerate() {
+            // The last rows may be fewer, and so the lines.
+            let lines = &lines[number * ROWS..];
+            for start in starts::<W>(width, lines[0].len()) {
+                let mut sums = [[0.0; W]; ROWS];
+                for (line, weights) in lines.iter().zip(self.weights.windows(ROWS)) {
+                    let line = &line[start..][..W];
+                    for (sums, &weight) in sums.iter_mut().zip(weights.iter().rev()) {
+                        for lane in 0..W {
+                            sums[lane] = line[lane].widen().exact::<S>(weight, sums[lane]);
+                        }
+                    }
+                }
+                let end = (start + W).min(width);
+                for (row, sums) in rows.iter_mut().step_by(stride).zip(&sums) {
+                    store(sums, &mut row[start..end], self.round);
+                }
+            }
+        }
+    }
+}
+
+impl Sums for Whole {
+    type Number = f64;
+    type Round = ScaleF64;
+
+    #[inline(always)]
+    fn lanes<S: Simd>() -> usize {
+        // Eight vectors.
+        size_of::<S::f64s>().max(16)
+    }
+
+    #[inline(always)]
+    fn along_row<S: Simd, D: Pod>(&self, padded: &[f64], step: usize, target: &mut [D])
+    where
+        ScaleF64: Round<f64, D>,
+    {
+        match Self::lanes::<S>() {
+            64.. => self.row::<S, D, 64>(padded, step, target),
+            32.. => self.row::<S, D, 32>(padded, step, target),
+            _ => self.row::<S, D, 16>(padded, step, target),
+        }
+    }
+
+    #[inline(always)]
+    fn across_lines<S: Simd, T: Sample<f64>, D: Pod>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        ScaleF64: Round<f64, D>,
+    {
+        // Two vectors of each row.
+        match size_of::<S::f64s>() {
+            64.. => self.lines::<S, T, D, 16>(lines, rows, stride),
+            32.. => self.lines::<S, T, D, 8>(lines, rows, stride),
+            _ => self.lines::<S, T, D, 4>(lines, rows, stride),
+        }
+    }
+}
+
+impl Tiled for Whole {
+    type Kept = u32;
+
+    fn fits(pass: &Pass) -> bool {
+        matches!(pass.arithmetic, Arithmetic::U48 | Arithmetic::U20U28)
+    }
+
+    fn of(pass: &Pass) -> Self {
+        let Rounding::Shift(shift) = pass.rounding else { unreachable!("such passes shift") };
+        let radius = pass.taps.radius;
+        let mut weights = vec![0.0; 2 * (radius + ROWS) - 1];
+        for tap in 0..=2 * radius {
+            weights[ROWS - 1 + tap] = pass.integer_weights[tap.abs_diff(radius)].into();
+        }
+        Self { weights, round: ScaleF64::shift(shift) }
+    }
+}
+
+/// Where chunks of `W` lanes begin in lines of `len`: the last may end with the line, and repeat a part of the one before.
+fn starts<const W: usize>(width: usize, len: usize) -> impl Iterator<Item = usize> {
+    (0..width).step_by(W).map(move |start| start.min(len - W))
+}
+
+/// Sums of integers below 2^32, in which the two samples at a distance are added before they are weighed: `N` is u32, or
+/// f32 where sums are below 2^24.
+pub struct Paired<N> {
+    /// Those of taps 0 to the radius.
+    pub weights: Vec<N>,
+    pub round: ShiftU32,
+}
+
+impl<N: Number> Paired<N> {
+    /// The sums of `W` lanes, where `tap(i)` has the samples at distance i.
+    #[inline(always)]
+    fn sums<'t, S: Simd, T: Sample<N> + 't, const W: usize>(
+        &self,
+        tap: impl Fn(isize) -> &'t [T],
+    ) -> [N; W] {
+        let mut sums = [N::default(); W];
+        for (i, &weight) in (1..).zip(&self.weights[1..]) {
+            let (before, after) = (&tap(-i)[..W], &tap(i)[..W]);
+            for lane in 0..W {
+                let both = before[lane].widen().add(after[lane].widen());
+                sums[lane] = both.exact::<S>(weight, sums[lane]);
+            }
+        }
+        let centre = &tap(0)[..W];
+        for lane in 0..W {
+            sums[lane] = centre[lane].widen().exact::<S>(self.weights[0], sums[lane]);
+        }
+        sums
+    }
+}
+
+impl<N: Number> Sums for Paired<N> {
+    type Number = N;
+    type Round = ShiftU32;
+
+    #[inline(always)]
+    fn lanes<S: Simd>() -> usize {
+        64
+    }
+
+    #[inline(always)]
+    fn along_row<S: Simd, D: Pod>(&self, padded: &[N], step: usize, target: &mut [D])
+    where
+        ShiftU32: Round<N, D>,
+    {
+        for (chunk, target) in target.chunks_exact_mut(64).enumerate() {
+            let centre = chunk * 64 + (self.weights.len() - 1) * step;
+            let tap = |i: isize| &padded[centre.wrapping_add_signed(i * step as isize)..];
+            store(&self.sums::<S, _, 64>(tap), target, self.round);
+        }
+    }
+
+    #[inline(always)]
+    fn across_lines<S: Simd, T: Sample<N>, D: Pod>(
+        &self,
+        lines: &[&[T]],
+        rows: &mut [&mut [D]],
+        stride: usize,
+    ) where
+        ShiftU32: Round<N, D>,
+    {
+        let width = rows[0].len();
+        for start in starts::<64>(width, lines[0].len()) {
+            for (number, row) in rows.iter_mut().step_by(stride).enumerate() {
+                let centre = number + self.weights.len() - 1;
+                let tap = |i: isize| &lines[centre.wrapping_add_signed(i)][start..];
+                let sums = self.sums::<S, _, 64>(tap);
+                store(&sums, &mut row[start..(start + 64).min(width)], self.round);
+            }
+        }
+    }
+}
+
+/// Rounds as many sums as `target` has room for.
+#[inline(always)]
+pub fn store<N: Copy, D, R: Round<N, D>, const W: usize>(
+    sums: &[N; W],
+    target: &mut [D],
+    round: R,
+) {
+    // A fixed number of lanes where there is room for all.
+    match <&mut [D; W]>::try_from(&mut *target) {
+        Ok(target) => {
+            for lane in 0..W {
+                target[lane] = round.round(sums[lane]);
+            }
+        }
+        Err(_) => target.iter_mut().zip(sums).for_each(|(to, &sum)| *to = round.round(sum)),
+    }
+}

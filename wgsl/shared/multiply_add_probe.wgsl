@@ -1,0 +1,13 @@
+// Products and sums by `multiply_add`, to find out whether it rounds once on a device.
+//
+// In: for each invocation, two factors and an addend. Out: the sums. Run once for a device, before the first blur of f32.
+
+#import shared/multiply_add
+
+@group(0) @binding(0) var<storage, read> source: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> target_: array<vec4<f32>>;
+
+@compute @workgroup_size(64)
+fn probe(@builtin(local_invocation_index) local: u32) {
+    target_[local] = multiply_add(source[3u * local], source[3u * local + 1u], source[3u * local + 2u]);
+}
