@@ -13,7 +13,7 @@ pub struct Batch<'a> {
     pub(super) uniforms: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     Pass(Recorded),
     Copy { from: Buffer, to: Buffer },
@@ -21,7 +21,7 @@ pub(super) enum Step {
 }
 
 /// A pass as it was described.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub label: String,
     pub pipeline: Arc<Pipeline>,
@@ -32,7 +32,7 @@ pub(super) struct Recorded {
     pub workgroups: Workgroups,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Workgroups {
     Direct([u32; 3]),
     /// Three u32 in a buffer.

@@ -26,6 +26,8 @@ mod pipeline;
 #[forbid(unsafe_code)]
 mod pool;
 #[forbid(unsafe_code)]
+mod recording;
+#[forbid(unsafe_code)]
 mod shader;
 #[forbid(unsafe_code)]
 mod staging;

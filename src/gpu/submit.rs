@@ -42,6 +42,7 @@ impl<'a> Batch<'a> {
         let labels: Vec<String> = timed.map(|pass| pass.label.clone()).collect();
         let timestamps = context.driver.guarded(|| self.encode(labels.len() as u32))?;
         context.driver.can_fail(Fault::Lose)?;
+        context.record_batch(self);
         Ok(Submission { context, labels, timestamps })
     }
 

@@ -71,7 +71,8 @@ impl Context {
                 put(start + whole.len() as u64, &word)?;
             }
             self.driver.check()
-        })
+        })?;
+        self.record_write(buffer, offset, data.len())
     }
 
     /// Copies `data` to `buffer` from byte `offset` on, a chunk after the other.

@@ -2,11 +2,11 @@
 //! native twin and the GPU host code.
 
 #[forbid(unsafe_code)]
+pub mod baselines;
+#[forbid(unsafe_code)]
 pub mod blur;
 #[forbid(unsafe_code)]
 mod blur_filter;
-#[forbid(unsafe_code)]
-pub mod case;
 #[forbid(unsafe_code)]
 pub mod channel_mask;
 #[forbid(unsafe_code)]
@@ -38,7 +38,6 @@ pub mod sort;
 #[forbid(unsafe_code)]
 pub mod threshold;
 
-use self::case::{Case, Sweep};
 use crate::gpu::Shader;
 
 /// Every shader in every specialisation that can run, so that a test can validate each; some may occur twice. A family
@@ -46,6 +45,7 @@ use crate::gpu::Shader;
 /// specialise them with. Where constants may have any value (radii, bins), the list has some.
 pub fn variants() -> Vec<Shader> {
     [
+        baselines::variants(),
         blur::variants(),
         vec![copy::SHADER.clone()],
         histogram::variants(),
@@ -57,17 +57,4 @@ pub fn variants() -> Vec<Shader> {
         threshold::variants(),
     ]
     .concat()
-}
-
-/// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
-pub fn cases(full: bool) -> Vec<Case> {
-    let families =
-        [blur::cases, histogram::cases, scan::cases, sort::cases, mesh::cases, copy::cases];
-    families.iter().flat_map(|cases| cases(full)).collect()
-}
-
-/// The lines that `gpuproc bench --sweep` draws, of small or of `full` sizes.
-pub fn sweeps(full: bool) -> Vec<Sweep> {
-    let points = blur::sweep(full).into_iter().map(|(radius, case)| (radius as f64, case));
-    vec![Sweep { along: "radius (pixels)", points: points.collect() }]
 }

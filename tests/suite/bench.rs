@@ -4,17 +4,19 @@ use std::{fs, path::Path};
 
 use assert_cmd::assert::Assert;
 use gpuproc::{
+    commands::bench::{self, Case, Input},
+    data::dtype::Dtype,
     error::{Error, Kind, Result},
     gpu::Context,
-    kernels::{self, case::Case},
+    kernels::scan::{Algorithm, Arrays, Op, Spec},
 };
 use predicates::{prelude::*, str::contains};
 use serde_json::Value;
 
-use super::common::{Noise, subjects};
+use super::common::{Noise, Subject, subjects};
 
 /// Runs `gpuproc bench` in `folder` on the CPU with few runs.
-fn bench(folder: &Path, arguments: &[&str]) -> Assert {
+fn run_bench(folder: &Path, arguments: &[&str]) -> Assert {
     let mut command = crate::common::gpuproc();
     command.current_dir(folder).args([
         "bench",
@@ -32,44 +34,13 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Other programs are run if they are on the PATH, and their failures are reported.
-#[cfg(unix)]
-#[test]
-fn whole_commands_are_measured_beside_other_programs() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let program = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    program("vips", "test $# -ge 3 && /bin/cp \"$2\" \"$3\"");
-    program("djpeg", "echo no such scan >&2; exit 1");
-    let run = |only: &str| {
-        let mut command = crate::common::gpuproc();
-        command.env("PATH", folder.path()).current_dir(folder.path());
-        command.args(["bench", "process", "--device", "cpu", "--check", "--repeats", "2"]);
-        command.args(["--warmup", "1", "-o", "f.json", "--only", only]).assert()
-    };
-    let figures = || json(&folder.path().join("f.json"))["figures"].as_array().unwrap().clone();
-    run("scan").success();
-    let [scan] = &figures()[..] else { panic!("{:?}", figures()) };
-    assert_eq!((&scan["family"], &scan["problem"]), (&"process".into(), &"u32 2^22".into()));
-    assert_eq!((&scan["of_copy"], &scan["baseline"]), (&Value::Null, &false.into()));
-    run("vips").success();
-    let peers: Vec<_> = figures().iter().map(|figure| figure["baseline"].clone()).collect();
-    assert_eq!(peers, [true, true]);
-    run("djpeg").code(3).stderr(contains("no such scan"));
-    run("magick").code(2).stderr(contains("no case contains `magick`"));
-}
-
 #[test]
 fn figures_add_up_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let outputs = ["-o", "f.csv", "-o", "f.json", "-o", "f.png", "-o", "f.svg"];
+    let outputs = ["-o", "f.csv", "-o", "f.json"];
     let arguments = [&["histogram", "--check", "--only", "613x377"][..], &outputs].concat();
-    let table = bench(folder.path(), &arguments).success().get_output().stdout.clone();
+    let table = run_bench(folder.path(), &arguments).success().get_output().stdout.clone();
     let table = String::from_utf8(table).unwrap();
     // A line for the device, a line of headings, then a line for each case: luminance and four rows.
     assert_eq!(table.lines().count(), 4, "{table}");
@@ -100,19 +71,14 @@ fn figures_add_up_in_every_format() {
         let same = figure["median_ms"].as_f64().unwrap();
         assert!((median - same).abs() <= 1e-12 * median, "{median} {same}");
     }
-
-    let plot = image::open(path("f.png")).unwrap().to_rgb8();
-    let blue = image::Rgb([0x4c, 0xa8, 0xe8]);
-    assert!(plot.pixels().filter(|&&pixel| pixel == blue).count() > 1000, "no bars");
-    let svg = fs::read_to_string(path("f.svg")).unwrap();
-    assert!(svg.contains("613x377") && svg.contains(" GB/s") && !svg.contains("NaN"));
 }
 
 #[test]
 fn sweeps_become_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["blur", "--sweep", "--only", "box r=1", "-o", "s.json", "-o", "s.svg"];
-    bench(folder.path(), &arguments).success();
+    let mut arguments = vec!["blur", "--sweep", "--only", "box r=1"];
+    arguments.extend(["-o", "s.json", "-o", "s.svg", "-o", "s.png"]);
+    run_bench(folder.path(), &arguments).success();
     let report = json(&folder.path().join("s.json"));
     let figures = report["figures"].as_array().unwrap();
     let radii: Vec<f64> = figures.iter().map(|f| f["at"].as_f64().unwrap()).collect();
@@ -120,7 +86,11 @@ fn sweeps_become_lines() {
     let svg = fs::read_to_string(folder.path().join("s.svg")).unwrap();
     assert_eq!(svg.matches("<circle").count(), radii.len());
     assert!(svg.contains("radius (pixels)") && svg.contains("running sums"));
-    bench(folder.path(), &["scan", "--sweep"]).code(2).stderr(contains("--input VOLUME"));
+    let plot = image::open(folder.path().join("s.png")).unwrap().to_rgb8();
+    let blue = image::Rgb([0x4c, 0xa8, 0xe8]);
+    assert!(plot.pixels().filter(|&&pixel| pixel == blue).count() > 1000, "no line");
+    run_bench(folder.path(), &["scan", "-o", "s.png"]).code(2).stderr(contains("--sweep"));
+    run_bench(folder.path(), &["scan", "--sweep"]).code(2).stderr(contains("--input VOLUME"));
 }
 
 #[test]
@@ -136,7 +106,7 @@ fn files_are_measured_by_the_families_that_can() {
 
     let families = |arguments: &[&str]| -> Vec<String> {
         let arguments = [arguments, &["--check", "-o", "f.json"]].concat();
-        bench(folder.path(), &arguments).success();
+        run_bench(folder.path(), &arguments).success();
         let report = json(&folder.path().join("f.json"));
         let figures = report["figures"].as_array().unwrap();
         let mut names: Vec<String> =
@@ -148,43 +118,37 @@ fn files_are_measured_by_the_families_that_can() {
     assert_eq!(families(&["histogram", "--input", "p.png"]), ["histogram"]);
     let volume = ["--input", "v_20x16x12_uint8.raw", "--only"];
     assert_eq!(families(&[&volume[..], &["iso 30"]].concat()), ["mesh"]);
-    assert_eq!(families(&[&volume[..], &["bins"]].concat()), ["histogram"]);
+    assert_eq!(families(&[&volume[..], &["grey"]].concat()), ["histogram"]);
     assert_eq!(families(&["--input", "numbers.txt"]), ["scan", "sort"]);
     assert_eq!(families(&["sort", "--input", "keys.raw"]), ["sort"]);
 
     let wrong = |arguments: &[&str], code: i32, remedy: &str| {
         let one_line = contains("error: ").count(1).and(contains(remedy));
-        bench(folder.path(), arguments).code(code).stderr(one_line);
+        run_bench(folder.path(), arguments).code(code).stderr(one_line);
     };
     wrong(&["scan", "--input", "p.png"], 2, ".npy");
     wrong(&["mesh", "--input", "none_2x2x2_uint8.raw"], 7, "none_2x2x2_uint8.raw");
     wrong(&["blurs"], 2, "histogram");
     wrong(&["copy", "--only", "nothing"], 2, "--only");
     wrong(&["copy", "-o", "f.pdf"], 2, ".json");
-    bench(folder.path(), &["--input", "p.png", "--full"]).code(2);
-}
-
-/// A software device does not support the look-back scan.
-#[test]
-fn what_a_device_cannot_run_is_skipped() {
-    let Some(first) = subjects().first() else { return };
-    let arguments = ["bench", "scan", "--only", "look-back", "--repeats", "1", "--device", "gpu"];
-    let run = crate::common::gpuproc().args(arguments).assert().success();
-    if !first.context.is_hardware() {
-        run.stderr(contains("skipped: scan look-back"));
-    }
+    run_bench(folder.path(), &["--input", "p.png", "--full"]).code(2);
 }
 
 #[test]
 fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
     let folder = tempfile::tempdir().unwrap();
+    if !subjects().is_empty() {
+        let arguments = ["bench", "scan", "--only", "2^16", "--repeats", "1", "--device", "gpu"];
+        let run = crate::common::gpuproc().args(arguments).assert().success();
+        let table = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+        let names: Vec<&str> = table.lines().skip(2).map(|line| line[11..36].trim()).collect();
+        assert_eq!(names, ["exclusive sum", "exclusive sum", "Blelloch *"], "{table}");
+    }
     let arguments = ["copy", "sort", "--only", "i", "-o", "f.json"];
-    let run = bench(folder.path(), &arguments).success();
+    let run = run_bench(folder.path(), &arguments).success();
     run.stdout(contains("device CPU (").and(contains(" threads)")));
     let report = json(&folder.path().join("f.json"));
     let figures = report["figures"].as_array().unwrap();
-    let is_baseline: Vec<bool> = figures.iter().map(|f| f["baseline"].as_bool().unwrap()).collect();
-    assert!(is_baseline.is_sorted() && is_baseline.contains(&true) && !is_baseline[0]);
     for figure in figures {
         assert_eq!(figure["of_copy"].is_null(), figure["family"] == "copy");
     }
@@ -227,23 +191,79 @@ fn checks_fail_where_results_are_wrong() {
         true => Ok(()),
         false => Err(Error::new(Kind::Failure, "another result")),
     };
-    let input = [1, 2, 3].into();
-    let case = Case::of_kernel(["test", "wrong"], "three".into(), 12, Wrong, &input, same);
-    let mut prepared = (case.prepare)(None).unwrap();
-    (prepared.run)().unwrap();
-    assert_eq!((prepared.check)().unwrap_err().to_string(), "another result");
+    let input = Input::new("three".into(), 12, || Ok([1, 2, 3].into()));
+    let case = Case::new(["test", "wrong"], "three".into(), Wrong, &input, 12, same);
+    let mut work = (case.prepare)().unwrap();
+    assert!(work.check(None).is_err());
+    work.run(None).unwrap();
+    assert_eq!(work.check(None).unwrap_err().to_string(), "another result");
+}
+
+/// Results of every case on the CPU and on a GPU, and those of recordings.
+#[test]
+fn every_case_has_the_result_of_its_reference() {
+    // Baselines work on whole buffers, for which the small device has no room.
+    let mut roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 64 << 20);
+    let roomy = roomy.next().map(|subject| &subject.context);
+    for case in bench::cases(false) {
+        for context in [None, roomy] {
+            if context.is_some() || case.runs_on_cpu() {
+                let mut work = (case.prepare)().unwrap();
+                work.run(context).unwrap();
+                work.check(context).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+            }
+        }
+    }
+}
+
+/// A recording does everything again from the same data, which the device has kept.
+#[test]
+fn recordings_repeat_what_the_device_did() {
+    for Subject { name, context } in subjects() {
+        let numbers: Vec<u32> = (0..5001).collect();
+        let spec =
+            Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: true, algorithm: Algorithm::Reduce };
+        let recorded = context.record(|| {
+            let source = context.allocate("source", 20_016)?;
+            context.write(&source, 0, &numbers)?;
+            let result = context.allocate("result", 20_016)?;
+            let carry = context.upload("carry", &[7u32, 0])?;
+            for _ in 0..2 {
+                let mut batch = context.batch();
+                let arrays = Arrays { source: &source, result: &result, len: 5001, carry: &carry };
+                spec.record(context, &mut batch, arrays)?;
+                batch.run()?;
+            }
+            Ok((source, result, carry))
+        });
+        let ((source, result, carry), batch) = recorded.unwrap();
+        let expected: Vec<u32> = context.read(&result, 5001).unwrap();
+        assert_eq!((expected[0], expected[5000]), (7, 7 + 5000 * 5001 / 2), "{name}");
+        for buffer in [&source, &result] {
+            context.write(buffer, 0, &[9u32; 5004]).unwrap();
+        }
+        context.write(&carry, 0, &[9u32; 2]).unwrap();
+        batch.run().unwrap();
+        assert!(!batch.is_empty());
+        assert_eq!(context.read::<u32>(&result, 5001).unwrap(), expected, "{name}");
+        assert!(context.record(|| context.read::<u32>(&result, 1)).unwrap().1.is_empty());
+    }
 }
 
 #[test]
 fn every_family_has_cases_of_its_name() {
     for full in [false, true] {
-        let cases = kernels::cases(full);
+        let cases = bench::cases(full);
         for family in ["blur", "histogram", "scan", "sort", "mesh", "copy"] {
-            assert!(cases.iter().any(|case| case.family == family && case.on_cpu), "{family}");
+            assert!(
+                cases.iter().any(|case| case.family == family && case.runs_on_cpu()),
+                "{family}"
+            );
         }
-        assert!(cases.iter().any(|case| case.family == "transfer" && !case.on_cpu));
+        assert!(cases.iter().any(|case| case.family == "transfer" && !case.runs_on_cpu()));
         let unlike = |case: &Case| case.bytes == 0 || case.problem.is_empty();
         assert!(!cases.iter().any(unlike));
-        assert!(kernels::sweeps(full).iter().all(|sweep| sweep.points.len() > 5));
+        let swept = bench::radii(full);
+        assert!(swept.len() > 40 && swept.iter().all(|case| case.point.is_some()));
     }
 }

@@ -789,29 +789,6 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
     }
 }
 
-#[test]
-fn every_bench_case_counts_right() {
-    for subject in super::common::subjects() {
-        for case in gpuproc::kernels::histogram::cases(false) {
-            // bench keeps its data on the device, for which the small device has no room.
-            if case.bytes > subject.context.max_binding()
-                || case.baseline && subject.context.max_binding() < 2 << 20
-            {
-                continue;
-            }
-            let mut prepared = (case.prepare)(Some(&subject.context)).unwrap();
-            (prepared.run)().unwrap();
-            (prepared.run)().unwrap();
-            (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
-        }
-    }
-    for case in gpuproc::kernels::histogram::cases(false).iter().filter(|case| case.on_cpu) {
-        let mut prepared = (case.prepare)(None).unwrap();
-        (prepared.run)().unwrap();
-        (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
-    }
-}
-
 /// The counts of JPEG files, which are made in parts, are those of the pixels that `djpeg` decodes.
 #[test]
 fn parts_of_jpeg_files_add_up_to_the_picture() {

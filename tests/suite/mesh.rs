@@ -11,13 +11,13 @@ use gpuproc::{
     data::{dtype::Dtype, samples::Samples, surface::Surface, volume::Volume},
     device::Kernel,
     kernels::mesh::{
-        self, MarchingCubes, Slab,
+        MarchingCubes, Slab,
         post::{Goal, Parts, Stats, keep_parts, simplify, smooth},
     },
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
-use crate::common::{Noise, Subject, assert_twins, subjects};
+use crate::common::{Noise, assert_twins, subjects};
 
 // ---- the naive reference ----
 
@@ -1054,38 +1054,6 @@ fn the_skull_fixture_is_what_this_test_makes() {
         fs::write(&path, &values).unwrap();
     }
     assert!(fs::read(&path).unwrap() == values, "bless it with GPUPROC_BLESS=1");
-}
-
-// ---- what bench measures ----
-
-#[test]
-fn bench_cases_run_and_check() {
-    let swept = waves([40, 12, 11]);
-    let bytes = swept.samples.as_bytes().len() as u64;
-    let sweep = mesh::sweep("waves", bytes, move || Ok(swept), &[90.0, 150.0]);
-    let told = sweep.iter().map(|(iso, case)| (*iso, case.algorithm, &case.problem[..]));
-    let expected = ["bit planes", "bit planes, exact"].into_iter().flat_map(|algorithm| {
-        [(90.0, algorithm, "waves iso 90"), (150.0, algorithm, "waves iso 150")]
-    });
-    assert!(told.eq(expected));
-    let swept = sweep.into_iter().map(|(_, case)| case);
-    for case in mesh::cases(false).into_iter().chain(swept) {
-        for Subject { name, context } in subjects().iter().filter(|s| s.name == "full") {
-            let mut prepared = (case.prepare)(Some(context)).unwrap();
-            (0..2).for_each(|_| (prepared.run)().unwrap());
-            (prepared.check)().unwrap_or_else(|error| panic!("{name}: {case:?}: {error}"));
-        }
-        if case.on_cpu {
-            let mut prepared = (case.prepare)(None).unwrap();
-            (prepared.run)().unwrap();
-            (prepared.check)().unwrap();
-        }
-    }
-    // A volume that cannot be read, and a result that does not exist.
-    let none = mesh::sweep("none", 1, || Err(gpuproc::error::Error::gpu("planted")), &[1.0]);
-    assert!((none[0].1.prepare)(None).unwrap_err().to_string().contains("planted"));
-    let (_, idle) = &mesh::sweep("idle", 1, || Ok(waves([9; 3])), &[128.0])[0];
-    assert!(((idle.prepare)(None).unwrap().check)().is_err());
 }
 
 #[test]

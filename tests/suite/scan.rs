@@ -498,7 +498,7 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     let algorithm = Algorithm::Lookback;
     let spec = Spec { dtype: Dtype::F32, op, inclusive, algorithm };
     for Subject { name, context } in subjects() {
-        if !spec.can_chain(context) {
+        if !spec.can_look_back(context) {
             continue;
         }
         let padded = (input.len().next_multiple_of(4) * 4) as u64;
@@ -508,7 +508,7 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
         let carry = context.upload("carry", &[before; 3]).unwrap();
         let mut batch = context.batch();
         let arrays = Arrays { source: &source, result: &result, len: input.len(), carry: &carry };
-        spec.record_chained(context, &mut batch, arrays, &CHAINED.with(changed)).unwrap();
+        spec.record_lookback(context, &mut batch, arrays, &CHAINED.with(changed)).unwrap();
         batch.run().unwrap();
         let found: Vec<f32> = context.read(&result, input.len()).unwrap();
         let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::case::Case;
 use crate::{
     error::{Error, Kind, Result},
-    kernels::case::Case,
     timings::Clock,
 };
 
@@ -16,7 +16,7 @@ pub struct Figure {
     pub family: &'static str,
     pub algorithm: &'static str,
     pub problem: String,
-    /// Whether the algorithm is kept only for comparison.
+    /// Whether the algorithm is measured only for comparison.
     pub baseline: bool,
     /// In a sweep, the parameter that is varied.
     pub along: Option<&'static str>,
@@ -30,27 +30,27 @@ pub struct Figure {
     pub upper_quartile_ms: f64,
     pub min_ms: f64,
     pub max_ms: f64,
-    /// The least bytes that any algorithm must move, divided by the median time.
+    /// Bytes of the input and the output, divided by the median time.
     pub gb_per_s: f64,
-    /// `gb_per_s` divided by the bandwidth of a copy. `None` for copies themselves, some of which stay in caches, and
-    /// for whole commands.
+    /// `gb_per_s` divided by the bandwidth of a copy. `None` for copies themselves, some of which stay in caches.
     pub of_copy: Option<f64>,
 }
 
 impl Figure {
-    /// The figures of a case from the times of all runs, of which there is at least one.
-    pub fn new(case: &Case, clock: Clock, times: &[Duration], copy_speed: f64) -> Self {
+    /// The figures of `case` from the times of all runs, of which there is at least one.
+    pub fn new(case: &Case, clock: Clock, times: &[Duration], copy_gb_per_s: f64) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
         let median_ms = quantile(&ms, 0.5);
         let gb_per_s = case.bytes as f64 / 1e6 / median_ms;
+        let moves_only = matches!(case.family, "copy" | "transfer");
         Self {
             family: case.family,
             algorithm: case.algorithm,
             problem: case.problem.clone(),
-            baseline: case.baseline,
-            along: None,
-            at: None,
+            baseline: case.is_baseline,
+            along: case.point.map(|(parameter, _)| parameter),
+            at: case.point.map(|(_, value)| value),
             clock,
             runs: ms.len(),
             median_ms,
@@ -59,58 +59,51 @@ impl Figure {
             min_ms: ms[0],
             max_ms: ms[ms.len() - 1],
             gb_per_s,
-            of_copy: (!matches!(case.family, "copy" | "transfer" | "process"))
-                .then_some(gb_per_s / copy_speed),
+            of_copy: (!moves_only).then_some(gb_per_s / copy_gb_per_s),
         }
     }
 
-    /// The headings of a table in which the column of problems is `wide` characters wide.
-    pub fn heads(wide: usize) -> String {
-        format!(
-            "{:<10} {:<25} {:<wide$} {:>10} {:>19} {:>8} {:>7}",
-            "family", "algorithm", "problem", "median ms", "half within", "GB/s", "of copy"
-        )
-    }
-
-    /// The row of that table.
-    pub fn row(&self, wide: usize) -> String {
+    /// The cells of a row of the table.
+    fn cells(&self) -> [String; 7] {
         let star = if self.baseline { " *" } else { "" };
         let of_copy = self.of_copy.map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
-        let half = format!("{}..{}", short(self.lower_quartile_ms), short(self.upper_quartile_ms));
-        format!(
-            "{:<10} {:<25} {:<wide$} {:>10} {half:>19} {:>8} {of_copy:>7}",
-            self.family,
+        let [lower, upper] = [self.lower_quartile_ms, self.upper_quartile_ms].map(short);
+        [
+            self.family.into(),
             format!("{}{star}", self.algorithm),
-            self.problem,
+            self.problem.clone(),
             short(self.median_ms),
+            format!("{lower}..{upper}"),
             short(self.gb_per_s),
-        )
+            of_copy,
+        ]
+    }
+
+    /// The row of a table whose column of problems is `width` characters wide.
+    pub fn row(&self, width: usize) -> String {
+        aligned(&self.cells(), width)
+    }
+
+    /// The row as a sentence, for terminals that are narrower than the table.
+    pub fn sentence(&self) -> String {
+        let [family, algorithm, problem, median, half, speed, of_copy] = self.cells();
+        format!("{family} {algorithm} {problem}: {median} ms ({half}), {speed} GB/s ({of_copy})")
     }
 }
 
-/// The content of a row in lines of at most `columns` characters, for terminals that are narrower than the table.
-pub fn folded(figure: &Figure, columns: usize) -> Vec<String> {
-    let star = if figure.baseline { " *" } else { "" };
-    let mut parts = vec![
-        format!("{} {}{star}", figure.family, figure.algorithm),
-        figure.problem.clone(),
-        format!("{} ms", short(figure.median_ms)),
-        format!("{}..{}", short(figure.lower_quartile_ms), short(figure.upper_quartile_ms)),
-        format!("{} GB/s", short(figure.gb_per_s)),
-    ];
-    parts.extend(figure.of_copy.map(|share| format!("{:.1} % of a copy", share * 100.0)));
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 2 + part.chars().count() <= columns => {
-                *line += "  ";
-                *line += &part;
-            }
-            None => lines.push(part),
-            Some(_) => lines.push(format!("    {part}")),
-        }
-    }
-    lines
+/// The headings of the table.
+pub fn headings(width: usize) -> String {
+    let names = ["family", "algorithm", "problem", "median ms", "half within", "GB/s", "of copy"];
+    aligned(&names.map(str::to_owned), width)
+}
+
+fn aligned(
+    [family, algorithm, problem, median, half, speed, share]: &[String; 7],
+    width: usize,
+) -> String {
+    format!(
+        "{family:<10} {algorithm:<25} {problem:<width$} {median:>10} {half:>19} {speed:>8} {share:>7}"
+    )
 }
 
 /// A number with four significant digits and at most four decimals.
@@ -127,31 +120,33 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
-/// The growth of a series of points (x, time): the exponent p of `time = c * x^p` by linear regression of the
-/// logarithms. Only points with x of at least an eighth of the greatest x count; `None` where these are fewer than
-/// three or too close together.
-pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
-    let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
-    let upper: Vec<(f64, f64)> = points
-        .iter()
-        .filter(|point| point.0 > 0.0 && point.0 * 8.0 >= most && point.1 > 0.0)
-        .map(|point| (point.0.ln(), point.1.ln()))
+/// The figures of each algorithm in a sweep, in its order.
+pub fn series<'a>(figures: &[&'a Figure]) -> Vec<Vec<&'a Figure>> {
+    let mut all: Vec<Vec<&Figure>> = Vec::new();
+    for &figure in figures {
+        match all.iter_mut().find(|series| series[0].algorithm == figure.algorithm) {
+            Some(series) => series.push(figure),
+            None => all.push(vec![figure]),
+        }
+    }
+    all
+}
+
+/// How the time of a series grows: the exponent p of `time = c * x^p`, by linear regression of the logarithms. Only
+/// points with x of at least an eighth of the largest x count; `None` where these are fewer than three or too close
+/// together.
+pub fn growth(series: &[&Figure]) -> Option<f64> {
+    let points = || series.iter().map(|figure| (figure.at.unwrap_or(0.0), figure.median_ms));
+    let max = points().map(|(x, _)| x).fold(0.0, f64::max);
+    let upper: Vec<(f64, f64)> = points()
+        .filter(|&(x, ms)| x > 0.0 && x * 8.0 >= max && ms > 0.0)
+        .map(|(x, ms)| (x.ln(), ms.ln()))
         .collect();
-    let n = upper.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| upper.iter().map(of).sum::<f64>() / n;
+    let mean = |of: fn(&(f64, f64)) -> f64| upper.iter().map(of).sum::<f64>() / upper.len() as f64;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let along: f64 = upper.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let wide: f64 = upper.iter().map(|point| (point.0 - x).powi(2)).sum();
     (upper.len() >= 3 && wide > 0.5).then(|| along / wide)
-}
-
-/// The figures as CSV, one line for each.
-pub fn csv(figures: &[Figure]) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for figure in figures {
-        writer.serialize(figure).map_err(|error| encoding(&error))?;
-    }
-    writer.into_inner().map_err(|error| encoding(&error))
 }
 
 /// All figures, with the device and the settings of the measurement.
@@ -167,20 +162,26 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    pub fn json(&self) -> Result<Vec<u8>> {
-        let mut json = serde_json::to_vec_pretty(self).map_err(|error| encoding(&error))?;
-        json.push(b'\n');
-        Ok(json)
+    /// The report in the format `extension`: `json`, or `csv` with one line for each figure.
+    pub fn encoded(&self, extension: &str) -> Result<Vec<u8>> {
+        let encoded: Result<Vec<u8>, Box<dyn std::error::Error>> = (|| {
+            if extension == "json" {
+                return Ok([&serde_json::to_vec_pretty(self)?[..], b"\n"].concat());
+            }
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            self.figures.iter().try_for_each(|figure| writer.serialize(figure))?;
+            Ok(writer.into_inner()?)
+        })();
+        encoded.map_err(|error| {
+            Error::new(Kind::Failure, format_args!("cannot encode the figures: {error}"))
+        })
     }
-}
-
-fn encoding(error: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::Failure, format_args!("the figures cannot be encoded: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::bench::cases;
 
     #[test]
     fn quantiles_lie_between_neighbours() {
@@ -190,12 +191,21 @@ mod tests {
 
     #[test]
     fn growth_is_found() {
-        let series = |power: i32| -> Vec<(f64, f64)> {
-            (0..6).map(|i| (f64::from(1 << i), 0.5 * f64::from(1 << i).powi(power))).collect()
+        let case = cases::copy(16);
+        let figures = |power: i32| -> Vec<Figure> {
+            let figure = |i| {
+                let x = f64::from(1 << i);
+                let time = Duration::from_secs_f64(0.5 * x.powi(power));
+                Figure { at: Some(x), ..Figure::new(&case, Clock::Wall, &[time], 1.0) }
+            };
+            (0..6).map(figure).collect()
         };
-        assert!((exponent(&series(2)).unwrap() - 2.0).abs() < 1e-9);
-        assert!((exponent(&series(1)).unwrap() - 1.0).abs() < 1e-9);
-        assert_eq!(exponent(&series(1)[..2]), None);
+        for power in [1, 2] {
+            let figures = figures(power);
+            let [series] = &series(&figures.iter().collect::<Vec<_>>())[..] else { panic!() };
+            assert!((growth(series).unwrap() - f64::from(power)).abs() < 1e-9);
+            assert_eq!(growth(&series[..2]), None);
+        }
     }
 
     #[test]

@@ -1,62 +1,67 @@
-//! `gpuproc bench`: measures every algorithm on this device, baselines included.
+//! `gpuproc bench`: measures every algorithm on this device, published ones included.
 
+mod case;
+mod cases;
 mod chart;
+mod checks;
 mod figure;
 mod flags;
 mod input;
 mod measure;
-mod process;
+mod transfer;
 
 use std::{io::Write, thread};
 
 use self::{
-    figure::{Figure, Report},
-    flags::Plan,
+    figure::{Figure, Report, growth, headings, series},
     measure::measure,
 };
 use super::table::{columns, wrapped};
 use crate::{
-    error::{Error, Hint, Kind, Result},
+    error::{Error, Kind, Result},
     gpu::Context,
     hints,
     io::{Sink, allow_broken_pipe, standard},
-    kernels::{
-        self,
-        case::{Case, Sweep},
-        copy,
-    },
     progress::printable,
     session::Session,
 };
 
+pub use case::{Case, Check, Input, Work};
+pub use cases::{cases, radii};
 pub use flags::Args;
 
 /// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`] for an unknown family or file type, errors of the device, and [`Kind::Partial`] when
-/// a case fails or its checked result is wrong.
+/// [`Kind::Usage`] for an unknown file type, errors of the device, and [`Kind::Partial`] when a case fails or its checked
+/// result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let plan = args.plan()?;
-    let cases = cases(&plan, session)?;
+    args.check_outputs()?;
+    let cases = chosen_cases(&args, session)?;
+    let effort = args.effort();
     session.timings.want_passes();
     let context = session.device.context()?;
-    let copy_gb_per_s = copy_speed(&plan, session, context)?;
+    let copy_gb_per_s = copy_speed(&args, session, context)?;
     let device = device_name(context);
-    let effort = &plan.effort;
-    let runs = match (effort.repeats, effort.most_repeats()) {
+    let runs = match (args.effort().repeats, effort.max_repeats()) {
         (Some(_), 1) => "1 run".to_owned(),
         (Some(_), runs) => format!("{runs} runs"),
-        (None, most) => format!("at most {most} runs"),
+        (None, max) => format!("at most {max} runs"),
     };
-    let print = |line: &str| print(line, &plan);
-    let head = format!(
-        "device {device}, {runs} after {}, a copy moves {copy_gb_per_s:.1} GB/s",
-        effort.most_warmup()
-    );
-    wrapped(&head, columns().unwrap_or(usize::MAX)).iter().try_for_each(|line| print(line))?;
-    let (figures, failed) = measure_all(&cases, &plan, session, context, copy_gb_per_s)?;
-    tell_growth(&figures, print)?;
+    let warmup = effort.max_warmup();
+    let head =
+        format!("device {device}, {runs} after {warmup}, a copy moves {copy_gb_per_s:.1} GB/s");
+    print(&head, &args)?;
+    let (figures, failed) = measure_all(&cases, &args, session, context, copy_gb_per_s)?;
+    for series in series(&figures.iter().filter(|figure| figure.at.is_some()).collect::<Vec<_>>()) {
+        if let Some(power) = growth(&series) {
+            let algorithm = series[0].algorithm;
+            print(
+                &format!("{algorithm}: the time grows with the power {power:.1} in the end"),
+                &args,
+            )?;
+        }
+    }
     if figures.is_empty() && failed == 0 {
         log::warn!("nothing is measured: this device can run none of these cases");
     }
@@ -65,12 +70,12 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             device: &device,
             version: env!("CARGO_PKG_VERSION"),
             copy_gb_per_s,
-            warmup: effort.most_warmup(),
+            warmup,
             checked: effort.check,
             figures: &figures,
         };
         let write = |sink| allow_broken_pipe(write(sink, &report, session));
-        plan.outputs.iter().try_for_each(write)?;
+        args.output.iter().try_for_each(write)?;
     }
     match failed {
         0 => Ok(()),
@@ -81,84 +86,63 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     }
 }
 
-/// The parameter of a sweep, and its value in one case.
-type Point = (&'static str, f64);
-
-/// The cases of the plan, with their points if they belong to sweeps. Baselines come last: a GPU lowers its
-/// clocks during the ones that take seconds.
-fn cases(plan: &Plan, session: &Session) -> Result<Vec<(Option<Point>, Case)>> {
-    let Plan { wanted, full, .. } = plan;
-    let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
-    for source in &plan.inputs {
-        let (more, along) = input::cases(source, wanted, &plan.layout, session)?;
-        cases.extend(more);
-        sweeps.extend(along);
+/// The wanted cases. Baselines come last: a GPU lowers its clocks during those that take seconds.
+fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for source in &args.input {
+        cases.extend(input::file_cases(source, args, session)?);
     }
-    if plan.sweep {
-        sweeps.extend(kernels::sweeps(*full));
-        let mut points = sweeps.iter().flat_map(|sweep| &sweep.points);
-        if !points.any(|(_, case)| wanted.family(case.family)) {
-            return Err(Error::usage(
-                "--sweep: only blur has one; mesh follows isovalues with --input VOLUME",
-            ));
-        }
-    } else if plan.inputs.is_empty() {
-        cases.extend(kernels::cases(*full));
-        if wanted.has_processes() {
-            cases.extend(process::cases(*full)?);
-        }
+    if args.sweep {
+        cases = radii(args.full);
+    } else if args.input.is_empty() {
+        cases = self::cases(args.full);
     }
-    let alone = cases.into_iter().map(|case| (None, case));
-    let along = sweeps.into_iter().flat_map(|Sweep { along, points }| {
-        points.into_iter().map(move |(at, case)| (Some((along, at)), case))
-    });
-    let mut chosen: Vec<_> = alone.chain(along).filter(|(_, case)| wanted.case(case)).collect();
-    chosen.sort_by_key(|(_, case)| case.baseline);
-    match chosen.is_empty() {
-        true => Err(Error::usage(format_args!(
+    if !cases.iter().any(|case| args.wants_family(case.family)) {
+        return Err(Error::usage(
+            "--sweep: only blur has one; mesh follows isovalues with --input VOLUME",
+        ));
+    }
+    cases.retain(|case| args.wants_case(case));
+    cases.sort_by_key(|case| case.is_baseline);
+    if cases.is_empty() {
+        return Err(Error::usage(format_args!(
             "no case contains `{}`; without --only all are measured",
-            wanted.only
-        ))),
-        false => Ok(chosen),
+            args.only
+        )));
+    }
+    let is_picture = |sink: &&Sink| matches!(sink.extension().as_str(), "png" | "svg");
+    match args.output.iter().find(is_picture) {
+        Some(sink) if cases.iter().all(|case| case.point.is_none()) => {
+            Err(Error::usage(format_args!(
+                "{sink}: only --sweep and the isovalues of a volume (--input) are drawn; write .csv or .json"
+            )))
+        }
+        _ => Ok(cases),
     }
 }
 
 /// Measures the cases and prints a row of the table after each. Returns the figures and the number of failed cases.
 fn measure_all(
-    cases: &[(Option<Point>, Case)],
-    plan: &Plan,
+    cases: &[Case],
+    args: &Args,
     session: &Session,
     context: Option<&Context>,
     copy_gb_per_s: f64,
 ) -> Result<(Vec<Figure>, usize)> {
-    let wide = cases.iter().map(|(_, case)| case.problem.chars().count()).max().unwrap_or(0);
-    let heads = Figure::heads(wide);
-    let narrow = columns().filter(|columns| *columns < heads.chars().count());
-    if narrow.is_none() {
-        print(&heads, plan)?;
+    let width = cases.iter().map(|case| case.problem.chars().count()).max().unwrap_or(0);
+    let heads = headings(width);
+    let is_narrow = columns().is_some_and(|columns| columns < heads.chars().count());
+    if !is_narrow {
+        print(&heads, args)?;
     }
     let (mut figures, mut failed) = (Vec::new(), 0);
-    for (point, case) in cases.iter().filter(|(_, case)| case.on_cpu || context.is_some()) {
-        match measure(case, &plan.effort, session, context) {
+    for case in cases.iter().filter(|case| case.runs_on_cpu() || context.is_some()) {
+        match measure(case, &args.effort(), session, context) {
             Ok((clock, times)) => {
-                let figure = Figure {
-                    along: point.map(|(along, _)| along),
-                    at: point.map(|(_, at)| at),
-                    ..Figure::new(case, clock, &times, copy_gb_per_s)
-                };
-                match narrow {
-                    None => print(&figure.row(wide), plan)?,
-                    Some(columns) => {
-                        let lines = figure::folded(&figure, columns);
-                        lines.iter().try_for_each(|line| print(line, plan))?;
-                    }
-                }
+                let figure = Figure::new(case, clock, &times, copy_gb_per_s);
+                print(&if is_narrow { figure.sentence() } else { figure.row(width) }, args)?;
                 session.timings.add_result(|| serde_json::to_value(&figure).expect("plain data"));
                 figures.push(figure);
-            }
-            // The device does not support this algorithm.
-            Err(error) if error.hint() == Some(Hint::ScanAlgorithm) => {
-                log::warn!("skipped: {case:?}: {}", error.one_line());
             }
             Err(error) => {
                 failed += 1;
@@ -170,9 +154,9 @@ fn measure_all(
 }
 
 /// GB/s of a copy that is larger than the caches, counting both bytes read and bytes written.
-fn copy_speed(plan: &Plan, session: &Session, context: Option<&Context>) -> Result<f64> {
-    let hardware = context.is_some_and(Context::is_hardware);
-    let bytes = if plan.full || hardware { 1 << 30 } else { 64 << 20 };
+fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Result<f64> {
+    let is_hardware = context.is_some_and(Context::is_hardware);
+    let bytes = if args.full || is_hardware { 1 << 30 } else { 64 << 20 };
     // Source and copy together. No problem without --full takes more.
     if 2 * bytes > session.max_memory {
         return Err(Error::usage(format_args!(
@@ -181,8 +165,9 @@ fn copy_speed(plan: &Plan, session: &Session, context: Option<&Context>) -> Resu
             session.max_memory
         )));
     }
-    let case = copy::case(context.map_or(bytes, |context| bytes.min(context.max_binding() & !15)));
-    let (clock, times) = measure(&case, &plan.effort, session, context)?;
+    let bytes = context.map_or(bytes, |context| bytes.min(context.max_binding() & !15));
+    let case = cases::copy(bytes as usize);
+    let (clock, times) = measure(&case, &args.effort(), session, context)?;
     Ok(Figure::new(&case, clock, &times, 1.0).gb_per_s)
 }
 
@@ -200,28 +185,24 @@ fn device_name(context: Option<&Context>) -> String {
     format!("CPU ({brand}, {threads} threads)")
 }
 
-/// Prints how the time of each algorithm grows in a wide sweep.
-fn tell_growth(figures: &[Figure], print: impl Fn(&str) -> Result<()>) -> Result<()> {
-    let along: Vec<&Figure> = figures.iter().filter(|figure| figure.along.is_some()).collect();
-    for (name, _) in chart::series(&along) {
-        if let Some((algorithm, power)) = name.split_once(" ~ x^") {
-            print(&format!("{algorithm}: the time grows with the power {power} in the end"))?;
-        }
-    }
-    Ok(())
-}
-
-/// Prints a line. A closed pipe is an error only where no files are to be written.
-fn print(line: &str, plan: &Plan) -> Result<()> {
-    let printed = standard::print(&format!("{}\n", printable(line)));
-    if plan.outputs.is_empty() { printed } else { allow_broken_pipe(printed) }
+/// Prints a line, or several where the terminal is narrow. A closed pipe is an error only where no files are to be
+/// written.
+fn print(line: &str, args: &Args) -> Result<()> {
+    let line = printable(line);
+    let text = match columns().filter(|columns| *columns < line.chars().count()) {
+        Some(columns) => wrapped(&line, columns).join("\n"),
+        None => line.into(),
+    };
+    let printed = standard::print(&format!("{text}\n"));
+    if args.output.is_empty() { printed } else { allow_broken_pipe(printed) }
 }
 
 fn write(sink: &Sink, report: &Report<'_>, session: &Session) -> Result<()> {
-    let bytes = match sink.extension().as_str() {
-        "json" => report.json()?,
-        "csv" => figure::csv(report.figures)?,
-        _ => return chart::draw(report).write(sink, session.no_clobber, &session.timings),
-    };
-    sink.write_with(session.no_clobber, |output| output.write_all(&bytes))
+    match sink.extension().as_str() {
+        extension @ ("json" | "csv") => {
+            let bytes = report.encoded(extension)?;
+            sink.write_with(session.no_clobber, |output| output.write_all(&bytes))
+        }
+        _ => chart::draw(report).write(sink, session.no_clobber, &session.timings),
+    }
 }

@@ -8,14 +8,12 @@
 //! | `working_space` | stored samples to those that passes blur, and back |
 //! | `cpu`, `gpu` | the twins: routes, each of which computes one pass or several |
 //!
-mod bench;
 mod cpu;
 mod gpu;
 mod plan;
 mod taps;
 mod working_space;
 
-pub use bench::{cases, sweep};
 pub use gpu::{Resident, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};

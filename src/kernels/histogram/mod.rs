@@ -5,7 +5,6 @@
 //! comparison with a table of edges made on the host. `plan.rs` has the list of routes.
 
 mod adjust;
-mod bench;
 mod bins;
 mod counts;
 mod cpu;
@@ -18,7 +17,6 @@ mod plan;
 mod statistics;
 
 pub use adjust::{Adjust, luminance_levels};
-pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
 pub use exact::{VALUES_BYTES, Values, values};

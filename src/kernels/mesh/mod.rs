@@ -19,7 +19,6 @@
 //! | `cpu`, `gpu` | the twins |
 //! | [`post`] | steps that need the whole surface |
 
-mod bench;
 mod cpu;
 mod deciders;
 pub(super) mod gpu;
@@ -31,7 +30,6 @@ pub mod table;
 pub mod variants;
 mod voxel;
 
-pub use bench::{cases, sweep};
 pub use gpu::Recipe;
 pub use params::{MarchingCubes, Slab, Topology};
 

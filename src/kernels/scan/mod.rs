@@ -4,19 +4,18 @@
 //! block. Sums and products of floats are joined in this one order on every device, so that their rounding
 //! is the same everywhere and in every run, however long the input and in whatever stretches it comes.
 
-mod bench;
 mod cpu;
 mod gpu;
 mod op;
 mod segments;
 mod table;
 
-pub use bench::cases;
 pub use gpu::{Arrays, CHAINED, LOOKBACK, Spec, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use segments::{SegmentedScan, Segments};
 pub use table::{Axis, Table, TableScan};
 
+use self::op::for_op;
 use crate::{device::Kernel, error::Result, gpu::Context, memory};
 
 /// Numbers of a tile: 256 lanes, 16 numbers each.
@@ -105,13 +104,8 @@ impl<T: Scannable> Kernel for Scan<T> {
 
     fn cpu(&self, input: &[T]) -> Result<Scanned<T>> {
         let mut values = memory::zeros::<T>(input.len())?;
-        let scan = match self.op {
-            Op::Sum => cpu::scan::<T::Sum>,
-            Op::Min => cpu::scan::<T::Min>,
-            Op::Max => cpu::scan::<T::Max>,
-            Op::Product => cpu::scan::<T::Product>,
-        };
-        let after = scan(input, &mut values, self.inclusive, self.before);
+        let (inclusive, before) = (self.inclusive, self.before);
+        let after = for_op!(self.op, T, cpu::scan(input, &mut values, inclusive, before));
         Ok(Scanned { values, after })
     }
 

@@ -13,6 +13,23 @@ use crate::data::{
     number::Number,
 };
 
+/// Calls a function that is generic over a [`Monoid`] with that of an [`Op`] on numbers of type `$T`.
+macro_rules! for_op {
+    ($op:expr, $T:ty, $($function:ident)::+($($argument:expr),*)) => {
+        match $op {
+            $crate::kernels::scan::Op::Sum =>
+                $($function)::+::<<$T as $crate::kernels::scan::Scannable>::Sum>($($argument),*),
+            $crate::kernels::scan::Op::Min =>
+                $($function)::+::<<$T as $crate::kernels::scan::Scannable>::Min>($($argument),*),
+            $crate::kernels::scan::Op::Max =>
+                $($function)::+::<<$T as $crate::kernels::scan::Scannable>::Max>($($argument),*),
+            $crate::kernels::scan::Op::Product =>
+                $($function)::+::<<$T as $crate::kernels::scan::Scannable>::Product>($($argument),*),
+        }
+    };
+}
+pub(super) use for_op;
+
 /// An operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Op {
@@ -33,15 +50,10 @@ impl Op {
 
     /// Two numbers joined.
     pub fn join<T: Scannable>(self, a: T, b: T) -> T {
-        fn of<M: Monoid>(a: M::Stored, b: M::Stored) -> M::Stored {
+        fn joined<M: Monoid>(a: M::Stored, b: M::Stored) -> M::Stored {
             M::leave(M::join(M::enter(a), M::enter(b)))
         }
-        match self {
-            Self::Sum => of::<T::Sum>(a, b),
-            Self::Min => of::<T::Min>(a, b),
-            Self::Max => of::<T::Max>(a, b),
-            Self::Product => of::<T::Product>(a, b),
-        }
+        for_op!(self, T, joined(a, b))
     }
 }
 
@@ -114,12 +126,7 @@ pub trait Scannable: Number {
         fn of<M: Monoid>() -> M::Stored {
             M::leave(M::IDENTITY)
         }
-        match op {
-            Op::Sum => of::<Self::Sum>(),
-            Op::Min => of::<Self::Min>(),
-            Op::Max => of::<Self::Max>(),
-            Op::Product => of::<Self::Product>(),
-        }
+        for_op!(op, Self, of())
     }
 
     /// The sum; `None` where an integer overflows.
@@ -129,44 +136,53 @@ pub trait Scannable: Number {
     fn checked_product(self, other: Self) -> Option<Self>;
 }
 
-macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident)+) => {
-        $($(#[$doc])* #[derive(Debug)] pub struct $name<T>(PhantomData<T>);)+
-    };
-}
+/// Sums of `T`.
+#[derive(Debug)]
+pub struct Sum<T>(PhantomData<T>);
 
-operations! {
-    /// Sums of `T`.
-    Sum
-    /// Minima of `T`.
-    Min
-    /// Maxima of `T`.
-    Max
-    /// Products of `T`.
-    Product
-}
+/// Minima of `T`.
+#[derive(Debug)]
+pub struct Min<T>(PhantomData<T>);
 
-macro_rules! plain {
-    ($op:ident $type:ident $exact:literal $identity:expr, $join:expr) => {
+/// Maxima of `T`.
+#[derive(Debug)]
+pub struct Max<T>(PhantomData<T>);
+
+/// Products of `T`.
+#[derive(Debug)]
+pub struct Product<T>(PhantomData<T>);
+
+/// A monoid on values of type `$value`, which numbers become and come from.
+macro_rules! monoid {
+    (
+        $op:ident $type:ident $value:ident $exact:literal $identity:expr, $join:expr,
+        $enter:expr, $leave:expr
+    ) => {
         impl Monoid for $op<$type> {
             type Stored = $type;
-            type Value = $type;
-            const IDENTITY: $type = $identity;
+            type Value = $value;
+            const IDENTITY: $value = $identity;
             const EXACT: bool = $exact;
             #[inline(always)]
-            fn enter(number: $type) -> $type {
-                number
+            fn enter(number: $type) -> $value {
+                let enter: fn($type) -> $value = $enter;
+                enter(number)
             }
             #[inline(always)]
-            fn leave(value: $type) -> $type {
-                value
+            fn leave(value: $value) -> $type {
+                let leave: fn($value) -> $type = $leave;
+                leave(value)
             }
             #[inline(always)]
-            fn join(a: $type, b: $type) -> $type {
-                let join: fn($type, $type) -> $type = $join;
+            fn join(a: $value, b: $value) -> $value {
+                let join: fn($value, $value) -> $value = $join;
                 join(a, b)
             }
         }
+    };
+    // The values are the numbers themselves.
+    ($op:ident $type:ident $exact:literal $identity:expr, $join:expr) => {
+        monoid!($op $type $type $exact $identity, $join, |number| number, |value| value);
     };
 }
 
@@ -192,10 +208,10 @@ macro_rules! scannable {
 macro_rules! integers {
     ($($type:ident)+) => {
         $(
-            plain!(Sum $type true 0, $type::wrapping_add);
-            plain!(Product $type true 1, $type::wrapping_mul);
-            plain!(Min $type true $type::MAX, Ord::min);
-            plain!(Max $type true $type::MIN, Ord::max);
+            monoid!(Sum $type true 0, $type::wrapping_add);
+            monoid!(Product $type true 1, $type::wrapping_mul);
+            monoid!(Min $type true $type::MAX, Ord::min);
+            monoid!(Max $type true $type::MIN, Ord::max);
             scannable!($type, $type::checked_add, $type::checked_mul);
         )+
     };
@@ -203,43 +219,24 @@ macro_rules! integers {
 
 integers! { u32 i32 u64 i64 }
 
+/// Minima and maxima are of keys; the key of a NaN is one that no other number has.
 macro_rules! floats {
     ($($type:ident $key:ident $to_key:ident $from_key:ident)+) => {
         $(
-            plain!(Sum $type false 0.0, |a, b| a + b);
-            plain!(Product $type false 1.0, |a, b| a * b);
-            extreme!(Min $type $key $to_key $from_key $key::MIN, $type::INFINITY, Ord::min);
-            extreme!(Max $type $key $to_key $from_key $key::MAX, $type::NEG_INFINITY, Ord::max);
+            monoid!(Sum $type false 0.0, |a, b| a + b);
+            monoid!(Product $type false 1.0, |a, b| a * b);
+            monoid!(
+                Min $type $key true $to_key($type::INFINITY), Ord::min,
+                |number| if number.is_nan() { $key::MIN } else { $to_key(number) },
+                |key| if key == $key::MIN { $type::NAN } else { $from_key(key) }
+            );
+            monoid!(
+                Max $type $key true $to_key($type::NEG_INFINITY), Ord::max,
+                |number| if number.is_nan() { $key::MAX } else { $to_key(number) },
+                |key| if key == $key::MAX { $type::NAN } else { $from_key(key) }
+            );
             scannable!($type, |a, b| Some(a + b), |a, b| Some(a * b));
         )+
-    };
-}
-
-/// A minimum or maximum on keys; `$nan` is the key of every NaN, which no other number has.
-macro_rules! extreme {
-    (
-        $op:ident $type:ident $key:ident $to_key:ident $from_key:ident $nan:expr,
-        $identity:expr, $join:expr
-    ) => {
-        impl Monoid for $op<$type> {
-            type Stored = $type;
-            type Value = $key;
-            const IDENTITY: $key = $to_key($identity);
-            const EXACT: bool = true;
-            #[inline(always)]
-            fn enter(number: $type) -> $key {
-                if number.is_nan() { $nan } else { $to_key(number) }
-            }
-            #[inline(always)]
-            fn leave(key: $key) -> $type {
-                if key == $nan { $type::NAN } else { $from_key(key) }
-            }
-            #[inline(always)]
-            fn join(a: $key, b: $key) -> $key {
-                let join: fn($key, $key) -> $key = $join;
-                join(a, b)
-            }
-        }
     };
 }
 

@@ -1,6 +1,6 @@
 //! Scan in segments.
 
-use super::{Op, Scan, Scannable, Scanned, cpu, gpu};
+use super::{Scan, Scannable, Scanned, cpu, gpu, op::for_op};
 use crate::{device::Kernel, error::Result, gpu::Context};
 
 /// A scan in segments: it starts again at certain numbers.
@@ -28,13 +28,9 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
 
     fn cpu(&self, Segments { numbers, starts }: &Segments<T>) -> Result<Scanned<T>> {
         let Scan { op, inclusive, before, .. } = self.scan;
-        let scan = match op {
-            Op::Sum => cpu::scan_segments::<T::Sum>,
-            Op::Min => cpu::scan_segments::<T::Min>,
-            Op::Max => cpu::scan_segments::<T::Max>,
-            Op::Product => cpu::scan_segments::<T::Product>,
-        };
-        let (values, after) = scan(numbers, starts, inclusive, self.start, before)?;
+        let start = self.start;
+        let (values, after) =
+            for_op!(op, T, cpu::scan_segments(numbers, starts, inclusive, start, before))?;
         Ok(Scanned { values, after })
     }
 

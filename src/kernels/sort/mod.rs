@@ -3,12 +3,10 @@
 //! Every number type is mapped to unsigned keys in its order and back, without loss. Floats are in total order:
 //! -infinity, ..., -0, +0, ..., +infinity; NaN come last in either direction.
 
-mod bench;
 mod cpu;
 mod gpu;
 mod keys;
 
-pub use bench::cases;
 pub use gpu::{Arrays, onesweep, variants};
 pub use keys::{Key, Sortable};
 

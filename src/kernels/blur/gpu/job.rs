@@ -165,7 +165,7 @@ impl<'a> Job<'a> {
             context.write(&input, 0, &padded)?;
         }
         let mut batch = context.batch();
-        let output = self.steps.record(&mut batch, layout, input, false)?;
+        let output = self.steps.record(&mut batch, layout, input)?;
         batch.run()?;
         read(context, layout, &output)
     }
@@ -219,28 +219,19 @@ impl<'a> Steps<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all routes and returns the buffer that will hold the result. With `keep` nothing is
-    /// written to `input`.
-    fn record(
-        &self,
-        batch: &mut Batch<'a>,
-        layout: Layout,
-        input: Buffer,
-        keep: bool,
-    ) -> Result<Buffer> {
+    /// Records all routes and returns the buffer that will hold the result. Later routes may write to `input`.
+    fn record(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
         // Buffers that were read take later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
-        for (number, (route, format)) in self.routes.iter().enumerate() {
+        for (route, format) in &self.routes {
             let target = match spare.iter().position(|(spare, _)| spare == format) {
                 Some(index) => spare.swap_remove(index).1,
                 None => self.context.allocate("blur", layout.bytes(*format))?,
             };
             let mut to = Recording { context: self.context, batch, layout, source, target };
             route.record(&mut to)?;
-            if number > 0 || !keep {
-                spare.push((source_format, to.source));
-            }
+            spare.push((source_format, to.source));
             (source, source_format) = (to.target, *format);
         }
         Ok(source)
@@ -265,12 +256,12 @@ impl<'a> Resident<'a> {
     }
 
     /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
-    /// returns the buffer that will hold the result in the same layout.
+    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
-        self.steps.record(batch, self.layout, input, true)
+        self.steps.record(batch, self.layout, input)
     }
 
     /// The samples in a buffer that [`Resident::record`] returned, without padding.

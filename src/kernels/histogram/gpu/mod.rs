@@ -2,7 +2,6 @@
 
 pub mod adjust;
 mod bands;
-pub mod baselines;
 pub mod slots;
 pub mod u8_levels;
 
@@ -26,7 +25,6 @@ const fn limits(workgroup_bytes: u32, workgroup_size: u32) -> DeviceLimits {
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
     let mut shaders = adjust::variants();
-    shaders.extend(baselines::variants());
     for limits in &DEVICES {
         shaders.extend(u8_levels::variants(limits));
         shaders.extend(slots::variants(limits));

@@ -1,11 +1,9 @@
 //! Marching cubes on a GPU: pieces of the slab that fit the device, one after another.
 
-pub(super) mod classic;
 mod cubes;
 mod emission;
 mod layout;
 mod pieces;
-pub(super) mod prepared;
 mod recipe;
 mod tables;
 mod upload;
@@ -23,7 +21,6 @@ use crate::{
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
     let mut shaders = layout::variants();
-    shaders.push(classic::SHADER.clone());
     shaders.extend(super::labels::gpu::variants());
     shaders
 }

@@ -30,14 +30,12 @@
 //! | `cpu`, `gpu` | the twins |
 //! | `surfaces` | each label by itself |
 
-mod bench;
 mod cpu;
 pub(super) mod gpu;
 mod params;
 mod sheets;
 mod surfaces;
 
-pub use bench::cases;
 pub use params::SurfaceNets;
 pub use surfaces::{LabelSurfaces, Scratch, placed};
 

@@ -1,10 +1,11 @@
-//! Chained scan with decoupled look-back in one pass: each number is read once and written once. Chosen on
-//! NVIDIA hardware for 32-bit numbers whose results are exact.
+//! Chained scans with decoupled look-back in one pass: each number is read once and written once. Chosen on NVIDIA
+//! hardware for 32-bit numbers.
 
-use super::{Arrays, Spec};
+use super::{Arrays, Part, Spec};
 use crate::{
     error::{Error, Hint, Result},
     gpu::{Batch, Context, Feature, Shader},
+    kernels::scan::{BLOCK, TILE},
     shader, shader_struct,
 };
 
@@ -13,7 +14,7 @@ shader_struct! {
     struct Chain { len: u32, tiles: u32, inclusive: u32, part: u32 }
 }
 
-/// The scan.
+/// The scan of numbers whose results are exact: it joins in an order that depends on timing.
 pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, for which the host makes room; a \
@@ -21,28 +22,49 @@ pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
      place for each part and one more",
 );
 
-/// Whether these numbers can be looked back over: a state holds 32 bits, and the order of joining depends on timing, so
-/// results must not depend on it.
-pub fn fits(spec: &Spec) -> bool {
-    spec.dtype.size() == 4 && !spec.is_rounded()
+/// The scan of numbers whose results are rounded: it joins in the fixed order.
+pub static CHAINED: Shader = shader!("scan/chained").unchecked(
+    "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
+     bound parts; states are those of tiles below chain.tiles, of their strips and blocks, for which the \
+     host makes room; workgroup arrays are indexed by invocations, and by tiles of a strip; carry has a \
+     place for each part and one more",
+);
+
+/// The shader for these numbers, whose states hold 32 bits.
+pub fn shader(spec: &Spec) -> Option<&'static Shader> {
+    let shader = if spec.is_rounded() { &CHAINED } else { &LOOKBACK };
+    (spec.dtype.size() == 4).then_some(shader)
 }
 
-/// Whether `context` has subgroups of one known width.
-pub fn runs_on(context: &Context) -> bool {
-    let [least, most] = context.info.subgroup_sizes;
-    let width_is_known = least == most && (4..=128).contains(&least) && least.is_power_of_two();
-    context.has(Feature::Subgroups) && width_is_known
+/// Whether `context` has subgroups of one known width, and binds as many numbers at once as a part needs.
+pub fn runs_on(spec: &Spec, context: &Context) -> bool {
+    let [min, max] = context.info.subgroup_sizes;
+    let known = min == max && min.is_power_of_two();
+    let widths = if spec.is_rounded() { 8..=128 } else { 4..=128 };
+    let binds_a_piece = context.max_binding() >= 4 * piece(spec) as u64;
+    let is_able = context.has(Feature::Subgroups) && known && widths.contains(&min);
+    shader(spec).is_some() && is_able && binds_a_piece
 }
 
-/// Whether it is faster than the other scans. It ends on any device, but gains only where workgroups
-/// [make progress](Context::makes_progress): 0.56 ms instead of 0.90 ms for 2^28 numbers on an H200.
+/// Whether it is faster than reduce-then-scan. It ends on any device, but gains only where workgroups
+/// [make progress](Context::makes_progress): on an H200, 0.56 ms instead of 0.90 ms for 2^28 integers, and 0.82 ms for
+/// as many floats.
 pub fn pays(spec: &Spec, context: &Context) -> bool {
-    context.makes_progress() && fits(spec) && runs_on(context)
+    context.makes_progress() && runs_on(spec, context)
+}
+
+/// The length of each part of the arrays, but for the last, is a multiple of this.
+fn piece(spec: &Spec) -> usize {
+    if spec.is_rounded() { BLOCK } else { TILE }
+}
+
+fn parts(spec: &Spec, context: &Context, len: usize) -> Vec<Part> {
+    spec.parts_of(context, len, piece(spec))
 }
 
 /// Numbers in the carry buffer: each part's pass reads one and writes the next.
 pub fn carry_places(spec: &Spec, context: &Context, len: usize) -> usize {
-    spec.parts(context, len).len() + 1
+    parts(spec, context, len).len() + 1
 }
 
 /// Records the scan.
@@ -56,13 +78,13 @@ pub fn record(
     batch: &mut Batch<'_>,
     arrays: Arrays<'_>,
 ) -> Result<()> {
-    match context.is_hardware() {
-        true => record_with(spec, context, batch, arrays, &LOOKBACK),
-        false => Err(refused(spec, context)),
+    match shader(spec) {
+        Some(shader) if context.is_hardware() => record_with(spec, context, batch, arrays, shader),
+        _ => Err(refused(spec, context)),
     }
 }
 
-/// Records the scan with `shader`, which is [`LOOKBACK`] with other constants in tests.
+/// Records the scan with `shader`, which has other constants in tests.
 ///
 /// # Errors
 /// As [`Spec::record`].
@@ -73,31 +95,44 @@ pub fn record_with(
     Arrays { source, result, len, carry }: Arrays<'_>,
     shader: &Shader,
 ) -> Result<()> {
-    if !spec.can_look_back(context) {
+    if !runs_on(spec, context) {
         return Err(refused(spec, context));
     }
-    let lookback = context.pipeline(&spec.specialise(shader), "lookback")?;
-    let [tile, stride] = ["TILE", "STRIDE"].map(|name| shader.constant(name));
-    for (number, part) in spec.parts(context, len).iter().enumerate() {
-        let tiles = (part.len as u32).div_ceil(tile);
-        let states = context.allocate("tile states", 4 * u64::from(tiles) * u64::from(stride))?;
+    let entry = if spec.is_rounded() { "chained" } else { "lookback" };
+    let pipeline = context.pipeline(&spec.specialise(shader), entry)?;
+    let constant = |name| shader.constant(name) as usize;
+    for (number, part) in parts(spec, context, len).iter().enumerate() {
+        let (tiles, states, groups) = match spec.is_rounded() {
+            true => {
+                // States of the tiles of all strips, of the strips, and of the carries before each block and after the
+                // last.
+                let (tiles, strip) = (part.len.div_ceil(TILE), constant("STRIP"));
+                let blocks = part.len.div_ceil(BLOCK);
+                (tiles, tiles.div_ceil(strip) * (strip + 1) + blocks + 1, tiles.div_ceil(2))
+            }
+            false => {
+                let tiles = part.len.div_ceil(constant("TILE"));
+                (tiles, tiles * constant("STRIDE"), tiles)
+            }
+        };
+        let states = context.allocate("tile states", 4 * states as u64)?;
         batch.clear(&states);
         let chain = Chain {
             len: part.len as u32,
-            tiles,
+            tiles: tiles as u32,
             inclusive: spec.inclusive.into(),
             part: number as u32,
         };
-        let pass = batch.pass("scan look-back", &lookback);
+        let pass = batch.pass("scan look-back", &pipeline);
         let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
         let pass = pass.buffer("states", &states).buffer("carry", carry);
-        pass.uniform("chain", &chain).dispatch(context.fold(tiles.into())?);
+        pass.uniform("chain", &chain).dispatch(context.fold(groups as u64)?);
     }
     Ok(())
 }
 
 /// The error where the look-back was asked for and cannot run.
-pub(super) fn refused(spec: &Spec, context: &Context) -> Error {
+fn refused(spec: &Spec, context: &Context) -> Error {
     let Spec { op, dtype, .. } = spec;
     Error::gpu(format_args!("{} cannot look back over {op} of {dtype}", context.info.name))
         .with_hint(Hint::ScanAlgorithm)

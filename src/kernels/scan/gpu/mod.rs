@@ -1,7 +1,6 @@
 //! The scans on a GPU: the list of routes, and numbers in memory, stretch by stretch, through one of them.
 
 mod blelloch;
-mod chained;
 mod lookback;
 mod reduce;
 pub(super) mod segments;
@@ -17,24 +16,14 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     memory,
 };
-pub use chained::CHAINED;
-pub use lookback::LOOKBACK;
+pub use lookback::{CHAINED, LOOKBACK};
 pub use spec::Spec;
 
-/// The routes in the order in which they are tried where [`Algorithm::Auto`] leaves the choice to the
-/// device. Two jobs have a route each and no choice: segments are scanned by [`segments`], tables by [`table`].
-const ROUTES: [Route; 4] = [
-    // One pass: each number is read once and written once. Numbers whose results are exact, or rounded.
+/// The routes in the order in which they are tried where [`Algorithm::Auto`] leaves the choice to the device.
+const ROUTES: [Route; 3] = [
+    // One pass: each number is read once and written once.
     Route {
         algorithm: Algorithm::Lookback,
-        fits: chained::fits,
-        pays: chained::pays,
-        carry_places: chained::carry_places,
-        record: chained::record,
-    },
-    Route {
-        algorithm: Algorithm::Lookback,
-        fits: |spec| !chained::fits(spec),
         pays: lookback::pays,
         carry_places: lookback::carry_places,
         record: lookback::record,
@@ -42,7 +31,6 @@ const ROUTES: [Route; 4] = [
     // Three passes: each number is read twice and written once. Any numbers on any device.
     Route {
         algorithm: Algorithm::Reduce,
-        fits: |_| true,
         pays: |_, _| true,
         carry_places: |_, _, _| 2,
         record: reduce::record,
@@ -50,7 +38,6 @@ const ROUTES: [Route; 4] = [
     // A baseline, taken only when asked for: each number is read twice and written twice.
     Route {
         algorithm: Algorithm::Blelloch,
-        fits: |_| true,
         pays: |_, _| false,
         carry_places: |_, _, _| 2,
         record: blelloch::record,
@@ -60,8 +47,6 @@ const ROUTES: [Route; 4] = [
 /// A way to scan numbers. The file of each has its shader's name.
 struct Route {
     algorithm: Algorithm,
-    /// Whether it is the route of its algorithm for these numbers.
-    fits: fn(&Spec) -> bool,
     /// Whether it runs on the device and is faster there than the routes after it.
     pays: fn(&Spec, &Context) -> bool,
     /// How many numbers the carry buffer has, for a scan of the given count of numbers.
@@ -77,12 +62,7 @@ pub fn variants() -> Vec<Shader> {
             let spec = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
             let shaders = [&reduce::REDUCE, &segments::SEGMENTS, &blelloch::BLELLOCH];
             variants.extend(shaders.map(|shader| spec.specialise(shader)));
-            if lookback::fits(&spec) {
-                variants.push(spec.specialise(&LOOKBACK));
-            }
-            if chained::fits(&spec) {
-                variants.push(spec.specialise(&CHAINED));
-            }
+            variants.extend(lookback::shader(&spec).map(|shader| spec.specialise(shader)));
         }
     }
     variants
@@ -105,7 +85,7 @@ impl Spec {
     fn route(&self, context: &Context) -> &'static Route {
         let is_taken = |route: &&Route| match self.algorithm {
             Algorithm::Auto => (route.pays)(self, context),
-            asked => route.algorithm == asked && (route.fits)(self),
+            asked => route.algorithm == asked,
         };
         ROUTES.iter().find(is_taken).expect("reduce-then-scan runs anywhere")
     }
@@ -117,7 +97,7 @@ impl Spec {
 
     /// Whether the look-back can run on `context`.
     pub fn can_look_back(&self, context: &Context) -> bool {
-        lookback::fits(self) && lookback::runs_on(context)
+        lookback::runs_on(self, context)
     }
 
     /// Numbers in the carry buffer of [`Spec::record`] for `len` numbers.
@@ -139,8 +119,8 @@ impl Spec {
         (self.route(context).record)(self, context, batch, arrays)
     }
 
-    /// Records [`Algorithm::Lookback`], on software too, with `shader`: [`LOOKBACK`] with other constants, for
-    /// tests.
+    /// Records [`Algorithm::Lookback`], on software too, with `shader`: [`LOOKBACK`] or [`CHAINED`] with other constants,
+    /// for tests.
     ///
     /// # Errors
     /// As [`Spec::record`].
@@ -152,25 +132,6 @@ impl Spec {
         shader: &Shader,
     ) -> Result<()> {
         lookback::record_with(self, context, batch, arrays, shader)
-    }
-
-    /// Whether the chained scan can run on `context`.
-    pub fn can_chain(&self, context: &Context) -> bool {
-        chained::fits(self) && chained::runs_on(context)
-    }
-
-    /// Records the chained scan, on software too, with `shader`: [`CHAINED`] with other constants, for tests.
-    ///
-    /// # Errors
-    /// As [`Spec::record`].
-    pub fn record_chained(
-        &self,
-        context: &Context,
-        batch: &mut Batch<'_>,
-        arrays: Arrays<'_>,
-        shader: &Shader,
-    ) -> Result<()> {
-        chained::record_with(self, context, batch, arrays, shader)
     }
 
     /// Parts of whole tiles that fit one binding each, and whose numbers are counted in 31 bits.
@@ -289,15 +250,5 @@ mod tests {
         assert_eq!(4 * reduce::REDUCE.constant("TILE_QUADS") as usize, TILE);
         // Parts are whole tiles of every route.
         assert_eq!(TILE % blelloch::BLELLOCH.constant("BLOCK") as usize, 0);
-    }
-
-    #[test]
-    fn every_algorithm_has_one_route() {
-        let asked = [Algorithm::Reduce, Algorithm::Lookback, Algorithm::Blelloch];
-        for (algorithm, dtype) in asked.into_iter().zip([Dtype::U32, Dtype::F32]) {
-            let spec = Spec { dtype, op: Op::Sum, inclusive: false, algorithm };
-            let is_for = |route: &&Route| route.algorithm == algorithm && (route.fits)(&spec);
-            assert_eq!(ROUTES.iter().filter(is_for).count(), 1, "{algorithm:?} of {dtype}");
-        }
     }
 }

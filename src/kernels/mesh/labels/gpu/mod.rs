@@ -1,7 +1,6 @@
 //! Surface nets on a GPU: pieces of the slab that fit the device, one after another.
 
 mod passes;
-pub(in super::super) mod prepared;
 
 use std::ops::Range;
 

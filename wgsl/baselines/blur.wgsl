@@ -1,18 +1,16 @@
-// Plain blurs of RGBA u8 images, which `bench` compares the others with: all taps of a two-dimensional Gaussian, and
-// all taps of a box along one axis. One pixel an invocation, in f32; outside lies the nearest pixel.
+// Direct blurs of RGBA u8 images, for comparison in `gpuproc bench`: all taps of a two-dimensional Gaussian, and all
+// taps of a box along one axis. One pixel per invocation, in f32; outside lies the nearest pixel.
 //
 // In and out: one pixel per word, rows without padding.
 
-struct BaselineParams {
+struct DirectBlurParams {
     width: u32,
     height: u32,
     radius: u32,
-    total: u32, // pixels
+    vertical: u32, // whether the box is along y, not x
 }
 
-const ALONG_X = true; // the box; else along y
-
-@group(0) @binding(0) var<uniform> params: BaselineParams;
+@group(0) @binding(0) var<uniform> params: DirectBlurParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
 @group(0) @binding(2) var<storage, read> weights: array<f32>; // at distances 0 to radius
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
@@ -35,7 +33,7 @@ fn gaussian(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number = (id.y * count.x + id.x) * 64u + local;
-    if number >= params.total {
+    if number >= params.width * params.height {
         return;
     }
     let at = vec2(i32(number % params.width), i32(number / params.width));
@@ -58,14 +56,14 @@ fn box_filter(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number = (id.y * count.x + id.x) * 64u + local;
-    if number >= params.total {
+    if number >= params.width * params.height {
         return;
     }
     let at = vec2(i32(number % params.width), i32(number / params.width));
     let radius = i32(params.radius);
     var sum: vec4<f32>;
     for (var i = -radius; i <= radius; i++) {
-        let step = select(vec2(0, i), vec2(i, 0), ALONG_X);
+        let step = select(vec2(i, 0), vec2(0, i), params.vertical == 1u);
         sum += pixel(at.x + step.x, at.y + step.y);
     }
     store(number, sum * (1.0 / f32(2u * params.radius + 1u)));

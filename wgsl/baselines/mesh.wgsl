@@ -1,10 +1,9 @@
-// Marching cubes as the classic pipeline, with three vertices per triangle: the baseline of bench, for u8.
+// The published pipeline of marching cubes on GPUs, with three vertices per triangle, for u8.
+// Chosen by `gpuproc bench` alone.
 //
-// In: volume. Out: soup, the corners of all triangles. A cell is marked if the surface passes it; marks are
-// scanned and the marked cells compacted; their vertices are counted, scanned, and emitted. In each pass
+// In: volume. Out: corners, those of all triangles. A cell is marked if the surface passes it. The host scans the
+// marks, and `compact` lists the marked cells; their vertices are counted, scanned, and emitted. In each pass
 // an invocation takes one item.
-
-#import mesh/prefix_sum
 
 // Invocations of a workgroup.
 const SIZE = 256u;
@@ -30,9 +29,8 @@ struct ClassicParams {
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read_write> values: array<u32>;
 @group(0) @binding(3) var<storage, read_write> offsets: array<u32>;
-@group(0) @binding(4) var<storage, read_write> sums: array<u32>;
-@group(0) @binding(5) var<storage, read_write> active_cells: array<u32>;
-@group(0) @binding(6) var<storage, read_write> soup: array<f32>;
+@group(0) @binding(4) var<storage, read_write> active_cells: array<u32>;
+@group(0) @binding(5) var<storage, read_write> corners: array<f32>;
 
 fn item(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
     return (group.y * groups.x + group.x) * SIZE + lane;
@@ -75,40 +73,6 @@ fn mark(
     if cell < params.count {
         let found = case_of(cell);
         values[cell] = u32(found != 0u && found != 255u);
-    }
-}
-
-// Exclusive sums within each workgroup, and each workgroup's total.
-@compute @workgroup_size(SIZE)
-fn scan(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let i = item(group, groups, lane);
-    var value = 0u;
-    if i < params.count {
-        value = values[i];
-    }
-    let before = sum_before(lane, value);
-    if i < params.count {
-        offsets[i] = before;
-        if lane == 0u {
-            sums[i / SIZE] = sum_of_all();
-        }
-    }
-}
-
-// Adds what all workgroups before make.
-@compute @workgroup_size(SIZE)
-fn add(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let i = item(group, groups, lane);
-    if i < params.count {
-        offsets[i] += sums[i / SIZE];
     }
 }
 
@@ -160,8 +124,8 @@ fn emit(
         let start = vec3<f32>(place + from_bits) + vec3(0.5);
         let vertex = start + t * vec3<f32>(to_bits - from_bits);
         let at = 3u * (offsets[i] + corner);
-        soup[at] = vertex.x;
-        soup[at + 1u] = vertex.y;
-        soup[at + 2u] = vertex.z;
+        corners[at] = vertex.x;
+        corners[at + 1u] = vertex.y;
+        corners[at + 2u] = vertex.z;
     }
 }

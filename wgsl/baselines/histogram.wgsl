@@ -1,20 +1,18 @@
-// Published ways to count 256 levels or bins ("WebGPU Compute Shaders - Image Histogram", webgpufundamentals.org),
-// measured beside the routes in use.
+// Published algorithms that count 256 levels or bins ("WebGPU Compute Shaders - Image Histogram", webgpufundamentals.org).
+// Chosen by `gpuproc bench` alone, for comparison.
 //
 // In:     `data`, RGBA8 pixels, red in the lowest byte.
 // Out:    `counts`, ROWS histograms of 256 counters; `chunks`, as many for every 256 pixels of an image row.
 // Layout: `single` one invocation; `each` one invocation per pixel; `count_chunk` one workgroup per chunk, then
 //         either `sum_chunks`, one workgroup, or `reduce`, log2(chunks) passes.
-// Chosen: by `gpuproc bench` alone.
 
 // Set by the host. 1: luminance; 4: red, green, blue and luminance.
 const ROWS = 4u;
 
 const GROUP = 256u;
 
-struct BaselineJob {
+struct CountParams {
     width: u32,
-    height: u32,
     // First pixel and number of pixels of a `single` pass.
     start: u32,
     pixels: u32,
@@ -26,7 +24,7 @@ struct BaselineJob {
 @group(0) @binding(0) var<storage, read> data: array<u32>;
 @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
 @group(0) @binding(2) var<storage, read_write> chunks: array<u32>;
-@group(0) @binding(3) var<uniform> job: BaselineJob;
+@group(0) @binding(3) var<uniform> params: CountParams;
 
 var<workgroup> bins: array<atomic<u32>, ROWS * 256u>;
 
@@ -47,7 +45,7 @@ fn slot(pixel: u32, row: u32) -> u32 {
 // One invocation counts everything, some pixels a pass.
 @compute @workgroup_size(1)
 fn single() {
-    for (var i = job.start; i < job.start + job.pixels; i++) {
+    for (var i = params.start; i < params.start + params.pixels; i++) {
         let pixel = data[i];
         for (var row = 0u; row < ROWS; row++) {
             let at = slot(pixel, row);
@@ -66,7 +64,7 @@ fn each(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     let i = (group.y * groups.x + group.x) * GROUP + local;
-    if i < job.pixels {
+    if i < params.pixels {
         let pixel = data[i];
         for (var row = 0u; row < ROWS; row++) {
             atomicAdd(&counts[slot(pixel, row)], 1u);
@@ -86,8 +84,8 @@ fn count_chunk(
     }
     workgroupBarrier();
     let x = group.x * GROUP + local;
-    if x < job.width {
-        let pixel = data[group.y * job.width + x];
+    if x < params.width {
+        let pixel = data[group.y * params.width + x];
         for (var row = 0u; row < ROWS; row++) {
             atomicAdd(&bins[slot(pixel, row)], 1u);
         }
@@ -106,7 +104,7 @@ fn sum_chunks(@builtin(local_invocation_index) local: u32) {
     for (var row = 0u; row < ROWS; row++) {
         let at = row * 256u + local;
         var sum = 0u;
-        for (var chunk = 0u; chunk < job.chunks; chunk++) {
+        for (var chunk = 0u; chunk < params.chunks; chunk++) {
             sum += chunks[chunk * ROWS * 256u + at];
         }
         atomicStore(&counts[at], sum);
@@ -121,9 +119,9 @@ fn reduce(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     let pair = group.y * groups.x + group.x;
-    let to = pair * 2u * job.stride;
-    let other = to + job.stride;
-    if other < job.chunks {
+    let to = pair * 2u * params.stride;
+    let other = to + params.stride;
+    if other < params.chunks {
         for (var row = 0u; row < ROWS; row++) {
             let at = row * 256u + local;
             chunks[to * ROWS * 256u + at] += chunks[other * ROWS * 256u + at];

@@ -1,0 +1,150 @@
+//! Cases: kernels with their inputs.
+
+use std::{fmt, rc::Rc, sync::Arc};
+
+use crate::{
+    device::Kernel,
+    error::{Error, Kind, Result},
+    gpu::Context,
+};
+
+/// One kernel on one input.
+pub struct Case {
+    /// The kernel family, such as `blur`; `copy` and `transfer` move bytes and compute nothing.
+    pub family: &'static str,
+    /// The algorithm, such as `separable` or `direct 2-D`.
+    pub algorithm: &'static str,
+    /// Parameters and input, such as `Gaussian r=3, 8192x8192 RGBA8`.
+    pub problem: String,
+    /// Whether it is a published algorithm, measured only for comparison. GPUs alone run these.
+    pub is_baseline: bool,
+    /// Bytes of the input and the output, which every algorithm has to move.
+    pub bytes: u64,
+    /// In a sweep, the parameter that is varied and its value.
+    pub point: Option<(&'static str, f64)>,
+    /// Generates the input.
+    pub prepare: Box<dyn Fn() -> Result<Box<dyn Work>>>,
+}
+
+/// A kernel with its input and its last result.
+pub trait Work {
+    /// Runs the kernel on a GPU, or on the CPU if there is no context.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    fn run(&mut self, context: Option<&Context>) -> Result<()>;
+
+    /// Compares the last result with a reference.
+    ///
+    /// # Errors
+    /// [`Kind::Failure`] when they differ.
+    fn check(&mut self, context: Option<&Context>) -> Result<()>;
+
+    /// Whether the passes on the device are measured, rather than the whole run with its transfers.
+    fn is_resident(&self) -> bool {
+        true
+    }
+}
+
+/// The input of cases: generated when a case begins, or read from a file.
+pub struct Input<T: ?Sized> {
+    /// Size and type, such as `8192x8192 RGBA8`, or the name of the file.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    make: Rc<dyn Fn() -> Result<Arc<T>>>,
+}
+
+impl<T: ?Sized + 'static> Input<T> {
+    /// An input that `make` generates for each case.
+    pub fn new(name: String, bytes: u64, make: impl Fn() -> Result<Arc<T>> + 'static) -> Self {
+        Self { name, bytes, make: Rc::new(make) }
+    }
+}
+
+/// Fails where a result is wrong.
+pub type Check<K> = fn(&K, &<K as Kernel>::In, &<K as Kernel>::Out) -> Result<()>;
+
+struct KernelWork<K: Kernel> {
+    kernel: Rc<K>,
+    input: Arc<K::In>,
+    check: Check<K>,
+    result: Option<K::Out>,
+}
+
+impl<K: Kernel> Work for KernelWork<K> {
+    fn run(&mut self, context: Option<&Context>) -> Result<()> {
+        self.result = None;
+        self.result = Some(match context {
+            Some(context) => self.kernel.gpu(context, &self.input)?,
+            None => self.kernel.cpu(&self.input)?,
+        });
+        Ok(())
+    }
+
+    fn check(&mut self, _: Option<&Context>) -> Result<()> {
+        match &self.result {
+            Some(result) => (self.check)(&self.kernel, &self.input, result),
+            None => Err(wrong("no run to check")),
+        }
+    }
+}
+
+/// The error of a check.
+pub fn wrong(what: impl fmt::Display) -> Error {
+    Error::new(Kind::Failure, what)
+}
+
+impl Case {
+    /// A case of `kernel`. `output` is the size of its result in bytes.
+    pub fn new<K: Kernel + 'static>(
+        [family, algorithm]: [&'static str; 2],
+        problem: String,
+        kernel: K,
+        input: &Input<K::In>,
+        output: u64,
+        check: Check<K>,
+    ) -> Self {
+        let (kernel, make) = (Rc::new(kernel), input.make.clone());
+        let prepare = move || {
+            let (kernel, input) = (kernel.clone(), make()?);
+            Ok(Box::new(KernelWork { kernel, input, check, result: None }) as Box<dyn Work>)
+        };
+        Self {
+            family,
+            algorithm,
+            problem,
+            is_baseline: false,
+            bytes: input.bytes + output,
+            point: None,
+            prepare: Box::new(prepare),
+        }
+    }
+
+    /// The same case as a point of a sweep.
+    pub fn at(self, parameter: &'static str, value: f64) -> Self {
+        Self { point: Some((parameter, value)), ..self }
+    }
+
+    /// The same case as a baseline.
+    pub fn as_baseline(self) -> Self {
+        Self { is_baseline: true, ..self }
+    }
+
+    /// Whether the CPU runs it, too.
+    pub fn runs_on_cpu(&self) -> bool {
+        !self.is_baseline && self.family != "transfer"
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Input<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.family, self.algorithm, self.problem)
+    }
+}
