@@ -31,7 +31,7 @@ fn sizes_in_headers_are_not_believed() {
         ("mesh names.nhdr --iso 3 o.ply", "names no files"),
         ("mesh lines.nrrd --iso 3 o.ply", "the data end before"),
         ("mesh axes.npy --iso 3 o.ply", "400001 axes"),
-        ("blur many.gif o.tif --page 1..2", ""),
+        ("blur many.gif o.gif --page 1..2", ""),
         ("histogram empty.zarr", ""),
     ] {
         let measured = keeps(folder, 64, command);

@@ -347,9 +347,9 @@ pub fn write_claims(folder: &Path) {
     });
 
     // Much work for few bytes.
-    write("many.gif", &gif([2000; 2], [1; 2], 1, 20_000));
-    write("many.png", &apng([2000, 2000], 5000));
-    write("many.webp", &webp(2000, 20_000));
+    write("many.gif", &gif([1000; 2], [1; 2], 1, 20_000));
+    write("many.png", &apng([1000, 1000], 5000));
+    write("many.webp", &webp(1000, 20_000));
     write("texts.apng", &png([4, 4], &png_chunk(b"tEXt", b"a\0b").repeat(140_000)));
     let private = [&[9, 0, 0x10, 0][..], b"OB\0\0", &(100u32 << 20).to_le_bytes()].concat();
     write("private.dcm", &deflated_dicom(&private, 100 << 20));

@@ -11,6 +11,7 @@ mod codec;
 mod group;
 mod present;
 mod read;
+mod requests;
 mod shard;
 mod store;
 mod write;

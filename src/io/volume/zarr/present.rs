@@ -1,4 +1,4 @@
-//! Which files of an array are there. All samples of the others have the fill value: they are counted, not read.
+//! Which files of an array exist. All samples of the others have the fill value: they are counted, not read.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -14,28 +14,30 @@ use crate::{
 /// Maximal number of files that are listed.
 const MOST: usize = 1 << 19;
 
-/// The files of a volume that are there: their positions along z, y and x in the grid of files, in this order.
+/// The files of an array that exist: the number of their volumes, as far as files count these, and their positions along
+/// z, y and x in the grid of files, in this order.
 #[derive(Debug)]
-pub struct Present(Vec<[usize; 3]>);
+pub struct Present(Vec<(usize, [usize; 3])>);
 
 impl Present {
-    /// Lists the files of the volume at `place` along the axes other than x, y and z. `None` if the store cannot list
-    /// them, has too many, or seems to have all.
-    pub fn list(view: &View, place: &[usize]) -> Option<Self> {
-        if view.store.is_far() || Self::seem_all_there(view, place) {
+    /// Lists the files of the volumes of `view`. `None` if the store cannot list them, has too many, or seems to have all.
+    pub fn list(view: &View) -> Option<Self> {
+        if view.store.is_far() || Self::seem_all_there(view) {
             return None;
         }
         let array = &view.array;
         let mut files = Vec::new();
         let complete = view.store.list(array.shape.len() + 1, &mut |name| {
             let Some(found) = array.place_of(name) else { return true };
-            let is_of_volume = (0..found.len()).all(|axis| match view.axes.contains(&Some(axis)) {
-                true => found[axis] < array.shape[axis].div_ceil(array.file[axis]),
-                false => found[axis] == place[axis] / array.file[axis],
+            let is_wanted = (0..found.len()).all(|axis| {
+                match view.axes.contains(&Some(axis)) || view.others.contains(&axis) {
+                    true => found[axis] < array.shape[axis].div_ceil(array.file[axis]),
+                    false => found[axis] == view.at[axis] / array.file[axis],
+                }
             });
-            if is_of_volume {
+            if is_wanted {
                 let [x, y, z] = view.axes.map(|axis| axis.map_or(0, |axis| found[axis]));
-                files.push([z, y, x]);
+                files.push((Self::volume(view, |axis| found[axis]), [z, y, x]));
             }
             files.len() <= MOST
         });
@@ -43,9 +45,15 @@ impl Present {
         complete.then_some(Self(files))
     }
 
-    /// Whether some files, chosen at random, are all there: listing a large store takes long, and is of no use if few
-    /// files are missing.
-    fn seem_all_there(view: &View, place: &[usize]) -> bool {
+    /// The number of the volumes of a file that is at `place` along the axes that count volumes.
+    fn volume(view: &View, place: impl Fn(usize) -> usize) -> usize {
+        let count = |axis: usize| view.array.shape[axis].div_ceil(view.array.file[axis]);
+        view.others.iter().fold(0, |n, &axis| n * count(axis) + place(axis))
+    }
+
+    /// Whether some files, chosen at random, all exist: listing a large store takes long, and is of no use if few files
+    /// are missing.
+    fn seem_all_there(view: &View) -> bool {
         /// Number of files that are looked for.
         const SOME: u64 = 64;
         let random = RandomState::new();
@@ -53,33 +61,38 @@ impl Present {
             let mut hasher = random.build_hasher();
             hasher.write_u64(number);
             let mut rest = hasher.finish() as usize;
-            let at = [0, 1, 2].map(|axis| {
-                let count = view.dims()[axis].div_ceil(view.chunk()[axis]);
+            let mut any = |count: usize| {
                 let at = rest % count;
                 rest /= count;
                 at
-            });
-            view.store.has(&view.file(at, place).0)
+            };
+            let at = [0, 1, 2].map(|axis| any(view.dims()[axis].div_ceil(view.chunk()[axis])));
+            let volumes = view.others.iter().map(|&axis| view.array.shape[axis]);
+            let place = view.place(any(volumes.product()));
+            view.store.has(&view.file(at, &place).0)
         })
     }
 
-    /// Whether a file is there.
-    pub fn has(&self, [x, y, z]: [usize; 3]) -> bool {
-        self.0.binary_search(&[z, y, x]).is_ok()
+    /// Whether the file at `[x, y, z]` exists, of the volume at `place`.
+    pub fn has(&self, view: &View, place: &[usize], [x, y, z]: [usize; 3]) -> bool {
+        let volume = Self::volume(view, |axis| place[axis] / view.array.file[axis]);
+        self.0.binary_search(&(volume, [z, y, x])).is_ok()
     }
 
-    /// The first layer of files, from `layer` on, of which a file is there.
-    pub fn next_layer(&self, layer: usize) -> Option<usize> {
-        self.0.get(self.before(layer)).map(|file| file[0])
+    /// The first layer of files, from `layer` on, of which a file exists, of the volume at `place`.
+    pub fn next_layer(&self, view: &View, place: &[usize], layer: usize) -> Option<usize> {
+        self.layers(view, place, layer..usize::MAX).next().map(|number| self.0[number].1[0])
     }
 
-    /// Number of files before `layer`.
-    fn before(&self, layer: usize) -> usize {
-        self.0.partition_point(|file| file[0] < layer)
+    /// The numbers of the files in some layers of the volume at `place`.
+    fn layers(&self, view: &View, place: &[usize], layers: Range<usize>) -> Range<usize> {
+        let volume = Self::volume(view, |axis| place[axis] / view.array.file[axis]);
+        let before = |layer: usize| self.0.partition_point(|&file| file < (volume, [layer, 0, 0]));
+        before(layers.start)..before(layers.end)
     }
 }
 
-/// The chunks of some slices of a volume that are stored in files that are there.
+/// The stored chunks of some slices of a volume.
 #[derive(Debug)]
 pub struct Chunks {
     view: Arc<View>,
@@ -105,8 +118,8 @@ impl Chunks {
     ) -> Self {
         let depth = view.file_size()[2];
         let layers = slices.start / depth..slices.end.div_ceil(depth);
-        let files = present.before(layers.start)..present.before(layers.end);
         let place = view.place(volume);
+        let files = present.layers(&view, &place, layers);
         Self { view, place, slices, present, files, next: 0, at_once }
     }
 
@@ -117,7 +130,7 @@ impl Chunks {
         let counts = [0, 1, 2].map(|axis| file[axis] / chunk[axis]);
         let all: usize = counts.iter().product();
         while group.len() < self.at_once && !self.files.is_empty() {
-            let [z, y, x] = self.present.0[self.files.start];
+            let (_, [z, y, x]) = self.present.0[self.files.start];
             let n = self.next;
             let inner = [n % counts[0], n / counts[0] % counts[1], n / (counts[0] * counts[1])];
             let at = [0, 1, 2].map(|axis| [x, y, z][axis] * counts[axis] + inner[axis]);

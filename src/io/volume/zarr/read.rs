@@ -10,15 +10,16 @@ use std::{
     io,
     ops::Range,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use super::{
-    array::{Array, Shard},
+    array::Array,
     codec,
     present::{Chunks, Present},
+    requests::waiting,
     shard::Index,
     store::{Part, Store},
 };
@@ -37,15 +38,12 @@ use crate::{
     },
     memory,
     parallel::Parallel,
-    threads,
 };
 
 /// Most bytes of chunks that are decoded at a time.
 const SCRATCH: u64 = 64 << 20;
 /// Bytes of chunks that are still in the CPU's cache when they are copied.
 const IN_CACHE: u64 = 8 << 20;
-/// Number of concurrent requests to a remote store.
-const AT_ONCE: usize = 32;
 
 /// An array as volumes of slices: its x, y and z axes, and positions along its other axes.
 #[derive(Debug)]
@@ -65,11 +63,11 @@ pub struct View {
     /// The layer that is kept.
     held: Mutex<Option<Layer>>,
     /// Most bytes of that layer, and of `indices`.
-    most: AtomicU64,
+    pub(super) most: AtomicU64,
     /// Indices of the shards read last, by the names of their files.
-    indices: Mutex<HashMap<String, Arc<Index>>>,
-    /// The files of the volume that was asked for last; `None` in it where they cannot be listed.
-    present: Mutex<Option<(usize, Option<Arc<Present>>)>>,
+    pub(super) indices: Mutex<HashMap<String, Arc<Index>>>,
+    /// The files that exist; `None` if that is not known.
+    present: OnceLock<Option<Arc<Present>>>,
     /// Memory of chunks that are copied, for the next chunks: fresh memory would be cleared by the system first.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -82,7 +80,7 @@ struct Layer {
     samples: Vec<u8>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,23 +121,15 @@ impl View {
         self.axes.map(|axis| axis.map_or(1, |axis| self.array.file[axis]))
     }
 
-    /// The files of a volume that exist; `None` if the store cannot list them.
-    fn present(&self, volume: usize) -> Option<Arc<Present>> {
-        let mut present = lock(&self.present);
-        match &*present {
-            Some((known, files)) if *known == volume => files.clone(),
-            _ => {
-                let files = Present::list(self, &self.place(volume)).map(Arc::new);
-                *present = Some((volume, files.clone()));
-                files
-            }
-        }
+    /// The files that exist; `None` if that is not known.
+    fn present(&self) -> Option<&Arc<Present>> {
+        self.present.get_or_init(|| Present::list(self).map(Arc::new)).as_ref()
     }
 
     /// The first slice behind `slice` of which something may be stored, if nothing is stored of those before.
     fn next_stored(&self, volume: usize, slice: usize) -> Option<usize> {
         let high = self.file_size()[2];
-        let next = self.present(volume)?.next_layer(slice / high);
+        let next = self.present()?.next_layer(self, &self.place(volume), slice / high);
         let end = next.map_or(self.dims()[2], |layer| layer * high);
         (end > slice).then_some(end)
     }
@@ -218,8 +208,7 @@ impl View {
     /// Decodes the chunks that contain `slices`, group by group, and copies these slices of them.
     fn decode(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (dims, chunk) = (self.dims(), self.chunk());
-        let (place, present) = (self.place(volume), self.present(volume));
-        let present = present.as_deref();
+        let (place, present) = (self.place(volume), self.present().map(|present| &**present));
         let counts = [0, 1, 2].map(|axis| dims[axis].div_ceil(chunk[axis]));
         let layers = slices.start / chunk[2]..slices.end.div_ceil(chunk[2]);
         // 256 bytes of bookkeeping for each chunk.
@@ -353,7 +342,7 @@ impl View {
     }
 
     /// A vector with memory to reuse, or an empty one. Its content is arbitrary.
-    fn spare(&self) -> Vec<u8> {
+    pub(super) fn spare(&self) -> Vec<u8> {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
@@ -366,7 +355,7 @@ impl View {
     ) -> Result<Option<Vec<u8>>> {
         let (chunk, file) = (self.chunk(), self.file_size());
         let file = [0, 1, 2].map(|axis| at[axis] / (file[axis] / chunk[axis]));
-        if present.is_some_and(|present| !present.has(file)) {
+        if present.is_some_and(|present| !present.has(self, place, file)) {
             return Ok(None);
         }
         let (name, inner) = self.file(at, place);
@@ -428,84 +417,6 @@ impl View {
             stride *= chunk[axis];
         }
         first
-    }
-
-    /// The compressed bytes of the chunk at position `inner` of a shard; `None` where it is missing.
-    fn part_of_shard(
-        &self,
-        name: &str,
-        shard: &Shard,
-        inner: &[usize],
-        most: u64,
-    ) -> Result<Option<Vec<u8>>, BoxError> {
-        let counts = self.array.chunks_a_file();
-        let index = lock(&self.indices).get(name).cloned();
-        let index = match index {
-            Some(index) => index,
-            None => {
-                let index =
-                    Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
-                let mut indices = lock(&self.indices);
-                // Shards are read layer by layer: when the indices take too much memory, most of them are no longer
-                // needed.
-                // 256 bytes of bookkeeping for each index.
-                let bytes = (indices.len() + 1) as u64 * (self.array.index_bytes() as u64 + 256);
-                if bytes > self.most.load(Ordering::Relaxed) {
-                    indices.clear();
-                }
-                indices.insert(name.to_owned(), index.clone());
-                index
-            }
-        };
-        let number = shard.order.iter().fold(0, |n, &axis| n * counts[axis] + inner[axis]);
-        let Some(&Some((from, bytes))) = index.0.get(number) else { return Ok(None) };
-        let lies = || "the index of the shard names bytes that are not there".into();
-        if from.checked_add(bytes).is_none() || bytes > most {
-            return Err(lies());
-        }
-        let part = Part::At(from, bytes);
-        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
-        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
-    }
-}
-
-/// Calls `get` for each number, on `AT_ONCE` threads, since requests to a remote store mostly wait. Results are in
-/// order. After a failure no more requests start, and the function fails where a number has no result.
-fn waiting<T: Send>(
-    numbers: Range<usize>,
-    get: impl Fn(usize) -> Result<T> + Sync,
-) -> Result<Vec<Result<T>>> {
-    let next = AtomicUsize::new(numbers.start);
-    let got: Vec<Mutex<Option<Result<T>>>> = numbers.clone().map(|_| Mutex::new(None)).collect();
-    let failed = AtomicBool::new(false);
-    let work = || {
-        while !failed.load(Ordering::Relaxed) {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= numbers.end {
-                return;
-            }
-            let result = get(number);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            *lock(&got[number - numbers.start]) = Some(result);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..AT_ONCE.min(numbers.len()) {
-            // Fewer threads do the same work.
-            if threads::spawn_in(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    let results: Vec<Option<Result<T>>> = got
-        .into_iter()
-        .map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
-        .collect();
-    // Numbers without a result follow a failure.
-    match results.iter().all(Option::is_some) {
-        true => Ok(results.into_iter().flatten().collect()),
-        false => Err(results.into_iter().flatten().find_map(Result::err).expect("one has failed")),
     }
 }
 
@@ -587,7 +498,7 @@ impl Slices for View {
         slices: Range<usize>,
         bytes: u64,
     ) -> Option<Box<dyn StoredChunks>> {
-        let present = self.present(volume)?;
+        let present = self.present()?.clone();
         // Two copies of a decoded chunk are in memory, and its compressed bytes.
         let at_once = bytes / (4 * self.array.chunk_bytes() as u64 + 256);
         (at_once > 0)

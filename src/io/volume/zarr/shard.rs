@@ -1,8 +1,11 @@
 //! The index of a shard: where its chunks are in the file.
 
+use std::sync::{Arc, atomic::Ordering};
+
 use super::{
     array::Shard,
     codec,
+    read::{View, lock},
     store::{Part, Store},
 };
 use crate::io::volume::format::{BoxError, Endian};
@@ -40,5 +43,48 @@ impl Index {
             [from, bytes] => Some((from, bytes)),
         };
         Ok(Self(numbers.chunks_exact(2).map(entry).collect()))
+    }
+}
+
+impl View {
+    /// The compressed bytes of the chunk at position `inner` of a shard; `None` where it is missing.
+    ///
+    /// # Errors
+    /// When the index or the chunk is broken or cut off.
+    pub(super) fn part_of_shard(
+        &self,
+        name: &str,
+        shard: &Shard,
+        inner: &[usize],
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
+        let counts = self.array.chunks_a_file();
+        let index = lock(&self.indices).get(name).cloned();
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let index =
+                    Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
+                let mut indices = lock(&self.indices);
+                // Shards are read layer by layer: when the indices take too much memory, most of them are no longer
+                // needed.
+                // 256 bytes of bookkeeping for each index.
+                let bytes = (indices.len() + 1) as u64 * (self.array.index_bytes() as u64 + 256);
+                if bytes > self.most.load(Ordering::Relaxed) {
+                    indices.clear();
+                }
+                indices.insert(name.to_owned(), index.clone());
+                index
+            }
+        };
+        let number = shard.order.iter().fold(0, |n, &axis| n * counts[axis] + inner[axis]);
+        let Some(&Some((from, bytes))) = index.0.get(number) else { return Ok(None) };
+        let lies = || "the index of the shard names bytes that are not there".into();
+        if from.checked_add(bytes).is_none() || bytes > most {
+            return Err(lies());
+        }
+        let part = Part::At(from, bytes);
+        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
+        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
     }
 }

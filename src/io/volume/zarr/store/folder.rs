@@ -64,11 +64,11 @@ impl Files for Folder {
                     Ok(kind) => kind.is_dir(),
                     Err(_) => return false,
                 };
-                match is_folder {
-                    true if depth > 0 => folders.push((entry.path(), name + "/", depth - 1)),
-                    true => {}
-                    false if !visit(&name) => return false,
-                    false => {}
+                if !visit(&name) {
+                    return false;
+                }
+                if is_folder && depth > 0 {
+                    folders.push((entry.path(), name + "/", depth - 1));
                 }
             }
         }

@@ -56,9 +56,9 @@ trait Files: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Calls `visit` with the name, within the folder `name`, of each file in the folder and in `depth` levels of folders
-    /// below it, until `visit` returns false. Returns whether all files have been visited; also false where the store
-    /// cannot list them.
+    /// Calls `visit` with the name, within the folder `name`, of each file and folder in it and in `depth` levels of folders
+    /// below it, until `visit` returns false. Returns whether all have been visited; also false where the store cannot
+    /// list them.
     fn list(&self, _name: &str, _depth: usize, _visit: &mut dyn FnMut(&str) -> bool) -> bool {
         false
     }
@@ -142,8 +142,8 @@ impl Store {
         self.files.has(&format!("{}{name}", self.prefix))
     }
 
-    /// Calls `visit` with the name of each file in this folder and in `depth` levels of folders below it, until `visit`
-    /// returns false. Returns whether all files have been visited; also false where the store cannot list them.
+    /// Calls `visit` with the name of each file and folder in this folder and in `depth` levels of folders below it, until
+    /// `visit` returns false. Returns whether all have been visited; also false where the store cannot list them.
     pub fn list(&self, depth: usize, visit: &mut dyn FnMut(&str) -> bool) -> bool {
         self.files.list(&self.prefix, depth, visit)
     }
