@@ -12,16 +12,15 @@ use crate::{
         dtype::Dtype,
         grid::{Alpha, Grid, Shape},
         image::Image,
-        jpeg::{Frame, Quality},
+        jpeg::{Frame, Quality, SparseCoefficients},
         samples::Samples,
     },
     error::{Error, Result},
     io::{
         Sink, Source,
         image::{
-            Animation, Encoding, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange,
-            ReadRows, RowsInfo, RowsReader, Series, can_write_rows, create_rows,
-            jpeg::{JpegImage, has_half_chroma},
+            Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
+            RowsInfo, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
             open_rows,
         },
         losses,
@@ -48,9 +47,9 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     if device.may_be_gpu()
         && filter.runs_on_jpeg()
         && settings.pages.is_none()
-        && let Some(picture) = file.jpeg(timings)?
+        && let Some((coefficients, image)) = file.jpeg(timings)?
     {
-        return process_jpeg(job, settings, picture, &target, session);
+        return process_jpeg(job, settings, &coefficients, image, &target, session);
     }
     let mut pages = file.pages(timings)?;
     let chosen = match settings.pages {
@@ -98,24 +97,21 @@ fn process_pages(
     })
 }
 
-/// Filters and writes a JPEG from its coefficients.
+/// Filters and writes a JPEG from its coefficients; `image` has no samples.
 fn process_jpeg(
     job: &Job,
     settings: &Settings,
-    picture: JpegImage,
+    coefficients: &SparseCoefficients,
+    image: Image,
     target: &ImageTarget<'_>,
     session: &Session,
 ) -> Result<()> {
-    let JpegImage { coefficients, metadata, .. } = picture;
-    let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
-    let ([width, height], samples) = (size, Samples::U8(Vec::new()));
-    let image = Image { width, height, channels, samples, is_linear: false, metadata };
     target.check(&image)?;
-    let Encoding { quality, .. } = settings.encoding;
-    let is_jpeg = target.format() == ImageFormat::Jpeg;
-    let encode = is_jpeg
-        .then(|| Frame::for_pixels(size, channels, Quality(quality), has_half_chroma(quality)));
-    let filtered = job.filter.run_jpeg(&session.device, &coefficients, encode);
+    let (size, quality) = ([image.width, image.height], settings.encoding.quality);
+    let frame =
+        || Frame::for_pixels(size, image.channels, Quality(quality), has_half_chroma(quality));
+    let encode = (target.format() == ImageFormat::Jpeg).then(frame);
+    let filtered = job.filter.run_jpeg(&session.device, coefficients, encode);
     match filtered.map_err(|error| failed(job, error))? {
         JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),
         JpegOutput::Pixels(pixels) => {

@@ -92,8 +92,9 @@ fn jpeg_files_decode_as_by_libjpeg() {
             assert!(found.samples == expected.samples, "{}", path.display());
             // Also from the coefficients that a device decodes.
             let bytes = fs::read(&path).unwrap();
-            if let Some(picture) = jpeg::read_coefficients(&bytes, Limits::from(1 << 30)) {
-                let pixels = assert_twins(&Decode, &picture.coefficients, |cpu, gpu, name| {
+            if let Some((coefficients, _)) = jpeg::read_coefficients(&bytes, Limits::from(1 << 30))
+            {
+                let pixels = assert_twins(&Decode, &coefficients, |cpu, gpu, name| {
                     assert!(cpu == gpu, "{name}");
                 });
                 assert!(Samples::U8(pixels) == expected.samples, "{}", path.display());
@@ -148,10 +149,11 @@ fn damaged_jpeg_files_do_no_harm() {
                     drop(bytes.drain(at..whole.len().min(at + 7)));
                 }
             }
-            if let Some(picture) = jpeg::read_coefficients(&bytes, Limits::from(1 << 26)) {
-                let frame = &picture.coefficients.frame;
+            if let Some((coefficients, _)) = jpeg::read_coefficients(&bytes, Limits::from(1 << 26))
+            {
+                let frame = &coefficients.frame;
                 let len = frame.size.iter().product::<usize>() * frame.colour.channels();
-                assert_eq!(Decode.cpu(&picture.coefficients).unwrap().len(), len);
+                assert_eq!(Decode.cpu(&coefficients).unwrap().len(), len);
             }
             fs::write(&path, bytes).unwrap();
             match read_image(&Source::File(path.clone()), 1 << 26, &timings) {

@@ -159,10 +159,12 @@ fn is_small(bytes: &[u8]) -> bool {
 /// steps. They exceed the range of libjpeg's routines, which then differ from each other: some wrap around, others do
 /// not.
 fn is_beyond(bytes: &[u8]) -> bool {
-    let Some(picture) = jpeg::read_coefficients(bytes, Limits::from(1 << 26)) else { return false };
-    let SparseCoefficients { frame, .. } = &picture.coefficients;
+    let Some((coefficients, _)) = jpeg::read_coefficients(bytes, Limits::from(1 << 26)) else {
+        return false;
+    };
+    let SparseCoefficients { frame, .. } = &coefficients;
     frame.components.iter().enumerate().any(|(c, component)| {
-        let rows = (0..frame.blocks(c)[1]).flat_map(|y| picture.coefficients.row(c, y).unwrap());
+        let rows = (0..frame.blocks(c)[1]).flat_map(|y| coefficients.row(c, y).unwrap());
         let mut values = rows.flat_map(|block| block.into_iter().zip(component.steps));
         values.any(|(value, step)| i32::from(value).abs() * i32::from(step) > 4096)
     })

@@ -193,9 +193,9 @@ impl<'a> Input<'a> {
         // are decoded, while they are in its cache.
         if session.device.may_be_gpu()
             && settings.takes_only_counts()
-            && let Some(picture) = file.jpeg(timings)?
+            && let Some((coefficients, _)) = file.jpeg(timings)?
         {
-            return Ok(Self::Jpeg(picture.coefficients));
+            return Ok(Self::Jpeg(coefficients));
         }
         if !session.device.may_be_gpu()
             && settings.takes_all_pixels()

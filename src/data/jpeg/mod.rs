@@ -21,9 +21,10 @@ const fn fixed_16(value: f64) -> i32 {
 }
 
 /// The meaning of the components of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColourModel {
     /// One component.
+    #[default]
     Grey,
     /// Luma and two chroma components (T.871, 7).
     YCbCr,
@@ -88,7 +89,7 @@ pub struct Component {
 }
 
 /// Size, colours and components of a picture.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Pixels across and down.
     pub size: [usize; 2],

@@ -80,8 +80,8 @@ impl<'a> Renderer<'a> {
         let [_, down] = frame.max_sampling();
         let planes: Vec<Plane> =
             (0..upsampling.len()).map(|c| self.plane(&blocks, c, number)).collect();
-        let mut rows: Vec<Vec<u8>> =
-            planes.iter().map(|plane| vec![0; plane.full_width()]).collect();
+        // A row is written in steps of at most four pixels.
+        let mut rows = vec![vec![0; width + 3]; planes.len()];
         let mut sums = vec![0; width + 2];
         let top = number * BAND * down * 8;
         for (y, pixels) in pixels.chunks_exact_mut(width * frame.colour.channels()).enumerate() {
@@ -148,17 +148,6 @@ impl Plane {
     fn row(&self, y: isize) -> &[u8] {
         let y = y.clamp(0, self.last as isize) as usize - self.first;
         &self.values[y * self.stride..][..self.width]
-    }
-
-    /// The length of a row that [`upsample`](Self::upsample) writes: at least the picture's width.
-    fn full_width(&self) -> usize {
-        self.width
-            * match self.upsampling {
-                Upsampling::Full => 0,
-                Upsampling::Down => 1,
-                Upsampling::Across | Upsampling::Both => 2,
-                Upsampling::Repeat([across, _]) => across,
-            }
     }
 
     /// Writes row `y` of the picture at full resolution to `out`, except for a component that has it already.
@@ -278,7 +267,7 @@ fn darken(pixels: &mut [u8], black: &[u8]) {
 struct Dequantizer {
     steps: [i32; 64],
     #[cfg(target_arch = "x86_64")]
-    pairs: x86::Steps,
+    rows: [[i16; 8]; 8],
 }
 
 impl Dequantizer {
@@ -287,7 +276,7 @@ impl Dequantizer {
             // As i16, as libjpeg holds them; no encoder writes larger ones.
             steps: steps.map(|step| (step as i16).into()),
             #[cfg(target_arch = "x86_64")]
-            pairs: x86::Steps::new(steps),
+            rows: x86::rows(steps.map(|step| step as i16)),
         }
     }
 
@@ -302,7 +291,7 @@ impl Dequantizer {
                 || {
                     for pair in blocks.as_chunks::<2>().0 {
                         let samples = &mut samples[8 * done..];
-                        if !x86::inverse(simd, pair, &self.pairs, samples, stride) {
+                        if !x86::inverse(simd, pair, &self.rows, samples, stride) {
                             self.block(&pair[0], samples, stride);
                             self.block(&pair[1], &mut samples[8..], stride);
                         }

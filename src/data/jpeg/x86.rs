@@ -15,23 +15,6 @@ use super::dct::{BITS, EVEN, ODD, PASS_BITS, transposed};
 /// (Parseval), except for rounding.
 const MAX_SUM: u16 = 2946;
 
-/// A table of quantization steps for the inverse DCT.
-#[derive(Clone, Debug)]
-pub struct Steps {
-    steps: [[i16; 8]; 8],
-    /// Largest magnitudes of coefficients whose product with the step is at most [`MAX_SUM`].
-    max: [[i16; 8]; 8],
-}
-
-impl Steps {
-    pub fn new(steps: &[u16; 64]) -> Self {
-        Self {
-            steps: rows(steps.map(|step| step as i16)),
-            max: rows(steps.map(|step| (MAX_SUM / step.max(1)) as i16)),
-        }
-    }
-}
-
 /// The division of results of the forward DCT by the quantization steps of one table.
 ///
 /// The results are 8 times too large, so a magnitude `v` becomes `floor((v + d / 2) / d)` with `d = 8 step`. With `s =
@@ -59,7 +42,8 @@ impl Reciprocals {
     }
 }
 
-fn rows(values: [i16; 64]) -> [[i16; 8]; 8] {
+/// The rows of a block or of a table.
+pub fn rows(values: [i16; 64]) -> [[i16; 8]; 8] {
     *values.as_chunks::<8>().0.first_chunk().expect("8 x 8")
 }
 
@@ -78,19 +62,21 @@ pub fn of(arch: Arch) -> Option<V3> {
 pub fn inverse(
     s: V3,
     blocks: &[[i16; 64]; 2],
-    table: &Steps,
+    steps: &[[i16; 8]; 8],
     samples: &mut [u8],
     stride: usize,
 ) -> bool {
     let zero = splat16(s, 0);
     let (mut rows, mut sums, mut excess, mut others) = ([zero; 8], zero, zero, zero);
     for (y, row) in rows.iter_mut().enumerate() {
-        let values = load(blocks, y);
-        others =
-            s.avx2._mm256_or_si256(others, if y == 0 { without_first(s, values) } else { values });
-        let above = s.avx2._mm256_subs_epu16(s.avx2._mm256_abs_epi16(values), both(&table.max[y]));
-        excess = s.avx2._mm256_or_si256(excess, above);
-        *row = s.avx2._mm256_mullo_epi16(values, both(&table.steps[y]));
+        let (values, steps) = (load(blocks, y), both(&steps[y]));
+        let ac = if y == 0 { without_first(s, values) } else { values };
+        others = s.avx2._mm256_or_si256(others, ac);
+        *row = s.avx2._mm256_mullo_epi16(values, steps);
+        // The upper bits of products that fit 16 bits are those of their sign.
+        let sign = s.avx2._mm256_srai_epi16::<15>(*row);
+        let high = s.avx2._mm256_xor_si256(s.avx2._mm256_mulhi_epi16(values, steps), sign);
+        excess = s.avx2._mm256_or_si256(excess, high);
         sums = s.avx2._mm256_adds_epu16(sums, s.avx2._mm256_abs_epi16(*row));
     }
     let above = s.avx2._mm256_subs_epu16(sums, splat16(s, MAX_SUM as i16));
@@ -282,11 +268,11 @@ mod tests {
     #[test]
     fn blocks_of_one_coefficient_are_those_of_the_transform() {
         let Some(simd) = of(crate::simd::arch()) else { return };
-        let table = Steps::new(&[3; 64]);
+        let steps = [[3; 8]; 8];
         for dc in i16::MIN..=i16::MAX {
             let (mut blocks, mut samples) = ([[0; 64]; 2], [1; 128]);
             blocks[1][0] = dc;
-            if inverse(simd, &blocks, &table, &mut samples, 16) {
+            if inverse(simd, &blocks, &steps, &mut samples, 16) {
                 let mut block = [[0; 8]; 8];
                 block[0][0] = 3 * i32::from(dc);
                 let expected = (dct::inverse(block)[7][7] + 128).clamp(0, 255) as u8;

@@ -21,7 +21,7 @@ use crate::{
     },
     io::{
         Limits,
-        jpeg::{Context, File, Picture, encode, has_signature, marker},
+        jpeg::{Context, Damage, File, Picture, encode, has_signature, marker},
     },
 };
 
@@ -50,19 +50,6 @@ pub fn has_half_chroma(quality: u8) -> bool {
     quality < FULL_CHROMA
 }
 
-/// The coefficients of a file with its metadata.
-#[derive(Debug)]
-pub struct JpegImage {
-    /// The coefficients.
-    pub coefficients: SparseCoefficients,
-    /// Metadata of the file.
-    pub metadata: Metadata,
-    /// Parts of the file that no output keeps, in words.
-    pub losses: Vec<String>,
-    /// Damage of the picture, in words.
-    pub damage: Option<String>,
-}
-
 /// Reads the headers of a file and checks the memory that it takes.
 fn parse(bytes: &[u8], limits: Limits) -> Result<File<'_>, BoxError> {
     let file = File::parse(bytes, &Context::default())?;
@@ -78,23 +65,28 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<File<'_>, BoxError> {
 pub(super) fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let file = parse(bytes, limits)?;
     let (samples, damage) = file.decode()?;
+    Ok(decoded(&file, samples, damage))
+}
+
+/// Reads the coefficients of a file, and its image without samples; `None` if the file cannot be decoded, exceeds
+/// `limits`, or has to be rotated or mirrored.
+pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<(SparseCoefficients, Decoded)> {
+    let file = parse(bytes, limits).ok()?;
+    let mut image = decoded(&file, Vec::new(), None);
+    if image.orientation != Orientation::default() {
+        return None;
+    }
+    let (coefficients, damage) = file.coefficients().ok()?;
+    image.damage = damage.map(|damage| damage.to_string());
+    Some((coefficients, image))
+}
+
+fn decoded(file: &File<'_>, samples: Vec<u8>, damage: Option<Damage>) -> Decoded {
     let (metadata, orientation, losses) = metadata(&file.segments);
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     let samples = Samples::U8(samples);
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Ok(Decoded { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) })
-}
-
-/// Reads the coefficients of a file; `None` if it cannot be decoded, exceeds `limits`, or has to be rotated or mirrored.
-pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<JpegImage> {
-    let file = parse(bytes, limits).ok()?;
-    let (metadata, orientation, losses) = metadata(&file.segments);
-    if orientation != Orientation::default() {
-        return None;
-    }
-    let (coefficients, damage) = file.coefficients().ok()?;
-    let damage = damage.map(|damage| damage.to_string());
-    Some(JpegImage { coefficients, metadata, losses, damage })
+    Decoded { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) }
 }
 
 /// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.

@@ -160,6 +160,7 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
     let probed = catch_unwind(|| match openexr_header(path) {
         Some(probe) => Ok(probe),
         None if is_tiff(path) => tiff::probe(path),
+        None if is_jpeg(source) => jpeg_header(&jpeg_start(path)?),
         None => pages_header(source, path, longest),
     });
     let probed = probed.unwrap_or_else(|_| Err(CRASHED.into()));
@@ -219,9 +220,6 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let timings = Timings::new(false);
     let file = match ImageFile::read(source, Limits::from(longest), &timings) {
         Ok(file) => file,
-        Err(_) if source.size()? > Some(longest) && is_jpeg(source) => {
-            return jpeg_header(&jpeg_start(path)?);
-        }
         Err(_) if source.size()? > Some(longest) => return other_header(path),
         Err(error) => return Err(error.into()),
     };
@@ -230,7 +228,6 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let mut probe = match format {
         // `other_header` does not support these formats; decoding a page takes no longer than searching the file.
         ImageFormat::Gif | ImageFormat::Pfm => of_image(format, &pages.decode(0, &timings)?),
-        ImageFormat::Jpeg => jpeg_header(file.bytes().unwrap_or_default())?,
         _ => other_header(path)?,
     };
     probe.pages = (pages.count() > 1).then_some(pages.count());

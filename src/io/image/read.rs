@@ -11,11 +11,10 @@ use std::{
 use super::{
     ImageFormat,
     codec::{Animation, BoxError, CRASHED, Decode, Decoded, OnePage, Pages, ReadSeek},
-    foreign,
-    jpeg::{self, JpegImage},
+    foreign, jpeg,
 };
 use crate::{
-    data::image::Image,
+    data::{image::Image, jpeg::SparseCoefficients},
     error::{Error, Result},
     io::{
         Limits, Source,
@@ -138,18 +137,18 @@ impl<'a> ImageFile<'a> {
         pages.decode(page, timings)
     }
 
-    /// The coefficients of a JPEG file; `None` for other files, and for pictures that have to be rotated or mirrored.
+    /// The coefficients of a JPEG file, and its image without samples; `None` for other files, and for pictures that
+    /// have to be rotated or mirrored.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
     /// memory.
-    pub fn jpeg(&self, timings: &Timings) -> Result<Option<JpegImage>> {
+    pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
-        let picture = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
-        if let Some(picture) = &picture {
-            self.tell(&picture.losses, picture.damage.as_deref())?;
-        }
-        Ok(picture)
+        let read = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
+        let Some((coefficients, decoded)) = read else { return Ok(None) };
+        self.tell(&decoded.losses, decoded.damage.as_deref())?;
+        Ok(Some((coefficients, decoded.image)))
     }
 
     /// Channels of a JPEG file, whose pixels [`ImageFile::consume_jpeg`] may hand out; `None` for other files.

@@ -132,7 +132,7 @@ impl<'a> ImageTarget<'a> {
     /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
         let optimized = self.encoding.optimized;
-        self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata, optimized)?))
+        self.write_bytes(|| jpeg::encode_coefficients(coefficients, metadata, optimized))
     }
 
     fn write_bytes(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<()> {

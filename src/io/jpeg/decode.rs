@@ -86,7 +86,7 @@ impl File<'_> {
     /// Reads all scans and passes the rows of blocks to `output`, those of the last scan when they are complete.
     pub(super) fn read_scans(&self, output: &mut dyn Output, damage: &DamageMap) {
         let components = 0..self.frame.components.len();
-        let empty = |c| (0..self.rows(c)).map(|_| BlockRow::default()).collect();
+        let empty = |c| (0..self.frame.blocks(c)[1]).map(|_| BlockRow::default()).collect();
         let mut planes: Vec<Vec<BlockRow>> = components.clone().map(empty).collect();
         let mut dc = vec![Vec::new(); components.len()];
         let (last, earlier) = match self.scans.split_last() {

@@ -48,7 +48,7 @@ impl File<'_> {
         if !scan.restart_interval.is_multiple_of(width) {
             return error("lossless JPEG with restarts within rows is not supported");
         }
-        let tables: Vec<_> = scan.members.iter().map(|member| member.dc_table()).collect();
+        let tables: Vec<_> = scan.members.iter().map(|member| &member.dc).collect();
         let (predictor, shift) = (scan.selection.start, scan.selection.low_bit);
         let rows = if scan.restart_interval == 0 { height } else { scan.restart_interval / width };
         let (data, intervals) = unstuffed(&self.bytes[scan.data.clone()]);

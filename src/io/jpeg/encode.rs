@@ -97,7 +97,7 @@ fn headers(file: &mut Vec<u8>, frame: &Frame, interval: u16, tables: &[Table; 4]
     }
     segment(file, marker::SOF0, &[&body]);
     for (i, Table { counts, symbols }) in tables.iter().take(2 * kinds).enumerate() {
-        let class_and_number = (i % 2) << 4 | i / 2;
+        let class_and_number = 16 * (i % 2) + i / 2;
         segment(file, marker::DHT, &[&[class_and_number as u8], counts, symbols]);
     }
     if interval > 0 {

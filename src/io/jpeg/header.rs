@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A file whose headers are read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct File<'a> {
     pub(super) bytes: &'a [u8],
     /// How the samples are coded.
@@ -35,9 +35,10 @@ pub struct File<'a> {
 }
 
 /// How samples are coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Process {
     /// DCT, all bits of a block in one scan.
+    #[default]
     Sequential,
     /// DCT, parts of each block in several scans.
     Progressive,
@@ -59,25 +60,15 @@ pub struct Scan {
     pub data: Range<usize>,
 }
 
-/// A component in a scan, with its Huffman tables.
+/// A component in a scan, with the Huffman tables that the scan needs.
 #[derive(Debug)]
 pub struct Member {
     /// Index in [`Frame::components`].
     pub component: usize,
-    dc: Option<Arc<Huffman>>,
-    ac: Option<Arc<Huffman>>,
-}
-
-impl Member {
-    /// The table of DC coefficients, or of differences, in a scan that has them.
-    pub fn dc_table(&self) -> &Huffman {
-        self.dc.as_ref().expect("checked with the header of the scan")
-    }
-
-    /// The table of AC coefficients, in a scan that has them.
-    pub fn ac_table(&self) -> &Huffman {
-        self.ac.as_ref().expect("checked with the header of the scan")
-    }
+    /// The table of DC coefficients, or of differences.
+    pub dc: Arc<Huffman>,
+    /// The table of AC coefficients.
+    pub ac: Arc<Huffman>,
 }
 
 /// Facts about a JPEG stream that are stated by the file around it.
@@ -113,7 +104,8 @@ impl<'a> File<'a> {
     /// # Errors
     /// If the file is of an unsupported kind, or damaged before its first scan.
     pub fn parse(bytes: &'a [u8], context: &Context<'_>) -> Result<Self> {
-        let mut parser = Parser::new(bytes);
+        let mut parser = Parser::default();
+        parser.file.bytes = bytes;
         for (marker, body) in Segments::new(context.tables).into_iter().flatten() {
             if let (marker::DHT | marker::DQT | marker::DRI, Some(body)) = (marker, body) {
                 parser.tables(marker, body)?;
@@ -157,11 +149,6 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The number of rows of blocks of component `c`, including those that only fill up the last MCUs.
-    pub(super) fn rows(&self, c: usize) -> usize {
-        self.frame.blocks(c)[1]
-    }
-
     /// The most important damage, once all scans are read.
     pub(super) fn damage(&self, map: &DamageMap) -> Option<Damage> {
         let (missing, rows) = (map.rows(&self.frame), self.frame.size[1]);
@@ -176,46 +163,29 @@ impl<'a> File<'a> {
 }
 
 /// The state that segments set for the scans that follow, and the coefficients that scans contain so far.
+#[derive(Default)]
 struct Parser<'a> {
     file: File<'a>,
-    /// Identifier of each component, and the number of its quantization table.
-    components: Vec<(u8, usize)>,
+    components: Vec<ComponentState>,
     quantization: [Option<[u16; 64]>; 4],
     /// Huffman tables of class 0 (DC) and 1 (AC).
     huffman: [[Option<Arc<Huffman>>; 4]; 2],
     restart_interval: usize,
-    /// For each component and coefficient, the number of low bits that scans do not contain yet; `None` without any
-    /// scan of the coefficient.
-    lacking: [[Option<u32>; 64]; 4],
-    /// For each component, a mask of the coefficients of which scans were missing when a later one came.
-    skipped: [u64; 4],
+}
+
+/// The part of a component that scans contain so far.
+struct ComponentState {
+    /// The identifier.
+    id: u8,
+    /// The number of the quantization table.
+    table: usize,
+    /// For each coefficient, the number of low bits that scans do not contain yet; `None` without any scan of it.
+    lacking: [Option<u32>; 64],
+    /// A mask of the coefficients of which scans were missing when a later one came.
+    skipped: u64,
 }
 
 impl<'a> Parser<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        let frame = Frame { size: [0; 2], colour: ColourModel::Grey, components: Vec::new() };
-        let file = File {
-            bytes,
-            process: Process::Sequential,
-            precision: 8,
-            frame,
-            scans: Vec::new(),
-            segments: Vec::new(),
-            unsent: 0,
-            stray: 0,
-            is_broken: false,
-        };
-        Self {
-            file,
-            components: Vec::new(),
-            quantization: [None; 4],
-            huffman: Default::default(),
-            restart_interval: 0,
-            lacking: [[None; 64]; 4],
-            skipped: [0; 4],
-        }
-    }
-
     /// Reads a segment other than a scan header.
     fn segment(&mut self, marker: u8, body: &'a [u8]) -> Result<()> {
         if self.file.scans.is_empty() {
@@ -281,7 +251,8 @@ impl<'a> Parser<'a> {
             if sampling.iter().any(|factor| !(1..=MAX_SAMPLING).contains(factor)) || table > 3 {
                 return None;
             }
-            self.components.push((id, table.into()));
+            let table = table.into();
+            self.components.push(ComponentState { id, table, lacking: [None; 64], skipped: 0 });
             self.file.frame.components.push(Component { sampling, steps: [0; 64] });
         }
         self.file.frame.size = size;
@@ -299,10 +270,10 @@ impl<'a> Parser<'a> {
             if self.file.process == Process::Lossless {
                 continue;
             }
-            let lacking = &mut self.lacking[component];
+            let ComponentState { table, lacking, skipped, .. } = &mut self.components[component];
             // The quantization table counts that is defined when the component's first scan begins (B.2.4.1).
             if lacking.iter().all(Option::is_none) {
-                let steps = self.quantization[self.components[component].1];
+                let steps = self.quantization[*table];
                 self.file.frame.components[component].steps =
                     steps.ok_or_else(|| Error::bad_input("a quantization table is missing"))?;
             }
@@ -312,7 +283,7 @@ impl<'a> Parser<'a> {
                     if self.file.process == Process::Sequential {
                         return Err(Error::bad_input("two scans of the same component"));
                     }
-                    self.skipped[component] |= 1 << place;
+                    *skipped |= 1 << place;
                 }
                 *lacks = Some(low_bit);
             }
@@ -343,11 +314,12 @@ impl<'a> Parser<'a> {
         let needs_dc = is_lossless || selection.start == 0 && !refines;
         let needs_ac = !is_lossless && selection.end > 0;
         let members = members.as_chunks::<2>().0.iter().map(|&[id, tables]| {
-            let component = self.components.iter().position(|(known, _)| *known == id)?;
+            let component = self.components.iter().position(|known| known.id == id)?;
             let table =
                 |class: usize, number: u8| self.huffman[class].get(usize::from(number))?.clone();
             let (dc, ac) = (table(0, tables >> 4), table(1, tables & 15));
             let has_tables = (dc.is_some() || !needs_dc) && (ac.is_some() || !needs_ac);
+            let [dc, ac] = [dc, ac].map(Option::unwrap_or_default);
             has_tables.then_some(Member { component, dc, ac })
         });
         let members: Vec<Member> = members.collect::<Option<_>>()?;
@@ -364,19 +336,13 @@ impl<'a> Parser<'a> {
         if file.scans.is_empty() {
             return Err(Error::bad_input("the JPEG file has no scan"));
         }
-        if file.process != Process::Lossless {
-            let components = file.frame.components.len();
-            let all = self.lacking[..components].iter().zip(self.skipped);
-            let is_unsent = |skipped: u64, k: usize, lacks: Option<u32>| {
-                lacks != Some(0) || skipped >> k & 1 == 1
-            };
-            let unsent = |(lacking, skipped): (&[Option<u32>; 64], u64)| {
-                let coefficients = lacking.iter().enumerate();
-                coefficients.filter(|&(k, lacks)| is_unsent(skipped, k, *lacks)).count()
-            };
-            file.unsent = all.map(unsent).sum();
-        }
-        let ids: Vec<u8> = self.components.iter().map(|(id, _)| *id).collect();
+        let unsent = |component: &ComponentState| {
+            let lacking = component.lacking.iter().enumerate();
+            let is_unsent = |k: usize| component.skipped >> k & 1 == 1;
+            lacking.filter(|&(k, lacks)| *lacks != Some(0) || is_unsent(k)).count()
+        };
+        file.unsent = self.components.iter().map(unsent).sum();
+        let ids: Vec<u8> = self.components.iter().map(|component| component.id).collect();
         file.frame.colour = colour_model(&ids, &file.segments, colour);
         Ok(file)
     }
@@ -436,7 +402,7 @@ fn read_huffman(mut body: &[u8], tables: &mut [[Option<Arc<Huffman>>; 4]; 2]) ->
         let (symbols, rest) = rest.split_at_checked(symbols)?;
         let table = tables.get_mut(usize::from(kind >> 4))?.get_mut(usize::from(kind & 15))?;
         let new = Huffman::new(counts, symbols)?;
-        *table = Some(Arc::new(if kind >> 4 == 1 { new.of_coefficients() } else { new }));
+        *table = Some(Arc::new(new));
         body = rest;
     }
     Some(())

@@ -4,7 +4,7 @@
 const FAST: u32 = 10;
 
 /// A Huffman table.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub struct Huffman {
     /// For each value of the next `FAST` bits: `symbol << 8 | length of its code`; 0 if the code is longer.
     fast: Vec<u16>,
@@ -48,11 +48,6 @@ impl Huffman {
             table.end[len as usize] = code << (16 - len);
             code <<= 1;
         }
-        Some(table)
-    }
-
-    /// Adds the lookup table for AC coefficients.
-    pub fn of_coefficients(mut self) -> Self {
         let entry = |(next, &entry): (u32, &u16)| {
             let (run, size, len) =
                 (entry >> 12, u32::from(entry >> 8 & 15), u32::from(entry & 0xff));
@@ -62,8 +57,8 @@ impl Huffman {
             let magnitude = next >> (FAST - len - size) & ((1 << size) - 1);
             extend(magnitude, size) << 16 | i32::from(run) << 8 | (len + size) as i32
         };
-        self.coefficients = (0..).zip(&self.fast).map(entry).collect();
-        self
+        table.coefficients = (0..).zip(&table.fast).map(entry).collect();
+        Some(table)
     }
 }
 

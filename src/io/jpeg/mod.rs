@@ -1,4 +1,5 @@
-//! The JPEG codec (ITU-T T.81 and T.871): between the bytes of a stream and coefficients or pixels, on all cores.
+//! The JPEG codec (ITU-T T.81 and T.871): between the bytes of a stream and coefficients or pixels, on all cores. Crates
+//! give no coefficients, which devices take, other pixels than libjpeg, and no account of damage.
 //!
 //! ```text
 //! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream --> pixels

@@ -359,7 +359,7 @@ impl Reader for DcReader<'_> {
         if self.scan.refines {
             *value |= (entropy::dc_refinement(bits) << low_bit) as i16;
         } else {
-            let dc = entropy::dc(bits, member.dc_table(), &mut state.dc[slot]);
+            let dc = entropy::dc(bits, &member.dc, &mut state.dc[slot]);
             *value = (dc << low_bit) as i16;
         }
     }
@@ -412,13 +412,13 @@ impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
     fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
         let Place { slot, x, y } = place;
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
-        let table = member.ac_table();
+        let table = &member.ac;
         let row = &mut self.target.rows[slot][y - self.first * self.layout.steps[slot][1]];
         let values = &mut row.values[x];
         if KIND == SEQUENTIAL {
             const ALL: Selection = Selection { start: 1, end: 63, low_bit: 0 };
             *values = [0; 64];
-            values[0] = entropy::dc(bits, member.dc_table(), &mut state.dc[slot]) as i16;
+            values[0] = entropy::dc(bits, &member.dc, &mut state.dc[slot]) as i16;
             let set = |place, value| values[usize::from(ZIGZAG[place as usize])] = value;
             return entropy::ac::<false>(bits, table, ALL, &mut 0, set);
         }
