@@ -71,6 +71,27 @@ fn middles(surface: &Surface) -> impl Iterator<Item = Vec3> {
     })
 }
 
+/// Points all over a surface: those of each triangle whose barycentric coordinates are multiples of `1 / steps`.
+fn points(surface: &Surface, steps: u32) -> impl Iterator<Item = Vec3> {
+    surface.triangles.iter().flat_map(move |&triangle| {
+        let [a, b, c] = corners(surface, triangle);
+        let parts = (0..=steps).flat_map(move |u| (0..=steps - u).map(move |v| (u, v)));
+        parts.map(move |(u, v)| {
+            let [u, v] = [u, v].map(|part| f64::from(part) / f64::from(steps));
+            std::array::from_fn(|i| a[i] + u * (b[i] - a[i]) + v * (c[i] - a[i]))
+        })
+    })
+}
+
+/// The volume inside of a closed surface, by the divergence theorem.
+fn volume(surface: &Surface) -> f64 {
+    let tetrahedron = |&triangle: &[u32; 3]| {
+        let [a, b, c] = corners(surface, triangle);
+        dot(a, [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]])
+    };
+    surface.triangles.iter().map(tetrahedron).sum::<f64>() / 6.0
+}
+
 /// The root mean square and the greatest distance of the vertices of `from`.
 fn distances(from: &Surface, to: &Surface) -> [f64; 2] {
     let all: Vec<f64> = vertices(from).map(|place| to_surface(place, to).0).collect();
@@ -265,6 +286,52 @@ fn blocks_keep_parts_and_handles() {
     }
 }
 
+/// Four points of a twisted square, joined along one diagonal or the other. The surfaces share their boundary, and are
+/// farthest apart, by the height of a regular tetrahedron's quarter, at the middles of the diagonals.
+#[test]
+fn the_distance_is_found_inside_of_edges() {
+    let positions = vec![[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]];
+    let [one, other] = [vec![[0, 1, 2], [0, 2, 3]], vec![[0, 1, 3], [1, 2, 3]]]
+        .map(|triangles| Surface { positions: positions.clone(), triangles, ..Surface::default() });
+    let expected = 1.0 / 3f64.sqrt();
+    let found = distance(&one, &other).unwrap();
+    assert!((expected..=1.01 * expected).contains(&found), "{found} {expected}");
+}
+
+/// The volume and the box are kept where few triangles are left, and collapses end where they would ruin the surface: a
+/// noisy ball has walls, bubbles and handles that cannot go.
+#[test]
+fn volume_and_box_are_kept_to_the_end() {
+    let mut noise = Noise(31);
+    let values: Vec<f64> = (0..24 * 24 * 24).map(|_| 4.0 * noise.unit() - 2.0).collect();
+    let noisy = |p: Vec3| {
+        let [x, y, z] = p.map(|v| v as usize);
+        let d = sub(p, [12.1, 11.9, 12.0]);
+        8.0 - dot(d, d).sqrt() + values[x + 24 * (y + 24 * z)]
+    };
+    let cases = [
+        ("ball", meshed(field(32, ball), 0.0, true), 0.02, 0.003),
+        ("plate", meshed(field(24, plate), 0.0, true), 0.05, 0.01),
+        ("noise", meshed(field(24, noisy), 0.0, true), 0.01, 0.02),
+    ];
+    for (name, whole, share, lost) in &cases {
+        let mut simple = whole.clone();
+        let done = simplify(&mut simple, &Goal::share(*share)).unwrap();
+        let ratio = volume(&simple) / volume(whole);
+        assert!((ratio - 1.0).abs() <= *lost, "{name}: {ratio}");
+        let ([low, high], [new_low, new_high]) =
+            (whole.bounds().unwrap(), simple.bounds().unwrap());
+        let is_inside = (0..3).all(|i| low[i] <= new_low[i] && new_high[i] <= high[i]);
+        assert!(is_inside, "{name}: {new_low:?} {new_high:?}");
+        if simple.triangles.len() > done.wanted + 1 {
+            let naive = vertices(&simple).map(|place| to_surface(place, whole).0);
+            let told = done.distance.unwrap();
+            assert!(naive.fold(0.0, f64::max) <= told && told < 3.0, "{name}: {told}");
+        }
+        assert_eq!(done.distance.is_some(), simple.triangles.len() > done.wanted + 1, "{name}");
+    }
+}
+
 /// Random bytes: parts that touch, and more handles than the wanted number of triangles can form.
 #[test]
 fn noise_ends_where_it_would_be_torn() {
@@ -274,7 +341,7 @@ fn noise_ends_where_it_would_be_torn() {
     let done = simplify(&mut simple, &Goal::share(0.01)).unwrap();
     assert_eq!(topology(&simple), topology(&whole));
     assert!(simple.triangles.len() > done.wanted, "{}", simple.triangles.len());
-    assert!(simple.triangles.len() < whole.triangles.len() / 2, "{}", simple.triangles.len());
+    assert!(simple.triangles.len() < whole.triangles.len(), "{}", simple.triangles.len());
 }
 
 #[test]
@@ -372,21 +439,25 @@ fn an_error_is_kept_where_samples_equal_the_isovalue() {
 }
 
 #[test]
-fn an_error_is_kept() {
+fn an_error_is_kept_between_vertices_too() {
     let whole = meshed(field(24, plate), 0.0, false);
-    // The numbers of triangles that were left when the error was reduced everywhere until it was within the limit.
-    for (most, triangles) in [(0.02, 400), (0.1, 260), (0.3, 120)] {
+    // Hardly more triangles than with limits that hold at vertices and centres only.
+    for (most, triangles) in [(0.02, 400), (0.1, 270), (0.3, 130)] {
         let mut simple = whole.clone();
         let goal = Goal { max_error: Some(most), ..Goal::default() };
         let told = simplify(&mut simple, &goal).unwrap().distance.unwrap();
         let both = [(&whole, &simple), (&simple, &whole)].map(|(from, to)| {
-            let places = vertices(from).chain(middles(from));
+            // Fewer points on the many small triangles.
+            let steps = if from.triangles.len() > to.triangles.len() { 2 } else { 6 };
+            let places = points(from, steps);
             places.map(|place| to_surface(place, to).0).fold(0.0, f64::max)
         });
         let found = both[0].max(both[1]);
-        assert!((found - told).abs() < 1e-9 && found <= most, "{most}: {told} {found}");
+        assert!(found <= told && told <= most, "{most}: {told} {found}");
         assert!(simple.triangles.len() < triangles, "{most}: {}", simple.triangles.len());
-        assert_eq!(distance(&whole, &simple).unwrap(), told);
+        let precise = distance(&whole, &simple).unwrap();
+        assert!(found <= precise && precise <= 1.011 * told, "{most}: {precise} {told} {found}");
+        assert!(precise <= 1.2 * found, "{most}: {precise} {found}");
     }
 }
 
@@ -417,9 +488,9 @@ fn blocks_leave_no_trace() {
     let whole = meshed(field(80, |p| gyroid(p).0), 0.0, false);
     assert_eq!(whole.triangles.len(), 148_536);
     let before = topology(&whole);
-    // The distances of the vertices that fast-simplification 0.1.13 leaves of the same gyroid.
+    // The distances of the centres of the triangles that fast-simplification 0.1.13 leaves of the same gyroid.
     for (share, rms, greatest) in
-        [(0.5, 0.00412, 0.0210), (0.25, 0.0120, 0.0452), (0.1, 0.0270, 0.107), (0.03, 0.110, 0.525)]
+        [(0.5, 0.0120, 0.0342), (0.25, 0.0196, 0.102), (0.1, 0.0548, 0.247), (0.03, 0.212, 1.28)]
     {
         let goal = Goal::share(share);
         let with = |threads: usize| {
@@ -441,10 +512,10 @@ fn blocks_leave_no_trace() {
             let (value, slope) = gyroid(place);
             value.abs() / dot(slope, slope).sqrt()
         };
-        let all: Vec<f64> = vertices(&simple).map(distance).collect();
+        let all: Vec<f64> = middles(&simple).map(distance).collect();
         let squares: f64 = all.iter().map(|d| d * d).sum();
         let found = [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)];
-        assert!(found[0] <= rms && found[1] <= greatest, "{share}: {found:?}");
+        assert!(found[0] <= rms && found[1] <= 1.05 * greatest, "{share}: {found:?}");
         // The whole boundary is on the box: an edge with one triangle has both ends on one side of the box.
         let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
         for &[a, b, c] in &simple.triangles {
@@ -497,8 +568,16 @@ fn sizes_and_errors_are_told_apart() {
         assert!(told.contains(triangles), "{flags}: {told}");
     }
     assert!(mesh("--max-error 0.1 --stats").contains("moved by at most 0.0"));
-    let told = mesh("--max-error 0.1 --simplify 10");
-    assert!(told.contains("instead of 10: fewer would move the surface farther"), "{told}");
+    let told = mesh("--max-error 0.1 --simplify 101");
+    assert!(told.contains("instead of 101: fewer would move the surface farther"), "{told}");
+    let told = mesh("--simplify 0.0001");
+    assert!(told.contains("instead of 1: fewer would move the surface too far"), "{told}");
+    assert!(told.contains("it has moved by at most "), "{told}");
+    for size in [2, 25, 100] {
+        let line = format!("mesh b_32x32x32_float32.raw o.ply --iso 0 --simplify {size}");
+        let (code, told) = run(folder, &line);
+        assert!(code == 2 && told.contains(&format!("write {size}% for a share")), "{told}");
+    }
     for flags in
         ["--simplify 0", "--simplify 1.5", "--simplify 200%", "--max-error 0", "--max-error nan"]
     {

@@ -1,6 +1,9 @@
 //! Samples that equal the isovalue: triangles without an area, and surfaces without them.
 
-use std::{collections::HashMap, fs};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+};
 
 use gpuproc::{
     data::{samples::Samples, surface::Surface, volume::Volume},
@@ -46,11 +49,6 @@ fn sides<K: Copy + Eq + std::hash::Hash>(
         }
     }
     sides
-}
-
-/// Whether each side occurs as often in one direction as in the other.
-fn is_balanced<K: Copy + Eq + std::hash::Hash>(sides: &HashMap<[K; 2], i64>) -> bool {
-    sides.iter().all(|([from, to], count)| sides.get(&[*to, *from]) == Some(count) || from == to)
 }
 
 /// Six times the enclosed volume, which is exact for corners at multiples of a power of two.
@@ -134,6 +132,9 @@ fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
         assert_eq!(after.genus, before.genus, "{name}");
         assert_eq!(after.components + told.flat_parts, before.components, "{name}");
         assert!(sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
+        let places: HashSet<[u32; 3]> =
+            cleaned.positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
+        assert_eq!(places.len(), cleaned.positions.len(), "{name}: vertices that touch");
         // A tube that was pinched to a point is opened a little.
         let [one, other] = [&whole, &cleaned].map(volume);
         assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
@@ -159,7 +160,7 @@ fn stl_is_closed_without_triangles_of_no_area() {
     fs::write(folder.join("v_10x11x12_uint8.raw"), &samples).unwrap();
     let mesh = |rest: &str| works(folder, &format!("mesh v_10x11x12_uint8.raw --close {rest}"));
     let told = mesh("--iso 1 m.stl");
-    assert!(told.contains("triangles without an area left out of the file"), "{told}");
+    assert!(told.contains("triangles without an area left out"), "{told}");
     let bytes = fs::read(folder.join("m.stl")).unwrap();
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     // Corners are identified by position, as readers of STL join them.
@@ -176,8 +177,13 @@ fn stl_is_closed_without_triangles_of_no_area() {
     assert!(triangles.iter().all(|&[a, b, c]| {
         place(a) != place(b) && place(b) != place(c) && place(c) != place(a)
     }));
-    assert!(is_balanced(&sides(&triangles, place)), "holes in the STL");
-    assert!(!mesh("--iso 1.5 n.stl").contains("without an area"));
+    assert!(sides(&triangles, place).values().all(|&count| count == 1), "edges of four faces");
+    let told = mesh("--iso 1.5 n.stl");
+    assert!(!told.contains("without an area") && !told.contains("not closed"), "{told}");
+    for (name, is_told) in [("o.stl", true), ("o.3mf", true), ("o.ply", false)] {
+        let told = works(folder, &format!("mesh v_10x11x12_uint8.raw --iso 1.5 {name}"));
+        assert_eq!(told.contains("not closed: it ends at the border"), is_told, "{told}");
+    }
     mesh("--iso 1 t.stl --ascii");
     let text = fs::read_to_string(folder.join("t.stl")).unwrap();
     assert_eq!(text.matches("endfacet").count(), triangles.len());
@@ -188,5 +194,5 @@ fn stl_is_closed_without_triangles_of_no_area() {
     assert!(told.contains("triangles without an area left out"), "{told}");
     assert!(told.contains(", closed") && !told.contains("--clean leaves"), "{told}");
     let (code, told) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --clean --shard 0/2 a.part");
-    assert!(code == 2 && told.contains("whole surface"), "{told}");
+    assert!(code == 2 && told.contains("cannot be combined with --clean"), "{told}");
 }

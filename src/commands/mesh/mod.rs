@@ -49,7 +49,7 @@ use crate::{
     },
     kernels::mesh::{
         MarchingCubes,
-        post::{Parts, Stats, Step, clean, keep_parts, simplify, smooth},
+        post::{Parts, Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth},
     },
     session::Session,
 };
@@ -293,6 +293,13 @@ impl MeshJob {
         if left_out > 0 {
             log::info!("{left_out} triangles without an area left out of the file");
         }
+        if matches!(self.format, MeshFormat::Stl | MeshFormat::ThreeMf) && has_boundary(&surface) {
+            let reason = match self.kernel.close {
+                true => "cells were left out",
+                false => "it ends at the border of the volume (--close closes it there)",
+            };
+            log::warn!("{sink}: the surface is not closed: {reason}");
+        }
         session.timings.time("write", || {
             write(&mut output, &surface, self.format, self.details(placed))
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
@@ -371,7 +378,9 @@ impl MeshJob {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
         };
-        if self.cleans {
+        // Readers of STL merge vertices by position.
+        let is_stl = self.format == MeshFormat::Stl;
+        if self.cleans || is_stl {
             allowed("cleaning a surface", surface, Step::Clean)?;
             tell_cleaned(&session.timings.time("clean", || clean(surface))?);
         }
@@ -383,10 +392,16 @@ impl MeshJob {
             allowed("smoothing a surface", surface, Step::Smooth)?;
             session.timings.time("smooth", || smooth(surface, self.smooth))?;
         }
-        let Some(goal) = self.simplify else { return Ok(None) };
-        allowed("simplifying a surface", surface, Step::Simplify(goal))?;
-        let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
-        tell_simplified(&goal, &simplified, surface);
-        Ok(simplified.distance)
+        let mut distance = None;
+        if let Some(goal) = self.simplify {
+            allowed("simplifying a surface", surface, Step::Simplify(goal))?;
+            let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
+            tell_simplified(&goal, &simplified, surface);
+            distance = simplified.distance;
+        }
+        if is_stl && (self.smooth > 0 || self.simplify.is_some()) {
+            session.timings.time("clean", || separate(surface))?;
+        }
+        Ok(distance)
     }
 }

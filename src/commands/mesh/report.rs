@@ -196,9 +196,13 @@ pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Su
         _ => {
             let reason = match goal.max_error {
                 Some(_) => "fewer would move the surface farther, or tear, fold or join its parts",
-                None => "fewer would tear, fold or join its parts",
+                None => "fewer would move the surface too far, or tear, fold or join its parts",
             };
-            log::warn!("{left} triangles are left instead of {}: {reason}", simplified.wanted);
+            let distance = simplified.distance.unwrap_or_default();
+            log::warn!(
+                "{left} triangles are left instead of {}: {reason}; it has moved by at most {distance:.6}",
+                simplified.wanted
+            );
         }
     }
 }

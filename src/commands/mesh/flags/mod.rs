@@ -106,7 +106,7 @@ pub struct Args {
     normals: bool,
 
     /// Join vertices at one place and leave out triangles without an area, as samples that equal the isovalue make
-    /// them; closed surfaces stay closed. STL never has such triangles
+    /// them; closed surfaces stay closed. Vertices that only touch move apart a little. Always done for STL
     #[arg(long)]
     clean: bool,
 
@@ -137,13 +137,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mask: Option<Source>,
 
-    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N
+    /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
     /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: Option<u32>,
 
-    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000; those that matter least are
-    /// removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it
+    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000 (above 100); those that matter
+    /// least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
+    /// More triangles are left where the surface would move by more than about 0.5 % of its size, or tear
     #[arg(long, value_name = "SIZE", value_parser = size)]
     simplify: Option<Size>,
 

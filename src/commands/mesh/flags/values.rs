@@ -69,6 +69,10 @@ pub(super) fn size(text: &str) -> Result<Size, String> {
     };
     let share = number.trim().parse().ok().map(|number: f64| number / unit);
     match (share, text.parse()) {
+        // A slip for a percentage would leave a ruin of the surface.
+        (_, Ok(triangles @ 2..=100)) => Err(format!(
+            "write {triangles}% for a share of the triangles, or a number above 100 for their number"
+        )),
         (Some(share), _) if share > 0.0 && share <= 1.0 => Ok(Size::Share(share)),
         (_, Ok(triangles)) if triangles > 1 => Ok(Size::Triangles(triangles)),
         _ => Err(format!(

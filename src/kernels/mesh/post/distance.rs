@@ -1,98 +1,46 @@
-//! The distance between two surfaces, found with a uniform grid of triangles.
+//! The distance between two surfaces: the greatest of any point of either to the other (Hausdorff).
+//!
+//! The distance to a triangle is a convex function: over another triangle it is greatest at a corner. So each triangle is
+//! split until every piece has one triangle of the other surface that is near enough to all three corners.
 
-use std::{array::from_fn, ops::Range};
+use std::array::from_fn;
 
+use super::grid::Grid;
 use crate::{
     data::{
         surface::Surface,
         vec3::{dot, sub},
     },
-    error::{Error, Result},
+    error::Result,
     memory,
-    parallel::Parallel,
+    parallel::{self, Parallel},
 };
 
-/// The most cells that the box of a triangle covers on average: cells grow until triangles cover fewer.
-const COVERED: usize = 16;
-/// The most cells of a grid for each triangle.
-const CELLS: usize = 4;
+/// How much greater the result may be than the distance.
+const PRECISION: f64 = 1.01;
+/// Pieces with shorter sides are not split, in units of the distance and of the longest side of the surface's box.
+const SHORT: [f64; 2] = [1e-3, 1e-7];
+/// Pieces from this many splits on are split in the middle of their longest side.
+const BISECTED: u32 = 12;
 /// Where a distance is too large by some factor, the limit of distances falls by this factor more.
 const LOWER: f64 = 0.7;
-/// Points or triangles that a thread takes at a time.
+/// Triangles that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// Memory of a grid in bytes per triangle: its cells, and the numbers of the triangles in them.
-pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
-
-/// The Hausdorff distance between two surfaces, sampled at the vertices and at the middles of the triangles of both, in
-/// units of the positions. 0 between two empty surfaces, infinite between an empty and another one.
+/// The Hausdorff distance between two surfaces, in units of the positions: no point of either is farther from the other,
+/// and some point is almost as far, to 1 %. 0 between two empty surfaces, infinite between an empty and another one.
+/// Triangles with two corners at one place are not measured.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
 /// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
 pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
-    if one.triangles.is_empty() || other.triangles.is_empty() {
-        let both_are = one.triangles.is_empty() && other.triangles.is_empty();
-        return Ok(if both_are { 0.0 } else { f64::INFINITY });
-    }
-    Ok(farthest(one, &Grid::new(other)?)?.max(farthest(other, &Grid::new(one)?)?))
-}
-
-/// The greatest distance of a surface's points.
-fn farthest(surface: &Surface, grid: &Grid<'_>) -> Result<f64> {
-    let points = Points::of(surface)?;
-    let greatest = points.chunks().par_map(|numbers| {
-        let places = numbers.filter_map(|number| points.at(number));
-        places.map(|place| grid.squared_distance(place)).fold(0.0, f64::max)
-    });
-    Ok(greatest.into_iter().fold(0.0, f64::max).sqrt())
-}
-
-/// The points where a surface is measured: its vertices, then the middles of its triangles. Triangles with two corners
-/// at one place are no surface: their middles, and vertices that only they use, are left out.
-struct Points<'a> {
-    surface: &'a Surface,
-    /// For each vertex whether it is left out; empty where all are measured.
-    is_bare: Vec<bool>,
-}
-
-impl<'a> Points<'a> {
-    fn of(surface: &'a Surface) -> Result<Self> {
-        let mut is_bare = Vec::new();
-        if surface.flat_triangles() > 0 {
-            is_bare = memory::room(surface.positions.len())?;
-            is_bare.resize(surface.positions.len(), true);
-            let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
-            whole.flatten().for_each(|&vertex| is_bare[vertex as usize] = false);
-        }
-        Ok(Self { surface, is_bare })
-    }
-
-    /// The numbers of all points, left out or not.
-    fn chunks(&self) -> impl ExactSizeIterator<Item = Range<usize>> {
-        let count = self.surface.positions.len() + self.surface.triangles.len();
-        (0..count.div_ceil(CHUNK)).map(move |i| i * CHUNK..((i + 1) * CHUNK).min(count))
-    }
-
-    /// The place of a point, unless it is left out.
-    fn at(&self, number: usize) -> Option<[f64; 3]> {
-        let Self { surface, is_bare } = self;
-        match number.checked_sub(surface.positions.len()) {
-            None if is_bare.get(number) == Some(&true) => None,
-            None => Some(surface.positions[number].map(f64::from)),
-            Some(triangle) => {
-                let triangle = surface.triangles[triangle];
-                let [a, b, c] = surface.corners::<f64>(triangle);
-                let middle = || from_fn(|i| (a[i] + b[i] + c[i]) / 3.0);
-                (is_bare.is_empty() || !surface.is_flat(triangle)).then(middle)
-            }
-        }
-    }
+    Ok(Far::of(&Grid::new(one)?, other, f64::INFINITY)?.distance)
 }
 
 /// The places where a simplified surface is farther from the original than allowed.
 pub(super) struct Far {
-    /// The [`distance`](fn@distance) between both.
+    /// The [`distance`](fn@distance) between both; where it exceeds the allowed one, that of some point.
     pub(super) distance: f64,
     /// Vertices of the original near such places, each with the allowed distance over the distance there, below 1.
     places: Vec<(u32, f64)>,
@@ -106,40 +54,54 @@ impl Far {
     pub(super) fn of(grid: &Grid<'_>, after: &Surface, most: f64) -> Result<Self> {
         let before = grid.surface;
         if before.triangles.is_empty() || after.triangles.is_empty() {
-            return Ok(Self { distance: distance(before, after)?, places: Vec::new() });
+            let both_are = before.triangles.is_empty() && after.triangles.is_empty();
+            let distance = if both_are { 0.0 } else { f64::INFINITY };
+            return Ok(Self { distance, places: Vec::new() });
         }
+        let after_grid = Grid::new(after)?;
+        let ways = [(before, &after_grid), (after, grid)];
+        let [there, back] = ways.map(|(surface, grid)| nearest_to_vertices(surface, grid));
+        let nearest = [there?, back?];
         let mut far = Self { distance: 0.0, places: Vec::new() };
-        for (surface, grid) in [(before, &Grid::new(after)?), (after, grid)] {
-            // The original vertices at a point: itself, the corners around a middle, or those of the nearest triangle.
-            let vertices_near = |number: usize, nearest: u32| {
-                let is_before = std::ptr::eq(surface, before);
-                match number.checked_sub(before.positions.len()) {
-                    None if is_before => [number as u32; 3],
-                    Some(triangle) if is_before => before.triangles[triangle],
-                    _ => before.triangles[nearest as usize],
-                }
+        // The original vertices near a point of a triangle, or near that triangle where it is an original one.
+        let vertices =
+            |surface: &Surface, triangle: [u32; 3], near: Near| match std::ptr::eq(surface, before)
+            {
+                true => triangle,
+                false => before.triangles[near.nearest as usize],
             };
-            let points = Points::of(surface)?;
-            let chunks = points.chunks().par_map(|numbers| {
-                let (mut greatest, mut places) = (0.0f64, Vec::new());
-                for number in numbers {
-                    let Some(place) = points.at(number) else { continue };
-                    let (squared, nearest) = grid.nearest(place, |_| true);
-                    greatest = greatest.max(squared);
-                    if squared.sqrt() > most {
-                        let part = most / squared.sqrt();
-                        let near = vertices_near(number, nearest);
-                        places.extend(near.map(|vertex| (vertex, part)));
-                    }
-                }
-                (greatest, places)
+        for ((surface, _), nearest) in ways.iter().zip(&nearest) {
+            for (vertex, &near) in (0..).zip(nearest) {
+                far.add(near, most, || vertices(surface, [vertex; 3], near))?;
+            }
+        }
+        if far.distance > most {
+            return Ok(far);
+        }
+        let squared = far.distance * far.distance;
+        for ((surface, grid), nearest) in ways.into_iter().zip(nearest) {
+            let measure = Measure { surface, grid, nearest, most: most * most, squared };
+            let chunks = surface.triangles.chunks(CHUNK).par_map(|triangles| {
+                let whole = triangles.iter().filter(|triangle| !surface.is_flat(**triangle));
+                whole.map(|&triangle| measure.farthest(triangle)).collect::<Vec<Near>>()
             });
-            for (greatest, places) in chunks {
-                far.distance = far.distance.max(greatest.sqrt());
-                memory::append(&mut far.places, &mut { places })?;
+            let whole = surface.triangles.iter().filter(|triangle| !surface.is_flat(**triangle));
+            for (&triangle, near) in whole.zip(chunks.into_iter().flatten()) {
+                far.add(near, most, || vertices(surface, triangle, near))?;
             }
         }
         Ok(far)
+    }
+
+    /// Takes note of a distance, and of the original vertices around it where it exceeds `most`.
+    fn add(&mut self, near: Near, most: f64, vertices: impl Fn() -> [u32; 3]) -> Result<()> {
+        let distance = near.squared.sqrt();
+        self.distance = self.distance.max(distance);
+        if distance > most {
+            let places = vertices().map(|vertex| (vertex, most / distance));
+            memory::append(&mut self.places, &mut Vec::from(places))?;
+        }
+        Ok(())
     }
 
     /// Lowers the `limits` of squared distances for the vertices near these places, and for their neighbours.
@@ -161,246 +123,167 @@ impl Far {
     }
 }
 
-/// Whether the cells of a grid that has `total` entries for all `triangles` are large enough: triangles cover few of
-/// them, and the entries are numbered in 32 bits. One cell always is, for less than 2^32 triangles.
-fn is_coarse_enough(total: usize, triangles: usize) -> bool {
-    total <= COVERED * triangles && u32::try_from(total).is_ok()
+/// The triangle nearest to a place, and the squared distance to it.
+#[derive(Clone, Copy, Default)]
+struct Near {
+    squared: f64,
+    nearest: u32,
 }
 
-/// The triangles of a surface by cell, in compressed rows.
-pub(super) struct Grid<'a> {
+impl Near {
+    fn to(place: [f64; 3], grid: &Grid<'_>) -> Self {
+        let (squared, nearest) = grid.nearest(place, |_| true);
+        Self { squared, nearest }
+    }
+}
+
+/// For each vertex of `surface` the nearest triangle of a grid; nothing for vertices without a triangle, or only with
+/// triangles that have two corners at one place.
+fn nearest_to_vertices(surface: &Surface, grid: &Grid<'_>) -> Result<Vec<Near>> {
+    let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
+    let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
+    whole.flatten().for_each(|&vertex| is_used[vertex as usize] = true);
+    parallel::generated(is_used.len(), |vertex| match is_used[vertex] {
+        true => Near::to(surface.positions[vertex].map(f64::from), grid),
+        false => Near::default(),
+    })
+}
+
+/// A corner of a piece of a triangle.
+#[derive(Clone, Copy)]
+struct Corner {
+    place: [f64; 3],
+    near: Near,
+}
+
+/// Measures one surface's distance to another.
+struct Measure<'a> {
     surface: &'a Surface,
-    low: [f64; 3],
-    /// The side of a cell.
-    size: f64,
-    /// Its reciprocal: cells a unit of length.
-    cells: f64,
-    dims: [usize; 3],
-    /// Where the row of each cell ends in `triangles`.
-    ends: Vec<u32>,
-    triangles: Vec<u32>,
+    /// The other surface.
+    grid: &'a Grid<'a>,
+    /// By vertex.
+    nearest: Vec<Near>,
+    /// The square of the greatest distance that is allowed.
+    most: f64,
+    /// The square of the greatest distance that is known already.
+    squared: f64,
 }
 
-impl<'a> Grid<'a> {
-    /// The grid of `surface`, with at most [`CELLS`] cells for each triangle.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
-    pub(super) fn new(surface: &'a Surface) -> Result<Self> {
-        let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
-        let extent = sub(high, low);
-        let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        let most = (CELLS * surface.triangles.len().max(16)) as f64;
-        let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
-        // From 10^6 cells along the longest axis on, coarser until there are few enough.
-        let mut size = longest / 1e6;
-        while cells(size).iter().product::<f64>() > most {
-            size *= 1.25;
-        }
-        loop {
-            let dims = cells(size).map(|n| n as usize);
-            let mut grid = Self {
-                surface,
-                low,
-                size,
-                cells: 1.0 / size,
-                dims,
-                ends: Vec::new(),
-                triangles: Vec::new(),
-            };
-            let covered = |chunk: &[[u32; 3]]| {
-                let count = |triangle: &[u32; 3]| {
-                    let [low, high] = grid.box_of(*triangle);
-                    (0..3).map(|i| high[i] - low[i] + 1).product::<usize>()
-                };
-                chunk.iter().map(count).sum::<usize>()
-            };
-            let total = surface.triangles.chunks(CHUNK).par_map(covered).iter().sum();
-            if is_coarse_enough(total, surface.triangles.len()) {
-                grid.fill(total)?;
-                return Ok(grid);
-            }
-            if dims == [1; 3] {
-                return Err(Error::bad_input("a mesh of 2^32 triangles is too large to measure"));
-            }
-            size *= 1.5;
-        }
-    }
-
-    fn fill(&mut self, total: usize) -> Result<()> {
-        let mut starts = memory::zeros::<u32>(self.dims.iter().product::<usize>() + 1)?;
-        for &triangle in &self.surface.triangles {
-            self.for_cells(self.box_of(triangle), |cell| starts[cell + 1] += 1);
-        }
-        for cell in 1..starts.len() {
-            starts[cell] += starts[cell - 1];
-        }
-        let mut triangles = memory::zeros::<u32>(total)?;
-        for (number, &triangle) in (0..).zip(&self.surface.triangles) {
-            self.for_cells(self.box_of(triangle), |cell| {
-                triangles[starts[cell] as usize] = number;
-                starts[cell] += 1;
-            });
-        }
-        // Filling moved each entry of `starts` to the end of its row.
-        (self.ends, self.triangles) = (starts, triangles);
-        Ok(())
-    }
-
-    /// The first and the last cell, along each axis, of a triangle's box.
-    fn box_of(&self, triangle: [u32; 3]) -> [[usize; 3]; 2] {
+impl Measure<'_> {
+    /// The farthest that a triangle's points are from the other surface, to [`PRECISION`] unless a lower distance is
+    /// known already; some distance above the allowed one where there is any.
+    fn farthest(&self, triangle: [u32; 3]) -> Near {
         let corners = self.surface.corners::<f64>(triangle);
-        let [a, b, c] = corners;
-        [
-            self.cell(from_fn(|i| a[i].min(b[i]).min(c[i]))),
-            self.cell(from_fn(|i| a[i].max(b[i]).max(c[i]))),
-        ]
-    }
-
-    /// The cell of a place, the nearest one of a place outside.
-    fn cell(&self, place: [f64; 3]) -> [usize; 3] {
-        from_fn(|i| (((place[i] - self.low[i]) * self.cells) as usize).min(self.dims[i] - 1))
-    }
-
-    fn for_cells(&self, [low, high]: [[usize; 3]; 2], mut work: impl FnMut(usize)) {
-        for z in low[2]..=high[2] {
-            for y in low[1]..=high[1] {
-                let row = (z * self.dims[1] + y) * self.dims[0];
-                (low[0]..=high[0]).for_each(|x| work(row + x));
+        let corner =
+            |i: usize| Corner { place: corners[i], near: self.nearest[triangle[i] as usize] };
+        let first = Piece::new(from_fn(corner), 0, self.grid);
+        // The distance of some point, and one that no point exceeds.
+        let mut known = first.worst();
+        let mut upper = known;
+        let mut pieces = vec![first];
+        while let Some(piece) = pieces.pop() {
+            if known.squared > self.most {
+                return known;
             }
-        }
-    }
-
-    /// The squared distance of a place to the nearest triangle.
-    fn squared_distance(&self, place: [f64; 3]) -> f64 {
-        self.nearest(place, |_| true).0
-    }
-
-    /// The squared distance of a place to the nearest of the triangles that `counts` admits, infinite where there is
-    /// none, and the number of that triangle.
-    #[inline]
-    pub(super) fn nearest(&self, place: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
-        let center = self.cell(place);
-        let mut least = (f64::INFINITY, 0);
-        let to_side = |i: usize| {
-            let at = place[i] - self.low[i] - center[i] as f64 * self.size;
-            at.min(self.size - at)
-        };
-        // The squared distance along an axis to the cells of one coordinate.
-        let to_slab = |axis: usize, cell: usize| {
-            let at = place[axis] - self.low[axis] - cell as f64 * self.size;
-            let away = (-at).max(at - self.size).max(0.0);
-            away * away
-        };
-        let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
-        // Cells in rings: those whose greatest distance along an axis is `ring` cells.
-        for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
-            let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
-            let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
-            for z in low[2]..=high[2] {
-                let away_z = to_slab(2, z);
-                for y in low[1]..=high[1] {
-                    let away_row = away_z + to_slab(1, y);
-                    if away_row >= least.0 {
-                        continue;
-                    }
-                    let row = (z * self.dims[1] + y) * self.dims[0];
-                    let is_face = z.abs_diff(center[2]) == ring || y.abs_diff(center[1]) == ring;
-                    let mut look = |x: usize| {
-                        if away_row + to_slab(0, x) < least.0 {
-                            self.look(row + x, place, &counts, &mut least);
-                        }
-                    };
-                    if is_face {
-                        (low[0]..=high[0]).for_each(look);
-                    } else {
-                        // Only the two ends of this row are new.
-                        if let Some(x) = center[0].checked_sub(ring) {
-                            look(x);
-                        }
-                        if center[0] + ring < self.dims[0] {
-                            look(center[0] + ring);
-                        }
-                    }
-                }
-            }
-            // Cells of the next rings are at least `ring` cells and the margin within the own cell away.
-            let beyond = ring as f64 * self.size + margin;
-            if least.0 <= beyond * beyond {
-                break;
-            }
-        }
-        least
-    }
-
-    fn look(
-        &self,
-        cell: usize,
-        place: [f64; 3],
-        counts: impl Fn(u32) -> bool,
-        least: &mut (f64, u32),
-    ) {
-        let start = if cell == 0 { 0 } else { self.ends[cell - 1] };
-        for &triangle in &self.triangles[start as usize..self.ends[cell] as usize] {
-            let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
-            if to_box(place, corners) >= least.0 {
+            let enough = match self.most.is_finite() {
+                true => self.most,
+                false => PRECISION * PRECISION * self.squared.max(known.squared),
+            };
+            let bound = piece.bound();
+            let [part, floor] = SHORT.map(|short| short * short);
+            let short = (part * enough).max(floor * self.grid.extent());
+            if bound <= enough || piece.longest() <= short {
+                upper = farther(upper, Near { squared: bound, ..piece.worst() });
                 continue;
             }
-            let away = away(place, corners);
-            let squared = dot(away, away);
-            if squared < least.0 && counts(triangle) {
-                *least = (squared, triangle);
+            let (side, place) = piece.split();
+            let mut middle = piece.nearest_of_corners(place, self.grid);
+            if middle.near.squared > enough / 4.0 {
+                middle.near = Near::to(place, self.grid);
+                known = farther(known, middle.near);
             }
+            let [from, to, third] = from_fn(|i| piece.corners[(side + i) % 3]);
+            let halves = [[from, middle, third], [middle, to, third]];
+            let depth = piece.depth + 1;
+            pieces.extend(halves.map(|corners| Piece::new(corners, depth, self.grid)));
         }
+        upper
     }
 }
 
-/// The squared distance of a place to the box of a triangle: cheap, and at most that to the triangle.
-#[inline]
-fn to_box(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
-    let outside = |i: usize| {
-        let (low, high) = (a[i].min(b[i]).min(c[i]), a[i].max(b[i]).max(c[i]));
-        (low - place[i]).max(place[i] - high).max(0.0)
-    };
-    let outside = [outside(0), outside(1), outside(2)];
-    dot(outside, outside)
+/// A piece of a triangle.
+struct Piece {
+    corners: [Corner; 3],
+    /// The squared distance of each corner to the triangles that are near to each.
+    squared: [[f64; 3]; 3],
+    /// How many splits have made it.
+    depth: u32,
 }
 
-/// The way to a place from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
-pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
-    let (ab, ac) = (sub(b, a), sub(c, a));
-    let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
-    let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
-    let [d4, d5, d6] = [dot(ac, bp), dot(ab, cp), dot(ac, cp)];
-    // Barycentric coordinates of the projected place, times `total`.
-    let [va, vb, vc] = [d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2];
-    let total = va + vb + vc;
-    if va > 0.0 && vb > 0.0 && vc > 0.0 {
-        let (v, w) = (vb / total, vc / total);
-        return from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
+impl Piece {
+    fn new(corners: [Corner; 3], depth: u32, grid: &Grid<'_>) -> Self {
+        let squared = corners.map(|Corner { place, near }| {
+            corners.map(|other| match other.near.nearest == near.nearest {
+                true => near.squared,
+                false => grid.squared_distance(place, other.near.nearest),
+            })
+        });
+        Self { corners, squared, depth }
     }
-    let to_side = |there: [f64; 3], way: [f64; 3]| {
-        let part = dot(there, way) / dot(way, way);
-        let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
-        let rest: [f64; 3] = from_fn(|i| there[i] - part * way[i]);
-        (dot(rest, rest), rest)
-    };
-    let nearer = |one: (f64, [f64; 3]), other: (f64, [f64; 3])| {
-        if other.0 < one.0 { other } else { one }
-    };
-    nearer(nearer(to_side(ap, ab), to_side(ap, ac)), to_side(bp, sub(c, b))).1
+
+    /// The greatest distance of a corner.
+    fn worst(&self) -> Near {
+        self.corners.iter().map(|corner| corner.near).fold(Near::default(), farther)
+    }
+
+    /// The square of a distance that no point exceeds.
+    fn bound(&self) -> f64 {
+        let to = |i: usize| self.squared.iter().map(|squared| squared[i]).fold(0.0, f64::max);
+        // Each point is within this of a corner.
+        let reach = self.worst().squared.sqrt() + (self.longest() / 3.0).sqrt();
+        (0..3).map(to).fold(reach * reach, f64::min)
+    }
+
+    /// The squared length of the longest side.
+    fn longest(&self) -> f64 {
+        (0..3).map(|side| self.length(side)).fold(0.0, f64::max)
+    }
+
+    fn length(&self, side: usize) -> f64 {
+        let way = sub(self.corners[(side + 1) % 3].place, self.corners[side].place);
+        dot(way, way)
+    }
+
+    /// The side to split, and where: about where both triangles that are near to its ends are equally near.
+    fn split(&self) -> (usize, [f64; 3]) {
+        // How much farther each end is from the triangle that is near to the other one.
+        let excess = |side: usize| {
+            let (from, to) = (side, (side + 1) % 3);
+            [(from, to), (to, from)].map(|(i, j)| self.squared[i][j] - self.squared[i][i])
+        };
+        let least = |side: usize| excess(side)[0].min(excess(side)[1]);
+        let best = (0..3).max_by(|&one, &other| least(one).total_cmp(&least(other))).unwrap_or(0);
+        let longest = (0..3).max_by(|&one, &other| self.length(one).total_cmp(&self.length(other)));
+        let (side, part) = match self.depth < BISECTED && least(best) > 0.05 * self.bound() {
+            true => {
+                let [at, rest] = excess(best).map(f64::sqrt);
+                (best, (at / (at + rest)).clamp(0.05, 0.95))
+            }
+            false => (longest.unwrap_or(0), 0.5),
+        };
+        let [from, to] = [side, (side + 1) % 3].map(|i| self.corners[i].place);
+        (side, from_fn(|i| from[i] + part * (to[i] - from[i])))
+    }
+
+    /// A place with the nearest of the triangles that are near to the corners.
+    fn nearest_of_corners(&self, place: [f64; 3], grid: &Grid<'_>) -> Corner {
+        let to = |nearest| Near { squared: grid.squared_distance(place, nearest), nearest };
+        let [a, b, c] = self.corners.map(|corner| to(corner.near.nearest));
+        let nearer = |one: Near, other: Near| if other.squared < one.squared { other } else { one };
+        Corner { place, near: nearer(nearer(a, b), c) }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_grow_until_triangles_cover_few_and_entries_are_numbers() {
-        assert!(is_coarse_enough(1600, 100));
-        assert!(!is_coarse_enough(1601, 100));
-        assert!(is_coarse_enough(u32::MAX as usize, 1 << 30));
-        assert!(!is_coarse_enough(1 << 32, 1 << 30));
-    }
+fn farther(one: Near, other: Near) -> Near {
+    if other.squared > one.squared { other } else { one }
 }

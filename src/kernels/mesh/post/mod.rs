@@ -7,12 +7,16 @@
 //! | `smooth` | Taubin's smoothing |
 //! | `simplify` | fewer triangles, none without an area |
 //! | `distance` | how far two surfaces are apart |
+//! | `grid` | the triangle that is nearest to a place |
+//! | `separate` | moves vertices at equal positions apart |
 //! | `vertices` | drops vertices without a triangle |
 //! | `half_edges` | the edges of all triangles, sorted, so that equal ones are neighbours |
 
 mod components;
 mod distance;
+mod grid;
 mod half_edges;
+mod separate;
 mod simplify;
 mod smooth;
 mod stats;
@@ -20,9 +24,10 @@ mod vertices;
 
 pub use components::{Parts, keep_parts};
 pub use distance::distance;
+pub use separate::separate;
 pub use simplify::{Cleaned, Goal, Simplified, Size, clean, simplify};
 pub use smooth::smooth;
-pub use stats::Stats;
+pub use stats::{Stats, has_boundary};
 
 use crate::data::surface::Surface;
 
@@ -33,7 +38,7 @@ pub enum Step {
     Parts,
     /// [`smooth`](fn@smooth).
     Smooth,
-    /// [`clean`](fn@clean).
+    /// [`clean`](fn@clean), which takes little where no triangle is without an area.
     Clean,
     /// [`simplify`](fn@simplify).
     Simplify(Goal),
@@ -50,6 +55,7 @@ impl Step {
         let [vertex, triangle] = match self {
             Self::Parts => [56, 0],
             Self::Smooth => [84, 36 + 72 + 12],
+            Self::Clean if surface.flat_triangles() == 0 => [32, 0],
             Self::Clean => Goal::default().bytes(),
             Self::Simplify(goal) => goal.bytes(),
             Self::Stats => [6, 36],

@@ -3,9 +3,9 @@
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`; a shrinking step and a growing one take turns.
 //! A pair of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the shape
 //! of the whole, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking
-//! one; that keeps waves around one k, but inflates the whole. The volume that is lost is given back along the normals,
-//! so that each closed part encloses as much as before. Vertices on an open boundary have only neighbours along the
-//! boundary.
+//! one; that keeps waves around one k, but inflates the whole. Small and thin parts have large k and would shrink: every
+//! few pairs, each closed part is moved along its normals until it encloses its original volume. Vertices on an open
+//! boundary have only neighbours along the boundary.
 
 use rayon::slice::ParallelSliceMut;
 
@@ -25,10 +25,13 @@ use crate::{
 /// The factors of a pair of steps.
 const PAIR: [f32; 2] = [0.5, -0.5];
 
-/// Lost volume is given back up to this share of a part's volume. Parts of a voxel or two may lose all of theirs.
-const MOST_LOST: f64 = 0.05;
+/// Pairs of steps after which volumes are restored: few enough that parts of one voxel keep their shape.
+const RESTORED: u32 = 5;
+/// Greatest relative error of a restored volume, and the most moves towards it.
+const PRECISION: f64 = 1e-5;
+const MOVES: usize = 20;
 
-/// Smooths a surface by `pairs` of steps. Normals are then those of the triangles.
+/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals are then those of the triangles.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -38,22 +41,14 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     }
     let neighbours = Neighbours::of(surface)?;
     let volumes = Volumes::of(surface, &neighbours.on_boundary)?;
-    for factor in (0..pairs).flat_map(|_| PAIR) {
-        let before = &surface.positions;
-        surface.positions = parallel::generated(before.len(), |vertex| {
-            let (position, neighbours) = (before[vertex], neighbours.of_vertex(vertex));
-            if neighbours.is_empty() {
-                return position;
-            }
-            let sum = neighbours.iter().fold([0.0f32; 3], |sum, &other| {
-                let other = before[other as usize];
-                std::array::from_fn(|i| sum[i] + (other[i] - position[i]))
-            });
-            std::array::from_fn(|i| position[i] + factor * (sum[i] / neighbours.len() as f32))
-        })?;
+    for pair in 1..=pairs {
+        for factor in PAIR {
+            surface.positions = neighbours.step(&surface.positions, factor)?;
+        }
+        if pair % RESTORED == 0 || pair == pairs {
+            volumes.restore(surface)?;
+        }
     }
-    drop(neighbours);
-    volumes.restore(surface)?;
     if !surface.normals.is_empty() {
         surface.normals = unit_normals(surface)?;
     }
@@ -91,6 +86,21 @@ impl Neighbours {
         Ok(Self { starts, all, on_boundary })
     }
 
+    /// The positions after one step of smoothing.
+    fn step(&self, before: &[[f32; 3]], factor: f32) -> Result<Vec<[f32; 3]>> {
+        parallel::generated(before.len(), |vertex| {
+            let (position, neighbours) = (before[vertex], self.of_vertex(vertex));
+            if neighbours.is_empty() {
+                return position;
+            }
+            let sum = neighbours.iter().fold([0.0f32; 3], |sum, &other| {
+                let other = before[other as usize];
+                std::array::from_fn(|i| sum[i] + (other[i] - position[i]))
+            });
+            std::array::from_fn(|i| position[i] + factor * (sum[i] / neighbours.len() as f32))
+        })
+    }
+
     fn of_vertex(&self, vertex: usize) -> &[u32] {
         &self.all[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
     }
@@ -118,27 +128,43 @@ impl Volumes {
         Ok(Self { parts, closed, volumes })
     }
 
-    /// Moves each closed part along its normals by lost volume / area, so that it encloses as much as before; twice,
-    /// since curvature makes the first move inexact.
+    /// Moves each closed part along its normals until it encloses as much as before.
     fn restore(&self, surface: &mut Surface) -> Result<()> {
-        for _ in 0..2 {
+        let mut steps = memory::zeros::<f64>(self.volumes.len())?;
+        for _ in 0..MOVES {
             let (volumes, areas) = measures(surface, &self.parts)?;
+            for (part, step) in steps.iter_mut().enumerate() {
+                let is_closed = self.closed[part];
+                *step = if is_closed {
+                    step_to(self.volumes[part], volumes[part], areas[part])
+                } else {
+                    0.0
+                };
+            }
+            if steps.iter().all(|&step| step == 0.0) {
+                break;
+            }
             let normals = surface.area_normals::<f64>()?;
             for (vertex, position) in surface.positions.iter_mut().enumerate() {
-                let part = self.parts[vertex] as usize;
+                let step = steps[self.parts[vertex] as usize];
                 let length = dot(normals[vertex], normals[vertex]).sqrt();
-                let lost = self.volumes[part] - volumes[part];
-                let is_little = lost.abs() <= MOST_LOST * self.volumes[part].abs();
-                if self.closed[part] && is_little && areas[part] > 0.0 && length > 0.0 {
-                    let way = lost / areas[part] / length;
-                    *position = std::array::from_fn(|i| {
-                        (f64::from(position[i]) + way * normals[vertex][i]) as f32
-                    });
+                if step != 0.0 && length > 0.0 {
+                    let way = normals[vertex].map(|v| step / length * v);
+                    *position = std::array::from_fn(|i| (f64::from(position[i]) + way[i]) as f32);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// How far a part moves along its normals towards its original volume: exact for a ball, and less than needed for a
+/// thin sheet. 0 where the volume is right, or has vanished.
+fn step_to(original: f64, volume: f64, area: f64) -> f64 {
+    let ratio = original / volume;
+    let is_restored = (ratio - 1.0).abs() <= PRECISION;
+    let step = 3.0 * volume / area * (ratio.cbrt() - 1.0);
+    if is_restored || ratio.is_nan() || ratio <= 0.0 || !step.is_finite() { 0.0 } else { step }
 }
 
 /// The volume and the area of each part, by its number.

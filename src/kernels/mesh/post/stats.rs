@@ -59,6 +59,28 @@ impl Stats {
     }
 }
 
+/// Whether an edge has more triangles along one direction than along the other, as at the end of an open surface.
+/// Takes no memory: a sum over all edges of hashes that change their signs with the direction. The chance of a wrong
+/// answer is 2^-64.
+pub fn has_boundary(surface: &Surface) -> bool {
+    let hash = |from: u32, to: u32| {
+        // The mixing function of SplitMix64.
+        let mut hash = u64::from(from.min(to)) << 32 | u64::from(from.max(to));
+        hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+        if from < to { hash } else { hash.wrapping_neg() }
+    };
+    let of_triangle =
+        |&[a, b, c]: &[u32; 3]| hash(a, b).wrapping_add(hash(b, c)).wrapping_add(hash(c, a));
+    let sums = surface
+        .triangles
+        .chunks(1 << 14)
+        .par_map(|triangles| triangles.iter().map(of_triangle).fold(0, u64::wrapping_add));
+    sums.into_iter().fold(0, u64::wrapping_add) != 0
+}
+
 /// Area, and volume by the divergence theorem: a tetrahedron from the origin over each triangle.
 fn area_and_volume(surface: &Surface) -> [f64; 2] {
     let add = |[area, volume]: [f64; 2], &triangle: &[u32; 3]| {

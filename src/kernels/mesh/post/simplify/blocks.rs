@@ -105,7 +105,13 @@ pub(super) fn thin(
         block.simplifier.find_errors();
         Ok(())
     })?;
-    run(&mut blocks, target)?;
+    if target == 0 && !limits.is_empty() {
+        for level in scale.levels() {
+            blocks.iter_mut().par_try_each(|block| block.simplifier.run_level(level))?;
+        }
+    } else {
+        run(&mut blocks, target)?;
+    }
     merge(surface, blocks, &mut owners, limits).map(Some)
 }
 
@@ -357,7 +363,7 @@ impl Simplifier<'_> {
 
     /// The block's surface in the numbers of the merged one, in which its own vertices count from `start`.
     fn into_piece(self, shared: &[u32], owners: &[AtomicU32], start: u32) -> Result<Piece> {
-        let limited = self.limit(0) < f32::INFINITY;
+        let limited = !self.limits.is_empty();
         let mut numbers = memory::room(self.sides.len())?;
         let mut surface = Surface::default();
         let mut accumulated =

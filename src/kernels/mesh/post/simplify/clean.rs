@@ -1,11 +1,15 @@
-//! Removes triangles without an area. Samples that equal the isovalue cause them: all vertices around such a sample lie
+//! Removes triangles without an area, and parts vertices that touch. Samples that equal the isovalue cause them: all vertices around such a sample lie
 //! at its position.
 //!
 //! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
 //! at one place are dropped, and vertices of pinched tubes move a little.
 
 use super::{Scale, Simplifier, finish, flat};
-use crate::{data::surface::Surface, error::Result, kernels::mesh::post::vertices::drop_unused};
+use crate::{
+    data::surface::Surface,
+    error::Result,
+    kernels::mesh::post::{separate::separate, vertices::drop_unused},
+};
 
 /// The outcome of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,12 +20,15 @@ pub struct Cleaned {
     pub flat_parts: u64,
 }
 
-/// Removes triangles that have two corners at one place; a few may remain where the surface ends at an edge of its box.
+/// Removes triangles that have two corners at one place, and moves vertices apart that then still touch, so that their
+/// positions tell them apart; a few such triangles may remain where the surface ends at an edge of its box.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
 pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
-    clean_within(surface, f32::INFINITY)
+    let cleaned = clean_within(surface, f32::INFINITY)?;
+    separate(surface)?;
+    Ok(cleaned)
 }
 
 /// As [`clean`], with vertices that move by at most `reach` at a time; may leave triangles without an area.

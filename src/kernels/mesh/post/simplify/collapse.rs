@@ -39,6 +39,15 @@ impl Simplifier<'_> {
         self.run_below(target, f32::MAX.to_bits(), 0)
     }
 
+    /// Collapses all edges that limits allow, in levels of rising error. Which edges collapse at a place depends on the
+    /// surface around it alone: where limits are lowered, other places stay unchanged.
+    pub(super) fn run_levels(&mut self) -> Result<()> {
+        for level in self.scale.levels() {
+            self.run_level(level)?;
+        }
+        Ok(())
+    }
+
     /// Collapses edges with errors whose bits are up to `limit` until `target` triangles are left, or a pass would have
     /// no more than `few` edges.
     pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
@@ -50,36 +59,60 @@ impl Simplifier<'_> {
             if few > 0 && edges.len() <= few {
                 return Ok(());
             }
-            merged.clear();
-            for (at, &edge) in edges.iter().enumerate() {
-                if self.left <= target {
-                    break;
-                }
-                if let Some(&later) = edges.get(at + AHEAD) {
-                    self.prefetch(self.mesh.from(later));
-                    self.prefetch(self.mesh.to(later));
-                }
-                if let Some(vertex) = self.try_collapse(edge) {
-                    memory::reserve(&mut merged, 1)?;
-                    merged.push(vertex);
-                }
-            }
-            self.settle(&merged);
+            self.collapse_all(&edges, target, &mut merged)?;
             if edges.is_empty() && self.left >= retried - retried / 32 {
                 return Ok(());
             }
             if edges.is_empty() || self.left < retried - retried / 10 {
-                self.errors.chunks(BLOCK).par_each(|errors| {
-                    errors.iter().for_each(|e| e.store(e.load(Relaxed) & !REFUSED, Relaxed));
-                });
+                self.admit_refused();
                 retried = self.left;
-            }
-            // Less than half of the triangles are left.
-            if 6 * self.left < self.errors.len() {
-                self.mesh.compact(&mut self.errors)?;
             }
         }
         Ok(())
+    }
+
+    /// Collapses all edges with errors up to `limit` that can.
+    pub(super) fn run_level(&mut self, limit: f32) -> Result<()> {
+        let mut merged: Vec<u32> = Vec::new();
+        self.admit_refused();
+        loop {
+            let edges = self.edges_below(limit.to_bits())?;
+            if edges.is_empty() {
+                return Ok(());
+            }
+            self.collapse_all(&edges, 0, &mut merged)?;
+        }
+    }
+
+    /// Collapses those of `edges` that can until `target` triangles are left. `merged` is scratch space.
+    fn collapse_all(&mut self, edges: &[u32], target: usize, merged: &mut Vec<u32>) -> Result<()> {
+        merged.clear();
+        for (at, &edge) in edges.iter().enumerate() {
+            if self.left <= target {
+                break;
+            }
+            if let Some(&later) = edges.get(at + AHEAD) {
+                self.prefetch(self.mesh.from(later));
+                self.prefetch(self.mesh.to(later));
+            }
+            if let Some(vertex) = self.try_collapse(edge) {
+                memory::reserve(merged, 1)?;
+                merged.push(vertex);
+            }
+        }
+        self.settle(merged);
+        // Less than half of the triangles are left.
+        if 6 * self.left < self.errors.len() {
+            self.mesh.compact(&mut self.errors)?;
+        }
+        Ok(())
+    }
+
+    /// Lets edges whose collapse was refused try again.
+    fn admit_refused(&self) {
+        self.errors.chunks(BLOCK).par_each(|errors| {
+            errors.iter().for_each(|e| e.store(e.load(Relaxed) & !REFUSED, Relaxed));
+        });
     }
 
     /// Errors of edges that may collapse, of every `step`-th half edge.
@@ -102,6 +135,16 @@ impl Simplifier<'_> {
             true => limit.min(*sample.select_nth_unstable(rank).1),
             false => limit,
         };
+        let mut all = self.edges_below(limit)?;
+        if is_last {
+            all.sort_unstable_by_key(|&edge| (bits(&self.errors[edge as usize]), edge));
+        }
+        Ok(all)
+    }
+
+    /// The edges with errors whose bits are up to `limit`.
+    fn edges_below(&self, limit: u32) -> Result<Vec<u32>> {
+        let bits = |error: &AtomicU32| error.load(Relaxed);
         let parts = self.errors.chunks(BLOCK).enumerate().par_map(|(block, errors)| {
             let mut chosen: Vec<u32> = Vec::new();
             for (at, errors) in errors.chunks(8).enumerate() {
@@ -116,9 +159,6 @@ impl Simplifier<'_> {
         });
         let mut all = memory::room(parts.iter().map(Vec::len).sum())?;
         parts.iter().for_each(|part| all.extend_from_slice(part));
-        if is_last {
-            all.sort_unstable_by_key(|&edge| (bits(&self.errors[edge as usize]), edge));
-        }
         Ok(all)
     }
 
@@ -140,16 +180,19 @@ impl Simplifier<'_> {
             error.fetch_or(REFUSED, Relaxed);
             return None;
         };
-        let Collapse { place, sum, offset, mean, .. } = self.collapse(edge);
         let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
-        if [kept, gone].iter().any(|&end| mean > self.limit(end).into())
-            || !mesh.keeps_topology(edge, &from, &to)
-            || !self.keeps_shape(&from, gone, place, Some(normal))
-            || !self.keeps_shape(&to, kept, place, Some(normal))
-        {
+        let keeps_shape = |collapse: &Collapse| {
+            self.keeps_shape(&from, gone, collapse.place, Some(normal))
+                && self.keeps_shape(&to, kept, collapse.place, Some(normal))
+        };
+        let collapse = mesh
+            .keeps_topology(edge, &from, &to)
+            .then(|| self.collapse_keeping_volume(edge, &from, &to))
+            .filter(keeps_shape);
+        let Some(Collapse { place, sum, offset, .. }) = collapse else {
             error.fetch_or(REFUSED, Relaxed);
             return None;
-        }
+        };
         self.left -= self.mesh.collapse(edge, &from, &to);
         let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
         self.surface.positions[kept] = place;

@@ -30,8 +30,6 @@ pub(super) struct Collapse {
     /// The sum of both ends' quadrics, and the place as seen from its origin.
     pub(super) sum: Sum,
     pub(super) offset: [f64; 3],
-    /// The weighted mean of the squared distances of the place to the planes.
-    pub(super) mean: f64,
     /// What orders collapses; [`NEVER`] where the edge has to stay.
     error: f32,
 }
@@ -130,11 +128,13 @@ impl Simplifier<'_> {
             (true, true) if sides & end_sides == end_sides => (start, sum_at(start), start),
             (true, true) => (end, sum_at(end), end),
         };
-        let place: [f32; 3] = place.map(|v| v as f32);
+        let place = self.scale.inside(place.map(|v| v as f32));
         let offset = sub(place.map(f64::from), origin);
         let distances = sum.error(offset).max(0.0);
         let both = sides | end_sides;
+        let limit = f64::from(self.limit(from).min(self.limit(to)));
         let stays = both & LOCKED != 0
+            || distances > limit * sum.weight
             || is_open
                 && end_is_open
                 && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
@@ -142,7 +142,6 @@ impl Simplifier<'_> {
             true => NEVER,
             false => (distances + LENGTH * sum.weight * length) as f32,
         };
-        let mean = if sum.weight > 0.0 { distances / sum.weight } else { 0.0 };
-        Collapse { place, sum, offset, mean, error }
+        Collapse { place, sum, offset, error }
     }
 }

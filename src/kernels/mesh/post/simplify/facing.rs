@@ -20,7 +20,7 @@ use crate::{
         vec3::{dot, triangle_normal},
     },
     error::Result,
-    kernels::mesh::post::distance::{self, Grid},
+    kernels::mesh::post::grid::{self, Grid},
     memory,
     parallel::Parallel,
 };
@@ -38,7 +38,7 @@ const LEAST: f64 = 4e-4;
 const CHUNK: usize = 1 << 10;
 
 /// Memory in bytes per triangle: the grid, and what the simplifier's mesh still takes.
-pub(super) const BYTES: u64 = distance::BYTES + mesh::BYTES[1];
+pub(super) const BYTES: u64 = grid::BYTES + mesh::BYTES[1];
 
 impl Simplifier<'_> {
     /// Moves corners of triangles that face against `before`, where the triangles around the corner keep their shape
@@ -113,7 +113,7 @@ impl Simplifier<'_> {
         if squared.is_infinite() {
             return false;
         }
-        let way = distance::away(place, before.corners(nearest)).map(|v| -v);
+        let way = grid::away(place, before.corners(nearest)).map(|v| -v);
         let moved = STEPS.iter().any(|step| {
             let way = way.map(|v| (step * v) as f32);
             triangle.iter().any(|&vertex| self.move_by(vertex, way, triangle, before))
@@ -139,7 +139,7 @@ impl Simplifier<'_> {
         if squared.is_infinite() {
             return [0.0; 3];
         }
-        distance::away(place, before.corners(nearest)).map(|v| -v as f32)
+        grid::away(place, before.corners(nearest)).map(|v| -v as f32)
     }
 
     /// Moves a vertex by `way` if `triangle` then faces as the original surface does and fewer triangles around the
@@ -154,7 +154,7 @@ impl Simplifier<'_> {
         let at = vertex as usize;
         let Some(fan) = self.mesh.fan(vertex).filter(|fan| !fan.is_open) else { return false };
         let old = self.surface.positions[at];
-        let place = std::array::from_fn(|i| old[i] + way[i]);
+        let place = self.scale.inside(std::array::from_fn(|i| old[i] + way[i]));
         if !self.keeps_shape(&fan, mesh::NONE, place, None) {
             return false;
         }

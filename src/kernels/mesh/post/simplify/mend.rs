@@ -65,7 +65,7 @@ impl Simplifier<'_> {
                 true => 0.0,
                 false => part * (middle[i] - old[i]),
             });
-            let place = std::array::from_fn(|i| old[i] + step[i]);
+            let place = self.scale.inside(std::array::from_fn(|i| old[i] + step[i]));
             if step.iter().map(|step| step * step).sum::<f32>() > reach * reach {
                 return false;
             }

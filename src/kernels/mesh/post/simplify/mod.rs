@@ -11,6 +11,7 @@
 //! | `shape` | limits of how a collapse may change a triangle |
 //! | `blocks` | large surfaces in blocks, before `collapse` |
 //! | `clean` | collapses of edges without a length, alone |
+//! | `volume` | keeps the enclosed volume |
 //! | `flat` | parts and holes at one place |
 //! | `mend` | triangles without an area that are left after all collapses |
 //! | `facing` | triangles that face against the original surface |
@@ -26,6 +27,7 @@ mod mesh;
 mod quadric;
 mod shape;
 mod simplifier;
+mod volume;
 
 use serde::Serialize;
 
@@ -35,7 +37,8 @@ use self::{
     simplifier::{Scale, Simplifier},
 };
 use super::{
-    distance::{self, Far, Grid, distance},
+    distance::{Far, distance},
+    grid::{self, Grid},
     vertices::drop_unused,
 };
 use crate::{
@@ -54,7 +57,7 @@ pub struct Goal {
     pub size: Size,
     /// The greatest distance between the surface before and after, in units of the positions.
     pub max_error: Option<f64>,
-    /// Whether that distance is measured.
+    /// Whether that distance is measured also where all the triangles that are wanted less could go.
     pub measures: bool,
 }
 
@@ -79,10 +82,7 @@ impl Goal {
     /// The most memory that it takes, in bytes per vertex and bytes per triangle.
     pub(super) fn bytes(&self) -> [u64; 2] {
         // Grids are made after the tables of collapses are freed.
-        let grids = match self.max_error.is_some() || self.measures {
-            true => 2 * distance::BYTES,
-            false => facing::BYTES,
-        };
+        let grids = facing::BYTES.max(2 * grid::BYTES);
         // Limits, their lowered copies, and the surface without triangles that have no area.
         let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
         [simplifier::BYTES[0] + 24 + within[0], simplifier::BYTES[1].max(grids) + 12 + within[1]]
@@ -92,20 +92,24 @@ impl Goal {
 /// The outcome of [`simplify`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simplified {
-    /// How many triangles there should be. More are left where the surface would have been torn, folded or joined.
+    /// How many triangles there should be. More are left where the surface would have been torn, folded or joined, or moved
+    /// too far.
     pub wanted: usize,
-    /// The distance between the surface before and after, as [`distance`](fn@super::distance) measures it.
+    /// A distance between the surface before and after that no point exceeds; where [`Goal::max_error`] is `None`, the
+    /// [`distance`](fn@super::distance) between both.
     pub distance: Option<f64>,
     /// How many parts are gone because they had no area.
     pub flat_parts: u64,
 }
 
 /// Attempts to stay within the greatest error; and how many of them lower limits only where it was exceeded.
-const TRIES: usize = 12;
-const LOCAL_TRIES: usize = 4;
+const TRIES: usize = 10;
+const LOCAL_TRIES: usize = 6;
 
 /// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay
-/// closed, and boundaries stay on the box that they lie on. Parts without any area go.
+/// closed, boundaries stay on the box that they lie on, and no vertex leaves the box of the surface. Parts without any
+/// area go. Collapses end where the root mean square distance of a merged vertex to the planes of the triangles that it
+/// represents would exceed 0.5 % of the box's diagonal.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
@@ -128,7 +132,9 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         None => {
             let before = copied(surface)?;
             let flat_parts = collapse(surface, &before, wanted, &[], f32::INFINITY)?;
-            let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
+            let is_short = surface.triangles.len() > wanted + 1;
+            let measures = goal.measures || is_short;
+            let distance = measures.then(|| distance(&before, surface)).transpose()?;
             Simplified { wanted, distance, flat_parts }
         }
         Some(most) => match simplify_cleaned(surface, wanted, most)? {
@@ -202,7 +208,11 @@ fn collapse(
         Some(accumulated) => Simplifier::resume(surface, accumulated, scale)?,
         None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
-    simplifier.run(wanted)?;
+    if wanted == 0 && !limits.is_empty() {
+        simplifier.run_levels()?;
+    } else {
+        simplifier.run(wanted)?;
+    }
     simplifier.mend(reach);
     simplifier.face(before)?;
     finish(simplifier)

@@ -127,15 +127,40 @@ impl Sum {
 
     #[inline]
     fn best_pulled(&self, pull: f64, steady: f64) -> Option<[f64; 3]> {
+        let (adjugate, determinant) = self.adjugate(pull, steady);
+        let place = product(adjugate, self.b).map(|v| -v / determinant);
+        place.iter().all(|v| v.is_finite()).then_some(place)
+    }
+
+    /// The step `s` with `dot(s, normal) == way` that raises the error least, with the stronger of the [`PULLS`]; at
+    /// most `most` long. Zeros where `normal` is.
+    #[inline]
+    pub(super) fn step_along(
+        &self,
+        normal: [f64; 3],
+        way: f64,
+        most: f64,
+        steady: f64,
+    ) -> [f64; 3] {
+        let (adjugate, _) = self.adjugate(PULLS[1], steady);
+        let step = product(adjugate, normal);
+        let factor = way / dot(step, normal);
+        let longest = most / dot(step, step).sqrt();
+        match factor.is_finite() && longest.is_finite() {
+            true => step.map(|v| factor.clamp(-longest, longest) * v),
+            false => [0.0; 3],
+        }
+    }
+
+    /// The adjugate and the determinant of A with a [pull](PULLS).
+    #[inline]
+    fn adjugate(&self, pull: f64, steady: f64) -> ([f64; 6], f64) {
         let [xx, xy, xz, yy, yz, zz] = self.a;
         let pull = pull * (xx + yy + zz).min(steady);
         let (xx, yy, zz) = (xx + pull, yy + pull, zz + pull);
-        // The adjugate of a symmetric matrix.
         let [cxx, cxy, cxz] = [yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy];
         let [cyy, cyz, czz] = [xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy];
-        let determinant = xx * cxx + xy * cxy + xz * cxz;
-        let place = product([cxx, cxy, cxz, cyy, cyz, czz], self.b).map(|v| -v / determinant);
-        place.iter().all(|v| v.is_finite()).then_some(place)
+        ([cxx, cxy, cxz, cyy, cyz, czz], xx * cxx + xy * cxy + xz * cxz)
     }
 
     /// The t from 0 to 1 with the least error at the offset `t * way`.

@@ -55,22 +55,53 @@ pub(super) struct Simplifier<'a> {
     pub(super) errors: Vec<AtomicU32>,
     /// By vertex, whether it took part in a collapse of this pass.
     pub(super) took_part: Vec<bool>,
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) scale: Scale,
     /// How many triangles are left.
     pub(super) left: usize,
 }
 
-/// The unit of errors and weights, the same for all blocks of a surface.
+/// Greatest error of a collapse of vertices without a limit, in diagonals of the surface's box: the root mean square
+/// distance of the merged vertex to the planes of the original triangles that it represents.
+const MOST_ERROR: f64 = 0.005;
+
+/// How many levels of error there are, each twice the one before.
+const LEVELS: i32 = 50;
+
+/// Measures of the original surface, the same for all of its blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
-    /// A third of the mean area of the original triangles: the mean weight of a triangle at one of its corners.
+    /// A third of the mean area of the triangles: the mean weight of a triangle at one of its corners.
     weight: f64,
+    /// The box of the surface, which no vertex leaves.
+    bounds: [[f32; 3]; 2],
 }
 
 impl Scale {
     pub(super) fn of(surface: &Surface) -> Self {
-        Self { weight: mean_weight(surface) }
+        Self { weight: mean_weight(surface), bounds: surface.bounds().unwrap_or_default() }
+    }
+
+    /// The place of the surface's box that is nearest to `place`.
+    #[inline]
+    pub(super) fn inside(self, place: [f32; 3]) -> [f32; 3] {
+        let [low, high] = self.bounds;
+        std::array::from_fn(|i| place[i].clamp(low[i], high[i]))
+    }
+
+    /// Levels of error, the last of which no collapse exceeds.
+    pub(super) fn levels(self) -> impl Iterator<Item = f32> {
+        let [low, high] = self.bounds.map(|place| place.map(f64::from));
+        let extent = sub(high, low);
+        let most = dot(extent, extent) * self.weight;
+        (-LEVELS..0).map(move |level| (most * 2f64.powi(level)) as f32)
+    }
+
+    /// The greatest [squared error](MOST_ERROR) of a collapse.
+    fn most(self) -> f32 {
+        let [low, high] = self.bounds.map(|place| place.map(f64::from));
+        let extent = sub(high, low);
+        (MOST_ERROR * MOST_ERROR * dot(extent, extent)) as f32
     }
 
     /// The mean area of the original triangles.
@@ -92,7 +123,7 @@ pub(super) struct Accumulated {
 }
 
 /// By vertex, the greatest mean of the squared distances to the planes of the original triangles that it represents;
-/// empty where there is no limit.
+/// empty where [`MOST_ERROR`] limits them all.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {
@@ -256,7 +287,7 @@ impl<'a> Simplifier<'a> {
 
     /// The [limit](Limits) of a vertex.
     pub(super) fn limit(&self, vertex: u32) -> f32 {
-        self.limits.get(vertex as usize).copied().unwrap_or(f32::INFINITY)
+        self.limits.get(vertex as usize).copied().unwrap_or_else(|| self.scale.most())
     }
 
     /// Writes the remaining triangles to the surface, with unit normals.

@@ -1,0 +1,70 @@
+//! Vertices that touch, moved apart: readers of STL merge vertices by their positions.
+
+use rayon::slice::ParallelSliceMut;
+
+use crate::{data::surface::Surface, error::Result, memory, parallel};
+
+/// How far a vertex moves towards the middle of its neighbours at first, as a share of the way.
+const STEP: f32 = 1.0 / 64.0;
+/// The most attempts to find places that no other vertex has; each moves vertices twice as far.
+const TRIES: u32 = 6;
+
+/// Moves vertices at equal positions apart: all but the first of them by a small share of the way to the middle of
+/// their neighbours. Vertices on a side of the surface's box stay on it. Returns how many were moved.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+pub fn separate(surface: &mut Surface) -> Result<usize> {
+    let mut moved = 0;
+    for attempt in 0..TRIES {
+        let touching = touching(surface)?;
+        if touching.is_empty() {
+            break;
+        }
+        moved = touching.len().max(moved);
+        let mut sums = memory::room(touching.len())?;
+        sums.resize(touching.len(), ([0.0f32; 3], 0.0f32));
+        for triangle in &surface.triangles {
+            for (i, vertex) in triangle.iter().enumerate() {
+                let Ok(at) = touching.binary_search(vertex) else { continue };
+                for other in [triangle[(i + 1) % 3], triangle[(i + 2) % 3]] {
+                    let place = surface.positions[other as usize];
+                    sums[at].0 = std::array::from_fn(|i| sums[at].0[i] + place[i]);
+                    sums[at].1 += 1.0;
+                }
+            }
+        }
+        let [low, high] = surface.bounds().unwrap_or_default();
+        let step = STEP * 2f32.powi(attempt as i32);
+        for (&vertex, (sum, count)) in touching.iter().zip(sums) {
+            let place = &mut surface.positions[vertex as usize];
+            *place = std::array::from_fn(|i| match place[i] == low[i] || place[i] == high[i] {
+                true => place[i],
+                false => place[i] + step * (sum[i] / count - place[i]),
+            });
+        }
+    }
+    Ok(moved)
+}
+
+/// The vertices of triangles at the position of another such vertex with a lower number, in ascending order.
+fn touching(surface: &Surface) -> Result<Vec<u32>> {
+    let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
+    surface.triangles.as_flattened().iter().for_each(|&vertex| is_used[vertex as usize] = true);
+    let key = |vertex: usize| {
+        // Zeros have two signs.
+        (surface.positions[vertex].map(|v| (v + 0.0).to_bits()), vertex as u32)
+    };
+    let mut keys = parallel::generated(surface.positions.len(), key)?;
+    keys.retain(|key| is_used[key.1 as usize]);
+    keys.par_sort_unstable();
+    let mut touching: Vec<u32> = Vec::new();
+    for &[one, other] in keys.array_windows() {
+        if one.0 == other.0 {
+            memory::reserve(&mut touching, 1)?;
+            touching.push(other.1);
+        }
+    }
+    touching.sort_unstable();
+    Ok(touching)
+}

@@ -1,0 +1,51 @@
+//! Collapses that keep the enclosed volume: the merged vertex moves until the surface encloses as much as before, in the
+//! direction that raises its error least (Lindstrom and Turk, "Fast and memory efficient polygonal simplification", 1998).
+//!
+//! Without this, triangles cut off convex places and fill concave ones, and small parts vanish.
+
+use super::{
+    cost::Collapse,
+    mesh::{Fan, prev},
+    simplifier::Simplifier,
+};
+use crate::data::vec3::{cross, dot, sub};
+
+/// The farthest that the vertex moves for the sake of the volume, in lengths of the edge.
+const REACH: f64 = 0.3;
+
+impl Simplifier<'_> {
+    /// The collapse of `edge`, whose ends have the fans `from` and `to`. It keeps the volume unless an end is on the
+    /// boundary.
+    pub(super) fn collapse_keeping_volume(&self, edge: u32, from: &Fan, to: &Fan) -> Collapse {
+        let mut collapse = self.collapse(edge);
+        if from.is_open || to.is_open {
+            return collapse;
+        }
+        let (kept, gone) = (self.mesh.from(edge), self.mesh.to(edge));
+        let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
+        // Six times the volume between a triangle and `kept` is the product of its first corner with the `area` of the
+        // other two: 0 for triangles at `kept`.
+        let origin = at(kept);
+        let (mut area, mut before) = ([0.0; 3], 0.0);
+        for (fan, other) in [(from, gone), (to, kept)] {
+            for &edge in fan.edges() {
+                let (b, c) = (self.mesh.to(edge), self.mesh.from(prev(edge)));
+                if b != other && c != other {
+                    let part = cross(sub(at(b), origin), sub(at(c), origin));
+                    area = std::array::from_fn(|i| area[i] + part[i]);
+                    before += if other == kept { dot(sub(at(gone), origin), part) } else { 0.0 };
+                }
+            }
+        }
+        let way = sub(at(gone), origin);
+        let place = collapse.place.map(f64::from);
+        let lacking = before - dot(sub(place, origin), area);
+        let most = REACH * dot(way, way).sqrt();
+        let step = collapse.sum.step_along(area, lacking, most, self.scale.steady());
+        let moved = std::array::from_fn(|i| (place[i] + step[i]) as f32);
+        collapse.place = self.scale.inside(moved);
+        let step = sub(collapse.place.map(f64::from), place);
+        collapse.offset = std::array::from_fn(|i| collapse.offset[i] + step[i]);
+        collapse
+    }
+}
