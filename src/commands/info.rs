@@ -330,7 +330,7 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
     file.allow(session.limits(2))?;
     let mut parts = file.parts(0..file.dims[2], PART, session.max_memory / 2)?;
     let mut all = Moments::default();
-    while let Some(Part { samples, times }) = parts.next()? {
+    while let Some(Part { samples, times }) = parts.next_part()? {
         let pixels = Pixels { samples, channels: 1 };
         all = all.and(range(&pixels));
         parts.reuse(Part { samples: pixels.samples, times });

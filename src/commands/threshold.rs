@@ -29,7 +29,7 @@ struct Choice {
     #[arg(
         short = 'T',
         long,
-        value_name = "T[,T..]",
+        value_name = "T,..",
         value_delimiter = ',',
         allow_hyphen_values = true
     )]

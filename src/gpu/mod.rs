@@ -26,6 +26,8 @@ mod pipeline;
 #[forbid(unsafe_code)]
 mod pool;
 #[forbid(unsafe_code)]
+mod probe;
+#[forbid(unsafe_code)]
 mod recording;
 #[forbid(unsafe_code)]
 mod shader;
@@ -49,6 +51,7 @@ pub use guard::{any_driver, any_hung};
 pub(crate) use guard::{device_hangs, driver_starts};
 pub use multiply_add::MultiplyAdd;
 pub use pipeline::Pipeline;
+pub use probe::multiply_add_probes;
 pub use shader::{Shader, ShaderStruct};
 pub use submit::Submission;
 pub use watch::{patience, tick};

@@ -1,11 +1,5 @@
 //! Whether shaders multiply and add f32 with a single rounding, as the CPU does.
 
-use super::{Context, Feature, Shader};
-use crate::{data::noise::Noise, error::Result, shader};
-
-static PROBE: Shader =
-    shader!("shared/multiply_add_probe").unchecked("the buffers have elements for all invocations");
-
 /// How a device computes a * b + c.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MultiplyAdd {
@@ -25,73 +19,4 @@ impl MultiplyAdd {
             Self::Fused | Self::RoundsTwice => [("FUSES", "true"), ("Wide", "f32")],
         }
     }
-
-    /// The shaders that [`Context::multiply_add`] runs.
-    pub fn probes() -> [Shader; 2] {
-        [Self::Fused, Self::InF64].map(|way| PROBE.with(&way.constants()))
-    }
-}
-
-impl Context {
-    /// How the device computes a * b + c. The first call tries it.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn multiply_add(&self) -> Result<MultiplyAdd> {
-        if let Some(known) = self.multiply_add.get() {
-            return Ok(*known);
-        }
-        let [fused, in_f64] = MultiplyAdd::probes();
-        let way = match self.rounds_once(&fused)? {
-            true => MultiplyAdd::Fused,
-            false if self.has(Feature::F64) && self.rounds_once(&in_f64)? => MultiplyAdd::InF64,
-            false => MultiplyAdd::RoundsTwice,
-        };
-        log::debug!("{} multiplies and adds f32: {way:?}", self.info.name);
-        Ok(*self.multiply_add.get_or_init(|| way))
-    }
-
-    /// Whether the shader `probe` gives the same bits as the CPU.
-    fn rounds_once(&self, probe: &Shader) -> Result<bool> {
-        let terms = terms();
-        let pipeline = self.pipeline(probe, "probe")?;
-        let source = self.upload("terms", &terms)?;
-        let target = self.allocate("sums", 64 * 16)?;
-        let mut batch = self.batch();
-        let pass = batch.pass("multiply and add", &pipeline);
-        pass.buffer("source", &source).buffer("target_", &target).dispatch([1, 1, 1]);
-        batch.run()?;
-        let found: Vec<f32> = self.read(&target, 64 * 4)?;
-        let once = terms.as_chunks::<12>().0.iter().flat_map(|terms| {
-            (0..4).map(|lane| terms[lane].mul_add(terms[4 + lane], terms[8 + lane]))
-        });
-        Ok(once.zip(found).all(|(once, found)| once.to_bits() == found.to_bits()))
-    }
-}
-
-/// For each of 64 invocations four factors, four more and four addends, with which a second rounding makes a difference.
-fn terms() -> Vec<f32> {
-    let mut noise = Noise(0);
-    let mut unit = || noise.unit() as f32;
-    let mut terms = Vec::new();
-    for number in 0..64 {
-        let mut four = [[0.0; 4]; 3];
-        for lane in 0..4 {
-            let [a, b, c] = match number % 3 {
-                // The rounding error of the product is all that is left.
-                0 => {
-                    let [a, b] = [1.0 + unit(), 1.0 + unit()];
-                    [a, b, -(a * b)]
-                }
-                // The sum is 2^-70 off the middle between two f32: in f64 it is the middle.
-                1 => {
-                    [1.0 + f32::EPSILON, 0.5f32.powi(24) * (1.0 - f32::EPSILON), 1.0 + f32::EPSILON]
-                }
-                _ => [1.0 + unit(), unit(), 1e4 * unit()],
-            };
-            (four[0][lane], four[1][lane], four[2][lane]) = (a, if lane < 2 { b } else { -b }, c);
-        }
-        terms.extend(four.concat());
-    }
-    terms
 }

@@ -293,7 +293,7 @@ impl<'a> Input<'a> {
             let reading = spawn_in(scope, move || -> Result<()> {
                 loop {
                     done.try_iter().for_each(|part| parts.reuse(part));
-                    let Some(part) = session.timings.time("read", || parts.next())? else {
+                    let Some(part) = session.timings.time("read", || parts.next_part())? else {
                         return Ok(());
                     };
                     // Without a receiver, counting has failed.

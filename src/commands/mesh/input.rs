@@ -150,7 +150,7 @@ impl VolumeInput {
             Self::Whole(slab, _) => step(&slab.volume.samples, 1),
             Self::Stream(file, _) => {
                 let mut parts = file.parts(0..file.dims[2], PART, u64::MAX)?;
-                while let Some(part) = parts.next()? {
+                while let Some(part) = parts.next_part()? {
                     step(&part.samples, part.times);
                     parts.reuse(part);
                 }

@@ -308,7 +308,7 @@ impl ImagePages<'_> {
             return Ok(all);
         }
         Err(Error::bad_input(format_args!(
-            "{}: {count} pages take {all} bytes, too many for a file of {file_bytes}; take fewer of them with --page",
+            "{}: {count} pages take {all} bytes, too many for a file of {file_bytes}; select fewer pages",
             self.file.source
         )))
     }

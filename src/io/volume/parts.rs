@@ -63,7 +63,7 @@ impl VolumeFile {
             self.slices().and_then(|all| all.clone().stored(self.volume, slices.clone(), wanted));
         if chunks.is_none() && slice > most {
             return Err(Error::bad_input(format_args!(
-                "{}: a slice of {slice} bytes is more than the {most} that --max-memory allows here",
+                "{}: a slice of {slice} bytes is more than the {most} allowed here",
                 self.source
             ))
             .with_hint(Hint::Memory));
@@ -103,7 +103,7 @@ impl Parts {
     ///
     /// # Errors
     /// When the data end early or are broken, and when reading fails.
-    pub fn next(&mut self) -> Result<Option<Part>> {
+    pub fn next_part(&mut self) -> Result<Option<Part>> {
         if let Some(chunks) = &mut self.chunks {
             if let Some(samples) = chunks.read()? {
                 self.missing -= samples.len() as u64;

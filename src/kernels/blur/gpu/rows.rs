@@ -37,7 +37,7 @@ pub const BOX: Route = Route {
     new: |context, task| {
         let Span { groups, halo, .. } = Span::of(task).expect("it fits");
         let own = Tile::UpTo(GROUP * (groups - halo));
-        RowPass::new(context, &BOX, task, task.passes[0].taps.radius, (own, None))
+        RowPass::boxed(context, &BOX, task, task.passes[0].taps.radius, (own, None))
     },
 };
 
@@ -55,7 +55,7 @@ pub const U8: Route = Route {
         let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
         let padded = radius.next_multiple_of(4);
         let weights = pass.window(padded - radius, 0);
-        RowPass::new(context, &U8, task, padded, (Tile::of(&ROWS_U8), Some(&weights)))
+        RowPass::boxed(context, &U8, task, padded, (Tile::of(&ROWS_U8), Some(&weights)))
     },
 };
 
@@ -76,7 +76,7 @@ pub const U8_LONG: Route = Route {
         let pass = &task.passes[0];
         let weights = planes_of_weights(pass);
         let tile = Tile::of(&ROWS_U8_LONG);
-        RowPass::new(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
+        RowPass::boxed(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
     },
 };
 
@@ -92,7 +92,7 @@ pub const ANY: Route = Route {
     new: |context, task| {
         let pass = &task.passes[0];
         let weights = pass.window(4, 3);
-        RowPass::new(context, &ANY, task, pass.taps.radius, (Tile::of(&ROWS), Some(&weights)))
+        RowPass::boxed(context, &ANY, task, pass.taps.radius, (Tile::of(&ROWS), Some(&weights)))
     },
 };
 
@@ -196,7 +196,7 @@ struct RowPass {
 
 impl RowPass {
     /// The task's first pass by `route`, whose weights, where it has any, are those of a window of `radius`.
-    fn new(
+    fn boxed(
         context: &Context,
         route: &Route,
         task: &Task<'_>,

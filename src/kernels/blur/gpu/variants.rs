@@ -2,7 +2,7 @@
 
 use super::{Limits, Task, route};
 use crate::{
-    gpu::{MultiplyAdd, Shader},
+    gpu::{MultiplyAdd, Shader, multiply_add_probes},
     kernels::blur::{Blur, Edge, Format, Method, Shape, Taps},
 };
 
@@ -33,7 +33,7 @@ const RADII: [usize; 18] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 63, 64, 129, 19
 /// The shaders of this family in the specialisations that run: each value of each constant occurs, with
 /// those of the others that it can meet in a blur of some image or volume.
 pub fn variants() -> Vec<Shader> {
-    let mut variants = MultiplyAdd::probes().to_vec();
+    let mut variants = multiply_add_probes().to_vec();
     for (number, radius) in RADII.into_iter().enumerate() {
         for channels in 1..=4 {
             // Edges take turns with radii and channels.
