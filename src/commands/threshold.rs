@@ -26,13 +26,7 @@ pub struct Args {
 #[group(required = true, multiple = false)]
 struct Choice {
     /// Thresholds in units of the samples, ascending
-    #[arg(
-        short = 'T',
-        long,
-        value_name = "T,..",
-        value_delimiter = ',',
-        allow_hyphen_values = true
-    )]
+    #[arg(short = 'T', long, value_name = "T", value_delimiter = ',', allow_hyphen_values = true)]
     value: Vec<f64>,
 
     /// Find the threshold in each input: the one between the two classes whose means differ most (Otsu's method)

@@ -205,11 +205,11 @@ impl Sink {
     }
 }
 
-/// The regular file that an output at `path` replaces or creates, with symbolic links resolved; `None` for a device or
-/// a pipe.
+/// The regular file or folder that an output at `path` replaces or creates, with symbolic links resolved; `None` for a
+/// device or a pipe.
 fn target(path: &Path) -> Option<PathBuf> {
     if let Ok(found) = fs::metadata(path) {
-        return fs::canonicalize(path).ok().filter(|_| found.is_file());
+        return fs::canonicalize(path).ok().filter(|_| found.is_file() || found.is_dir());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

@@ -194,7 +194,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     thread::sleep(Duration::from_millis(100));
     drop(stdin);
     assert!(child.wait().unwrap().success());
-    assert_eq!(fs::read_to_string(folder.path().join("o.txt")).unwrap(), "0 1 3\n");
+    assert_eq!(fs::read_to_string(folder.path().join("o.txt")).unwrap(), "0 1 3");
 }
 
 /// With as few threads as a limit leaves, a run gives the same result or one line. Limits on processes do not apply to

@@ -208,7 +208,7 @@ fn files_larger_than_memory_go_in_bands() {
                 let more = [channel, "--max-memory", memory, "-v"];
                 blur(folder.path(), &[&arguments("bands.png")[..], &more].concat())
                     .success()
-                    .stderr(predicate::str::contains("in bands of"));
+                    .stderr(predicate::str::contains("in blocks of"));
                 assert!(
                     open("bands.png") == open("whole.png"),
                     "{channels} {bits} {edge} {memory}"
@@ -218,7 +218,7 @@ fn files_larger_than_memory_go_in_bands() {
     }
     for (arguments, told) in [
         (&["in.png", "x.png", "--edge", "wrap"][..], "--edge wrap needs both ends at once"),
-        (&["in.png", "x.jpg"], "only PNG and TIFF are written in bands"),
+        (&["in.png", "x.jpg"], "only PNG and TIFF are written in blocks"),
         (&["in.png", "x.png", "--sigma", "40"], "one row with those it depends on takes"),
     ] {
         blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())

@@ -272,9 +272,12 @@ fn an_empty_variable_names_no_device() {
 #[test]
 fn a_mark_before_a_text_is_no_number() {
     let folder = folder();
-    for (text, expected) in
-        [("\u{feff}1 2 3", "0 1 3\n"), ("\u{feff}", ""), ("\u{feff}\n1,2", "0,1\n"), ("1", "0\n")]
-    {
+    for (text, expected) in [
+        ("\u{feff}1 2 3", "\u{feff}0 1 3"),
+        ("\u{feff}", "\u{feff}"),
+        ("\u{feff}\n1,2\n", "\u{feff}\n0,1\n"),
+        ("1", "0"),
+    ] {
         gpuproc().args(["scan", "-"]).write_stdin(text).assert().success().stdout(expected);
     }
     for text in ["\u{feff}\u{feff}1", "1 \u{feff}2"] {

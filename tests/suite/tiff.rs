@@ -267,7 +267,7 @@ fn bands_make_the_same_file() {
             let line = ["blur", name, output, "--sigma", "0.7", "--device", "cpu", "-vv"];
             let memory = ["--max-memory".to_owned(), memory.to_string()];
             let assert = command.current_dir(folder).args(line).args(memory).assert().success();
-            String::from_utf8_lossy(&assert.get_output().stderr).contains("in bands of")
+            String::from_utf8_lossy(&assert.get_output().stderr).contains("in blocks of")
         };
         for [whole, bands] in [["whole.tif", "bands.tif"], ["whole.png", "bands.png"]] {
             assert!(!run(whole, 1 << 30), "{name}");

@@ -181,9 +181,17 @@ fn commands_take_stores() {
     works(at, "blur --sigma 0 in.zarr in.nrrd");
     let counts = |name: &str| prints(&format!("histogram {name} --bins 16 --range 15000,25000"));
     assert_eq!(counts("in.zarr"), counts("in.nrrd"));
-    works(at, "mesh in.zarr a.ply --iso 20000");
-    works(at, "mesh in.nrrd b.ply --iso 20000");
-    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("b.ply")).unwrap());
+    // NRRD is in mm, the store in µm.
+    let surface = |line: &str, name: &str| {
+        works(at, line);
+        crate::mesh::read_ply(&fs::read(at.join(name)).unwrap())
+    };
+    let [here, there] = [("in.zarr", "a.ply"), ("in.nrrd", "b.ply")]
+        .map(|(from, to)| surface(&format!("mesh {from} {to} --iso 20000"), to));
+    assert_eq!(here.triangles, there.triangles);
+    for (here, there) in here.positions.iter().flatten().zip(there.positions.iter().flatten()) {
+        assert!((here - 1e3 * there).abs() <= 1e-6 * here.abs(), "{here} {there}");
+    }
     // Shards give the same result.
     for i in 0..3 {
         works(at, &format!("mesh in.zarr part-{i} --iso 20000 --shard {i}/3"));
@@ -502,7 +510,7 @@ fn a_store_is_replaced_and_nothing_else() {
     refused("blur v_9x8x7_uint8.raw a.zarr --no-clobber", "a.zarr");
     fs::create_dir(at.join("b.zarr")).unwrap();
     fs::write(at.join("b.zarr/thesis.txt"), "mine").unwrap();
-    refused("blur v_9x8x7_uint8.raw b.zarr", "so it is not replaced");
+    refused("blur v_9x8x7_uint8.raw b.zarr", "it exists and is not a Zarr store");
     refused("blur v_9x8x7_uint8.raw a.zarr --max-memory 1k", "--max-memory");
     refused("blur v_9x8x7_uint8.raw c.nrrd --levels 2", "whose name ends with .zarr");
     assert_eq!(fs::read_dir(at).unwrap().count(), 3, "nothing is left behind");

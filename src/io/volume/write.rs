@@ -280,6 +280,16 @@ impl<'a> VolumeTarget<'a> {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
     pub fn create(&self, dims: [usize; 3], no_clobber: bool) -> Result<VolumeWriter<'_>> {
+        let output = self.sink.create(no_clobber)?;
+        let output = match self.format.gzip {
+            true => Stored::Packed(Members::new(output)),
+            false => Stored::Plain(output),
+        };
+        Ok(VolumeWriter { target: self, output, header_of: Some(dims) })
+    }
+
+    /// Reports what the name of a headerless file does not say.
+    fn tell_layout(&self, dims: [usize; 3]) {
         if self.name_is_silent {
             let order = match self.endian {
                 _ if self.dtype.size() == 1 => "",
@@ -288,12 +298,6 @@ impl<'a> VolumeTarget<'a> {
             };
             log::info!("{}: {} of {}{order}", self.sink, Dims(dims), self.dtype);
         }
-        let output = self.sink.create(no_clobber)?;
-        let output = match self.format.gzip {
-            true => Stored::Packed(Members::new(output)),
-            false => Stored::Plain(output),
-        };
-        Ok(VolumeWriter { target: self, output, header_of: Some(dims) })
     }
 
     /// Writes `volume`.
@@ -334,6 +338,7 @@ impl VolumeWriter<'_> {
         let samples = self.target.stored(samples)?;
         if let Some(dims) = self.header_of.take() {
             self.put(&self.target.header_bytes(dims))?;
+            self.target.tell_layout(dims);
         }
         self.put(samples.as_bytes())
     }
