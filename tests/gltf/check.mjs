@@ -54,7 +54,7 @@ async function validate(name) {
     return report.info;
 }
 
-// All meshes as three.js has them: triangles where they lie in the scene, and the materials.
+// All meshes as three.js has them: triangles where they lie in the scene, turned to the volume, and the materials.
 async function load(name) {
     const loader = new GLTFLoader().setMeshoptDecoder(MeshoptDecoder);
     const bytes = readFileSync(path(name));
@@ -66,7 +66,11 @@ async function load(name) {
         if (!object.isMesh) return;
         const { position, normal, color } = object.geometry.attributes;
         const index = object.geometry.index;
-        const place = (i) => new Vector3().fromBufferAttribute(position, i).applyMatrix4(object.matrixWorld);
+        // In the scene y is up, as glTF wants it; in the volume that is z. Turning rounds.
+        const place = (i) => {
+            const { x, y, z } = new Vector3().fromBufferAttribute(position, i).applyMatrix4(object.matrixWorld);
+            return new Vector3(...[x, -z, y].map((v) => Math.fround(v) + 0));
+        };
         const triangles = [];
         for (let i = 0; i < index.count; i += 3) {
             triangles.push([0, 1, 2].map((k) => place(index.getX(i + k)).toArray()));
@@ -124,7 +128,7 @@ try {
         const [only, ...others] = await load("m.glb");
         assert.equal(others.length, 0);
         assert.deepEqual(only.triangles, expected);
-        assert.equal(only.normal !== undefined, flags !== "");
+        assert.ok(only.normal);
 
         mesh(`${volume} --iso 140${flags} --to glb-meshopt -o p.glb`);
         await validate("p.glb");
