@@ -23,9 +23,13 @@ const SHORT: [f64; 2] = [1e-3, 1e-7];
 /// Pieces from this many splits on are split in the middle of their longest side.
 const BISECTED: u32 = 12;
 /// Where a distance is too large by some factor, the limit of distances falls by this factor more.
-const LOWER: f64 = 0.7;
+const LOWER: f64 = 0.5;
 /// Triangles that a thread takes at a time.
-const CHUNK: usize = 1 << 10;
+const CHUNK: usize = 256;
+
+/// Memory besides grids, in bytes per triangle: what is nearest to the centres of both surfaces' triangles, and farthest
+/// from those of one.
+pub(super) const BYTES: u64 = 3 * size_of::<Near>() as u64;
 
 /// The Hausdorff distance between two surfaces, in units of the positions: no point of either is farther from the other,
 /// and some point is almost as far, to 1 %. 0 between two empty surfaces, infinite between an empty and another one.
@@ -60,7 +64,7 @@ impl Far {
         }
         let after_grid = Grid::new(after)?;
         let ways = [(before, &after_grid), (after, grid)];
-        let [there, back] = ways.map(|(surface, grid)| nearest_to_vertices(surface, grid));
+        let [there, back] = ways.map(|(surface, grid)| Nearest::of(surface, grid));
         let nearest = [there?, back?];
         let mut far = Self { distance: 0.0, places: Vec::new() };
         // The original vertices near a point of a triangle, or near that triangle where it is an original one.
@@ -71,8 +75,11 @@ impl Far {
                 false => before.triangles[near.nearest as usize],
             };
         for ((surface, _), nearest) in ways.iter().zip(&nearest) {
-            for (vertex, &near) in (0..).zip(nearest) {
+            for (vertex, &near) in (0..).zip(&nearest.to_vertices) {
                 far.add(near, most, || vertices(surface, [vertex; 3], near))?;
+            }
+            for (&triangle, &near) in surface.triangles.iter().zip(&nearest.to_centers) {
+                far.add(near, most, || vertices(surface, triangle, near))?;
             }
         }
         if far.distance > most {
@@ -81,12 +88,12 @@ impl Far {
         let squared = far.distance * far.distance;
         for ((surface, grid), nearest) in ways.into_iter().zip(nearest) {
             let measure = Measure { surface, grid, nearest, most: most * most, squared };
-            let chunks = surface.triangles.chunks(CHUNK).par_map(|triangles| {
-                let whole = triangles.iter().filter(|triangle| !surface.is_flat(**triangle));
-                whole.map(|&triangle| measure.farthest(triangle)).collect::<Vec<Near>>()
+            let starts = (0..surface.triangles.len()).step_by(CHUNK);
+            let farthest = starts.par_map(|first| {
+                let end = (first + CHUNK).min(surface.triangles.len());
+                (first..end).map(|number| measure.farthest(number)).collect::<Vec<Near>>()
             });
-            let whole = surface.triangles.iter().filter(|triangle| !surface.is_flat(**triangle));
-            for (&triangle, near) in whole.zip(chunks.into_iter().flatten()) {
+            for (&triangle, near) in surface.triangles.iter().zip(farthest.into_iter().flatten()) {
                 far.add(near, most, || vertices(surface, triangle, near))?;
             }
         }
@@ -137,16 +144,33 @@ impl Near {
     }
 }
 
-/// For each vertex of `surface` the nearest triangle of a grid; nothing for vertices without a triangle, or only with
-/// triangles that have two corners at one place.
-fn nearest_to_vertices(surface: &Surface, grid: &Grid<'_>) -> Result<Vec<Near>> {
-    let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
-    let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
-    whole.flatten().for_each(|&vertex| is_used[vertex as usize] = true);
-    parallel::generated(is_used.len(), |vertex| match is_used[vertex] {
-        true => Near::to(surface.positions[vertex].map(f64::from), grid),
-        false => Near::default(),
-    })
+/// The triangles of another surface that are nearest to the vertices and to the centres of the triangles of a surface;
+/// nothing for triangles with two corners at one place, and for vertices without another triangle.
+struct Nearest {
+    to_vertices: Vec<Near>,
+    to_centers: Vec<Near>,
+}
+
+impl Nearest {
+    fn of(surface: &Surface, grid: &Grid<'_>) -> Result<Self> {
+        let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
+        let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
+        whole.flatten().for_each(|&vertex| is_used[vertex as usize] = true);
+        let to_vertices = parallel::generated(is_used.len(), |vertex| match is_used[vertex] {
+            true => Near::to(surface.positions[vertex].map(f64::from), grid),
+            false => Near::default(),
+        })?;
+        let to_centers = parallel::mapped(&surface.triangles, |&triangle| {
+            let corners = surface.corners::<f64>(triangle);
+            match surface.is_flat(triangle) {
+                true => Near::default(),
+                false => {
+                    Near::to(from_fn(|i| corners.iter().map(|p| p[i]).sum::<f64>() / 3.0), grid)
+                }
+            }
+        })?;
+        Ok(Self { to_vertices, to_centers })
+    }
 }
 
 /// A corner of a piece of a triangle.
@@ -161,8 +185,7 @@ struct Measure<'a> {
     surface: &'a Surface,
     /// The other surface.
     grid: &'a Grid<'a>,
-    /// By vertex.
-    nearest: Vec<Near>,
+    nearest: Nearest,
     /// The square of the greatest distance that is allowed.
     most: f64,
     /// The square of the greatest distance that is known already.
@@ -172,23 +195,32 @@ struct Measure<'a> {
 impl Measure<'_> {
     /// The farthest that a triangle's points are from the other surface, to [`PRECISION`] unless a lower distance is
     /// known already; some distance above the allowed one where there is any.
-    fn farthest(&self, triangle: [u32; 3]) -> Near {
+    fn farthest(&self, number: usize) -> Near {
+        let triangle = self.surface.triangles[number];
+        if self.surface.is_flat(triangle) {
+            return Near::default();
+        }
         let corners = self.surface.corners::<f64>(triangle);
-        let corner =
-            |i: usize| Corner { place: corners[i], near: self.nearest[triangle[i] as usize] };
-        let first = Piece::new(from_fn(corner), 0, self.grid);
+        let corner = |i: usize| Corner {
+            place: corners[i],
+            near: self.nearest.to_vertices[triangle[i] as usize],
+        };
+        let first = Piece::new(from_fn(corner), self.grid);
+        let center = self.nearest.to_centers[number];
         // The distance of some point, and one that no point exceeds.
-        let mut known = first.worst();
+        let mut known = farther(first.worst(), center);
         let mut upper = known;
+        // Most triangles are near to the one below their centre.
+        let below = first.squared_distance_to(center.nearest, self.grid);
+        if below <= self.enough(known) {
+            return farther(upper, Near { squared: below, ..center });
+        }
         let mut pieces = vec![first];
         while let Some(piece) = pieces.pop() {
             if known.squared > self.most {
                 return known;
             }
-            let enough = match self.most.is_finite() {
-                true => self.most,
-                false => PRECISION * PRECISION * self.squared.max(known.squared),
-            };
+            let enough = self.enough(known);
             let bound = piece.bound();
             let [part, floor] = SHORT.map(|short| short * short);
             let short = (part * enough).max(floor * self.grid.extent());
@@ -197,17 +229,22 @@ impl Measure<'_> {
                 continue;
             }
             let (side, place) = piece.split();
-            let mut middle = piece.nearest_of_corners(place, self.grid);
+            let (mut middle, squared) = piece.nearest_of_corners(place, self.grid);
             if middle.near.squared > enough / 4.0 {
                 middle.near = Near::to(place, self.grid);
                 known = farther(known, middle.near);
             }
-            let [from, to, third] = from_fn(|i| piece.corners[(side + i) % 3]);
-            let halves = [[from, middle, third], [middle, to, third]];
-            let depth = piece.depth + 1;
-            pieces.extend(halves.map(|corners| Piece::new(corners, depth, self.grid)));
+            pieces.extend(piece.halves(side, middle, squared, self.grid));
         }
         upper
+    }
+
+    /// The square of a distance below which no point needs to be measured.
+    fn enough(&self, known: Near) -> f64 {
+        match self.most.is_finite() {
+            true => self.most,
+            false => PRECISION * PRECISION * self.squared.max(known.squared),
+        }
     }
 }
 
@@ -221,14 +258,44 @@ struct Piece {
 }
 
 impl Piece {
-    fn new(corners: [Corner; 3], depth: u32, grid: &Grid<'_>) -> Self {
+    /// A whole triangle.
+    fn new(corners: [Corner; 3], grid: &Grid<'_>) -> Self {
         let squared = corners.map(|Corner { place, near }| {
             corners.map(|other| match other.near.nearest == near.nearest {
                 true => near.squared,
                 false => grid.squared_distance(place, other.near.nearest),
             })
         });
-        Self { corners, squared, depth }
+        Self { corners, squared, depth: 0 }
+    }
+
+    /// The halves on both sides of a line from `middle`, on a side, to the opposite corner. `to_nearest` are the squared
+    /// distances of `middle` to the triangles that are near to the corners.
+    fn halves(
+        &self,
+        side: usize,
+        middle: Corner,
+        to_nearest: [f64; 3],
+        grid: &Grid<'_>,
+    ) -> [Self; 2] {
+        let Self { corners, squared, depth } = self;
+        let [a, b, c] = from_fn(|i| (side + i) % 3);
+        let known = corners.iter().position(|corner| corner.near.nearest == middle.near.nearest);
+        // Of each corner, to the triangle near to the middle.
+        let to_middle: [f64; 3] = from_fn(|i| match known {
+            Some(j) => squared[i][j],
+            None => grid.squared_distance(corners[i].place, middle.near.nearest),
+        });
+        // The middle in place of one end, and of the other.
+        [[a, c], [b, c]].map(|[i, j]| Self {
+            corners: [corners[i], corners[j], middle],
+            squared: [
+                [squared[i][i], squared[i][j], to_middle[i]],
+                [squared[j][i], squared[j][j], to_middle[j]],
+                [to_nearest[i], to_nearest[j], middle.near.squared],
+            ],
+            depth: depth + 1,
+        })
     }
 
     /// The greatest distance of a corner.
@@ -242,6 +309,12 @@ impl Piece {
         // Each point is within this of a corner.
         let reach = self.worst().squared.sqrt() + (self.longest() / 3.0).sqrt();
         (0..3).map(to).fold(reach * reach, f64::min)
+    }
+
+    /// The greatest squared distance of any point to a triangle of the other surface.
+    fn squared_distance_to(&self, triangle: u32, grid: &Grid<'_>) -> f64 {
+        let of = |corner: &Corner| grid.squared_distance(corner.place, triangle);
+        self.corners.iter().map(of).fold(0.0, f64::max)
     }
 
     /// The squared length of the longest side.
@@ -275,12 +348,14 @@ impl Piece {
         (side, from_fn(|i| from[i] + part * (to[i] - from[i])))
     }
 
-    /// A place with the nearest of the triangles that are near to the corners.
-    fn nearest_of_corners(&self, place: [f64; 3], grid: &Grid<'_>) -> Corner {
-        let to = |nearest| Near { squared: grid.squared_distance(place, nearest), nearest };
-        let [a, b, c] = self.corners.map(|corner| to(corner.near.nearest));
-        let nearer = |one: Near, other: Near| if other.squared < one.squared { other } else { one };
-        Corner { place, near: nearer(nearer(a, b), c) }
+    /// A place with the nearest of the triangles that are near to the corners, and its squared distances to them.
+    fn nearest_of_corners(&self, place: [f64; 3], grid: &Grid<'_>) -> (Corner, [f64; 3]) {
+        let nearest = self.corners.map(|corner| corner.near.nearest);
+        let squared = nearest.map(|triangle| grid.squared_distance(place, triangle));
+        let near =
+            nearest.into_iter().zip(squared).map(|(nearest, squared)| Near { squared, nearest });
+        let near = near.min_by(|one, other| one.squared.total_cmp(&other.squared));
+        (Corner { place, near: near.unwrap_or_default() }, squared)
     }
 }
 

@@ -28,8 +28,8 @@ const PAIR: [f32; 2] = [0.5, -0.5];
 /// Pairs of steps after which volumes are restored: few enough that parts of one voxel keep their shape.
 const RESTORED: u32 = 5;
 /// Greatest relative error of a restored volume, and the most moves towards it.
-const PRECISION: f64 = 1e-5;
-const MOVES: usize = 20;
+const PRECISION: f64 = 1e-4;
+const MOVES: usize = 6;
 
 /// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals are then those of the triangles.
 ///
@@ -45,8 +45,10 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
         for factor in PAIR {
             surface.positions = neighbours.step(&surface.positions, factor)?;
         }
-        if pair % RESTORED == 0 || pair == pairs {
-            volumes.restore(surface)?;
+        if pair == pairs {
+            volumes.restore(surface, MOVES)?;
+        } else if pair % RESTORED == 0 {
+            volumes.restore(surface, 1)?;
         }
     }
     if !surface.normals.is_empty() {
@@ -128,10 +130,10 @@ impl Volumes {
         Ok(Self { parts, closed, volumes })
     }
 
-    /// Moves each closed part along its normals until it encloses as much as before.
-    fn restore(&self, surface: &mut Surface) -> Result<()> {
+    /// Moves each closed part along its normals until it encloses as much as before, by at most so many `moves`.
+    fn restore(&self, surface: &mut Surface, moves: usize) -> Result<()> {
         let mut steps = memory::zeros::<f64>(self.volumes.len())?;
-        for _ in 0..MOVES {
+        for _ in 0..moves {
             let (volumes, areas) = measures(surface, &self.parts)?;
             for (part, step) in steps.iter_mut().enumerate() {
                 let is_closed = self.closed[part];
@@ -145,14 +147,17 @@ impl Volumes {
                 break;
             }
             let normals = surface.area_normals::<f64>()?;
-            for (vertex, position) in surface.positions.iter_mut().enumerate() {
+            surface.positions = parallel::generated(normals.len(), |vertex| {
+                let (position, normal) = (surface.positions[vertex], normals[vertex]);
                 let step = steps[self.parts[vertex] as usize];
-                let length = dot(normals[vertex], normals[vertex]).sqrt();
-                if step != 0.0 && length > 0.0 {
-                    let way = normals[vertex].map(|v| step / length * v);
-                    *position = std::array::from_fn(|i| (f64::from(position[i]) + way[i]) as f32);
+                let length = dot(normal, normal).sqrt();
+                match step != 0.0 && length > 0.0 {
+                    true => std::array::from_fn(|i| {
+                        (f64::from(position[i]) + step / length * normal[i]) as f32
+                    }),
+                    false => position,
                 }
-            }
+            })?;
         }
         Ok(())
     }
@@ -171,14 +176,18 @@ fn step_to(original: f64, volume: f64, area: f64) -> f64 {
 fn measures(surface: &Surface, parts: &[u32]) -> Result<(Vec<f64>, Vec<f64>)> {
     let mut volumes = memory::zeros::<f64>(parts.len())?;
     let mut areas = memory::zeros::<f64>(parts.len())?;
-    for &triangle in &surface.triangles {
-        let part = parts[triangle[0] as usize] as usize;
+    // In order, so that the sums do not depend on the number of threads.
+    let each = parallel::mapped(&surface.triangles, |&triangle| {
         let corners = surface.corners::<f64>(triangle);
         let normal = triangle_normal(corners);
         // Tetrahedra from a corner of the part: from a far origin, the sum would lose digits.
-        let apex = surface.positions[part].map(f64::from);
-        volumes[part] += dot(sub(corners[0], apex), normal) / 6.0;
-        areas[part] += dot(normal, normal).sqrt() / 2.0;
+        let apex = surface.positions[parts[triangle[0] as usize] as usize].map(f64::from);
+        [dot(sub(corners[0], apex), normal) / 6.0, dot(normal, normal).sqrt() / 2.0]
+    })?;
+    for (triangle, [volume, area]) in surface.triangles.iter().zip(each) {
+        let part = parts[triangle[0] as usize] as usize;
+        volumes[part] += volume;
+        areas[part] += area;
     }
     Ok((volumes, areas))
 }

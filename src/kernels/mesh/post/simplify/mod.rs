@@ -37,7 +37,7 @@ use self::{
     simplifier::{Scale, Simplifier},
 };
 use super::{
-    distance::{Far, distance},
+    distance::{self, Far, distance},
     grid::{self, Grid},
     vertices::drop_unused,
 };
@@ -82,7 +82,7 @@ impl Goal {
     /// The most memory that it takes, in bytes per vertex and bytes per triangle.
     pub(super) fn bytes(&self) -> [u64; 2] {
         // Grids are made after the tables of collapses are freed.
-        let grids = facing::BYTES.max(2 * grid::BYTES);
+        let grids = facing::BYTES.max(2 * grid::BYTES + distance::BYTES);
         // Limits, their lowered copies, and the surface without triangles that have no area.
         let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
         [simplifier::BYTES[0] + 24 + within[0], simplifier::BYTES[1].max(grids) + 12 + within[1]]
