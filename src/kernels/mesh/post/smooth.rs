@@ -29,7 +29,7 @@ const PAIR: [f32; 2] = [0.5, -0.5];
 const RESTORED: u32 = 5;
 /// Greatest relative error of a restored volume, and the most moves towards it.
 const PRECISION: f64 = 1e-4;
-const MOVES: usize = 6;
+const MOVES: usize = 20;
 
 /// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals are then those of the triangles.
 ///
