@@ -31,8 +31,8 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 ///
 /// For engines with long-lived workers: device, shaders, threads and memory stay ready between jobs, and each job may
 /// use all of them. A job is {"arguments": [...]} with the words after `gpuproc`; an "id" is returned in the answer,
-/// beside "code" (an exit code), "seconds", "messages" and, if the job has failed, "error" and "retry" (whether trying
-/// again may help). Jobs cannot use standard input and output. A line may have 1 MiB.
+/// with "code" (an exit code), "seconds", "messages" and, if the job has failed, "error" and "retry" (whether trying
+/// again may help). Jobs cannot use standard input and output. A line may be up to 1 MiB long.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -87,8 +87,8 @@ pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
 /// Hands jobs to a worker and writes an answer to each, also if the worker ends before it has answered.
 ///
 /// # Errors
-/// As [`run`], and when no worker can be started. Where a worker ends by itself and says why, this process ends with
-/// its exit code.
+/// Those of [`run`], and when no worker can be started. If a worker fails at its start or at its end and has reported
+/// the reason, this process ends with the exit code of the worker.
 pub fn supervise(args: &Args) -> Result<()> {
     let mut answers = standard::output().map_err(cannot_answer)?;
     let input = args.jobs.open()?;
@@ -129,7 +129,8 @@ fn ended(status: ExitStatus) -> Error {
     Error::new(kind, format_args!("the process that ran the job has ended: {status}"))
 }
 
-/// Calls `each` with every line that is not blank, or with the error of a line that is too long, whose rest is skipped.
+/// Calls `each` with every line that is not blank. For a line that is too long, calls it with an error and skips the
+/// rest of the line.
 fn for_each_line(
     (input, name): (impl Read, &Source),
     mut each: impl FnMut(Result<&[u8]>) -> Result<()>,
@@ -154,11 +155,11 @@ fn for_each_line(
     Ok(())
 }
 
-/// Runs the job of a line and returns its answer.
+/// Runs the job that a line describes and returns the answer.
 fn run_job(line: &[u8], session: &Session, run_line: RunLine) -> String {
     let (started, job) = (Instant::now(), serde_json::from_slice::<Job>(line));
     let (id, messages, result) = match job {
-        Err(error) => (Value::Null, Vec::new(), Err(Error::usage("no job").caused_by(error))),
+        Err(error) => (Value::Null, Vec::new(), Err(Error::usage("invalid job").caused_by(error))),
         Ok(Job { id, arguments }) => {
             let words = arguments.into_iter().map(OsString::from).collect();
             let work = || memory::catch(|| run_line(session, words));
@@ -207,15 +208,15 @@ impl Worker {
         let mut worker = Self { process, jobs, answers: BufReader::new(answers) };
         match worker.answers.skip_until(b'\n') {
             Ok(1) => Ok(worker),
-            // It has told why.
+            // The worker has reported the reason.
             _ => worker.end().and_then(|()| Err(failed(io::ErrorKind::UnexpectedEof.into()))),
         }
     }
 
-    /// The worker and its answer to `line`.
+    /// Sends `line` to the worker, and returns the worker and its answer.
     ///
     /// # Errors
-    /// Its exit status if it has ended.
+    /// The exit status of the worker, if it has ended.
     fn answer(mut self, line: &[u8]) -> Result<(Self, String), ExitStatus> {
         let mut answer = String::new();
         let line = [line.trim_ascii_end(), b"\n"].concat();
@@ -227,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// Lets the worker end. Ends this process with the exit code of a worker that has failed.
+    /// Waits for the end of the worker. If it has failed, ends this process with the same exit code.
     fn end(self) -> Result<()> {
         match self.wait() {
             status if status.success() => Ok(()),
@@ -235,7 +236,7 @@ impl Worker {
         }
     }
 
-    /// Closes the pipes and waits for the end of the worker.
+    /// Closes the pipes, which makes the worker end, and waits for it.
     fn wait(self) -> ExitStatus {
         let Self { mut process, jobs, answers } = self;
         drop((jobs, answers));
@@ -243,7 +244,7 @@ impl Worker {
     }
 }
 
-/// Ends this process when its parent ends, even if it runs a job then.
+/// Makes this process end when its parent ends, even while it runs a job.
 fn end_with_parent() {
     #[cfg(target_os = "linux")]
     {

@@ -7,7 +7,7 @@ use crate::{
     session::Session,
 };
 
-/// Divide the samples of images and volumes by thresholds.
+/// Classify the samples of images and volumes by thresholds.
 ///
 /// With one threshold, samples above it become 255 and all others 0. With N thresholds, each sample becomes its class:
 /// the number of thresholds that it exceeds, 0 to N. The result has one channel of 8 bits; colours are compared by their

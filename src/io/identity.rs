@@ -44,13 +44,13 @@ pub struct InputId {
     /// Time of the last modification, in nanoseconds since 1970; for an input of several files, a hash of their names,
     /// sizes and times.
     pub modified: u64,
-    /// The checksum of the content, in parts that are merged. Of large inputs it covers evenly spaced pieces.
+    /// Checksum of the content, in parts that are merged. For large inputs it covers evenly spaced pieces.
     pub content: Option<u32>,
 }
 
-/// Bytes of all inputs of a job that checksums cover, so that they take a fraction of a second.
+/// Maximum number of input bytes of a job that checksums cover, so that computing them takes a fraction of a second.
 const CHECKED: u64 = 64 << 20;
-/// Bytes that a checksum takes at one place of a file.
+/// Size in bytes of each piece of a file that a checksum covers.
 const PIECE: u64 = 4 << 10;
 
 impl Identity {
@@ -74,7 +74,7 @@ impl Identity {
         })
     }
 
-    /// As [`Identity::new`], for a part that is merged: with checksums of the inputs.
+    /// As [`Identity::new`], with checksums of the inputs, for a part that will be merged.
     ///
     /// # Errors
     /// As [`Identity::new`], and when an input cannot be read.
@@ -93,7 +93,7 @@ impl Identity {
     }
 
     /// Why a part with this identity and a part with the identity `other` are of different jobs; `None` if they are of
-    /// one job. If `any_time`, inputs are told apart by their checksums in place of their modification times.
+    /// one job. If `any_time`, the checksums of the inputs are compared instead of their modification times.
     pub fn difference(&self, other: &Self, any_time: bool) -> Option<String> {
         let Self { version, command, parameters, inputs, shard } = other;
         if self.command != *command {
@@ -123,7 +123,7 @@ impl Identity {
                 ));
             }
             if any_time && own.content != other.content {
-                return Some(format!("{} had another content then", own.name));
+                return Some(format!("the content of {} differs", own.name));
             }
             if own.modified != other.modified && !any_time {
                 return Some(format!("{} was modified between them", own.name));
@@ -173,8 +173,8 @@ impl InputId {
         Ok(Self { name, bytes: all, modified: hasher.finish(), content: None })
     }
 
-    /// The checksum of about `most` bytes of `source`, all of them if there are no more. A store at a web address is known
-    /// by the hash of its metadata.
+    /// The checksum of about `most` bytes of `source`, or of all if there are fewer. For a store at a web address, it
+    /// is the hash of its metadata.
     fn checksum(&self, source: &Source, most: u64) -> Result<u32> {
         let files = match (volume::state_of_address(source)?, source.path()) {
             (Some(hash), _) => return Ok(hash as u32),
@@ -189,11 +189,11 @@ impl InputId {
     }
 }
 
-/// The CRC32C `sum` continued over evenly spaced pieces of `file`, together about `most` bytes.
+/// Continues the CRC32C `sum` over evenly spaced pieces of `file`, about `most` bytes in total.
 fn checksum(file: &Path, most: u64, mut sum: u32) -> io::Result<u32> {
     let length = fs::metadata(file)?.len();
     if length == 0 {
-        // A pipe or a device, too, which can be read only once.
+        // This may also be a pipe or a device, which can be read only once.
         return Ok(sum);
     }
     let (mut file, mut piece) = (File::open(file)?, Vec::new());

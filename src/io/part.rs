@@ -96,20 +96,20 @@ impl Write for Part {
     }
 }
 
-/// A folder being written. Unless it is renamed, no trace of it remains, except if the process is killed or the machine
-/// stops: then it stays behind as `.gpuproc-*.part`, and the next process that writes the same output removes it.
+/// A folder being written. Unless it is renamed, it is removed again. If the process is killed or the machine stops, it
+/// is left as `.gpuproc-*.part`, and the next process that writes the same output removes it.
 ///
 /// The process that writes a folder holds a lock on it, which ends with the process.
 #[derive(Debug)]
 pub struct PartFolder {
     path: Option<PathBuf>,
-    /// `None` where the file system has no locks for folders.
+    /// `None` if the file system has no locks for folders.
     _lock: Option<File>,
 }
 
 impl PartFolder {
-    /// Creates an empty unfinished folder in the folder of `target`, to be renamed to `target`. Removes unfinished folders
-    /// that killed processes have left for the same target.
+    /// Creates an empty unfinished folder next to `target`, to be renamed to `target`. First removes unfinished folders
+    /// for the same target that killed processes have left.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -124,7 +124,7 @@ impl PartFolder {
             fs::create_dir(&path)?;
             let lock = File::open(&path).ok();
             let locked = lock.as_ref().map(File::try_lock);
-            // Another process may have taken the folder for one that was left behind, before it was locked.
+            // Before it was locked, another process may have taken the folder for one that a killed process left.
             if matches!(locked, Some(Err(TryLockError::WouldBlock))) || !path.is_dir() {
                 continue;
             }
@@ -173,7 +173,7 @@ impl Drop for PartFolder {
     }
 }
 
-/// Prefix of the names of unfinished folders for `target`, which differs from that for other targets in the same folder.
+/// Prefix of the names of unfinished folders for `target`. Other targets in the same folder have other prefixes.
 fn prefix_for(target: &Path) -> String {
     let mut hasher = FnvHasher::default();
     hasher.write(target.file_name().unwrap_or_default().as_encoded_bytes());
@@ -192,7 +192,7 @@ fn remove_left_behind(parent: &Path, prefix: &str) {
             if lock.is_ok_and(|lock| {
                 lock.try_lock().is_ok() && fs::remove_dir_all(entry.path()).is_ok()
             }) {
-                log::info!("{}: removed, a killed process left it", entry.path().display());
+                log::info!("{}: removed, because a killed process left it", entry.path().display());
             }
         }
     }
@@ -233,11 +233,11 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
     tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
 }
 
-/// The error of a temporary file that cannot be made in `folder`.
+/// The error if no temporary file can be made in `folder`.
 pub fn no_temporary_file(folder: &Path, error: io::Error) -> io::Error {
     let chosen = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
     let folder = folder.display();
-    let what = format!("no temporary file can be made in {folder}{chosen}: {error}");
+    let what = format!("cannot create a temporary file in {folder}{chosen}: {error}");
     io::Error::new(error.kind(), what)
 }
 

@@ -102,7 +102,7 @@ pub struct PartReader {
     length: u64,
     /// The checksum of the heads so far.
     heads: u32,
-    /// Bytes that a block may take in memory.
+    /// Maximum number of bytes of a block in memory.
     max_memory: u64,
     /// The job, and which part of it this is.
     pub identity: Identity,
@@ -175,7 +175,7 @@ impl PartReader {
         self.file = None;
     }
 
-    /// Opens the file again, at the first block after the identity.
+    /// Opens the file again, and moves to the first block after the identity.
     ///
     /// # Errors
     /// Those of reading.
@@ -193,7 +193,7 @@ impl PartReader {
         if magic != MAGIC {
             return Err(match magic.starts_with(&MAGIC[..MAGIC.len() - 2]) {
                 true => self.wrong("this part was made by another version of gpuproc"),
-                false => self.wrong("this is no part of a job"),
+                false => self.wrong("this is not a part file of gpuproc"),
             });
         }
         (self.file, self.heads) = (Some(file), 0);
@@ -277,7 +277,7 @@ impl PartReader {
     }
 }
 
-/// Whether `sink` is a whole and undamaged part with this identity, which need not be made again.
+/// Whether `sink` is a complete and undamaged part with this identity, so that it need not be made again.
 pub fn is_done(sink: &Sink, identity: &Identity, max_memory: u64) -> bool {
     let Sink::File(path) = sink else { return false };
     let part = PartReader::open(path, max_memory);
@@ -301,7 +301,7 @@ pub fn open_all(sources: &Sources, any_time: bool, max_memory: u64) -> Result<Ve
                     first.name
                 )));
             }
-            // They are those of the first part, and would take as much memory again.
+            // All parts have the inputs of the first part, and a copy for each would take much memory.
             part.identity.inputs = Vec::new();
         }
         parts.push(part);
@@ -398,7 +398,7 @@ mod tests {
             assert!(is_refused(&damaged), "bit {bit}");
         }
         assert!(is_refused(&[&whole[..], b"x"].concat()));
-        // A part without one of its blocks, which a byte order of heads alone would not show.
+        // A part that lacks one of its blocks. Only checksums that cover all heads before them reveal this.
         let head = |bytes: &[u8]| {
             whole.windows(bytes.len()).position(|found| found == bytes).unwrap() - 17
         };
@@ -429,7 +429,7 @@ mod tests {
         assert!(error(&paths).contains("of another job"), "{}", error(&paths));
         write(&paths[1], "1/4", "");
         assert!(error(&paths).contains("has 4 shards, not 3"), "{}", error(&paths));
-        // The list of missing shards is as short as that of the parts.
+        // The list of missing shards is short, however many there are.
         for (i, shard) in ["3/4294967294", "0/4294967294"].iter().enumerate() {
             write(&paths[i], shard, "");
         }

@@ -294,7 +294,7 @@ fn what_cannot_be_divided_or_joined_says_so() {
         ("0 1 1", "this is shard 1/2, and so is"),
         ("0 other", "other parameters"),
         ("0 counts", "it is of `histogram`, not of `mesh`"),
-        ("0 n.raw", "no part of a job"),
+        ("0 n.raw", "not a part file"),
     ] {
         fails(&format!("merge {parts} -o m.ply"), 4, message);
     }
@@ -307,13 +307,13 @@ fn what_cannot_be_divided_or_joined_says_so() {
     works(path, "mesh v_9x9x9_uint8.raw 1 --iso 9 --shard 1/2");
     fails("merge 0 1 -o m.ply", 4, "was modified between them");
     works(path, "merge 0 1 -o m.ply --any-time");
-    // A copy with another content of the same length.
+    // Another volume of the same size.
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(2).bytes(729)).unwrap();
     works(path, "mesh v_9x9x9_uint8.raw 1 --iso 9 --shard 1/2");
-    fails("merge 0 1 -o m.ply --any-time", 4, "v_9x9x9_uint8.raw had another content then");
+    fails("merge 0 1 -o m.ply --any-time", 4, "the content of v_9x9x9_uint8.raw differs");
 }
 
-/// A part with a flipped bit is neither merged nor taken for done.
+/// A part with a flipped bit is neither merged nor accepted as finished work.
 #[test]
 fn damaged_parts_are_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -342,7 +342,7 @@ fn damaged_parts_are_found() {
     }
 }
 
-/// The masks and colours of a mesh are inputs as the volume is: with another one, finished work is done again.
+/// The mask and the colours of a mesh are inputs, like the volume. If one of them changes, finished work is done again.
 #[test]
 fn all_inputs_of_a_mesh_decide_whether_it_is_done() {
     let folder = tempfile::tempdir().unwrap();

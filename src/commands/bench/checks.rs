@@ -52,7 +52,7 @@ pub fn blur(blur: &Blur, image: &Grid, found: &Samples) -> Result<()> {
             };
             let expected = taps().map(|(by, weight)| weight * row(by)).sum::<f64>() / total / total;
             let off = (value(found, at * step + c) - expected).abs();
-            // NaN, which floats may hold, is not compared.
+            // A difference of NaN, which float samples may give, passes.
             if off > unit * if unit < 1.0 { expected.abs().max(1.0) } else { 1.0 } {
                 return Err(wrong(format_args!("pixel {at} is off by {off}")));
             }
@@ -61,12 +61,13 @@ pub fn blur(blur: &Blur, image: &Grid, found: &Samples) -> Result<()> {
     Ok(())
 }
 
-/// Compares all samples with those of a separable blur, from which rounding between the axes may differ by one.
+/// Compares all samples with those of a separable blur, whose rounding between the axes may change 8-bit samples by
+/// one.
 pub fn direct_blur(kernel: &DirectBlur, image: &Grid, found: &Samples) -> Result<()> {
     require(are_close(found, &kernel.cpu(image)?, 1), "the blur differs from a separable one")
 }
 
-/// Whether 8-bit samples differ by `tolerance` at most, and others not at all. All NaN are alike.
+/// Whether 8-bit samples differ by at most `tolerance`, and all others are equal. NaNs count as equal.
 fn are_close(a: &Samples, b: &Samples, tolerance: u8) -> bool {
     match (a, b) {
         (Samples::U8(a), Samples::U8(b)) => {
@@ -80,7 +81,7 @@ fn are_close(a: &Samples, b: &Samples, tolerance: u8) -> bool {
     }
 }
 
-/// Counts sample by sample, with the edges of the bins alone, and compares.
+/// Compares with counts made sample by sample from the edges of the bins.
 pub fn histogram(kernel: &Histogram, pixels: &Pixels, found: &Vec<Counts>) -> Result<()> {
     let bins = &kernel.bins;
     let edges: Vec<f64> = (0..=bins.count).map(|bin| bins.edge(bin)).collect();
@@ -104,7 +105,7 @@ pub fn histogram(kernel: &Histogram, pixels: &Pixels, found: &Vec<Counts>) -> Re
                     expected[luma.min(255) as usize] += 1;
                 }
             }
-            // Of other luminance only the number of pixels is compared.
+            // For other luminances, only the number of pixels is compared.
             _ => expected.clone_from(&found.bins),
         }
         require(expected == found.bins, "a bin of the histogram is wrong")?;
@@ -122,7 +123,8 @@ pub fn published_histogram(
     require(*found == kernel.cpu(pixels)?, "a bin of the histogram is wrong")
 }
 
-/// Adds number by number: integers exactly, floats in double precision, which sums in f32 approximate.
+/// Compares with serial sums. Integers must be equal; floats, summed in f64, may differ by 1e-5 of the sum of their
+/// magnitudes.
 pub fn scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> Result<()> {
     let (mut exact, mut sum, mut size) = (T::default(), 0.0, 0.0);
     let wide = |number: T| match T::DTYPE {
@@ -131,7 +133,7 @@ pub fn scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> 
     };
     for (place, (&number, &found)) in numbers.iter().zip(&found.values).enumerate() {
         let is_right = match T::DTYPE.is_float() {
-            // A NaN is as good as any other.
+            // If the reference is NaN, any result passes.
             true => (wide(found) - sum).abs() <= 1e-5 * size || sum.is_nan(),
             false => found == exact,
         };
@@ -146,25 +148,29 @@ pub fn scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> 
     require(found.values.len() == numbers.len(), "there are more or fewer sums than numbers")
 }
 
-/// Compares the keys with those sorted by the standard library. Payloads, which count up, must prove a stable sort.
+/// Compares the keys with those sorted by the standard library. Payloads, which count up, show whether the sort is
+/// stable.
 pub fn sort<T: Sortable>(_: &Sort<T>, old: &Records<T>, new: &Records<T>) -> Result<()> {
     let keys =
         |records: &Records<T>| records.keys.iter().map(|key| key.to_key()).collect::<Vec<_>>();
     let (before, after) = (keys(old), keys(new));
     let mut sorted = before.clone();
     sorted.sort_unstable();
-    require(sorted == after, "not sorted as the standard library does")?;
+    require(sorted == after, "the keys are not in order")?;
     let Some(payload) = &new.payload else { return Ok(()) };
     let moved = || payload.iter().zip(&after).map(|(&from, key)| (key, from));
     require(moved().is_sorted_by(|a, b| a < b), "equal keys do not keep their order")?;
-    require(moved().all(|(key, from)| before[from as usize] == *key), "a payload lost its key")
+    require(
+        moved().all(|(key, from)| before[from as usize] == *key),
+        "a payload does not belong to its key",
+    )
 }
 
 /// Compares with the surface of the CPU, and with the numbers of crossed edges and of triangles.
 pub fn mesh(kernel: &MarchingCubes, slab: &Slab, found: &Surface) -> Result<()> {
     let [vertices, triangles] = naive_counts(&slab.volume, kernel.iso);
     let counts_are_right = found.positions.len() == vertices && found.triangles.len() == triangles;
-    require(counts_are_right, "the samples make other numbers of vertices and triangles")?;
+    require(counts_are_right, "the number of vertices or triangles is wrong")?;
     require(*found == kernel.cpu(slab)?, "the surface differs from the CPU's")
 }
 

@@ -57,7 +57,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         if let Some(power) = growth(&series) {
             let algorithm = series[0].algorithm;
             print(
-                &format!("{algorithm}: the time grows with the power {power:.1} in the end"),
+                &format!("{algorithm}: for large x, the time is proportional to x^{power:.1}"),
                 &args,
             )?;
         }
@@ -99,7 +99,7 @@ fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
     }
     if !cases.iter().any(|case| args.wants_family(case.family)) {
         return Err(Error::usage(
-            "--sweep: only blur has one; mesh follows isovalues with --input VOLUME",
+            "--sweep measures blur only; to vary isovalues, measure mesh with --input VOLUME",
         ));
     }
     cases.retain(|case| args.wants_case(case));

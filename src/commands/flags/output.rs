@@ -112,17 +112,17 @@ impl Place {
 /// `template` with each field replaced by its value.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when a folder or the file would have no name, or be `.` or `..`, which
-/// leads out of the folders that the template names.
+/// [`Kind::Usage`](crate::error::Kind::Usage) when the name of a folder or of the file would be empty, `.` or `..`: the
+/// path would leave the folders that the template names.
 fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     let fill = |part: &str| {
         let filled = fill(part, values);
         match part == "{dir}" || filled == part || filled.split(is_separator).all(is_name) {
             true => Ok(filled),
-            false => {
-                Err(Error::usage(format_args!("`{part}` becomes `{filled}`, which is no name")))
-            }
+            false => Err(Error::usage(format_args!(
+                "`{part}` becomes `{filled}`, which is not a file name"
+            ))),
         }
     };
     let separators = template.matches(is_separator).chain([""]);
@@ -413,7 +413,7 @@ mod tests {
             ("od/.{ext}.{ext}/x", "a", "`.{ext}.{ext}` becomes `..`"),
         ] {
             let error = of(template, name);
-            assert_eq!(error, format!("{name}: {part}, which is no name"));
+            assert_eq!(error, format!("{name}: {part}, which is not a file name"));
         }
         assert_eq!(of("../{name}", "a"), "../a");
     }

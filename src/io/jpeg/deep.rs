@@ -1,6 +1,7 @@
-//! The two processes of JPEG (ITU-T T.81) that only DICOM uses, for samples of up to 16 bits: lossless JPEG (process 14,
-//! annex H), the common compression of scanners, whose samples are predicted from their neighbours; and lossy JPEG of 12
-//! bits (process 4), with the samples of libjpeg's transform for 12 bits, which DCMTK, GDCM and with it ITK use.
+//! The two processes of JPEG (ITU-T T.81) that only DICOM uses, for samples of up to 16 bits. Lossless JPEG (process
+//! 14, annex H) is the common compression of scanners: samples are predicted from their neighbours. Lossy JPEG of 12
+//! bits (process 4) has the samples of libjpeg's transform for 12 bits, as in DCMTK, in GDCM, and in ITK, which uses
+//! GDCM.
 
 use super::{
     damage::DamageMap,
@@ -16,10 +17,10 @@ use crate::{
 };
 
 impl File<'_> {
-    /// Decodes the samples of all components, interleaved, as they are stored. Damage is an error.
+    /// Decodes the samples of all components, interleaved and without conversion. Damage is an error.
     ///
     /// # Errors
-    /// If the file is damaged, or is neither lossless nor of one component.
+    /// If the file is damaged, or is lossy and has several components.
     pub fn decode_16_bits(&self) -> Result<Vec<u16>> {
         let [width, height] = self.frame.size;
         let samples = memory::zeros(width * height * self.frame.components.len())?;
@@ -33,7 +34,9 @@ impl File<'_> {
                 self.damage(&damage)
                     .map_or(Ok(output.samples), |damage| Err(Error::bad_input(damage)))
             }
-            _ => Err(Error::bad_input("lossy JPEG of several components has only 8 bits here")),
+            _ => Err(Error::bad_input(
+                "lossy JPEG of more than 8 bits and several components is not supported",
+            )),
         }
     }
 

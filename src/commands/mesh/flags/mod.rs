@@ -68,7 +68,7 @@ pub struct Args {
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
     /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
-    /// volume's histogram, otsu:2 two between three classes, p80 the least sample that 80 % of them do not exceed
+    /// volume's histogram, otsu:2 two between three classes, p80 the 80th percentile
     #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     iso: Vec<Isovalues>,
@@ -105,8 +105,8 @@ pub struct Args {
     #[arg(long)]
     normals: bool,
 
-    /// Join vertices at one place and leave out triangles without an area, as samples that equal the isovalue make
-    /// them; closed surfaces stay closed. Vertices that only touch move apart a little. Always done for STL
+    /// Join vertices at the same position and remove triangles without an area, which samples that equal the isovalue
+    /// cause; closed surfaces stay closed. Vertices that only touch are moved apart a little. Always done for STL
     #[arg(long)]
     clean: bool,
 
@@ -144,7 +144,7 @@ pub struct Args {
 
     /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000 (above 100); those that matter
     /// least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
-    /// More triangles are left where the surface would move by more than about 0.5 % of its size, or tear
+    /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     simplify: Option<Size>,
 

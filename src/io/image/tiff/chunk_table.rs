@@ -1,4 +1,4 @@
-//! Where the strips and tiles of a page are in its file.
+//! Offsets and lengths of the strips and tiles of a page.
 
 use super::{
     directory::{Directory, File},
@@ -9,7 +9,7 @@ use crate::io::image::codec::BoxError;
 
 /// Approximate bytes of a part into which a large uncompressed strip is split.
 const PART: usize = 1 << 20;
-/// Maximal decompressed bytes of a strip or tile that is missing, as in sparse files, which GDAL writes.
+/// Maximum decompressed size, in bytes, of a strip or tile that is missing, as in the sparse files that GDAL writes.
 const MOST_MISSING: u64 = 64 << 20;
 
 /// Offsets and lengths of the strips or tiles of a page, as the file states them.
@@ -25,7 +25,7 @@ pub struct ChunkTable {
 }
 
 impl ChunkTable {
-    /// Offset of a stored strip or tile; 0 if there is none.
+    /// Offset of a strip or tile; 0 if it is missing.
     pub fn offset(&self, number: usize) -> u64 {
         self.offsets.get(number).copied().unwrap_or(0)
     }
@@ -45,7 +45,7 @@ impl Page {
     /// Reads the size and the locations of chunks.
     ///
     /// # Errors
-    /// If the page has fewer strips or tiles than its size takes, or does not state their lengths.
+    /// If the page has fewer strips or tiles than its size requires, or does not state their lengths.
     pub(super) fn find_chunks(
         &mut self,
         file: &File<'_>,
@@ -65,10 +65,10 @@ impl Page {
             _ => file.numbers(directory, strips, count),
         };
         let offsets = numbers(tag::TILE_OFFSETS, tag::STRIP_OFFSETS)?;
-        let offsets = offsets.ok_or("it does not tell where its samples are")?;
+        let offsets = offsets.ok_or("the offsets of its strips or tiles are missing")?;
         if offsets.len() < count {
             return Err(format!(
-                "it has {} strips or tiles, where its size makes them {count}",
+                "it has {} strips or tiles, but its size requires {count}",
                 offsets.len()
             )
             .into());
@@ -76,7 +76,7 @@ impl Page {
         let lengths = numbers(tag::TILE_BYTES, tag::STRIP_BYTES)?.unwrap_or_default();
         let is_unknown = offsets[lengths.len()..].iter().any(|&offset| offset != 0);
         if is_unknown && count > 1 && self.compression != Compression::None {
-            return Err("it does not tell how long its strips are".into());
+            return Err("the lengths of its strips or tiles are missing".into());
         }
         let missing = offsets.iter().filter(|&&offset| offset == 0).count();
         if missing > 0 && self.chunk_bytes(self.chunk[1]) > MOST_MISSING {
@@ -104,7 +104,7 @@ impl Page {
     }
 
     /// Splits a single uncompressed strip into parts that are handled as strips, so that all threads read them, and
-    /// only some need to be in memory.
+    /// only some of them need to be in memory.
     fn split_strips(&mut self) {
         let is_one = !self.is_tiled && self.chunk[1] >= self.size[1];
         if self.compression != Compression::None || !is_one || self.is_subsampled() {
@@ -115,7 +115,8 @@ impl Page {
         self.chunk[1] = (rows as usize).min(self.size[1]);
     }
 
-    /// Offset and length in bytes of chunk `number`, of which no more is read than a chunk can take. Sparse files have chunks with an offset or a length of 0.
+    /// Offset and length in bytes of chunk `number`. The length is limited to what a chunk can take. Sparse files have
+    /// chunks with an offset or a length of 0.
     pub fn location(&self, number: usize) -> [u64; 2] {
         if !self.table.is_split {
             let [across, down] = self.grid();
@@ -151,15 +152,15 @@ impl Page {
         [offset, length]
     }
 
-    /// Maximal bytes that a chunk is read of. Strips that share the bytes of a long one would take a time that grows
-    /// with the square of the length of the file.
+    /// Maximum number of bytes that are read of a chunk. Otherwise, strips that all share the bytes of a long one would
+    /// take time that grows with the square of the file's length.
     pub fn most_packed(&self) -> u64 {
         let unpacked = self.chunk_bytes(self.chunk[1]);
         match self.compression {
             Compression::None => unpacked,
             // Tables and segments with metadata precede the picture.
             Compression::Jpeg => unpacked.saturating_mul(4).saturating_add(128 << 10),
-            // The worst LZW makes 18 bits of a byte.
+            // LZW turns a byte into at most 18 bits.
             _ => unpacked.saturating_mul(4).saturating_add(4 << 10),
         }
     }

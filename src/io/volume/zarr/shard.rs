@@ -23,7 +23,10 @@ impl Index {
         // Only checksums are allowed as codecs of the index: its length in the file must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
         if sums != shard.codecs.len() {
-            return Err("the index of the shard is packed, which is not read".into());
+            return Err(
+                "the index of the shard has a codec other than crc32c, which is not supported"
+                    .into(),
+            );
         }
         let bytes = (16 * count + 4 * sums) as u64;
         let part = if shard.is_at_end { Part::Last(bytes) } else { Part::First(bytes) };
@@ -66,9 +69,8 @@ impl View {
                 let index =
                     Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
                 let mut indices = lock(&self.indices);
-                // Shards are read layer by layer: when the indices take too much memory, most of them are no longer
-                // needed.
-                // 256 bytes of bookkeeping for each index.
+                // Shards are read layer by layer. When the indices take too much memory, most of them are no longer
+                // needed. Each has 256 bytes of bookkeeping.
                 let bytes = (indices.len() + 1) as u64 * (self.array.index_bytes() as u64 + 256);
                 if bytes > self.most.load(Ordering::Relaxed) {
                     indices.clear();
@@ -79,7 +81,7 @@ impl View {
         };
         let number = shard.order.iter().fold(0, |n, &axis| n * counts[axis] + inner[axis]);
         let Some(&Some((from, bytes))) = index.0.get(number) else { return Ok(None) };
-        let lies = || "the index of the shard names bytes that are not there".into();
+        let lies = || "the index of the shard has an invalid offset or length".into();
         if from.checked_add(bytes).is_none() || bytes > most {
             return Err(lies());
         }
