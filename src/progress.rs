@@ -279,7 +279,7 @@ pub fn collect_messages() {
     handle_messages(Messages::Collected(Vec::new()));
 }
 
-/// Runs `work`, which must not panic, and returns the messages of all threads until it has returned.
+/// Runs `work` and returns the messages that all threads issue meanwhile. `work` must not panic.
 pub fn collect<T>(work: impl FnOnce() -> T) -> (Vec<String>, T) {
     let before = handle_messages(Messages::Collected(Vec::new()));
     let result = work();

@@ -15,16 +15,16 @@ use crate::io::standard;
 /// Set in the environment of the new run.
 const RESTARTED: &str = "GPUPROC_RESTARTED";
 
-/// Whether this run does on the CPU what another one has begun, whichever device its arguments name.
+/// Whether this run repeats, on the CPU, a job that another run has begun, whichever device its arguments name.
 pub fn has_restarted() -> bool {
     env::var_os(RESTARTED).is_some()
 }
 
-/// Begins the job of this process again on the CPU. Returns only if that fails: when output has been written or a pipe
-/// has been read, and where there is no exec.
+/// Repeats the job of this process on the CPU. Returns only if this fails: if output has been written, a pipe has been
+/// read, or the system has no exec.
 pub fn on_the_cpu() -> io::Error {
     let command = || {
-        // Standard input is set back to where this process found it.
+        // Standard input is set back to its position at the start of this process.
         if let Some(offset) = standard::used()? {
             standard::input()?.seek(SeekFrom::Start(offset))?;
         }

@@ -17,7 +17,7 @@ pub const PATH: &str = "GPUPROC_CONFIG_PATH";
 /// The variable that holds flags.
 pub const FLAGS: &str = "GPUPROC_FLAGS";
 
-/// Most bytes of a file of flags.
+/// Maximum size of the file of flags, in bytes.
 const MAX_BYTES: u64 = 1 << 16;
 
 /// A command line with the flags from the environment, and the origins of these flags.

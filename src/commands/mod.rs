@@ -98,7 +98,7 @@ commands! {
 }
 
 impl Command {
-    /// Whether the command may run loops on all threads.
+    /// Whether the command may use all threads for its loops.
     pub fn needs_threads(&self) -> bool {
         !matches!(self, Self::Completions(_) | Self::Man(_))
     }

@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Digits of 32 bits: 2^-1074 is the least f64, and 2^2048 times 2^64 is above the squares of 2^64 of the greatest.
+/// Number of 32-bit digits. The lowest bit is 2^-1074, as in f64. 2^64 squares of the largest f64 sum up to less
+/// than 2^2048 * 2^64, which fits.
 const DIGITS: usize = 102;
 /// Bits of the fraction.
 const FRACTION: u32 = 1074;
@@ -119,10 +120,10 @@ impl ExactSum {
         }
     }
 
-    /// Adds `bits * 2^(place - 1074)`, or subtracts it. What is below 2^-1074 of it is dropped.
+    /// Adds `bits * 2^(place - 1074)`, or subtracts it if `is_negative`. Bits below 2^-1074 are dropped.
     #[inline]
     fn add_bits(&mut self, bits: u128, place: i32, is_negative: bool) {
-        // A half at a time, since it is shifted by up to 31 bits.
+        // Half of the bits at a time, since they are shifted by up to 31.
         for (half, place) in [(bits as u64, place), ((bits >> 64) as u64, place + 64)] {
             if half == 0 {
                 continue;
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(sum(small).value(), expected as f64);
     }
 
-    /// Products against i128, in which those of 40-bit integers are exact, whatever power of two they are scaled by.
+    /// Products of 40-bit integers, scaled by powers of two, against i128, which holds them exactly.
     #[test]
     fn products_are_exact() {
         let mut noise = Noise(8);

@@ -123,7 +123,7 @@ fn open_all<'a>(
     timings: &Arc<Timings>,
 ) -> Result<Vec<Context>> {
     let Some(first) = adapters.next() else { return Ok(Vec::new()) };
-    // For tests: the routes of hardware on software Vulkan.
+    // For tests: runs the routes for hardware on software Vulkan.
     let as_hardware = env::var_os("GPUPROC_TEST_HARDWARE").is_some_and(|value| value == "1");
     let caps = Caps { as_hardware, ..Caps::default() };
     thread::scope(|scope| {

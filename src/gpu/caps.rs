@@ -19,8 +19,8 @@ pub struct Caps {
     pub without: Vec<Feature>,
     /// Whether all shaders run with bounds and loop checks, also those with an argument against them.
     pub checked: bool,
-    /// Whether the device passes for hardware whose workgroups make progress, so that routes for such hardware run on
-    /// software, too. Software ends loops that wait for long, so inputs must be small.
+    /// Whether the device is treated as hardware whose workgroups make progress, so that the routes for such hardware
+    /// are tested on software devices. These end loops that wait for long, so inputs must be small.
     pub as_hardware: bool,
     /// Whether new storage buffers are filled with noise, so that nothing can rely on zeros.
     pub poison: bool,

@@ -7,7 +7,7 @@ pub enum MultiplyAdd {
     Fused,
     /// With a single rounding, in f64: several times slower.
     InF64,
-    /// It has no way with a single rounding.
+    /// The device cannot multiply and add with a single rounding.
     RoundsTwice,
 }
 

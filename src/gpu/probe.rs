@@ -1,4 +1,4 @@
-//! Trying how a device multiplies and adds.
+//! Tests how a device multiplies and adds.
 
 use super::{Context, Feature, MultiplyAdd, Shader};
 use crate::{data::noise::Noise, error::Result, shader};
@@ -12,7 +12,7 @@ pub fn multiply_add_probes() -> [Shader; 2] {
 }
 
 impl Context {
-    /// How the device computes a * b + c. The first call tries it.
+    /// How the device computes a * b + c. The first call finds out by running probes.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -48,7 +48,8 @@ impl Context {
     }
 }
 
-/// For each of 64 invocations four factors, four more and four addends, with which a second rounding makes a difference.
+/// Four factors, four other factors and four addends for each of 64 invocations. Some sums change if they are rounded
+/// twice.
 fn terms() -> Vec<f32> {
     let mut noise = Noise(0);
     let mut unit = || noise.unit() as f32;
@@ -56,12 +57,12 @@ fn terms() -> Vec<f32> {
     for number in 0..64 {
         let lanes: [[f32; 3]; 4] = std::array::from_fn(|lane| {
             let [a, b, c] = match number % 3 {
-                // The rounding error of the product is all that is left.
+                // The sum is the rounding error of the product.
                 0 => {
                     let [a, b] = [1.0 + unit(), 1.0 + unit()];
                     [a, b, -(a * b)]
                 }
-                // The sum is 2^-70 off the middle between two f32: in f64 it is the middle.
+                // The sum lies 2^-70 off the midpoint between two f32. In f64 it is rounded to the midpoint.
                 1 => {
                     [1.0 + f32::EPSILON, 0.5f32.powi(24) * (1.0 - f32::EPSILON), 1.0 + f32::EPSILON]
                 }

@@ -6,13 +6,13 @@ use super::{Batch, Buffer, Context, batch::Step};
 use crate::error::Result;
 
 thread_local! {
-    /// The steps and the uniforms of the recording that this thread makes, if it makes one.
+    /// Steps and uniforms of the recording that is in progress on this thread, if any.
     static RECORDING: RefCell<Option<(Vec<Step>, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
 impl Context {
-    /// Runs `work` and returns its result, with a batch that repeats all that `work` made the device do on this thread.
-    /// The batch transfers nothing: it copies uploaded data from buffers that keep them.
+    /// Runs `work`. Returns its result, and a batch that repeats all that `work` made the device do on this thread. The
+    /// batch transfers nothing: it copies the uploaded data from buffers on the device.
     ///
     /// # Errors
     /// Those of `work`.

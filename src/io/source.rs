@@ -28,9 +28,9 @@ pub enum Source {
 /// Limits on an input. `Limits::from(bytes)` limits the memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximal memory in bytes.
+    /// Maximum memory in bytes.
     pub bytes: u64,
-    /// Maximal number of pixels of an image, or samples of a volume.
+    /// Maximum number of pixels of an image, or samples of a volume.
     pub pixels: u64,
     /// Whether an image with missing or damaged parts is an error. Otherwise they cause a warning.
     pub strict: bool,

@@ -6,7 +6,7 @@ use tempfile::SpooledTempFile;
 
 use super::{part::no_temporary_file, temporary_folder};
 
-/// Bytes in memory before a temporary file takes all.
+/// Number of bytes above which all of them are moved from memory to a temporary file.
 const ROOM: u64 = 256 << 10;
 
 /// Records in the order in which they were added, in memory or in a temporary file.

@@ -184,7 +184,7 @@ fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()
 /// The file descriptor that `path` names, such as 1 for `/dev/stdout`, `/dev/fd/1`, and links to them. Opening such a
 /// path would open a regular file anew, at its beginning.
 pub fn descriptor(path: &Path) -> Option<u32> {
-    /// Maximal number of symbolic links in a row, as in Linux.
+    /// Maximum number of symbolic links in a row, as in Linux.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Decodes, blurs, and may encode again.
+/// Decodes a picture, blurs it, and encodes the result if wanted.
 #[derive(Clone, Debug)]
 pub struct JpegBlur {
     /// The blur.

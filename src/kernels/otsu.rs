@@ -8,8 +8,8 @@ use crate::{
     parallel::Parallel,
 };
 
-/// The histogram of a volume, gathered part by part, with one bin per value for types of 8 and 16 bits; types of more
-/// bits need two sweeps, the first one for their range.
+/// The histogram of a volume, gathered part by part. Types of 8 and 16 bits have one bin per value. Other types need
+/// two passes, the first one for their range.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,
@@ -70,7 +70,7 @@ impl Otsu {
         });
     }
 
-    /// Whether no sample is a number.
+    /// Whether no sample is finite.
     pub fn is_empty(&self) -> bool {
         self.counts.iter().all(|&count| count == 0)
     }

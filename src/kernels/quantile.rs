@@ -1,5 +1,5 @@
-//! Exact quantiles of inputs that are read in several passes, in little memory: a sample is found digit by digit, most
-//! significant first, by a count of the samples that share the digits found before.
+//! Exact quantiles of inputs that are read in several passes, with bounded memory. A sample is found digit by digit,
+//! most significant first, by counting the samples that share the digits found before.
 
 use super::histogram::{rank, type_range};
 use crate::{
@@ -12,16 +12,17 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Values of a digit.
+/// Number of values of a digit.
 pub(super) const DIGITS: usize = 1 << DIGIT;
 
-/// Bits of a digit.
+/// Number of bits of a digit.
 const DIGIT: u32 = 16;
 
-/// Samples that a thread takes at a time: several for each of its counters, which it clears and adds to those of all.
+/// Samples that a thread takes at a time: a multiple of its counters, which it clears and then adds to the total.
 const CHUNK: usize = 4 * DIGITS;
 
-/// Counts samples, each so many times, by `slot`, a number below [`DIGITS`]; those without one are left out.
+/// Counts each sample `times` times at the index that `slot` returns, which is below [`DIGITS`]. Samples for which it
+/// returns `None` are ignored.
 pub(super) fn count(
     counts: &mut [u64],
     (samples, times): (&Samples, u64),
@@ -51,28 +52,29 @@ fn count_values<T: Copy + Into<f64> + Sync>(
     }
 }
 
-/// The search for a percentile by the nearest-rank method, a sample. Samples that are not finite are left out.
+/// The search for a percentile by the nearest-rank method, whose result is a sample. Samples that are not finite are
+/// ignored.
 #[derive(Clone, Debug)]
 pub struct Quantile {
     dtype: Dtype,
     percent: f64,
-    /// The digits found so far, of a key that has the order of the samples.
+    /// The digits found so far of the sample's key. Keys have the order of the samples.
     found: u64,
-    /// Bits of the key that are not found yet.
+    /// Number of bits of the key that are not found yet.
     unknown: u32,
-    /// The place of the sample among those that share these digits, once their number is known.
+    /// The rank of the sample among those that share these digits; `None` before the first pass has ended.
     rank: Option<u64>,
     counts: Vec<u64>,
 }
 
 impl Quantile {
-    /// The search for a percentile of samples of type `dtype`, 0 to 100.
+    /// The search for the percentile `percent`, from 0 to 100, of samples of type `dtype`.
     pub fn new(dtype: Dtype, percent: f64) -> Self {
         let unknown = (8 * dtype.size() as u32).max(DIGIT);
         Self { dtype, percent, found: 0, unknown, rank: None, counts: vec![0; DIGITS] }
     }
 
-    /// Counts samples, each `times` times: all of them, in parts, in each pass.
+    /// Counts samples, each `times` times. Each pass must count all samples, in any number of parts.
     pub fn count(&mut self, samples: &Samples, times: u64) {
         let Self { dtype, found, .. } = *self;
         let shift = self.unknown - DIGIT;
@@ -99,7 +101,7 @@ impl Quantile {
         self.unknown > 0
     }
 
-    /// The sample, after the last pass. `None` where no sample is finite.
+    /// The sample, after the last pass. `None` if no sample is finite.
     pub fn sample(&self) -> Option<f64> {
         (self.unknown == 0).then(|| match self.dtype {
             Dtype::F64 => f64_of_key(self.found),
@@ -109,7 +111,7 @@ impl Quantile {
     }
 }
 
-/// The key of a finite sample. -0 has that of +0.
+/// The key of a finite sample. -0 has the key of +0.
 fn key(dtype: Dtype, value: f64) -> u64 {
     match dtype {
         Dtype::F64 => key_of_f64(value + 0.0),

@@ -16,7 +16,7 @@ pub struct Case {
     pub algorithm: &'static str,
     /// Parameters and input, such as `Gaussian r=3, 8192x8192 RGBA8`.
     pub problem: String,
-    /// Whether it is a published algorithm, measured only for comparison. GPUs alone run these.
+    /// Whether the algorithm is a published one, measured only for comparison. Such cases run only on GPUs.
     pub is_baseline: bool,
     /// Bytes of the input and the output, which every algorithm has to move.
     pub bytes: u64,
@@ -56,13 +56,13 @@ pub struct Input<T: ?Sized> {
 }
 
 impl<T: ?Sized + 'static> Input<T> {
-    /// An input that `make` generates for each case.
+    /// Input that every case generates by calling `make`.
     pub fn new(name: String, bytes: u64, make: impl Fn() -> Result<Arc<T>> + 'static) -> Self {
         Self { name, bytes, make: Rc::new(make) }
     }
 }
 
-/// Fails where a result is wrong.
+/// Returns an error if the result of a kernel is wrong.
 pub type Check<K> = fn(&K, &<K as Kernel>::In, &<K as Kernel>::Out) -> Result<()>;
 
 struct KernelWork<K: Kernel> {
@@ -90,7 +90,7 @@ impl<K: Kernel> Work for KernelWork<K> {
     }
 }
 
-/// The error of a check.
+/// The error of a check that fails.
 pub fn wrong(what: impl fmt::Display) -> Error {
     Error::new(Kind::Failure, what)
 }
@@ -131,7 +131,7 @@ impl Case {
         Self { is_baseline: true, ..self }
     }
 
-    /// Whether the CPU runs it, too.
+    /// Whether the case also runs on the CPU.
     pub fn runs_on_cpu(&self) -> bool {
         !self.is_baseline && self.family != "transfer"
     }

@@ -99,7 +99,7 @@ pub fn radii(full: bool) -> Vec<Case> {
     cases
 }
 
-/// A blur by the routes in use.
+/// A blur by the kernel that `gpuproc blur` runs.
 pub fn blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
     let algorithm = if method == Method::Box { "running sums" } else { "separable" };
     let (kernel, name) = blur_kernel(method, radius);
@@ -187,7 +187,7 @@ pub fn copy(bytes: usize) -> Case {
     Case::new(["copy", "copy"], name, Copy, &words, words.bytes, checks::copy)
 }
 
-/// Noise of RGBA8, whose alpha is a channel like the others.
+/// Noise in four 8-bit channels. The last one is not treated as alpha.
 fn noise_image(side: usize) -> Input<Grid> {
     let bytes = 4 * side * side;
     Input::new(format!("{side}x{side} RGBA8"), bytes as u64, move || {
@@ -196,7 +196,7 @@ fn noise_image(side: usize) -> Input<Grid> {
     })
 }
 
-/// A word that is repeated, and what that makes.
+/// The word that fills the input and its description for the name of the case; `None` for noise.
 type Content = Option<(u32, &'static str)>;
 
 fn words(count: usize, content: Content) -> Result<Vec<u32>> {
@@ -239,7 +239,7 @@ fn noise_records(bits: usize, with_payload: bool) -> Input<Records<u32>> {
     })
 }
 
-/// A gyroid whose period is 64 samples, in u8 around 80.
+/// A gyroid with a period of 64 samples, as u8 values around 80.
 fn gyroid(side: usize) -> Input<Slab> {
     Input::new(format!("{side}^3 u8"), side.pow(3) as u64, move || {
         let waves: Vec<(f32, f32)> =
@@ -256,7 +256,7 @@ fn gyroid(side: usize) -> Input<Slab> {
     })
 }
 
-/// All of `volume`. A slab does not depend on the isovalue.
+/// The slab that covers all of `volume`. It is the same for every isovalue.
 pub fn slab(volume: Volume) -> Slab {
     Slab::whole(volume, &MarchingCubes::new(0.0))
 }

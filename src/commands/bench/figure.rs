@@ -32,7 +32,8 @@ pub struct Figure {
     pub max_ms: f64,
     /// Bytes of the input and the output, divided by the median time.
     pub gb_per_s: f64,
-    /// `gb_per_s` divided by the bandwidth of a copy. `None` for copies themselves, some of which stay in caches.
+    /// `gb_per_s` divided by the bandwidth of a copy; `None` for copies, some of which stay in caches, and for
+    /// transfers.
     pub of_copy: Option<f64>,
 }
 

@@ -48,7 +48,7 @@ fn families(source: &Source, args: &Args) -> [&'static str; 2] {
     }
 }
 
-/// The wanted cases that can be measured with `source`.
+/// The cases selected by the flags that can be measured with `source`.
 pub fn file_cases(source: &Source, args: &Args, session: &Session) -> Result<Vec<Case>> {
     let families = families(source, args);
     if !families.iter().any(|family| args.wants_family(family)) {
@@ -65,7 +65,7 @@ pub fn file_cases(source: &Source, args: &Args, session: &Session) -> Result<Vec
     }
 }
 
-/// `data` of `bytes` bytes, named like its file.
+/// An input that holds `data`, which has `bytes` bytes, and is named after its file.
 fn given<T: Send + Sync + 'static>(source: &Source, bytes: usize, data: T) -> Input<T> {
     let data = Arc::new(data);
     Input::new(name(source).into(), bytes as u64, move || Ok(data.clone()))
@@ -78,7 +78,7 @@ fn name(source: &Source) -> Cow<'_, str> {
 
 /// Blurs and histograms of an image.
 fn image_cases(source: &Source, session: &Session) -> Result<Vec<Case>> {
-    // An input is in memory several times while it is measured.
+    // Measuring keeps several copies of the input in memory.
     let image = read_image(source, session.limits(4), &session.timings)?;
     let dtype = image.samples.dtype();
     if !matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::F32) {

@@ -45,9 +45,9 @@ impl Effort {
     }
 }
 
-/// The time of each measured run, and the clock: GPU timestamps where the device supports them, else the wall clock.
-/// On a GPU the kernel runs once, and what it made the device do is then repeated with all data resident: between
-/// transfers a GPU lowers its clocks, and kernels take up to five times as long.
+/// The time of each measured run, and the clock: GPU timestamps if the device supports them, else the wall clock. On a
+/// GPU the kernel runs once. Its recorded passes are then repeated with all data resident, because a GPU lowers its
+/// clocks between transfers, and kernels take up to five times as long.
 ///
 /// # Errors
 /// When a run fails or a checked result is wrong.
@@ -88,7 +88,7 @@ pub fn measure(
     Ok((clock, times))
 }
 
-/// Runs what was recorded. A kernel that the device cannot run has recorded nothing: it runs on the CPU.
+/// Repeats the recording. It is empty if the device cannot run the kernel, which then runs on the CPU each time.
 fn repeat(
     work: &mut dyn Work,
     recorded: Option<&Batch<'_>>,

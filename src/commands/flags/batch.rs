@@ -25,11 +25,12 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// `inputs`, followed by the inputs that the list names. At most one of all is standard input.
+    /// `inputs`, followed by the inputs that the list names. Standard input may occur only once among the list and all
+    /// inputs.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when standard input is named twice, and when the list cannot be read
-    /// or its names take too much memory.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when standard input is named twice, and an error when the list cannot
+    /// be read or its names take too much memory.
     pub fn inputs<T: Into<Source>>(&self, inputs: Vec<T>, session: &Session) -> Result<Sources> {
         let mut all: Sources = inputs.into_iter().map(Into::into).collect();
         let named = all.iter().chain(self.files_from.clone());
@@ -48,8 +49,8 @@ impl ListArgs {
 /// Longest name in a list, in bytes.
 const MAX_NAME: u64 = 1 << 16;
 
-/// Adds the names in a list to `all`, which may take `most` bytes. Names are lines, or end with NUL where the first of
-/// them does. A line `-` names a file, not standard input, so it becomes `./-`.
+/// Adds the names in a list to `all`, which may take `most` bytes. Each name is a line, or ends with NUL if there is a
+/// NUL among the first `MAX_NAME + 1` bytes. A line `-` names a file, not standard input, so it becomes `./-`.
 fn add_names(mut list: impl Read, all: &mut Sources, most: u64) -> Result<()> {
     let failed = |error| Error::new(Kind::Io, "cannot read the list").caused_by(error);
     let mut first = Vec::new();

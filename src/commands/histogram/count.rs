@@ -81,9 +81,9 @@ pub fn count(
     Ok(tally)
 }
 
-/// The sum of the counts of all pixels of a JPEG file, counted by the threads that decode the pixels. Counts and moments
-/// are exact, so their sum does not depend on the order of the parts. Parts of fewer than `enough` samples are joined
-/// before they are counted.
+/// Counts all pixels of a JPEG file on the threads that decode them, and returns the sum. Counts and moments are exact,
+/// so their sum does not depend on the order of the parts. Parts of fewer than `enough` samples are joined before they
+/// are counted.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
@@ -103,7 +103,7 @@ fn count_decoded(
         let Samples::U8(samples) = pixels.samples else { unreachable!("as above") };
         *rows = samples;
     };
-    // Parts that wait, of as many threads as decode.
+    // Parts that are not large enough yet, at most one for each decoding thread.
     let waiting = Mutex::new(Vec::<Vec<u8>>::new());
     let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
     let consume = |rows: &mut Vec<u8>| {

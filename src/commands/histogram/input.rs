@@ -52,7 +52,8 @@ pub struct Stack<'a> {
     channels: usize,
 }
 
-/// Pixels of small parts that are counted together: counting clears and adds many counters, however few pixels there are.
+/// Number of pixels of small parts that are counted together. Each count clears and adds many counters, however few
+/// pixels there are.
 pub const TOGETHER: usize = 1 << 20;
 
 impl Stack<'_> {
@@ -119,7 +120,8 @@ pub fn is_volume(source: &Source, settings: &Settings) -> bool {
 
 /// Bytes of a volume that are read at a time. Three such parts are in memory at once.
 const PART: u64 = 32 << 20;
-/// Bytes that a part may have, however low the limit: its counters, 65,536 at most, are added to those of the others.
+/// Bytes that a part may always have, however low `--max-memory` is. The counters of each part, up to 65,536, are added
+/// to those of the others, so parts must not be too small.
 const LEAST: u64 = 1 << 20;
 
 impl<'a> Input<'a> {
@@ -147,7 +149,7 @@ impl<'a> Input<'a> {
             true => VolumeFile::describe(source, &settings.layout).ok()?.bytes()?,
             false => sample_bytes(source)?,
         };
-        // Values, and as many that are being sorted.
+        // The values, and as many again while they are sorted.
         let values =
             if settings.statistics { bytes.saturating_mul(32).min(2 * VALUES_BYTES) } else { 0 };
         Some(bytes.saturating_mul(copies(settings)).saturating_add(values))
@@ -258,8 +260,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Hands all samples to `consume` part by part, while the next part is read, with how many samples of the input each
-    /// stands for. Of a volume, only the slices of `shard` are read.
+    /// Calls `consume` with the samples, part by part, and with the number of samples of the input that each of them
+    /// stands for. The next part is read meanwhile. Of a volume, only the slices of `shard` are read.
     ///
     /// # Errors
     /// When reading or `consume` fails.

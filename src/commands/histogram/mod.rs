@@ -148,7 +148,7 @@ fn count_all<O: Send>(
     mut consume: impl FnMut(usize, O) -> Result<()>,
 ) -> Result<usize> {
     let mut failed = 0;
-    // Only sums need the values of each input after it is finished.
+    // The values of finished inputs are needed only for `--sum`.
     let values = if job.sum && job.settings.statistics { VALUES_BYTES } else { 0 };
     let ahead = (session.max_memory / 4 / (LARGEST_TALLY + values)).clamp(1, 1024) as usize;
     let (memory, progress, events) = (session.max_memory, session.progress, &session.events);

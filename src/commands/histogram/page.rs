@@ -16,7 +16,7 @@ use crate::{
 
 /// Writes a page that shows all `outcomes`.
 pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session) -> Result<()> {
-    // The page shows counts, also with --normalize.
+    // The page shows counts even with --normalize, so an end given as a share does not apply.
     let end = match view.style.y_max {
         Some(AxisEnd::Max) => json!("max"),
         Some(AxisEnd::Value(end)) if !view.normalize => json!(end),

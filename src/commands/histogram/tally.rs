@@ -23,13 +23,13 @@ pub struct Tally {
     pub components: Vec<Counting>,
 }
 
-/// The counts of a component, with what statistics need besides.
+/// The counts of a component, and what statistics need in addition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counting {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
     pub counts: Counts,
-    /// Moments and values for statistics, where the counts have no levels.
+    /// Moments and values for statistics, needed if the counts hold no levels.
     pub measured: Option<(Moments, Values)>,
 }
 
@@ -61,7 +61,7 @@ pub fn repeated(part: Vec<Counting>, mut times: u64) -> Vec<Counting> {
     if times == 1 {
         return part;
     }
-    // Sums are exact, so that they may be doubled.
+    // Sums are exact, so adding by repeated doubling gives the same result.
     let (mut sum, mut power) = (Vec::new(), part);
     loop {
         if times % 2 == 1 {
@@ -90,7 +90,8 @@ impl Tally {
         add(&mut self.components, part);
     }
 
-    /// Whether each component has as many counts as there are bins, and those of thousands of parts can be added.
+    /// Whether each component has one count per bin, and all counts are small enough to add those of thousands of
+    /// parts.
     pub fn is_sound(&self) -> bool {
         let is_small = |counts: &[u64]| {
             let sum = counts.iter().try_fold(0, |sum: u64, &count| sum.checked_add(count));

@@ -61,7 +61,7 @@ impl VolumeInput {
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
-    /// The isovalue that `rule` finds in the samples.
+    /// The isovalue that `rule` computes from the samples.
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
         let find = || match rule {
             Rule::Percentile(percent) => self.percentile(percent),
@@ -75,7 +75,7 @@ impl VolumeInput {
         Ok(iso)
     }
 
-    /// The threshold with this number of the `of` thresholds by Otsu's method; `None` where no sample is a number.
+    /// Threshold `number`, counted from 0, of the `of` thresholds by Otsu's method; `None` if no sample is finite.
     fn otsu(&self, job: &MeshJob, number: usize, of: usize) -> Result<Option<f64>> {
         let mut otsu = Otsu::new(self.dtype());
         if otsu.needs_range() {
@@ -101,8 +101,8 @@ impl VolumeInput {
         }))
     }
 
-    /// The sample of a percentile; of 8 and 16 bits, the value midway to the next one, so that the surface passes between
-    /// samples. `None` where no sample is a number.
+    /// The sample at a percentile (nearest-rank method). For types of 8 and 16 bits, 0.5 is added, so that the surface
+    /// passes between samples. `None` if no sample is finite.
     fn percentile(&self, percent: f64) -> Result<Option<f64>> {
         let dtype = self.dtype();
         let mut quantile = Quantile::new(dtype, percent);
@@ -143,8 +143,8 @@ impl VolumeInput {
         plan
     }
 
-    /// Calls `step` with all samples, some slices at a time where they are not in memory, and with how many samples of
-    /// the volume each stands for.
+    /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples
+    /// of the volume that each of them stands for.
     fn for_parts(&self, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
         match self {
             Self::Whole(slab, _) => step(&slab.volume.samples, 1),

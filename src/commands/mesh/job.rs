@@ -79,7 +79,8 @@ impl MeshJob {
         iter::once(&self.volume).chain(&self.region.mask).chain(colors)
     }
 
-    /// Azimuth and elevation of the camera in degrees. By default, it sees a patient's face where the front is known.
+    /// Azimuth and elevation of the camera in degrees. By default, it looks at the front of a patient if the space is
+    /// known.
     pub(super) fn view(&self, placed: &Placed) -> [f32; 2] {
         self.view.unwrap_or(match placed.space {
             Some(Space::Ras | Space::Las) => [210.0, 15.0],
@@ -87,14 +88,14 @@ impl MeshJob {
         })
     }
 
-    /// The picture to be drawn, if any, with the view of surfaces in the coordinates of `placed`.
+    /// The preview to draw, if any. Its view is that of surfaces in the coordinates of `placed`.
     pub(super) fn preview(&self, placed: &Placed) -> Option<Preview> {
         let [azimuth, elevation] = self.view(placed);
         let preview = self.preview.clone()?;
         Some(Preview { render: Render { azimuth, elevation, ..preview.render }, ..preview })
     }
 
-    /// All settings that the surface and its file depend on, beside the inputs.
+    /// All settings on which the surface and its file depend, except for the inputs.
     pub(super) fn parameters(&self) -> impl Serialize {
         let Self {
             layout,

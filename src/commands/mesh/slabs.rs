@@ -52,14 +52,13 @@ impl Slabs {
         }
     }
 
-    /// Leaves out layers of cells whose samples are not stored: as these are all equal, there is no surface between
-    /// them.
+    /// Skips layers of cells whose samples are not stored: these are all equal, so no surface passes between them.
     fn skip_missing(&mut self) -> Result<()> {
         let depth = self.dims[2];
         let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
         let Some(layer) = self.left.clone().next() else { return Ok(()) };
         let Some((end, fill)) = self.file.missing(slices(layer).start) else { return Ok(()) };
-        // A closed surface has faces at the sides of the volume.
+        // If the missing samples are inside the surface, `--close` makes faces at the sides of the volume.
         let has_sides =
             self.kernel.close && fill.first().is_some_and(|fill| fill >= self.kernel.iso);
         let is_missing = |&layer: &usize| slices(layer).end <= end;
@@ -77,7 +76,7 @@ impl Slabs {
         let [width, rows, depth] = self.dims;
         let start = self.left.start;
         let most = (start + self.height).min(self.left.end);
-        // Slices that are not stored are left to be skipped.
+        // The slab ends before slices that are not stored: the next call skips them.
         let is_missing = |layer: &usize| {
             let first = self.kernel.slices(&(*layer..layer + 1), self.dims[2]).start;
             self.file.missing(first).is_some()

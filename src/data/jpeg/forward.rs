@@ -63,9 +63,9 @@ pub fn band(frame: &Frame, pixels: &[u8], rows: Range<usize>) -> Result<SparseCo
 struct McuRow {
     /// Eight rows of samples for each row of blocks of each component.
     planes: Vec<Vec<u8>>,
-    /// Samples from row to row of each plane: those of an even number of blocks.
+    /// Distance between rows in each plane, in samples: the width of an even number of blocks.
     strides: Vec<usize>,
-    /// Chroma at full resolution of the pixel rows that share one row of samples.
+    /// Chroma at full resolution, of the pixel rows that share one row of samples.
     chroma: [Vec<u8>; 2],
 }
 

@@ -150,7 +150,7 @@ impl Plane {
         &self.values[y * self.stride..][..self.width]
     }
 
-    /// Writes row `y` of the picture at full resolution to `out`, except for a component that has it already.
+    /// Writes row `y` of the picture at full resolution to `out`. Does nothing for a component that is not subsampled.
     ///
     /// libjpeg's triangle filters: 3/4 of the nearest sample and 1/4 of the next nearest along each axis, rounded up
     /// and down in turn. `sums` is scratch memory.
@@ -208,8 +208,8 @@ fn weigh<T>(near: &[u8], far: &[u8], to: &mut [T], value: impl Fn(u16) -> T) {
     );
 }
 
-/// Doubles the number of samples by the triangle filter, for the left and the right one of each pair with its own bias.
-/// Of `sums`, the first and the last value are set here: they repeat their neighbours.
+/// Doubles the number of samples by the triangle filter. The left and the right sample of each pair have different
+/// biases. The first and the last of `sums` are set here: they repeat their neighbours.
 fn double(sums: &mut [u16], [left, right]: [u16; 2], shift: u32, out: &mut [u8]) {
     let last = sums.len() - 1;
     (sums[0], sums[last]) = (sums[1], sums[last - 1]);
@@ -273,7 +273,7 @@ struct Dequantizer {
 impl Dequantizer {
     fn new(steps: &[u16; 64]) -> Self {
         Self {
-            // As i16, as libjpeg holds them; no encoder writes larger ones.
+            // As i16, as in libjpeg; no encoder writes larger ones.
             steps: steps.map(|step| (step as i16).into()),
             #[cfg(target_arch = "x86_64")]
             rows: x86::rows(steps.map(|step| step as i16)),

@@ -19,7 +19,7 @@ use crate::{
     io::Limits,
 };
 
-/// Maximal memory in bytes for what is read with a header, such as profiles and texts.
+/// Maximum memory in bytes for what is read with a header, such as profiles and texts.
 pub const MOST_BESIDE: u64 = 32 << 20;
 
 /// A file whose header and metadata are read, and whose size is within limits.
@@ -44,7 +44,7 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
     let mut losses = Vec::new();
     let [icc, exif, xmp] = match format {
-        // The decoder of WebP believes the lengths of these chunks.
+        // The decoder of WebP trusts the declared lengths of these chunks.
         ImageFormat::WebP => riff::metadata(Cursor::new(bytes), &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };

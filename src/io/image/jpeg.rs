@@ -133,9 +133,9 @@ const MPF: &[u8] = b"MPF\0";
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
 /// Identifier of the segments of extended XMP, which does not fit into one segment.
 const EXTENDED_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
-/// Maximal bytes of Photoshop's image resources that are read.
+/// Maximum size in bytes of Photoshop's image resources that are read.
 const MAX_RESOURCES: usize = 1 << 20;
-/// Maximal bytes of an ICC profile in one segment: 65,533 without the identifier and two numbers.
+/// Maximum size in bytes of an ICC profile in one segment: 65,533 without the identifier and two numbers.
 const ICC_PART: usize = 65_533 - 14;
 
 /// EXIF, from its TIFF header on.

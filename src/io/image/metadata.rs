@@ -3,23 +3,23 @@
 use super::tiff;
 use crate::data::image::{Density, Metadata, Orientation, Text};
 
-/// Maximal length of an ICC profile in bytes. Longer ones are dropped.
+/// Maximum length of an ICC profile in bytes. Longer ones are dropped.
 pub const LONGEST_ICC: usize = 4 << 20;
-/// Maximal length of EXIF in bytes: what one JPEG segment holds behind its length and `Exif\0\0`.
+/// Maximum length of EXIF in bytes: what one JPEG segment holds after its length and `Exif\0\0`.
 pub const LONGEST_EXIF: usize = 65_533 - 6;
 
-/// Maximal length of XMP in bytes: what one JPEG segment holds behind its length and [`XMP_NAME`].
+/// Maximum length of XMP in bytes: what one JPEG segment holds after its length and [`XMP_NAME`].
 pub const LONGEST_XMP: usize = 65_533 - XMP_NAME.len();
 /// The identifier in front of XMP in a JPEG segment.
 pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Maximal length of IPTC in bytes: what one JPEG segment holds beside the frame made by [`iptc_resource`].
+/// Maximum length of IPTC in bytes: what one JPEG segment holds in addition to the frame made by [`iptc_resource`].
 pub const LONGEST_IPTC: usize = 65_533 - 32;
 
-/// Maximal length of a text in bytes: what one JPEG segment holds.
+/// Maximum length of a text in bytes: what one JPEG segment holds.
 pub const LONGEST_TEXT: usize = 65_533;
-/// Maximal bytes of all texts of a file, and of all parts that only one format holds.
+/// Maximum size in bytes of all texts of a file, and of all parts that only one format holds.
 pub const MOST_TEXTS: usize = 1 << 20;
-/// Maximal number of texts of a file.
+/// Maximum number of texts of a file.
 const MOST_TEXTS_COUNT: usize = 4096;
 
 /// Adds a text. A text that is too long is noted in `losses` instead.

@@ -185,7 +185,7 @@ pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
 }
 
 fn openexr_header(path: &Path) -> Option<Probe> {
-    /// Maximal bytes of a header in which attributes are searched.
+    /// Maximum size in bytes of a header in which attributes are searched.
     const LONGEST_HEADER: u64 = 2 << 20;
     let file = MetaData::read_from_file(path, false).ok()?;
     let first = file.headers.first()?;
@@ -373,7 +373,7 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         (count, _) => count.to_string(),
     };
     let [icc, exif, xmp] = match format {
-        // The decoder of WebP believes the lengths of these chunks.
+        // The decoder of WebP trusts the declared lengths of these chunks.
         image::ImageFormat::WebP => {
             riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?
         }

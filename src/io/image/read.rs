@@ -258,9 +258,9 @@ fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
     Ok(first)
 }
 
-/// Maximal number of bytes that pages, one after the other, take for each byte of their file.
+/// Maximum ratio of the decoded bytes of several pages to the bytes of their file.
 const MOST_EXPANSION: u64 = 1 << 14;
-/// Bytes that the pages of any file may take, one after the other.
+/// Decoded bytes that several pages may have, however small their file is.
 const LEAST_EXPANDED: u64 = 256 << 20;
 
 /// The pages of an opened file.
@@ -294,8 +294,8 @@ impl ImagePages<'_> {
     /// Bytes of the samples of `pages`, where they are known.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if they are far more than the file can mean: a few bytes of an
-    /// animation suffice for another frame of any size.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if they are far too many for the size of the file: a few bytes
+    /// of an animation can declare another frame of any size.
     pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
         let count = pages.len();
         let sizes = pages.map(|page| self.sample_bytes(page).unwrap_or(0));

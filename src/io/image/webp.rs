@@ -198,8 +198,8 @@ impl Pages for Animated<'_> {
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    /// Maximal bytes that the decoder allocates for each byte of prefix codes, and for all of them. A table of 4 KiB
-    /// has codes of ten lengths, which take some 90 bits in the file.
+    /// Maximum number of bytes that the decoder allocates for each byte of prefix codes, and for all of them. A table
+    /// of 4 KiB has codes of ten lengths, which take some 90 bits in the file.
     const TABLES: u64 = 400;
     const ALL_TABLES: u64 = 65_536 * 5 * 4096;
     check_picture(bytes)?;
@@ -215,8 +215,8 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     opened.decode_by(|_, samples| apart::decode(bytes, within, samples))
 }
 
-/// Compares the size of the picture with that in the header of the file: the decoder only does so when it has decoded
-/// the picture, which may take much memory, and panics on some.
+/// Compares the size of the picture with that in the header of the file. The decoder does so only after it has decoded
+/// the picture, which may take much memory, and panics on some files.
 ///
 /// # Errors
 /// If they differ.
@@ -231,7 +231,7 @@ fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
             let bits = u32::from_le_bytes([a, b, c, d]);
             Some([bits, bits >> 14].map(|side| (side & 0x3fff) as usize + 1))
         }
-        // A frame tag and a signature, of three bytes each, precede the size; its upper two bits are a scale.
+        // A frame tag and a signature of three bytes each precede the size, whose upper two bits are a scale.
         (b"VP8 ", &[_, _, _, _, _, _, a, b, c, d, ..]) => {
             Some([[a, b], [c, d]].map(|side| usize::from(u16::from_le_bytes(side) & 0x3fff)))
         }

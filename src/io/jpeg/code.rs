@@ -11,7 +11,7 @@ pub struct Table {
 /// Code and length of each symbol.
 pub type Codes = [(u32, u32); 256];
 
-/// Maximal length of a code in bits.
+/// Maximum length of a code in bits.
 const MAX_LEN: usize = 16;
 
 impl Table {

@@ -12,11 +12,12 @@ use crate::data::jpeg::Frame;
 pub enum Damage {
     /// Rows of pixels are missing as a whole or in part.
     Rows { missing: usize, rows: usize },
-    /// Scans are missing: of the coefficients of the blocks at one position, `unsent` have bits that no scan contains.
+    /// Scans are missing: `unsent` of the `coefficients` of one block of each component have bits that no scan
+    /// contains.
     Scans { unsent: usize, coefficients: usize },
-    /// There are more data than blocks, or invalid segments after the first scan.
+    /// There are more data than blocks, or there are invalid segments after the first scan.
     Data,
-    /// Number of bytes between the segments that belong to none.
+    /// Number of bytes between segments that belong to no segment.
     Stray(usize),
 }
 

@@ -54,7 +54,7 @@ impl File<'_> {
     /// # Errors
     /// If the kind of file is not supported, or there is no memory for the coefficients.
     pub fn coefficients(&self) -> Result<(SparseCoefficients, Option<Damage>)> {
-        /// Minimal number of bits of a coefficient in most files, to estimate the number of coefficients.
+        /// Minimum number of bits of a coefficient in most files, to estimate the number of coefficients.
         const BITS: usize = 4;
         self.renderer()?;
         let entries = 8 * self.scans.iter().map(|scan| scan.data.len()).sum::<usize>() / BITS;
@@ -83,7 +83,8 @@ impl File<'_> {
         self.damage(&damage)
     }
 
-    /// Reads all scans and passes the rows of blocks to `output`, those of the last scan when they are complete.
+    /// Reads all scans and passes the rows of blocks to `output`. A row of a component in the last scan is passed as
+    /// soon as the row is complete.
     pub(super) fn read_scans(&self, output: &mut dyn Output, damage: &DamageMap) {
         let components = 0..self.frame.components.len();
         let empty = |c| (0..self.frame.blocks(c)[1]).map(|_| BlockRow::default()).collect();

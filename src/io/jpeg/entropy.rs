@@ -54,7 +54,7 @@ pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.take(1) as i32
 }
 
-/// The place of a coefficient that should be at `place`, at most `end`.
+/// Limits the index of a coefficient to the block. An index above `end` makes the data invalid.
 #[inline(always)]
 fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
     if place > end {

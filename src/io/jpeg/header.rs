@@ -28,7 +28,7 @@ pub struct File<'a> {
     pub segments: Vec<(u8, &'a [u8])>,
     /// Number of coefficients, 64 for each component, that have bits which no scan contains.
     unsent: usize,
-    /// Number of bytes between segments that belong to none.
+    /// Number of bytes between segments that belong to no segment.
     stray: usize,
     /// Whether a segment after the first scan is invalid.
     is_broken: bool,
@@ -80,19 +80,20 @@ pub struct Context<'a> {
     pub colour: Colour,
 }
 
-/// How the meaning of the components is found, if the file has as many of them.
+/// How the meaning of the components is determined. A given model applies only if it has as many components.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Colour {
     /// By the JFIF segment, else the Adobe segment, else the identifiers of the components, as in libjpeg.
     #[default]
     Stated,
-    /// This, unless there is a JFIF or Adobe segment.
+    /// By this model, unless there is a JFIF or Adobe segment.
     Default(ColourModel),
-    /// This, whatever the file states.
+    /// By this model, whatever the file states.
     Given(ColourModel),
 }
 
-/// Bytes of a JFIF segment (T.871, 10.1). Programs take a shorter one for another kind of segment.
+/// Length of a JFIF segment in bytes (T.871, 10.1). A shorter one counts as another kind of segment, as in other
+/// programs.
 const JFIF_LEN: usize = 14;
 /// The largest sampling factor (B.2.2).
 const MAX_SAMPLING: usize = 4;
@@ -149,7 +150,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The most important damage, once all scans are read.
+    /// The most important damage. It is known once all scans are read.
     pub(super) fn damage(&self, map: &DamageMap) -> Option<Damage> {
         let (missing, rows) = (map.rows(&self.frame), self.frame.size[1]);
         let coefficients = 64 * self.frame.components.len();
@@ -179,9 +180,9 @@ struct ComponentState {
     id: u8,
     /// The number of the quantization table.
     table: usize,
-    /// For each coefficient, the number of low bits that scans do not contain yet; `None` without any scan of it.
+    /// For each coefficient, the number of low bits that scans do not contain yet; `None` before its first scan.
     lacking: [Option<u32>; 64],
-    /// A mask of the coefficients of which scans were missing when a later one came.
+    /// A mask of the coefficients of which earlier scans were missing when a later scan came.
     skipped: u64,
 }
 
@@ -271,7 +272,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let ComponentState { table, lacking, skipped, .. } = &mut self.components[component];
-            // The quantization table counts that is defined when the component's first scan begins (B.2.4.1).
+            // The quantization table at the start of the component's first scan applies (B.2.4.1).
             if lacking.iter().all(Option::is_none) {
                 let steps = self.quantization[*table];
                 self.file.frame.components[component].steps =

@@ -1,5 +1,6 @@
-//! The JPEG codec (ITU-T T.81 and T.871): between the bytes of a stream and coefficients or pixels, on all cores. Crates
-//! give no coefficients, which devices take, other pixels than libjpeg, and no account of damage.
+//! The JPEG codec (ITU-T T.81 and T.871): converts between the bytes of a stream and coefficients or pixels, on all
+//! cores. Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than
+//! libjpeg, and do not report damage.
 //!
 //! ```text
 //! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream --> pixels

@@ -25,7 +25,7 @@ pub struct BlockRow {
 }
 
 impl BlockRow {
-    /// Makes the row `blocks` long. In progressive files the blocks are cleared here, in others when they are read.
+    /// Resizes the row to `blocks` blocks. In progressive files they are cleared here, in others when they are read.
     fn prepare(&mut self, blocks: usize, is_progressive: bool) {
         if self.values.len() != blocks {
             self.values = memory::zeros(blocks).unwrap_or_else(raise);
@@ -62,7 +62,7 @@ pub trait Output {
     fn complete(&mut self, _count: usize) {}
 }
 
-/// The destination of the AC coefficients of a scan, in sequential files with DC coefficients.
+/// The destination of the AC coefficients of a scan. In sequential files, it also takes the DC coefficients.
 pub struct Target<'a> {
     /// All rows of each component of the scan. Those that no scan has begun yet are empty.
     pub rows: Vec<&'a mut [BlockRow]>,
@@ -86,7 +86,7 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damag
     ScanData::new(file, scan).read(&mut DcReader { scan, across, dc }, damage);
 }
 
-/// Reads AC coefficients, in sequential files with DC coefficients.
+/// Reads AC coefficients, and in sequential files also DC coefficients.
 pub fn read_ac(file: &File<'_>, scan: &Scan, target: Target<'_>, damage: &DamageMap) {
     let data = ScanData::new(file, scan);
     match (file.process, scan.refines, target) {
@@ -118,7 +118,7 @@ fn read_parts(data: &ScanData<'_>, output: &mut dyn Output, damage: &DamageMap) 
         data.read_rows(part.rows.clone(), &mut intervals, &mut reader, damage);
         rows
     };
-    // As many parts at a time as there are threads, so that not the whole picture is in memory.
+    // There are as many parts at a time as threads, so that the whole picture is never in memory.
     for parts in data.parts.chunks(rayon::current_num_threads()) {
         for (part, rows) in parts.iter().zip(parts.iter().par_map(read)) {
             for (member, rows) in data.scan.members.iter().zip(rows) {
@@ -223,7 +223,7 @@ impl<'a> ScanData<'a> {
         self.parts.len() > 1 && rayon::current_num_threads() > 1
     }
 
-    /// The restart intervals in `range`. The first one is expected first, whatever its number.
+    /// The restart intervals in `range`. The first of them counts as expected, whatever its number.
     fn intervals(&self, range: Range<usize>) -> Intervals<'_> {
         let restart = self.intervals.get(range.start).and_then(|interval| interval.restart);
         Intervals { data: &self.data, found: self.intervals[range].iter().peekable(), restart }
@@ -324,9 +324,9 @@ struct Intervals<'a> {
 }
 
 impl<'a> Intervals<'a> {
-    /// The next interval; `None` if it is missing. Restart markers are numbered from 0 to 7 in turns (B.2.1), so up to
-    /// two missing ones in a row are noticed, and the intervals after them find their places. As in libjpeg, a number
-    /// that is neither near is taken for the expected one.
+    /// The next interval; `None` if it is missing. Restart markers are numbered from 0 to 7 cyclically (B.2.1).
+    /// Therefore up to two missing markers in a row are detected, and the intervals after them are placed correctly. As
+    /// in libjpeg, a number that is not within two of the expected one counts as the expected one.
     fn next(&mut self) -> Option<BitReader<'a>> {
         let expected = self.restart;
         self.restart = Some(expected.map_or(0, |number| (number + 1) % 8));
@@ -334,7 +334,7 @@ impl<'a> Intervals<'a> {
             (Some(found), Some(expected)) => (8 + found - expected) % 8,
             _ => 0,
         };
-        // An interval that was expected earlier is out of place.
+        // An interval that was expected earlier is out of place, and is skipped.
         while self.found.next_if(|interval| ahead(interval) >= 6).is_some() {}
         let next = self.found.next_if(|interval| !(1..=2).contains(&ahead(interval)))?;
         Some(BitReader::new(&self.data[next.data.clone()]))

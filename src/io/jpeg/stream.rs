@@ -1,6 +1,6 @@
 //! Rendering of pixels from coefficients, in bands of rows, in parallel. A band is rendered as soon as the last scan of
-//! the file has given its coefficients, while other threads decode later ones. Then the memory of its coefficients is
-//! used again, so that it stays in the caches.
+//! the file has given its coefficients, while other threads decode later ones. The memory of its coefficients is then
+//! reused, so that it stays in the caches.
 
 use std::{
     borrow::Cow,

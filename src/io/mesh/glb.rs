@@ -93,8 +93,8 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Adds a surface with its arrays: positions, indices, and normals and colours if there are any; nothing for an
-    /// empty surface.
+    /// Adds a surface with its arrays: positions, indices, and normals and colours if there are any. Does nothing for
+    /// an empty surface.
     fn add(
         &mut self,
         surface: &Surface,

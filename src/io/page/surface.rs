@@ -176,8 +176,9 @@ struct SurfaceEncoder<'a> {
     waiting: Vec<u32>,
     /// Codes of two bits, one per byte.
     codes: Vec<u8>,
-    /// Numbers of old vertices, counted back from the newest vertex, which is 1; as variable-length integers of seven
-    /// bits a byte, the eighth of which says that more follow. 0 means that there is no triangle, or, at the beginning of a ring, a new vertex.
+    /// Numbers of old vertices, counted back from the newest vertex, which is 1. They are variable-length integers of
+    /// seven bits per byte; the eighth bit says that more follow. 0 stands for no triangle, or, at the beginning of a
+    /// ring, for a new vertex.
     numbers: Vec<u8>,
     /// New vertices in the order of their numbers, each with a, b and o.
     vertices: Vec<[u32; 4]>,

@@ -56,7 +56,7 @@ pub struct Writing {
     pub may_be_packed: bool,
     /// Sample types that can be written.
     pub dtypes: &'static [Dtype],
-    /// Maximal number of samples along x, y and z.
+    /// Maximum number of samples along x, y and z.
     pub longest: [usize; 3],
     /// Which placements can be written.
     pub placing: Placing,
@@ -356,7 +356,7 @@ pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Maximal bytes of all names that a pattern stands for.
+/// Maximum total length, in bytes, of all names that a pattern stands for.
 const MOST_NAMES: i64 = 64 << 20;
 
 /// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
@@ -381,7 +381,7 @@ pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     };
     let padded = width.starts_with('0');
     let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
-    // No volume has more slices, and the names of a million are shorter.
+    // No volume has a million slices, and a million usual names are shorter.
     let bytes = (words[0].len() as i64 + 20).saturating_mul(count.saturating_add(1));
     if !(0..1 << 20).contains(&count) || bytes > MOST_NAMES {
         return Err(broken().into());

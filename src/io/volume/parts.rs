@@ -1,5 +1,5 @@
-//! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order, and samples that the file
-//! does not store, which are all equal, come as one sample.
+//! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order. Samples that the file
+//! does not store are all equal, and come as one sample with their number.
 
 use std::{fmt::Debug, ops::Range};
 
@@ -40,13 +40,13 @@ pub trait StoredChunks: Debug + Send {
 pub struct Parts {
     file: VolumeFile,
     reader: VolumeReader,
-    /// Chunks that are read before, or instead of, slices.
+    /// Stored chunks, read before slices or instead of them.
     chunks: Option<Box<dyn StoredChunks>>,
     /// Slices that are not read yet.
     left: Range<usize>,
     /// Slices in a part.
     step: usize,
-    /// Number of samples that are not stored, as far as is known.
+    /// Number of samples that are known not to be stored.
     missing: u64,
     is_at_end: bool,
 }
@@ -79,8 +79,8 @@ impl VolumeFile {
         })
     }
 
-    /// If the file stores nothing of slice `first`: the number of the next slice of which it may store something, and the
-    /// value of all samples before that slice. `None` too where that cannot be told.
+    /// If no samples of slice `first` are stored: the number of the next slice that may be stored, and the value of all
+    /// samples before it. `None` also if this is not known.
     pub fn missing(&self, first: usize) -> Option<(usize, Samples)> {
         self.slices()?.missing(self.volume, first)
     }
@@ -133,7 +133,7 @@ impl Parts {
         Ok(fill.map(|samples| Part { samples, times: self.missing }))
     }
 
-    /// Takes back a part that is no longer needed, to use its memory for the next one.
+    /// Takes back a part that is no longer needed, and reuses its memory.
     pub fn reuse(&mut self, done: Part) {
         self.reader.reuse(done.samples);
     }

@@ -61,7 +61,7 @@ impl VolumeReader {
         self.read_after(None, slices)
     }
 
-    /// Leaves out the next `slices` z-slices, where these are read one by one.
+    /// Skips the next `slices` z-slices if slices are read one by one.
     pub(super) fn skip(&mut self, slices: usize) {
         if let From::Slices(_, next) = &mut self.input {
             *next += slices;

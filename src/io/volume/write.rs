@@ -288,7 +288,7 @@ impl<'a> VolumeTarget<'a> {
         Ok(VolumeWriter { target: self, output, header_of: Some(dims) })
     }
 
-    /// Reports what the name of a headerless file does not say.
+    /// Reports the layout of a headerless file if its name does not state it.
     fn tell_layout(&self, dims: [usize; 3]) {
         if self.name_is_silent {
             let order = match self.endian {
@@ -318,8 +318,8 @@ impl<'a> VolumeTarget<'a> {
 pub struct VolumeWriter<'a> {
     target: &'a VolumeTarget<'a>,
     output: Stored,
-    /// The size of the volume, until its header is written before the first samples: what is only claimed by the input
-    /// should fail before.
+    /// The size of the volume, until its header is written before the first samples. If the input only claims that
+    /// size, it should fail before that.
     header_of: Option<[usize; 3]>,
 }
 

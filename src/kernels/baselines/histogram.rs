@@ -51,8 +51,8 @@ impl Counting {
     }
 }
 
-/// Pixels that a pass of [`Counting::OneInvocation`] counts. Some devices end loops silently after 65,535 rounds; a pixel
-/// takes up to five.
+/// Pixels that a pass of [`Counting::OneInvocation`] counts. Some devices silently end loops after 65,535 iterations,
+/// and a pixel takes up to five.
 const SINGLE_PIXELS: u32 = 13_000;
 
 /// Counts of RGBA8 pixels: of the luminance if `rows` is 1; of red, green, blue and the luminance if it is 4.
@@ -72,7 +72,7 @@ pub(super) fn shader(rows: usize) -> Shader {
 }
 
 impl CountRgba {
-    /// The histogram of the same components by the routes in use.
+    /// The kernel of `gpuproc histogram` for the same components.
     ///
     /// # Panics
     /// Never: 8-bit samples have 256 bins.

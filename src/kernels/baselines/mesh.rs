@@ -73,7 +73,7 @@ impl Kernel for ClassicCubes {
     }
 }
 
-/// The sum of all scanned numbers: the last one in the carry buffer.
+/// The sum of all scanned numbers, which is the last number in the carry buffer.
 fn total(context: &Context, carry: &Buffer) -> Result<u32> {
     let places = carry.bytes() as usize / 4;
     Ok(context.read::<u32>(carry, places)?[places - 1])
@@ -100,7 +100,7 @@ impl<'a> Pipeline<'a> {
         let volume = context.allocate("volume", sample_bytes + 4 * tables.len() as u64)?;
         context.write(&volume, 0, samples)?;
         context.write(&volume, sample_bytes, &tables)?;
-        // Scans take whole quads.
+        // Scans work on whole vectors of four.
         let numbers = |label| context.allocate(label, 4 * u64::from(count).next_multiple_of(4));
         Ok(Self {
             context,
@@ -134,7 +134,8 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Records the exclusive scan of `count` values. Returns the buffer whose last number will be the sum of all.
+    /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum of
+    /// all.
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<Buffer> {
         let (algorithm, len) = (Algorithm::Blelloch, count as usize);
         let spec = Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };
@@ -146,8 +147,8 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Two words per case: 15 edge numbers of 4 bits, the corners of its triangles; above them how many triangles. Then a
-/// word per edge: x, y and z of one end in bits 0 to 2, of the other in bits 3 to 5.
+/// Two words per case: 15 edge numbers of 4 bits, which are the corners of its triangles, and in the upper 4 bits the
+/// number of triangles. Then one word per edge: x, y and z of one end in bits 0 to 2, of the other end in bits 3 to 5.
 fn tables() -> Vec<u32> {
     let cases = CASES.iter().flat_map(|case| {
         let mut words = [0, (case.triangles.len() as u32) << 28];

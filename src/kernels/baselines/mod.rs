@@ -1,5 +1,5 @@
-//! Published algorithms that `gpuproc bench` measures for comparison with the routes in use. Only GPUs run them: the CPU
-//! side of each kernel here is the result that it is checked against. The published scan is
+//! Published algorithms that `gpuproc bench` measures for comparison with the program's own kernels. They run only on
+//! GPUs: the CPU side of each kernel here is the result that it is checked against. The published scan is
 //! [`Algorithm::Blelloch`](super::scan::Algorithm::Blelloch).
 
 mod blur;

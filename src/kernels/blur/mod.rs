@@ -148,7 +148,7 @@ impl Blur {
         }
     }
 
-    /// Checks the raster, then calls `passes` with the plan and the values of the blur in its [`WorkingSpace`].
+    /// Checks the raster, then calls `passes` with the plan and the values in the [`WorkingSpace`] of the blur.
     fn run(
         &self,
         raster: &Grid,
@@ -173,8 +173,8 @@ impl Blur {
     }
 }
 
-/// i8 and i16 as u8 and u16 with the sign bit flipped, and the half of the range that this adds. The weights of a blur sum
-/// to 1, so that it may be added before and subtracted afterwards.
+/// Converts i8 and i16 to u8 and u16 by flipping the sign bit, and returns half of the range, which this adds. The
+/// weights of a blur sum to 1, so half of the range may be added before and subtracted afterwards.
 fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
     Ok(Some(match samples {
         Samples::I8(v) => (Samples::U8(parallel::mapped(v, |&v| v as u8 ^ 0x80)?), 128.0),
@@ -183,7 +183,7 @@ fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
     }))
 }
 
-/// The samples of which [`unsigned`] made these.
+/// Reverts [`unsigned`].
 fn signed(samples: Samples) -> Result<Samples> {
     Ok(match samples {
         Samples::U8(v) => Samples::I8(parallel::mapped(&v, |&v| (v ^ 0x80) as i8)?),

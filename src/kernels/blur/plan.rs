@@ -17,7 +17,7 @@
 //! exactly in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps and
 //! one less each time the taps double, so that sums stay within u32.
 //!
-//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, in one order and with a single rounding for
+//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, in a fixed order, and rounded once for
 //! each product and sum. 32-bit integers and f64 are summed in f64.
 
 use super::{Blur, Method, Taps};
@@ -34,7 +34,7 @@ pub enum Format {
     U24,
     /// f32.
     F32,
-    /// f64, on the CPU alone, since WGSL has none: 32-bit integers and f64.
+    /// f64: 32-bit integers and f64. Only on the CPU, since WGSL has no f64.
     F64,
 }
 
@@ -108,7 +108,8 @@ pub struct Pass {
     pub rounding: Rounding,
     /// Weights of taps 0 to radius; empty for [`Arithmetic::Float`] and where all are 1.
     pub integer_weights: Vec<u32>,
-    /// Weights of taps 0 to radius for [`Arithmetic::Float`], which f32 holds for [`Format::F32`]; empty for the others.
+    /// Weights of taps 0 to radius for [`Arithmetic::Float`]; f32 values for [`Format::F32`]. Empty for other
+    /// arithmetic.
     pub float_weights: Vec<f64>,
     /// The value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units of what
     /// the pass reads.
@@ -121,8 +122,8 @@ impl Pass {
         self.arithmetic == Arithmetic::Float
     }
 
-    /// Whether it is a box filter of floats from a radius on at which a cost that does not depend on the radius is less
-    /// than that of weighing each tap. Only the CPU computes these, in f64.
+    /// Whether it is a box filter of floats with such a radius that summing in blocks costs less than weighting each
+    /// tap. Only the CPU computes these, in f64.
     pub fn is_long_float_box(&self) -> bool {
         self.is_float() && self.taps.sigma == 0.0 && self.taps.radius >= LONG_FLOAT_BOX
     }
@@ -172,7 +173,7 @@ impl Blur {
                 float_weights = taps.half_weights(self.method);
                 if format == Format::F32 {
                     float_weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
-                    // Their sum is 1 as nearly as f32 allows.
+                    // The sum of the weights is as close to 1 as f32 allows.
                     let others: f64 = float_weights[1..].iter().sum();
                     float_weights[0] = f64::from((1.0 - 2.0 * others) as f32);
                 }
@@ -230,9 +231,9 @@ impl Blur {
         })
     }
 
-    /// Passes from and to the first of two formats, with the second and `fraction` bits in between. `sums` returns
-    /// arithmetic, rounding and weights of a pass, for its taps, whether it is the first, and the fraction bits before and
-    /// after it.
+    /// Passes that read and write the first of two formats, with values of the second format and `fraction` bits in
+    /// between. For the taps of a pass, whether it is the first, and the fraction bits before and after it, `sums`
+    /// returns arithmetic, rounding and weights.
     fn with_fraction(
         &self,
         axes: &[usize],

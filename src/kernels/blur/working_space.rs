@@ -68,7 +68,7 @@ impl WorkingSpace {
             Samples::F64(_) => (Format::F64, 1.0),
             _ => (Format::F32, 1.0),
         };
-        // Other types are linear light, or no light at all.
+        // Samples of other types are in linear light already, or are not light.
         let linear = blur.linear && matches!(raster.samples, Samples::U8(_) | Samples::U16(_));
         Self { format, premultiply, linear, full }
     }
@@ -117,7 +117,7 @@ impl WorkingSpace {
         }
     }
 
-    /// Samples as floats: colours by `colour`, times alpha where that is asked for.
+    /// Converts samples to floats: colours by `colour`, then multiplied by alpha if they are premultiplied.
     fn floats<T: Copy + Sync + Into<F>, F: Float>(
         self,
         raster: &Grid,
@@ -190,8 +190,8 @@ impl WorkingSpace {
         }
     }
 
-    /// Samples of floats: alpha by `store`, colours divided by alpha where that is asked for and then by `colour`. Where
-    /// alpha is 0, colours are.
+    /// Converts floats to samples: alpha by `store`, and colours, divided by alpha if they are premultiplied, by
+    /// `colour`. If alpha is 0, colours are 0.
     fn stored<F: Float, T: Copy + Send + PartialEq + Zeroable>(
         self,
         raster: &Grid,

@@ -1,8 +1,8 @@
 //! How often each different value occurs, for exact percentiles, modes and entropies of samples that have no table of
 //! levels: floats, 32-bit integers, luminance.
 //!
-//! Values are kept as keys, 64-bit integers in the values' order. Where there are more than `most` different keys, their
-//! lowest bits are dropped until no more than `most` are left:
+//! Values are kept as keys: 64-bit integers in the order of the values. If there are more than `most` different keys,
+//! their lowest bits are dropped until no more than `most` are left:
 //!
 //! ```text
 //! shift = min { s : |{ key >> s }| <= most }
@@ -26,31 +26,31 @@ use crate::data::{
     samples::Samples,
 };
 
-/// The most different values of a component that are kept apart.
+/// Maximum number of different values that are kept for a component.
 const MOST: usize = 1 << 18;
 
-/// The most different luminances of 8-bit and 16-bit pixels that are kept apart: more than there are of 8 bits, where
-/// light is not decoded first, 255 * 5000 + 1.
+/// Maximum number of different luminances of 8-bit and 16-bit pixels that are kept. 8-bit pixels have at most
+/// `255 * 5000 + 1` different luminances, unless light is decoded first.
 const MOST_LUMINANCES: usize = 5 << 18;
 
-/// Bytes of the values of one component at most.
+/// Maximum number of bytes of the values of one component.
 pub const VALUES_BYTES: u64 = (MOST_LUMINANCES * size_of::<(u64, u64)>()) as u64;
 
-/// Fewer keys than these wait until they are sorted.
+/// Keys are not sorted while there are fewer of them than this.
 const FEW: usize = 1 << 16;
 
 /// Different values in order, and how often each occurs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Values {
-    /// The most different keys.
+    /// Maximum number of different keys.
     most: usize,
     /// Bits of the keys that are dropped.
     shift: u32,
     /// Keys without those bits, in order, and counts.
     keys: Vec<(u64, u64)>,
-    /// Further keys and counts, in runs that are each in order. They are sorted once they are as many as `keys`: merging
-    /// each run at once would go through all keys for each.
+    /// Further keys and counts, in runs that are each in order. They are sorted once they are as many as `keys`:
+    /// if each run were merged at once, all `keys` would be copied each time.
     recent: Vec<(u64, u64)>,
 }
 
@@ -100,7 +100,7 @@ fn join(keys: &mut Vec<(u64, u64)>, shift: u32) {
 }
 
 impl Values {
-    /// The values of keys and counts in order, of which keys may be equal.
+    /// The values of keys and counts in order. Keys may be equal.
     fn new(most: usize, mut keys: Vec<(u64, u64)>) -> Self {
         join(&mut keys, 0);
         let mut values = Self { most, shift: 0, keys, recent: Vec::new() };
@@ -215,13 +215,13 @@ pub fn values(
     (found.unwrap_or_else(|| moments(pixels, component, low, high, weighted)), all)
 }
 
-/// So many luminances of 8-bit pixels are counted in a table rather than sorted: enough to be worth clearing it, and no
-/// more than a counter holds.
+/// Numbers of 8-bit pixels for which luminances are counted in a table rather than sorted: enough that clearing the
+/// table pays, and no more than a counter holds.
 const TABLE: std::ops::Range<usize> = 1 << 19..1 << 32;
 
-/// Counts luminances in a table of all that there are of 8 bits.
+/// Counts luminances in a table of all possible luminances of 8-bit pixels.
 struct Table {
-    /// Luminances in a step of a sample.
+    /// Number of luminances in a step of a sample.
     unit: f64,
 }
 

@@ -85,7 +85,7 @@ impl Moments {
         }
     }
 
-    /// The arithmetic mean and the standard deviation of the whole population, of one sample or more.
+    /// The arithmetic mean and the standard deviation of the whole population, which is at least one sample.
     ///
     /// With m, the mean rounded to f64, the two sums of this equation are exact:
     ///
@@ -104,7 +104,8 @@ impl Moments {
     }
 }
 
-/// The moments of one component's values from `low` to `high`; with `weighted`, weighted by alpha as the counts are.
+/// The moments of the values of one component from `low` to `high`; with `weighted`, weighted by alpha as the counts
+/// are.
 ///
 /// # Panics
 /// When there is no such component, for which counting fails.

@@ -12,8 +12,8 @@ use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
-/// For channels of 8 and 16 bits all are exact. For other samples count, minimum, maximum, mean, deviation and clipped
-/// shares are exact to double precision, and the rest as far as [`Values`] tell values apart.
+/// For channels of 8 and 16 bits, all are exact. For other samples, count, minimum, maximum, mean, deviation and
+/// clipped shares are exact to double precision. The rest are as precise as [`Values`], which may drop bits of values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Samples inside the range; of weighted pixels the sum of alpha in steps.
@@ -31,8 +31,8 @@ pub struct Statistics {
     pub deviation: f64,
     /// Most frequent value; of several, the least.
     pub mode: f64,
-    /// Shannon entropy of the values, in bits; of the luminance of 8-bit and 16-bit pixels, that of the luminance
-    /// rounded to the nearest sample.
+    /// Shannon entropy of the values, in bits. For the luminance of 8-bit and 16-bit pixels, values are rounded to the
+    /// nearest sample first.
     pub entropy: f64,
     /// Share of all samples at or below the lower end of the range.
     pub clipped_low: f64,
@@ -53,8 +53,8 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
 }
 
 impl Statistics {
-    /// The statistics of `counts`. `measured`, over the same range, is needed where the counts hold no levels. With
-    /// `rounds`, the entropy is that of values rounded to integers. Nothing when no sample is in the range.
+    /// The statistics of `counts`; `None` if no sample is in the range. `measured`, over the same range, is needed if
+    /// the counts hold no levels. With `rounds`, the entropy is that of values rounded to integers.
     pub fn new(
         counts: &Counts,
         bins: &Bins,
@@ -107,13 +107,12 @@ impl Statistics {
     }
 }
 
-/// The place, counted from 1, of a percentile among `count` samples in order: that of the least one that so many percent
-/// of them do not exceed (nearest rank).
+/// The rank, counted from 1, of a percentile among `count` samples in ascending order (nearest-rank method).
 pub fn rank(percentage: f64, count: u64) -> u64 {
     ((percentage * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))
 }
 
-/// -sum p log2 p over values in order; with `rounds`, over values rounded to the nearest integer.
+/// Computes -sum p log2 p over values in order; with `rounds`, over values rounded to the nearest integer.
 fn entropy(levels: &[(f64, u64)], rounds: bool) -> f64 {
     let total = levels.iter().map(|&(_, n)| n).sum::<u64>() as f64;
     let level = |value: f64| if rounds { (value + 0.5).floor() } else { value };

@@ -56,9 +56,9 @@ struct Canvas<'a> {
     points: Vec<[f32; 3]>,
     /// Linear light of stored values.
     light: Vec<f32>,
-    /// Of each subpixel the nearest depth, and the lowest number of the triangles at that depth:
-    /// `depth bits << 32 | triangle`. Bits of positive floats are in the order of the floats, so the
-    /// minimum is the nearest triangle.
+    /// For each subpixel the nearest depth, and the lowest number of the triangles at that depth, as
+    /// `depth bits << 32 | triangle`. Positive floats have the same order as their bits, so the minimum is the nearest
+    /// triangle.
     nearest: Vec<AtomicU64>,
 }
 

@@ -54,7 +54,7 @@ pub struct Render {
     pub elevation: f32,
     /// Red, green, blue and alpha in 0..1, not premultiplied.
     pub background: [f32; 4],
-    /// The part of space that fills the picture; `None` stands for the extent of the surface.
+    /// The part of space that fills the picture; `None` for the extent of the surface.
     pub frame: Option<Frame>,
 }
 

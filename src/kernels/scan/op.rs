@@ -13,7 +13,7 @@ use crate::data::{
     number::Number,
 };
 
-/// Calls a function that is generic over a [`Monoid`] with that of an [`Op`] on numbers of type `$T`.
+/// Calls a function that is generic over a [`Monoid`]. The monoid is that of an [`Op`] on numbers of type `$T`.
 macro_rules! for_op {
     ($op:expr, $T:ty, $($function:ident)::+($($argument:expr),*)) => {
         match $op {
@@ -152,7 +152,7 @@ pub struct Max<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Product<T>(PhantomData<T>);
 
-/// A monoid on values of type `$value`, which numbers become and come from.
+/// Implements a monoid on values of type `$value`. `$enter` converts numbers to values, `$leave` converts them back.
 macro_rules! monoid {
     (
         $op:ident $type:ident $value:ident $exact:literal $identity:expr, $join:expr,
@@ -180,7 +180,7 @@ macro_rules! monoid {
             }
         }
     };
-    // The values are the numbers themselves.
+    // Values are the numbers themselves.
     ($op:ident $type:ident $exact:literal $identity:expr, $join:expr) => {
         monoid!($op $type $type $exact $identity, $join, |number| number, |value| value);
     };
@@ -219,7 +219,7 @@ macro_rules! integers {
 
 integers! { u32 i32 u64 i64 }
 
-/// Minima and maxima are of keys; the key of a NaN is one that no other number has.
+/// Minima and maxima are computed on keys. NaN has a key that no other number has.
 macro_rules! floats {
     ($($type:ident $key:ident $to_key:ident $from_key:ident)+) => {
         $(

@@ -157,7 +157,7 @@ impl<T: Sortable> Kernel for Sort<T> {
     }
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
-        // Shaders bind whole vectors, which no key fills.
+        // Shaders bind whole vectors, and an empty array has none.
         if input.keys.is_empty() {
             return self.cpu(input);
         }

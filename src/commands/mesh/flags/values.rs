@@ -69,7 +69,7 @@ pub(super) fn size(text: &str) -> Result<Size, String> {
     };
     let share = number.trim().parse().ok().map(|number: f64| number / unit);
     match (share, text.parse()) {
-        // A slip for a percentage would leave a ruin of the surface.
+        // Probably a percentage without its sign: hardly anything of the surface would be left.
         (_, Ok(triangles @ 2..=100)) => Err(format!(
             "write {triangles}% for a share of the triangles, or a number above 100 for their number"
         )),

@@ -109,7 +109,7 @@ impl<'a> LabelSlabs<'a> {
         Ok(Self { kernel, file, reader, dims, height: plan.layers, left, tail: None, numbers })
     }
 
-    /// Leaves out layers of cells whose samples are not stored, if these have no label that is meshed.
+    /// Skips layers of cells whose samples are not stored, if their value is not a label to be meshed.
     fn skip_missing(&mut self) -> Result<()> {
         let depth = self.dims[2];
         let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
@@ -134,7 +134,7 @@ impl<'a> LabelSlabs<'a> {
         let [width, rows, depth] = self.dims;
         let start = self.left.start;
         let most = (start + self.height).min(self.left.end);
-        // Slices that are not stored are left to be skipped.
+        // The slab ends before slices that are not stored: the next call skips them.
         let is_missing = |layer: &usize| {
             let first = self.kernel.slices(&(*layer..layer + 1), depth).start;
             self.file.missing(first).is_some()

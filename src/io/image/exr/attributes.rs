@@ -15,7 +15,7 @@ use crate::{
 const START: usize = 8;
 /// Flag in the second byte of the version field: names may have up to 255 bytes.
 const LONG_NAMES: u8 = 0x04;
-/// Maximal bytes of a name without that flag, and with it.
+/// Maximum length in bytes of a name without that flag, and with it.
 const LONGEST_SHORT_NAME: usize = 31;
 const LONGEST_NAME: usize = 255;
 /// Attributes that describe the storage, the place or a preview of the picture, and are not kept as metadata.

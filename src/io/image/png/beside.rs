@@ -28,11 +28,11 @@ const XMP: &str = "XML:com.adobe.xmp";
 /// Prefix of the keywords under which ImageMagick and ExifTool store binary profiles as texts: a name, a length, and
 /// the bytes in hexadecimal.
 const PROFILE: &str = "Raw profile type ";
-/// Maximal length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
+/// Maximum length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
 const LONGEST_CHUNK: u64 = 2 * LONGEST_ICC as u64 + (1 << 20);
-/// Maximal length of all chunks that are read, in bytes.
+/// Maximum length of all chunks that are read, in bytes.
 const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
-/// Maximal length of all uncompressed texts, in bytes.
+/// Maximum length of all uncompressed texts, in bytes.
 const MOST_TEXT: usize = 16 << 20;
 /// Chunks that define the meaning of colours.
 const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];

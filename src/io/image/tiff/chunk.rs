@@ -100,7 +100,7 @@ fn unpack_all(compression: Compression, packed: &[u8], len: usize) -> Result<Vec
 /// Reads what follows the last row, up to the checksum of deflated data: damage may only show there. Rows that pad the
 /// last strip may precede it.
 fn check_end(compression: Compression, input: &mut Unpacked<'_>) -> Result<(), BoxError> {
-    /// Maximal number of bytes that are read.
+    /// Maximum number of bytes that are read.
     const MOST: u64 = 1 << 20;
     if compression != Compression::Deflate {
         return Ok(());

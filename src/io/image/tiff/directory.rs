@@ -13,16 +13,16 @@ use std::{
 use super::{bytes::Bytes, tag};
 use crate::{io::image::codec::BoxError, memory};
 
-/// Maximal number of entries of a directory, which is that of classic TIFF.
+/// Maximum number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;
-/// Maximal bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
+/// Maximum size in bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
 const MOST_BYTES: u64 = 8 << 20;
-/// Maximal number of values of a tag that are read as numbers, which take 8 bytes of memory each.
+/// Maximum number of values of a tag that are read as numbers, of 8 bytes each in memory.
 const MOST_NUMBERS: u64 = 1 << 20;
-/// Maximal bytes of all values that are read, as a multiple of the length of the file. More is possible since the tags
+/// Maximum size of all values that are read, as a multiple of the length of the file. More is possible since the tags
 /// of many pages may share one long value.
 const MOST_READ: u64 = 16;
-/// Maximal number of directories in the chain.
+/// Maximum number of directories in the chain.
 const MOST_PAGES: usize = 1 << 20;
 
 /// Types of values, by their numbers in a file.

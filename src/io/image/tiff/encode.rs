@@ -22,9 +22,9 @@ use crate::{
     memory,
 };
 
-/// Maximal bytes of a strip, unless a row has more, or there would be more than [`MOST_STRIPS`].
+/// Maximum size of a strip in bytes, unless a row is longer or there would be more than [`MOST_STRIPS`].
 const STRIP: usize = 1 << 20;
-/// Maximal number of strips: their table precedes the samples, however many of these come.
+/// Maximum number of strips. Their table is written before the samples, even if the input then ends early.
 const MOST_STRIPS: usize = 1 << 16;
 
 /// Texts for which there are tags, by the keywords of PNG.

@@ -111,7 +111,7 @@ struct Reader<'a, 'b> {
     file: &'a File<'b>,
     /// Tags of the first directory that are read.
     kept: &'a [u16],
-    /// Maximal bytes of all values to come.
+    /// Maximum size in bytes of all values to come.
     room: usize,
     is_partial: bool,
 }

@@ -1,6 +1,6 @@
 //! TIFF and BigTIFF. Reading goes through these modules: directories (`directory`) state where the strips and tiles
-//! (`chunk`) of a page (`page`, `chunk_table`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
-//! picture (`picture`). Files are written by `encode`.
+//! (`chunk`) of a page (`page`, `chunk_table`) are; these are decoded to rows of samples (`rows`), and samples are
+//! converted to a picture (`picture`). Files are written by `encode`.
 
 mod bytes;
 mod chunk;
@@ -99,7 +99,7 @@ impl Told {
     }
 
     fn described(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
-        /// Maximal length in bytes of a description that is kept.
+        /// Maximum length in bytes of a description that is kept.
         const LONGEST: u64 = 1 << 20;
         let directory = file.directory(pages[0])?;
         let Some(entry) = directory.find(tag::DESCRIPTION) else { return Ok(Self::default()) };
@@ -407,7 +407,7 @@ pub fn stack_header(
     // One strip for each page: readers of stacks expect pages in one piece.
     page.strip_rows = height.max(1);
     if let Some([x, y, _]) = spacing {
-        // The resolution is per unit that the description names.
+        // The resolution is in pixels per unit. The description names the unit.
         page.description.values.extend([
             Value::fraction(tag::X_RESOLUTION, 1.0 / x),
             Value::fraction(tag::Y_RESOLUTION, 1.0 / y),

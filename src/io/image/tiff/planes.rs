@@ -81,7 +81,7 @@ struct Shape {
     pages: Vec<usize>,
 }
 
-/// Maximal number of planes that a description may claim.
+/// Maximum number of planes that a description may claim.
 const MOST: usize = 1 << 24;
 
 impl Planes {

@@ -190,7 +190,7 @@ impl Grid<'_> {
         let row_bytes = self.page.chunk[1].min(self.page.size[1]) * self.row_bytes();
         let threads = rayon::current_num_threads();
         if chunk_rows.len() >= threads || parts.len() == 1 {
-            // Strips of one row are many: a thread takes several of them.
+            // There may be many strips of one row: a thread takes several of them at a time.
             let together = (chunk_rows.len() / (64 * threads)).max(1);
             let tasks = samples.chunks_mut(row_bytes * together).zip(chunk_rows.step_by(together));
             return tasks.par_try_each(|(samples, first)| {

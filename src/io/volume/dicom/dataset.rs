@@ -99,13 +99,13 @@ const WANTED: [(Tag, &[u8; 2]); 30] = [
 const MOST_VALUE: u32 = 1 << 16;
 /// Most memory for the attributes of a file, in bytes.
 const MOST_KEPT: usize = 64 << 20;
-/// Maximal bytes before the pixels of a deflated data set, which must be inflated: a few bytes of the file suffice for
-/// a thousand. Parsing an attribute takes as long as inflating [`PER_ATTRIBUTE`] bytes.
+/// Maximum number of bytes before the pixels of a deflated data set. They must be inflated, and one byte of the file
+/// may become about a thousand. Parsing an attribute takes as long as inflating [`PER_ATTRIBUTE`] bytes.
 const MOST_INFLATED: u64 = 64 << 20;
 const PER_ATTRIBUTE: u64 = 100;
 /// Deepest nesting of sequences.
 const MOST_DEPTH: usize = 32;
-/// More than any series has frames, each of which takes some 250 bytes of memory.
+/// Maximum number of frames, more than any series has. Each takes about 250 bytes of memory.
 pub const MOST_FRAMES: usize = 1 << 18;
 
 /// An attribute's value.

@@ -68,11 +68,11 @@ struct Image {
     frames: Frames,
     /// Number of frames.
     count: usize,
-    /// Of a deflated data set: where the last read ended.
+    /// The end of the last read in a deflated data set.
     inflating: Mutex<Option<Inflating>>,
 }
 
-/// A deflated data set, which cannot be entered in its middle.
+/// The state of reading a deflated data set, which can only be read from its beginning.
 #[derive(Debug)]
 enum Inflating {
     /// The offset of the next byte, and the bytes from there on.
@@ -98,9 +98,9 @@ impl Image {
         Ok(Some(Self { path, data, kind, frames, count, inflating }))
     }
 
-    /// Fills `bytes` from offset `at` of the data set. A deflated data set is inflated from the end of the last read on.
-    /// If frames are not read in the order of the file, each would be inflated from the beginning: so at the first step
-    /// back, all pixels are inflated to a temporary file.
+    /// Fills `bytes` from offset `at` of the data set. A deflated data set is inflated from the end of the last read
+    /// on. If frames were read backwards, each would be inflated from the beginning. Therefore, at the first step back,
+    /// all pixels are inflated to a temporary file.
     fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         if !self.data.syntax.deflated {
             return Input::open(&self.path, false, at)?.read_exact(bytes);

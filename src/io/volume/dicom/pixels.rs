@@ -223,7 +223,7 @@ pub fn frames(
     if data.syntax.packing != Packing::None {
         return Err("its pixels are said to be packed and are not".into());
     }
-    // A byte of deflated data makes 1,032 at most.
+    // A byte of deflated data becomes at most 1,032 bytes.
     let rest = match data.syntax.deflated {
         true => len.saturating_mul(1032),
         false => len.saturating_sub(pixels.at),

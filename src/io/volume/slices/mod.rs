@@ -75,19 +75,19 @@ pub trait Slices: fmt::Debug + Send + Sync {
         1
     }
 
-    /// The value of samples that are not stored; `None` where all are.
+    /// The value of samples that are not stored; `None` if all are stored.
     fn fill(&self) -> Option<Samples> {
         None
     }
 
-    /// If nothing is stored of slice `slice` of a volume: the number of the next slice of which something may be stored,
-    /// and the value of all samples before it.
+    /// If no samples of slice `slice` of a volume are stored: the number of the next slice that may be stored, and the
+    /// value of all samples before it.
     fn missing(&self, _volume: usize, _slice: usize) -> Option<(usize, Samples)> {
         None
     }
 
-    /// The stored chunks of `slices` of a volume, of which some are read at a time, in `bytes` of memory; `None` where it
-    /// is not known which are stored, or one takes more.
+    /// The stored chunks of `slices` of a volume, as many at a time as fit into `bytes` of memory. `None` if it is not
+    /// known which are stored, or if one of them takes more.
     fn stored(
         self: Arc<Self>,
         _volume: usize,

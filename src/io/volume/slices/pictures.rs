@@ -51,7 +51,7 @@ fn described(probe: &Probe) -> String {
 pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
     /// Longest file, in bytes, that is searched for several pages.
     const LONGEST: u64 = 16 << 20;
-    /// Bytes of a slice from which on none is decoded to find out its size and type.
+    /// Size of a slice in bytes from which on it is not decoded just to find out its size and type.
     const LARGE: u64 = 16 << 20;
     let probes: Vec<Probe> = files
         .iter()
@@ -66,7 +66,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
     let (size, dtype) = match &tiff {
         Some(planes) => (planes.size, planes.dtype),
-        // The memory for a large slice is not known to be there.
+        // There may not be enough memory to decode a large slice.
         None if first.bytes > LARGE => first.decoded(),
         None => {
             let Image { width, height, samples, .. } = read(&files[0], false, limits)?;

@@ -215,10 +215,10 @@ impl Array {
         self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
     }
 
-    /// The place in the grid of files of the file `name`; `None` for other files.
+    /// The position in the grid of files of the file `name`; `None` for other files.
     pub fn place_of(&self, name: &str) -> Option<Vec<usize>> {
         let place = self.keys.place_of(name)?;
-        // Each file has one name: `01` is not one.
+        // Each file has exactly one name: `1`, not `01`.
         (place.len() == self.shape.len() && self.key(&place) == name).then_some(place)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! `store` reads files from folders, ZIP files and web addresses. `group` finds the array and the axes of an image,
 //! `array` parses the metadata of an array, `codec` and `blosc` decompress chunks, `read` copies their samples into
-//! slices, `present` finds out which chunks there are, and `write` makes pyramids. The crate `zarrs` does all this and more, but needs 72 crates beyond those in
-//! use here, and a C and a C++ compiler.
+//! slices, `present` finds out which chunks exist, and `write` makes pyramids. The crate `zarrs` does all this and
+//! more, but needs 72 crates beyond those in use here, and a C and a C++ compiler.
 
 mod array;
 mod blosc;

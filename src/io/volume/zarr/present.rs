@@ -1,4 +1,4 @@
-//! Which files of an array exist. All samples of the others have the fill value: they are counted, not read.
+//! Lists the files of an array that exist. All samples of the others have the fill value: they are counted, not read.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -11,16 +11,17 @@ use crate::{
     data::samples::Samples, error::Result, io::volume::parts::StoredChunks, parallel::Parallel,
 };
 
-/// Maximal number of files that are listed.
+/// Maximum number of files that are listed.
 const MOST: usize = 1 << 19;
 
-/// The files of an array that exist: the number of their volumes, as far as files count these, and their positions along
-/// z, y and x in the grid of files, in this order.
+/// The files of an array that exist, in order. Each entry has the number that identifies the volumes in the file, and
+/// the position along z, y and x in the grid of files.
 #[derive(Debug)]
 pub struct Present(Vec<(usize, [usize; 3])>);
 
 impl Present {
-    /// Lists the files of the volumes of `view`. `None` if the store cannot list them, has too many, or seems to have all.
+    /// Lists the files of the volumes of `view`. `None` for a remote store, and if the store cannot list them, has too
+    /// many, or seems to have all.
     pub fn list(view: &View) -> Option<Self> {
         if view.store.is_far() || Self::seem_all_there(view) {
             return None;
@@ -45,16 +46,16 @@ impl Present {
         complete.then_some(Self(files))
     }
 
-    /// The number of the volumes of a file that is at `place` along the axes that count volumes.
+    /// The number that identifies the volumes in a file, from its `place` along the axes that count volumes.
     fn volume(view: &View, place: impl Fn(usize) -> usize) -> usize {
         let count = |axis: usize| view.array.shape[axis].div_ceil(view.array.file[axis]);
         view.others.iter().fold(0, |n, &axis| n * count(axis) + place(axis))
     }
 
-    /// Whether some files, chosen at random, all exist: listing a large store takes long, and is of no use if few files
-    /// are missing.
+    /// Whether all files of a random sample exist. Listing a large store takes long, and is of no use if few files are
+    /// missing.
     fn seem_all_there(view: &View) -> bool {
-        /// Number of files that are looked for.
+        /// Number of files in the sample.
         const SOME: u64 = 64;
         let random = RandomState::new();
         (0..SOME).all(|number| {
@@ -73,18 +74,18 @@ impl Present {
         })
     }
 
-    /// Whether the file at `[x, y, z]` exists, of the volume at `place`.
+    /// Whether the file at `[x, y, z]` of the volume at `place` exists.
     pub fn has(&self, view: &View, place: &[usize], [x, y, z]: [usize; 3]) -> bool {
         let volume = Self::volume(view, |axis| place[axis] / view.array.file[axis]);
         self.0.binary_search(&(volume, [z, y, x])).is_ok()
     }
 
-    /// The first layer of files, from `layer` on, of which a file exists, of the volume at `place`.
+    /// The first layer, from `layer` on, that has a file of the volume at `place`.
     pub fn next_layer(&self, view: &View, place: &[usize], layer: usize) -> Option<usize> {
         self.layers(view, place, layer..usize::MAX).next().map(|number| self.0[number].1[0])
     }
 
-    /// The numbers of the files in some layers of the volume at `place`.
+    /// The range, in the list, of the files in some layers of the volume at `place`.
     fn layers(&self, view: &View, place: &[usize], layers: Range<usize>) -> Range<usize> {
         let volume = Self::volume(view, |axis| place[axis] / view.array.file[axis]);
         let before = |layer: usize| self.0.partition_point(|&file| file < (volume, [layer, 0, 0]));
@@ -99,7 +100,7 @@ pub struct Chunks {
     place: Vec<usize>,
     slices: Range<usize>,
     present: Arc<Present>,
-    /// Numbers of the files that are not read yet.
+    /// The range, in the list, of the files that are not read yet.
     files: Range<usize>,
     /// Number of the next chunk in the first of them.
     next: usize,
@@ -108,7 +109,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Reads chunks of `slices`, and `at_once` chunks at a time.
+    /// Reads the chunks of `slices`, `at_once` chunks at a time.
     pub fn new(
         view: Arc<View>,
         volume: usize,
@@ -161,7 +162,7 @@ impl StoredChunks for Chunks {
             let read =
                 |at: [usize; 3]| Ok((at, view.decoded(at, place, view.packed(at, place, None)?)?));
             let read = group.into_iter().par_map(read).into_iter().collect::<Result<Vec<_>>>()?;
-            // Chunks of a shard may be missing.
+            // A shard may lack chunks.
             let stored: Vec<([usize; 3], Vec<u8>)> =
                 read.into_iter().filter_map(|(at, samples)| Some((at, samples?))).collect();
             if stored.is_empty() {

@@ -126,7 +126,7 @@ impl View {
         self.present.get_or_init(|| Present::list(self).map(Arc::new)).as_ref()
     }
 
-    /// The first slice behind `slice` of which something may be stored, if nothing is stored of those before.
+    /// The next slice of which something may be stored, if nothing is stored of the slices from `slice` up to it.
     fn next_stored(&self, volume: usize, slice: usize) -> Option<usize> {
         let high = self.file_size()[2];
         let next = self.present()?.next_layer(self, &self.place(volume), slice / high);
@@ -346,7 +346,8 @@ impl View {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// The compressed bytes of a chunk; `None` where it is missing, as that of a file which is not among those `present`.
+    /// The compressed bytes of a chunk; `None` if it is missing. Files that are not among those `present` are not
+    /// looked for.
     pub(super) fn packed(
         &self,
         at: [usize; 3],
@@ -499,7 +500,7 @@ impl Slices for View {
         bytes: u64,
     ) -> Option<Box<dyn StoredChunks>> {
         let present = self.present()?.clone();
-        // Two copies of a decoded chunk are in memory, and its compressed bytes.
+        // Each chunk is in memory twice when decoded, and once compressed.
         let at_once = bytes / (4 * self.array.chunk_bytes() as u64 + 256);
         (at_once > 0)
             .then(|| Box::new(Chunks::new(self, volume, slices, present, at_once as usize)) as _)

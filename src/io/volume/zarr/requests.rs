@@ -14,10 +14,10 @@ use crate::{error::Result, threads};
 const AT_ONCE: usize = 32;
 
 /// Calls `get` for each number, on `AT_ONCE` threads, since requests to a remote store mostly wait. Results are in
-/// order. After a failure no more requests start, and the function fails where a number has no result.
+/// order. After a failure no more requests start.
 ///
 /// # Errors
-/// That of a request, if others did not start.
+/// Those of a request, if a failure kept other requests from starting.
 pub fn waiting<T: Send>(
     numbers: Range<usize>,
     get: impl Fn(usize) -> Result<T> + Sync,
@@ -40,7 +40,7 @@ pub fn waiting<T: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..AT_ONCE.min(numbers.len()) {
-            // Fewer threads do the same work.
+            // If a thread cannot be started, fewer do the same work.
             if threads::spawn_in(scope, work).is_err() {
                 break;
             }
@@ -51,7 +51,7 @@ pub fn waiting<T: Send>(
         .into_iter()
         .map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect();
-    // Numbers without a result follow a failure.
+    // A number has no result only if a request has failed.
     match results.iter().all(Option::is_some) {
         true => Ok(results.into_iter().flatten().collect()),
         false => Err(results.into_iter().flatten().find_map(Result::err).expect("one has failed")),

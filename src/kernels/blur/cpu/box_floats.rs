@@ -1,15 +1,15 @@
 //! A box filter of floats along any axis, at a cost that hardly depends on the radius. Chosen for long boxes (see
 //! [`Pass::is_long_float_box`](super::Pass::is_long_float_box)) of f32 and f64.
 //!
-//! Sums of integers slide: a sample enters, another leaves. Sums of floats would keep the rounding, the NaN and the
-//! infinity of samples that have left. So nothing is subtracted: sums of 2, 4, 8 .. neighbours are made of each other, and
-//! the sum of a window of those that its length is made of.
+//! Integer sums can slide: one sample enters, another leaves. Float sums would keep the rounding error, the NaN and the
+//! infinity of samples that have left. Therefore nothing is subtracted. Sums of 2, 4, 8 .. neighbours are made from
+//! each other, and the sum of a window from sums whose lengths add up to its length.
 //!
 //! ```text
 //! window of 13      | 1 |       4       |               8               |
 //! ```
 //!
-//! Every window is summed in the same order. Therefore results do not depend on how many threads or blocks there are.
+//! Every window is summed in the same order, so results do not depend on the number of threads or blocks.
 
 use super::{
     lines::Lines,
@@ -19,11 +19,11 @@ use crate::{error::Result, memory, parallel::Parallel, simd};
 
 /// Rows that go along x together, as lanes.
 const ROWS: usize = 8;
-/// Bytes of the sums of a block, which are to stay in the cache.
+/// Bytes of the sums of a block. They should stay in the cache.
 const CACHE: usize = 1 << 18;
 /// The least number of samples side by side along y or z.
 const LEAST: usize = 16;
-/// The least number of positions that a block sums, besides the window around them.
+/// Minimum number of positions that a block sums, without the window around them.
 const BLOCK: usize = 64;
 
 /// The means of `source` along the axis.
@@ -124,9 +124,9 @@ fn transpose<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], fill: &[T], padded
 /// The sums of a thread's block.
 #[derive(Default)]
 struct Sums {
-    /// For each position, the sum from there on of as many samples as a power of two; and what they become.
+    /// For each position, the sum of the 2^k samples from there on. The other buffer takes the sums of 2^(k+1) samples.
     powers: [Vec<f64>; 2],
-    /// The sum of each window, so far.
+    /// The sum of each window so far.
     windows: Vec<f64>,
 }
 
@@ -166,7 +166,7 @@ impl Window {
                 || powers.iter_mut().zip(line(at)).for_each(|(to, v)| *to = v.widen() * scale),
             );
         }
-        // The length is odd.
+        // The length is odd, so each window begins with one sample.
         windows.clear();
         windows.extend_from_slice(&powers[..outputs * lanes]);
         let mut summed = 1;

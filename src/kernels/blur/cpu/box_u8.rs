@@ -22,7 +22,7 @@ const LANES: usize = 64;
 /// The most taps along x that are added one by one.
 const FEW: usize = 15;
 
-/// The result of two passes, if they are of that kind.
+/// The result of two passes, if this route can compute them.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.

@@ -1,5 +1,5 @@
-//! A Gaussian along x and then y, tile by tile, so that values between the passes stay in the cache. Chosen for samples
-//! of 8 bits where there are 16-bit lanes, of 16 bits and f32.
+//! A Gaussian along x and then y, tile by tile, so that values between the passes stay in the cache. Chosen for 8-bit
+//! samples on processors with 16-bit lanes, for 16-bit samples, and for f32.
 //!
 //! ```text
 //! source rows    -> along x ->   ring of 2 radius + 8 lines   -> along y ->   8 target rows
@@ -45,7 +45,7 @@ where
     let tile_width = (A::CACHE / kept / step).max(1) * step;
     let tile_height = match keeps_all {
         true => height,
-        // The tile above computes the first rows of a tile as well.
+        // The first rows of a tile need lines that the tile above computes as well.
         false => (height / (2 * rayon::current_num_threads())).clamp(2 * kept, 16 * kept),
     };
     let job = Job::<A>::new([x, y], edge, shape);
@@ -69,8 +69,8 @@ where
     Ok(target)
 }
 
-/// How many lines between the passes are kept, and whether these are all lines of an image of `height` rows, and one of the
-/// constant outside; else they are a ring.
+/// Number of lines between the passes that are kept, and whether these are all lines of an image of `height` rows plus
+/// one of the constant outside. Otherwise they are a ring.
 fn kept(y: &Pass, height: usize) -> (usize, bool) {
     let ring = 2 * y.taps.radius + ROWS;
     if height <= 2 * ring { (height + 1, true) } else { (ring, false) }
@@ -118,7 +118,7 @@ where
         let width = rows[0].len();
         let stride = width.next_multiple_of(A::lanes::<S>());
         let mut padded = vec![A::Number::default(); stride + 2 * across * lines.inner];
-        // A part of a slice of a volume keeps a ring.
+        // A tile with only some rows of a slice keeps a ring.
         let (kept, keeps_all) = match kept(y, height) {
             (_, true) if rows.len() < height => (2 * radius + ROWS, false),
             kept => kept,

@@ -170,7 +170,7 @@ fn along_y<L: Lanes, D: Pod>(
     weights: &Weights,
     rows: &mut [&mut [D]],
 ) {
-    // Fewer rows depend on fewer lines; any others do for the rows that are missing.
+    // If there are fewer rows, any lines do for the missing ones.
     let line = |at: usize| lines[at.min(lines.len() - 1)];
     for start in (0..rows[0].len()).step_by(L::COUNT) {
         let mut sums = [[lanes.splat_i32(1 << 22); 2]; ROWS];

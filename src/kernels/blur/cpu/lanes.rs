@@ -19,7 +19,7 @@ pub trait Lanes: Copy + Send + Sync {
     /// Lanes of i16.
     const COUNT: usize;
 
-    /// The level, which the processor must have.
+    /// The SIMD level. The processor must support it.
     fn get() -> Self;
     fn load(self, from: &[i16]) -> Self::Vector;
     fn splat_i32(self, value: i32) -> Self::Vector;

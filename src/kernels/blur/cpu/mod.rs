@@ -32,9 +32,10 @@ use super::{
 use crate::{data::division::RoundedF64, error::Result, simd};
 use pulp::Arch;
 
-/// The routes in the order in which they are tried on what is left of a plan: the first that fits takes its passes.
+/// The routes in the order in which they are tried on the remaining passes of a plan. The first that fits takes its
+/// passes.
 const ROUTES: [Route; 5] = [
-    // Both axes of an image at once, or all three of a volume, so that values between the passes stay in the cache.
+    // Both axes of an image at once, or all three of a volume: values between the passes stay in the cache.
     Route { passes: 2, run: gaussian_u8 },
     Route { passes: 2, run: box_u8::blur },
     Route { passes: 2, run: box_wide },
@@ -45,11 +46,11 @@ const ROUTES: [Route; 5] = [
 /// A way to compute two or three passes.
 struct Route {
     passes: usize,
-    /// The result of the task's first passes, if they are of the route's kind.
+    /// The result of the task's first passes; `None` if the route cannot compute them.
     run: fn(&Task<'_>) -> Result<Option<Values<'static>>>,
 }
 
-/// What is left of a plan, and the samples that it begins with.
+/// The remaining passes of a plan, and the samples that they read.
 struct Task<'a> {
     passes: &'a [Pass],
     edge: Edge,

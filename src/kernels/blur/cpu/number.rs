@@ -11,7 +11,7 @@ pub trait Number: Sample<Self> + Default + 'static {
     fn sub(self, other: Self) -> Self;
     /// `self * weight + sum`, rounded once.
     fn fused(self, weight: Self, sum: Self) -> Self;
-    /// The same where nothing is rounded: with an instruction for it or without, whatever SIMD level `S` has.
+    /// The same for numbers that need no rounding, with or without a fused instruction, whatever SIMD level `S` has.
     fn exact<S: Simd>(self, weight: Self, sum: Self) -> Self;
 }
 

@@ -1,7 +1,7 @@
-//! A box filter by sums that slide: the route of a pass by itself, and parts of the routes of two passes.
+//! A box filter by sliding sums: the route of a single pass, and parts of the routes of two passes.
 //!
-//! The sum of a window is that of the window before, plus the sample that enters, minus the one that leaves, whatever the
-//! radius. Along y and z there is a sum for each column:
+//! The sum of a window is the sum of the window before, plus the sample that enters, minus the sample that leaves. The
+//! cost does not depend on the radius. Along y and z there is a sum for each column:
 //!
 //! ```text
 //! row y - radius       -   leaves after row y is stored
@@ -40,7 +40,7 @@ pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     Ok(target)
 }
 
-/// The rounded sums of one row, by way of `padded`, which is longer by the radius on both sides.
+/// The rounded sums of one row. `padded` is scratch memory, longer than the row by the radius on both sides.
 pub fn sum_row<T: Sample<N>, N: Number, D>(
     lines: &Lines<'_>,
     source: &[T],
@@ -60,7 +60,7 @@ pub fn sum_row<T: Sample<N>, N: Number, D>(
             sum = full.sub(leaving);
         }
     }
-    // In a loop of its own, in lanes: above, each sum depends on the one before.
+    // A separate loop, which is vectorized: above, each sum depends on the sum before.
     simd::vectorize(
         #[inline(always)]
         || target.iter_mut().zip(&*padded).for_each(|(to, &sum)| *to = round.round(sum)),

@@ -8,9 +8,9 @@ use super::{
     number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32},
 };
 
-/// A multiple of the positions that are summed side by side, at any SIMD level.
+/// A multiple of the number of positions that are summed side by side, at any SIMD level.
 pub const LANES: usize = 128;
-/// Taps of a partial sum, so that floats lose less where many are added up. Shaders have the same.
+/// Taps of a partial sum. Long sums of floats lose less precision in parts. Shaders use the same number.
 const PARTIAL: usize = 16;
 /// Rows that are summed together along y or z: each loaded line goes into all of them.
 const ROWS: usize = 4;
@@ -25,14 +25,14 @@ pub trait Sums: Send + Sync {
     /// The number of positions that are summed side by side at level `S`, which divides [`LANES`].
     fn lanes<S: Simd>() -> usize;
 
-    /// Sums along x of a row in `padded`, whose positions are `step` apart, with the radius on either side. `target` is a
-    /// whole number of [`Sums::lanes`].
+    /// Computes the sums along x of a row in `padded`, which has the radius on either side and positions `step` apart.
+    /// The length of `target` is a multiple of [`Sums::lanes`].
     fn along_row<S: Simd, D: Pod>(&self, padded: &[Self::Number], step: usize, target: &mut [D])
     where
         Self::Round: Round<Self::Number, D>;
 
-    /// Sums along y or z of `lines` for every `stride`th of `rows`: row number n takes the lines from n on. Lines are
-    /// padded to whole [`Sums::lanes`], or as long as rows and no shorter than [`LANES`].
+    /// Computes the sums along y or z for every `stride`th of `rows`. The window of row n of these begins at line n of
+    /// `lines`. Lines are padded to a multiple of [`Sums::lanes`], or as long as rows and no shorter than [`LANES`].
     fn across_lines<S: Simd, T: Sample<Self::Number>, D: Pod>(
         &self,
         lines: &[&[T]],
@@ -42,25 +42,25 @@ pub trait Sums: Send + Sync {
         Self::Round: Round<Self::Number, D>;
 }
 
-/// Sums that go along several axes at once, tile by tile.
+/// Sums along several axes at once, tile by tile.
 pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
     /// The type of values between passes.
     type Kept: Sample<Self::Number>;
 
-    /// Values of an image's tile between passes: what stays in the cache.
+    /// Number of values of an image's tile between passes, which should stay in the cache.
     const CACHE: usize = 1 << 17;
 
-    /// Whether `pass` is of this kind.
+    /// Whether `pass` can be computed by these sums.
     fn fits(pass: &Pass) -> bool;
 
-    /// The sums of a pass that fits.
+    /// The sums of `pass`, which must fit.
     fn of(pass: &Pass) -> Self;
 }
 
-/// Sums of floats, in one order on every device: products are added tap by tap, each with a single rounding, to partial
-/// sums of [`PARTIAL`] taps, and these one by one to the sum.
+/// Sums of floats, in the same order on every device. Products are added tap by tap, each with a single rounding, to
+/// partial sums of [`PARTIAL`] taps. The partial sums are added one by one to the sum.
 pub struct Floats<N> {
-    /// Those of the whole window.
+    /// Weights of the whole window.
     weights: Vec<N>,
 }
 
@@ -173,9 +173,9 @@ impl Tiled for Floats<f32> {
     }
 }
 
-/// Sums of integers in f64, which holds integers below 2^53 exactly: the same in any order.
+/// Sums of integers in f64, which holds integers below 2^53 exactly, so the order does not matter.
 pub struct Whole {
-    /// The weights of the whole window, with [`ROWS`] - 1 zeros before and behind.
+    /// The weights of the whole window, with [`ROWS`] - 1 zeros on either side.
     weights: Vec<f64>,
     round: ScaleF64,
 }
@@ -210,7 +210,7 @@ impl Whole {
     {
         let width = rows[0].len();
         for (number, rows) in rows.chunks_mut(ROWS * stride).enumerate() {
-            // The last rows may be fewer, and so the lines.
+            // The last rows may be fewer than [`ROWS`], and so may their lines.
             let lines = &lines[number * ROWS..];
             for start in starts::<W>(width, lines[0].len()) {
                 let mut sums = [[0.0; W]; ROWS];
@@ -289,15 +289,16 @@ impl Tiled for Whole {
     }
 }
 
-/// Where chunks of `W` lanes begin in lines of `len`: the last may end with the line, and repeat a part of the one before.
+/// Starts of chunks of `W` lanes in lines of `len` samples. The last chunk may end with the line and overlap the one
+/// before.
 fn starts<const W: usize>(width: usize, len: usize) -> impl Iterator<Item = usize> {
     (0..width).step_by(W).map(move |start| start.min(len - W))
 }
 
-/// Sums of integers below 2^32, in which the two samples at a distance are added before they are weighed: `N` is u32, or
-/// f32 where sums are below 2^24.
+/// Sums of integers below 2^32. The two samples at equal distances are added before they are weighted. `N` is u32, or
+/// f32 if sums are below 2^24.
 pub struct Paired<N> {
-    /// Those of taps 0 to the radius.
+    /// Weights of taps 0 to the radius.
     pub weights: Vec<N>,
     pub round: ShiftU32,
 }
@@ -367,14 +368,14 @@ impl<N: Number> Sums for Paired<N> {
     }
 }
 
-/// Rounds as many sums as `target` has room for.
+/// Rounds the sums for which `target` has room.
 #[inline(always)]
 pub fn store<N: Copy, D, R: Round<N, D>, const W: usize>(
     sums: &[N; W],
     target: &mut [D],
     round: R,
 ) {
-    // A fixed number of lanes where there is room for all.
+    // If there is room for all lanes, their number is fixed, so the loop is vectorized.
     match <&mut [D; W]>::try_from(&mut *target) {
         Ok(target) => {
             for lane in 0..W {

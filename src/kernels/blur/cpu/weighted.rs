@@ -1,8 +1,8 @@
-//! Weighted sums along one axis: the route of a pass by itself, of any format.
+//! Weighted sums along one axis: the route of a single pass, of any format.
 //!
-//! Along x each row is widened and padded once; then taps are neighbours, a position apart. Along y and z taps are lines
-//! of contiguous samples; a block of rows goes span by span, so that the lines of one row are still in the cache for the
-//! next.
+//! Along x, each row is widened and padded once; neighbouring taps are then one position apart. Along y and z, taps are
+//! lines of contiguous samples. A block of rows is summed span by span, so that the lines of one row are still in the
+//! cache for the next.
 
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
-/// The fewest samples of rows that a thread takes at a time, so that small images are not split too finely.
+/// Minimum number of samples in the rows that a thread takes at a time, so that small images are not split too finely.
 const TASK: usize = 4096;
-/// Samples of the lines of a block of rows, which are to stay in the cache.
+/// Samples in the lines of a block of rows. They should stay in the cache.
 const CACHE: usize = 1 << 17;
 
 /// The weighted sums of `source` along the axis.
@@ -107,7 +107,7 @@ fn along_columns<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
                 true => whole.iter().flat_map(|line| padded::<A::Number, T>(line)).collect(),
                 false => Vec::new(),
             };
-            // The last span has what is left, and so is none too short.
+            // The last span takes all remaining samples, so no span is too short.
             let count = (inner / span).max(1);
             for number in 0..count {
                 let end = if number + 1 == count { inner } else { (number + 1) * span };
@@ -124,14 +124,14 @@ fn along_columns<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
     });
 }
 
-/// A line with as many samples behind it as make [`LANES`].
+/// A line, padded to [`LANES`] samples.
 fn padded<N, T: Sample<N>>(line: &[T]) -> impl Iterator<Item = T> {
     line.iter().copied().chain(std::iter::repeat(T::from_f64(0.0))).take(LANES)
 }
 
 struct Columns<'a, A, T, D> {
     sums: &'a A,
-    /// The lines of `rows`, and the radius more on either side.
+    /// The lines of `rows`, with the radius on either side.
     lines: Vec<&'a [T]>,
     rows: Vec<&'a mut [D]>,
 }

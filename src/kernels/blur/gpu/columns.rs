@@ -91,7 +91,7 @@ fn run_of(shader: &Shader) -> usize {
     shader.constant("ROWS") as usize
 }
 
-/// The centre's weight and three zeros, then those of distances 1 to the radius.
+/// The centre's weight and three zeros, then the weights at distances from 1 to the radius.
 fn distances(pass: &Pass) -> Vec<u32> {
     let mut weights = vec![pass.weight(0), 0, 0, 0];
     weights.extend((1..=pass.taps.radius.next_multiple_of(4)).map(|i| pass.weight(i)));
@@ -103,15 +103,15 @@ fn distances(pass: &Pass) -> Vec<u32> {
 struct ColumnPass {
     pipeline: Arc<Pipeline>,
     weights: Option<Buffer>,
-    /// All but what depends on the block.
+    /// All parameters that do not depend on the block.
     params: ColumnParams,
     axis: usize,
-    /// Most rows that an invocation computes.
+    /// Maximum number of rows that an invocation computes.
     run: usize,
 }
 
 impl ColumnPass {
-    /// The task's first pass by `route`.
+    /// The task's first pass, computed by `route`.
     fn new(
         context: &Context,
         route: &Route,
@@ -160,7 +160,7 @@ impl Record for ColumnPass {
     }
 }
 
-/// Runs whose windows lie inside, and the others.
+/// One pass with two pipelines: for runs whose windows lie inside of the image, and for the others.
 #[derive(Debug)]
 struct InnerAndBorder {
     inner: ColumnPass,
@@ -172,7 +172,7 @@ impl Record for InnerAndBorder {
         let ColumnPass { pipeline, weights, axis, run, .. } = &self.inner;
         let params = self.inner.params(&to.layout);
         let run = *run as u32;
-        // The runs before the first whose windows lie inside, and how many of these there are.
+        // The number of runs before the first whose window lies inside, and the number of such runs.
         let before = params.radius.div_ceil(run).min(params.runs);
         let inner = (params.len.saturating_sub(params.radius) / run).saturating_sub(before);
         let border = Gap { start: before, runs: inner };

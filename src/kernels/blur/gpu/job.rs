@@ -11,8 +11,8 @@ use crate::{
     memory,
 };
 
-/// Whether the device gives the results of the CPU: not for f64 and long boxes of f32, which the CPU adds up in f64, and on
-/// some devices not for any f32.
+/// Whether the device gives the same results as the CPU. This excludes f64 and long boxes of f32, which the CPU adds up
+/// in f64, and on some devices all f32.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -219,7 +219,7 @@ impl<'a> Steps<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all routes and returns the buffer that will hold the result. Later routes may write to `input`.
+    /// Records all routes and returns the buffer that will hold the result. Later routes may overwrite `input`.
     fn record(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
         // Buffers that were read take later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();

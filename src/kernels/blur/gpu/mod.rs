@@ -49,7 +49,7 @@ const ROUTES: [Route; 9] = [
 struct Route {
     /// How many passes it computes at once.
     passes: usize,
-    /// Whether it can compute the task's first passes, of which there are enough.
+    /// Whether the route can compute the task's first passes. The task has at least `passes` of them.
     fits: fn(&Task<'_>) -> bool,
     /// The specialisations of its shader that it runs for the task.
     shaders: fn(&Task<'_>) -> Vec<Shader>,
@@ -121,12 +121,12 @@ struct Limits {
     int64: bool,
     /// Bytes of a storage binding.
     binding: u64,
-    /// How blurs of f32 multiply and add.
+    /// How the device multiplies and adds f32, if passes are of floats.
     multiply_add: MultiplyAdd,
 }
 
 impl Limits {
-    /// The limits of `context`, for passes some of which `are_floats`.
+    /// The limits of `context`. `are_floats`: whether some of the passes are of floats.
     fn of(context: &Context, are_floats: bool) -> Result<Self> {
         let (limits, info) = (&context.limits, &context.info);
         let subgroup = [info.subgroup_sizes[0], info.subgroup_sizes[1]];

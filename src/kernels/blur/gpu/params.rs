@@ -86,12 +86,12 @@ impl Pass {
             && matches!(self.arithmetic, Arithmetic::U32 | Arithmetic::U39)
     }
 
-    /// The constants of shaders that take every format.
+    /// The constants of shaders that support every format.
     pub fn formats(&self) -> [(&'static str, &'static str); 2] {
         [("FROM", self.from.name()), ("TO", self.to.name())]
     }
 
-    /// The constants of `wgsl/blur/weighted_sums.wgsl`, for a device that multiplies and adds in this way.
+    /// The constants of `wgsl/blur/weighted_sums.wgsl`. `way` is how the device multiplies and adds.
     pub fn sums(&self, way: MultiplyAdd) -> Vec<(&'static str, &'static str)> {
         let [name, number] = match self.arithmetic {
             Arithmetic::ExactF32 => ["EXACT_F32", "f32"],

@@ -23,7 +23,7 @@ shader_struct! {
     }
 }
 
-/// A box filter by prefix sums in workgroup memory: eight pixels per invocation and turn.
+/// A box filter by prefix sums in workgroup memory. An invocation computes eight pixels at a time.
 pub const BOX: Route = Route {
     passes: 1,
     fits: |task| task.passes[0].axis == 0 && task.passes[0].is_box() && Span::of(task).is_some(),
@@ -51,7 +51,7 @@ pub const U8: Route = Route {
         vec![with_channels(&ROWS_U8, task).with(&[("TAPS", &taps)])]
     },
     new: |context, task| {
-        // With zeros before the weights: a span begins at a multiple of four pixels.
+        // There are zeros before the weights, because a span begins at a multiple of four pixels.
         let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
         let padded = radius.next_multiple_of(4);
         let weights = pass.window(padded - radius, 0);
@@ -62,12 +62,12 @@ pub const U8: Route = Route {
 /// A long Gaussian from u8 to u16, in bytes of 24-bit weights: eight pixels per invocation.
 pub const U8_LONG: Route = Route {
     passes: 1,
-    // A single tap that matters may weigh 2^24.
+    // If a single tap has all the weight, it is 2^24, which does not fit into 24 bits.
     fits: |task| {
         is_u8_gaussian(task, Arithmetic::U32) && task.passes[0].weight(0) >> (8 * planes()) == 0
     },
     shaders: |task| {
-        // No more workgroup memory than it takes, so that more workgroups share a multiprocessor.
+        // Only as much workgroup memory as needed, so that more workgroups share a multiprocessor.
         let most = ROWS_U8_LONG.constant("TAPS") as usize;
         let taps = literal((2 * padded_radius(&task.passes[0]) + 4).min(most));
         vec![with_channels(&ROWS_U8_LONG, task).with(&[("TAPS", &taps)])]
@@ -108,18 +108,18 @@ fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {
         && !pass.integer_weights.is_empty()
 }
 
-/// Bytes of a weight in [`U8_LONG`].
+/// Number of bytes of a weight in [`U8_LONG`].
 fn planes() -> u32 {
     ROWS_U8_LONG.constant("PLANES")
 }
 
-/// The radius in [`U8_LONG`], with zeros on either side: a span begins at a multiple of four pixels.
+/// The radius in [`U8_LONG`], rounded up with zeros on either side, because a span begins at a multiple of four pixels.
 fn padded_radius(pass: &Pass) -> usize {
     pass.taps.radius.next_multiple_of(4)
 }
 
-/// For each step of four positions and each plane: the plane's byte of the weights with which these
-/// positions go to each of four results.
+/// For each step of four positions, each plane and each of four results: byte number `plane` of the weights of these
+/// positions in that result.
 fn planes_of_weights(pass: &Pass) -> Vec<u32> {
     let radius = padded_radius(pass);
     let mut weights = Vec::new();
@@ -137,29 +137,30 @@ fn planes_of_weights(pass: &Pass) -> Vec<u32> {
     weights
 }
 
-/// Positions of a group in [`BOX`].
+/// Number of positions in a group of [`BOX`].
 const GROUP: usize = 8;
 
 /// The sizes of a workgroup of [`BOX`].
 struct Span {
     invocations: usize,
-    /// Groups of positions in workgroup memory, and how many of them are halo.
+    /// Groups of positions in workgroup memory, including the halo.
     groups: usize,
     halo: usize,
 }
 
 impl Span {
-    /// What fits workgroup memory; nothing where not even a small tile does.
+    /// The sizes, with a smaller tile if workgroup memory requires it; `None` if not even the smallest tile fits.
     fn of(task: &Task<'_>) -> Option<Self> {
         let pass = &task.passes[0];
         let halo = (2 * pass.taps.radius).div_ceil(GROUP) + 1;
-        // Small tiles let many workgroups share a multiprocessor; with a long halo larger ones load less.
+        // With small tiles, many workgroups share a multiprocessor. With a long halo, larger tiles load fewer samples.
         let tile = if halo <= 16 { 64 } else { 128 };
         let span = |tile: usize| {
             let groups = tile + halo;
             Self { invocations: groups.next_multiple_of(32).min(256), groups, halo }
         };
-        // A group: nine elements of four samples and a sum of 16 bytes, or two. An invocation: twice that.
+        // A group takes nine elements of four samples, and one or two sums of 16 bytes. An invocation takes two or four
+        // sums.
         let element = if pass.from == Format::U24 { 16 } else { 8 };
         let sum = if pass.arithmetic == Arithmetic::U39 { 32 } else { 16 };
         let bytes =
@@ -172,7 +173,7 @@ impl Span {
 #[derive(Debug)]
 enum Tile {
     Of(usize),
-    /// At most so many, in tiles of the same size.
+    /// At most this number, in tiles of the same size.
     UpTo(usize),
 }
 
@@ -187,7 +188,7 @@ impl Tile {
 struct RowPass {
     pipeline: Arc<Pipeline>,
     weights: Option<Buffer>,
-    /// All but what depends on the block.
+    /// All parameters that do not depend on the block.
     params: RowParams,
     tile: Tile,
     /// Rows that a workgroup computes at once.
@@ -195,7 +196,7 @@ struct RowPass {
 }
 
 impl RowPass {
-    /// The task's first pass by `route`, whose weights, where it has any, are those of a window of `radius`.
+    /// The task's first pass, computed by `route`. `weights`, if there are any, are those of a window of `radius`.
     fn boxed(
         context: &Context,
         route: &Route,

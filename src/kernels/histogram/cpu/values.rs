@@ -1,4 +1,4 @@
-//! The values of one component of any pixels, each with its weight: 1, or the pixel's alpha in steps.
+//! The values of one component of pixels of any type, each with its weight: 1, or the pixel's alpha as an integer.
 
 use super::CHUNK;
 use crate::{
@@ -14,23 +14,23 @@ use crate::{
     parallel::Parallel,
 };
 
-/// A computation over values and their weights, in parts that run side by side.
+/// A computation over values and their weights. Parts are computed in parallel.
 pub trait Work: Sync {
-    /// Pixels of a part.
+    /// Number of pixels in a part.
     const PART: usize = CHUNK / 4;
 
-    /// The result of some parts.
+    /// The result of several parts.
     type State: Send;
 
-    /// The result of no part.
+    /// The result before the first part.
     fn start(&self) -> Self::State;
 
-    /// Adds a part.
+    /// Adds the values of a part, with their weights.
     fn add(&self, state: &mut Self::State, values: impl Iterator<Item = (f64, u64)>);
 }
 
-/// Hands the values of `component` to `work`. With `weighted`, the weight of a pixel that has alpha is its alpha in
-/// steps of 1 / [`alpha_unit`]; otherwise it is 1.
+/// Passes the values of `component` to `work`, and returns the results of all threads. With `weighted`, the weight of a
+/// pixel that has alpha is its alpha in steps of 1 / [`alpha_unit`]; otherwise it is 1.
 pub fn each_value<W: Work>(
     pixels: &Pixels,
     component: Component,
@@ -98,7 +98,7 @@ pub fn count_weighted(pixels: &Pixels, bins: &Bins, component: Component) -> Cou
     }
 }
 
-/// Counts in slots.
+/// Adds up weights by slot.
 struct Slots<F> {
     slots: usize,
     slot: F,

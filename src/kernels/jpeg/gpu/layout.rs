@@ -1,4 +1,4 @@
-//! The places of a picture's blocks and samples in buffers.
+//! The positions of a picture's blocks and samples in buffers.
 
 use crate::{
     data::jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
@@ -72,7 +72,7 @@ impl Layout {
     }
 }
 
-/// For each coefficient in coded order, its place row by row << 16, and its quantization step.
+/// For each coefficient in zig-zag order: its index row by row, shifted left by 16, and its quantization step.
 fn order(component: &Component) -> [[u32; 4]; 16] {
     let words = ZIGZAG.map(|at| u32::from(at) << 16 | u32::from(component.steps[usize::from(at)]));
     *words.as_chunks().0.first_chunk().expect("64 words")

@@ -1,7 +1,7 @@
-//! The distance between two surfaces: the greatest of any point of either to the other (Hausdorff).
+//! The Hausdorff distance between two surfaces: the greatest distance of any point of either to the other surface.
 //!
-//! The distance to a triangle is a convex function: over another triangle it is greatest at a corner. So each triangle is
-//! split until every piece has one triangle of the other surface that is near enough to all three corners.
+//! The distance to a triangle is a convex function, so over another triangle it is greatest at a corner. Therefore each
+//! triangle is split until every piece has one triangle of the other surface that is near enough to all its corners.
 
 use std::array::from_fn;
 
@@ -16,24 +16,25 @@ use crate::{
     parallel::{self, Parallel},
 };
 
-/// How much greater the result may be than the distance.
+/// Maximum ratio of the result to the distance.
 const PRECISION: f64 = 1.01;
-/// Pieces with shorter sides are not split, in units of the distance and of the longest side of the surface's box.
+/// Pieces are not split if their sides are shorter than these shares of the distance and of the longest side of the
+/// surface's box.
 const SHORT: [f64; 2] = [1e-3, 1e-7];
-/// Pieces from this many splits on are split in the middle of their longest side.
+/// From this number of splits on, pieces are split in the middle of their longest side.
 const BISECTED: u32 = 12;
 /// Where a distance is too large by some factor, the limit of distances falls by this factor more.
 const LOWER: f64 = 0.5;
 /// Triangles that a thread takes at a time.
 const CHUNK: usize = 256;
 
-/// Memory besides grids, in bytes per triangle: what is nearest to the centres of both surfaces' triangles, and farthest
-/// from those of one.
+/// Memory besides grids, in bytes per triangle: the nearest triangles to the centres of the triangles of both surfaces,
+/// and the farthest points of the triangles of one surface.
 pub(super) const BYTES: u64 = 3 * size_of::<Near>() as u64;
 
-/// The Hausdorff distance between two surfaces, in units of the positions: no point of either is farther from the other,
-/// and some point is almost as far, to 1 %. 0 between two empty surfaces, infinite between an empty and another one.
-/// Triangles with two corners at one place are not measured.
+/// The Hausdorff distance between two surfaces, in units of the positions, or up to 1 % more: no point of either
+/// surface is farther from the other. 0 between two empty surfaces, infinite between an empty and another one.
+/// Triangles with two corners at the same position are not measured.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
@@ -44,7 +45,8 @@ pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
 
 /// The places where a simplified surface is farther from the original than allowed.
 pub(super) struct Far {
-    /// The [`distance`](fn@distance) between both; where it exceeds the allowed one, that of some point.
+    /// The [`distance`](fn@distance) between both. If it exceeds the allowed one, the distance of some point that is
+    /// too far.
     pub(super) distance: f64,
     /// Vertices of the original near such places, each with the allowed distance over the distance there, below 1.
     places: Vec<(u32, f64)>,
@@ -67,7 +69,8 @@ impl Far {
         let [there, back] = ways.map(|(surface, grid)| Nearest::of(surface, grid));
         let nearest = [there?, back?];
         let mut far = Self { distance: 0.0, places: Vec::new() };
-        // The original vertices near a point of a triangle, or near that triangle where it is an original one.
+        // The original vertices near a point of a triangle: those of the triangle itself if it is an original one, else
+        // those of the nearest original triangle.
         let vertices =
             |surface: &Surface, triangle: [u32; 3], near: Near| match std::ptr::eq(surface, before)
             {
@@ -100,7 +103,7 @@ impl Far {
         Ok(far)
     }
 
-    /// Takes note of a distance, and of the original vertices around it where it exceeds `most`.
+    /// Records a distance and, if it exceeds `most`, the original vertices around it.
     fn add(&mut self, near: Near, most: f64, vertices: impl Fn() -> [u32; 3]) -> Result<()> {
         let distance = near.squared.sqrt();
         self.distance = self.distance.max(distance);
@@ -130,7 +133,7 @@ impl Far {
     }
 }
 
-/// The triangle nearest to a place, and the squared distance to it.
+/// The triangle nearest to a point, and the squared distance to it.
 #[derive(Clone, Copy, Default)]
 struct Near {
     squared: f64,
@@ -144,8 +147,8 @@ impl Near {
     }
 }
 
-/// The triangles of another surface that are nearest to the vertices and to the centres of the triangles of a surface;
-/// nothing for triangles with two corners at one place, and for vertices without another triangle.
+/// The nearest triangles of another surface to the vertices and to the centres of the triangles of a surface. For
+/// triangles with two corners at the same position, and for vertices of no other triangle, the distance is 0.
 struct Nearest {
     to_vertices: Vec<Near>,
     to_centers: Vec<Near>,
@@ -180,21 +183,22 @@ struct Corner {
     near: Near,
 }
 
-/// Measures one surface's distance to another.
+/// Measures the distance of one surface to another.
 struct Measure<'a> {
     surface: &'a Surface,
     /// The other surface.
     grid: &'a Grid<'a>,
     nearest: Nearest,
-    /// The square of the greatest distance that is allowed.
+    /// The square of the allowed distance.
     most: f64,
-    /// The square of the greatest distance that is known already.
+    /// The square of the greatest distance found so far.
     squared: f64,
 }
 
 impl Measure<'_> {
-    /// The farthest that a triangle's points are from the other surface, to [`PRECISION`] unless a lower distance is
-    /// known already; some distance above the allowed one where there is any.
+    /// An upper bound of the distance of a triangle's points to the other surface. It exceeds the greatest distance by
+    /// at most [`PRECISION`], unless it is below the allowed distance or a distance found before. If some point is
+    /// farther than allowed, the distance of that point.
     fn farthest(&self, number: usize) -> Near {
         let triangle = self.surface.triangles[number];
         if self.surface.is_flat(triangle) {
@@ -207,10 +211,10 @@ impl Measure<'_> {
         };
         let first = Piece::new(from_fn(corner), self.grid);
         let center = self.nearest.to_centers[number];
-        // The distance of some point, and one that no point exceeds.
+        // The distance of some point, and a distance that no point exceeds.
         let mut known = farther(first.worst(), center);
         let mut upper = known;
-        // Most triangles are near to the one below their centre.
+        // Most triangles are near the triangle that is nearest to their centre.
         let below = first.squared_distance_to(center.nearest, self.grid);
         if below <= self.enough(known) {
             return farther(upper, Near { squared: below, ..center });
@@ -239,7 +243,7 @@ impl Measure<'_> {
         upper
     }
 
-    /// The square of a distance below which no point needs to be measured.
+    /// The square of a distance up to which points need not be measured precisely.
     fn enough(&self, known: Near) -> f64 {
         match self.most.is_finite() {
             true => self.most,
@@ -251,9 +255,9 @@ impl Measure<'_> {
 /// A piece of a triangle.
 struct Piece {
     corners: [Corner; 3],
-    /// The squared distance of each corner to the triangles that are near to each.
+    /// The squared distance of each corner to the triangle nearest to each corner.
     squared: [[f64; 3]; 3],
-    /// How many splits have made it.
+    /// Number of splits that made it.
     depth: u32,
 }
 
@@ -269,8 +273,8 @@ impl Piece {
         Self { corners, squared, depth: 0 }
     }
 
-    /// The halves on both sides of a line from `middle`, on a side, to the opposite corner. `to_nearest` are the squared
-    /// distances of `middle` to the triangles that are near to the corners.
+    /// The halves on both sides of a line from `middle`, a point on a side, to the opposite corner. `to_nearest` are
+    /// the squared distances of `middle` to the triangles nearest to the corners.
     fn halves(
         &self,
         side: usize,
@@ -281,12 +285,12 @@ impl Piece {
         let Self { corners, squared, depth } = self;
         let [a, b, c] = from_fn(|i| (side + i) % 3);
         let known = corners.iter().position(|corner| corner.near.nearest == middle.near.nearest);
-        // Of each corner, to the triangle near to the middle.
+        // Squared distance of each corner to the triangle nearest to the middle.
         let to_middle: [f64; 3] = from_fn(|i| match known {
             Some(j) => squared[i][j],
             None => grid.squared_distance(corners[i].place, middle.near.nearest),
         });
-        // The middle in place of one end, and of the other.
+        // The middle replaces one end of the side, or the other.
         [[a, c], [b, c]].map(|[i, j]| Self {
             corners: [corners[i], corners[j], middle],
             squared: [
@@ -306,12 +310,12 @@ impl Piece {
     /// The square of a distance that no point exceeds.
     fn bound(&self) -> f64 {
         let to = |i: usize| self.squared.iter().map(|squared| squared[i]).fold(0.0, f64::max);
-        // Each point is within this of a corner.
+        // Each point is within this distance of a corner.
         let reach = self.worst().squared.sqrt() + (self.longest() / 3.0).sqrt();
         (0..3).map(to).fold(reach * reach, f64::min)
     }
 
-    /// The greatest squared distance of any point to a triangle of the other surface.
+    /// The greatest squared distance of any point of the piece to a triangle of the other surface.
     fn squared_distance_to(&self, triangle: u32, grid: &Grid<'_>) -> f64 {
         let of = |corner: &Corner| grid.squared_distance(corner.place, triangle);
         self.corners.iter().map(of).fold(0.0, f64::max)
@@ -327,9 +331,9 @@ impl Piece {
         dot(way, way)
     }
 
-    /// The side to split, and where: about where both triangles that are near to its ends are equally near.
+    /// The side to split, and the point: about where the triangles nearest to its ends are equally near.
     fn split(&self) -> (usize, [f64; 3]) {
-        // How much farther each end is from the triangle that is near to the other one.
+        // How much farther each end is from the triangle nearest to the other end.
         let excess = |side: usize| {
             let (from, to) = (side, (side + 1) % 3);
             [(from, to), (to, from)].map(|(i, j)| self.squared[i][j] - self.squared[i][i])
@@ -348,7 +352,8 @@ impl Piece {
         (side, from_fn(|i| from[i] + part * (to[i] - from[i])))
     }
 
-    /// A place with the nearest of the triangles that are near to the corners, and its squared distances to them.
+    /// A point with the nearest of the triangles that are nearest to the corners, and its squared distances to all
+    /// three.
     fn nearest_of_corners(&self, place: [f64; 3], grid: &Grid<'_>) -> (Corner, [f64; 3]) {
         let nearest = self.corners.map(|corner| corner.near.nearest);
         let squared = nearest.map(|triangle| grid.squared_distance(place, triangle));

@@ -1,4 +1,4 @@
-//! A uniform grid of a surface's triangles, to find the one nearest to a place.
+//! A uniform grid of a surface's triangles, to find the triangle nearest to a point.
 
 use std::array::from_fn;
 
@@ -12,23 +12,23 @@ use crate::{
     parallel::Parallel,
 };
 
-/// The most cells that the box of a triangle covers on average: cells grow until triangles cover fewer.
+/// Maximum number of cells that the box of a triangle covers on average. Cells are enlarged until this holds.
 const COVERED: usize = 16;
-/// The most cells of a grid for each triangle.
+/// Maximum number of cells of a grid, per triangle.
 const CELLS: usize = 4;
 /// Triangles that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// Memory of a grid in bytes per triangle: its cells, and the numbers of the triangles in them.
+/// Memory of a grid, in bytes per triangle: the ends of its cells, and the triangle numbers in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// Whether the cells of a grid that has `total` entries for all `triangles` are large enough: triangles cover few of
-/// them, and the entries are numbered in 32 bits. One cell always is, for less than 2^32 triangles.
+/// Whether the cells of a grid with `total` entries are large enough for `triangles`: triangles cover few cells, and
+/// the entries can be numbered in 32 bits. A single cell always is, for less than 2^32 triangles.
 fn is_coarse_enough(total: usize, triangles: usize) -> bool {
     total <= COVERED * triangles && u32::try_from(total).is_ok()
 }
 
-/// The triangles of a surface by cell, in compressed rows.
+/// The triangles of a surface by cell, as compressed sparse rows.
 pub(super) struct Grid<'a> {
     pub(super) surface: &'a Surface,
     low: [f64; 3],
@@ -36,16 +36,16 @@ pub(super) struct Grid<'a> {
     longest: f64,
     /// The side of a cell.
     size: f64,
-    /// Its reciprocal: cells a unit of length.
+    /// Its reciprocal: cells per unit of length.
     cells: f64,
     dims: [usize; 3],
-    /// Where the row of each cell ends in `triangles`.
+    /// End of the row of each cell in `triangles`.
     ends: Vec<u32>,
     triangles: Vec<u32>,
 }
 
 impl<'a> Grid<'a> {
-    /// The grid of `surface`, with at most [`CELLS`] cells for each triangle.
+    /// The grid of `surface`, with at most [`CELLS`] cells per triangle.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
@@ -56,7 +56,7 @@ impl<'a> Grid<'a> {
         let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
         let most = (CELLS * surface.triangles.len().max(16)) as f64;
         let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
-        // From 10^6 cells along the longest axis on, coarser until there are few enough.
+        // Starts with 10^6 cells along the longest axis, and enlarges cells until there are few enough.
         let mut size = longest / 1e6;
         while cells(size).iter().product::<f64>() > most {
             size *= 1.25;
@@ -127,7 +127,7 @@ impl<'a> Grid<'a> {
         ]
     }
 
-    /// The cell of a place, the nearest one of a place outside.
+    /// The cell of a point, or the nearest cell if the point is outside of the grid.
     fn cell(&self, place: [f64; 3]) -> [usize; 3] {
         from_fn(|i| (((place[i] - self.low[i]) * self.cells) as usize).min(self.dims[i] - 1))
     }
@@ -141,14 +141,14 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The squared distance of a place to the triangle `number`.
+    /// The squared distance of a point to the triangle `number`.
     pub(super) fn squared_distance(&self, place: [f64; 3], number: u32) -> f64 {
         let away = away(place, self.surface.corners(self.surface.triangles[number as usize]));
         dot(away, away)
     }
 
-    /// The squared distance of a place to the nearest of the triangles that `counts` admits, infinite where there is
-    /// none, and the number of that triangle.
+    /// The squared distance of a point to the nearest triangle for which `counts` is true, and the number of that
+    /// triangle. The distance is infinite if no triangle counts.
     #[inline]
     pub(super) fn nearest(&self, place: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
         let center = self.cell(place);
@@ -157,14 +157,14 @@ impl<'a> Grid<'a> {
             let at = place[i] - self.low[i] - center[i] as f64 * self.size;
             at.min(self.size - at)
         };
-        // The squared distance along an axis to the cells of one coordinate.
+        // The squared distance, along one axis, to the cells at one coordinate.
         let to_slab = |axis: usize, cell: usize| {
             let at = place[axis] - self.low[axis] - cell as f64 * self.size;
             let away = (-at).max(at - self.size).max(0.0);
             away * away
         };
         let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
-        // Cells in rings: those whose greatest distance along an axis is `ring` cells.
+        // Visits cells in rings. The greatest distance along an axis to the cells of a ring is `ring` cells.
         for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
             let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
             let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
@@ -185,7 +185,7 @@ impl<'a> Grid<'a> {
                     if is_face {
                         (low[0]..=high[0]).for_each(look);
                     } else {
-                        // Only the two ends of this row are new.
+                        // Only the two ends of this row belong to the ring.
                         if let Some(x) = center[0].checked_sub(ring) {
                             look(x);
                         }
@@ -195,7 +195,7 @@ impl<'a> Grid<'a> {
                     }
                 }
             }
-            // Cells of the next rings are at least `ring` cells and the margin within the own cell away.
+            // The distance of cells in the next rings is at least `ring` cells plus the margin in the point's own cell.
             let beyond = ring as f64 * self.size + margin;
             if least.0 <= beyond * beyond {
                 break;
@@ -226,7 +226,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The squared distance of a place to the box of a triangle: cheap, and at most that to the triangle.
+/// The squared distance of a point to the box of a triangle: cheap, and never more than that to the triangle.
 #[inline]
 fn to_box(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
     let outside = |i: usize| {
@@ -237,13 +237,13 @@ fn to_box(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
     dot(outside, outside)
 }
 
-/// The way to a place from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
+/// The vector to a point from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
 pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let (ab, ac) = (sub(b, a), sub(c, a));
     let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
     let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
     let [d4, d5, d6] = [dot(ac, bp), dot(ab, cp), dot(ac, cp)];
-    // Barycentric coordinates of the projected place, times `total`.
+    // Barycentric coordinates of the projected point, times `total`.
     let [va, vb, vc] = [d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2];
     let total = va + vb + vc;
     if va > 0.0 && vb > 0.0 && vc > 0.0 {

@@ -7,7 +7,7 @@
 //! | `smooth` | Taubin's smoothing |
 //! | `simplify` | fewer triangles, none without an area |
 //! | `distance` | how far two surfaces are apart |
-//! | `grid` | the triangle that is nearest to a place |
+//! | `grid` | the triangle that is nearest to a point |
 //! | `separate` | moves vertices at equal positions apart |
 //! | `vertices` | drops vertices without a triangle |
 //! | `half_edges` | the edges of all triangles, sorted, so that equal ones are neighbours |
@@ -38,7 +38,7 @@ pub enum Step {
     Parts,
     /// [`smooth`](fn@smooth).
     Smooth,
-    /// [`clean`](fn@clean), which takes little where no triangle is without an area.
+    /// [`clean`](fn@clean). It takes little memory if no triangle is without an area.
     Clean,
     /// [`simplify`](fn@simplify).
     Simplify(Goal),

@@ -1,16 +1,18 @@
-//! Vertices that touch, moved apart: readers of STL merge vertices by their positions.
+//! Moves vertices apart that touch: readers of STL merge vertices by their positions.
 
 use rayon::slice::ParallelSliceMut;
 
 use crate::{data::surface::Surface, error::Result, memory, parallel};
 
-/// How far a vertex moves towards the middle of its neighbours at first, as a share of the way.
+/// How far a vertex first moves towards the mean of its neighbours, as a share of the distance.
 const STEP: f32 = 1.0 / 64.0;
-/// The most attempts to find places that no other vertex has; each moves vertices twice as far.
+/// Maximum number of attempts to find positions that no other vertex has. Each moves vertices twice as far as the one
+/// before.
 const TRIES: u32 = 6;
 
-/// Moves vertices at equal positions apart: all but the first of them by a small share of the way to the middle of
-/// their neighbours. Vertices on a side of the surface's box stay on it. Returns how many were moved.
+/// Moves vertices at equal positions apart. All but the first of them move a small share of the distance towards the
+/// mean of their neighbours. Vertices on a side of the surface's box stay on it. Returns the number of vertices that
+/// moved.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -47,12 +49,12 @@ pub fn separate(surface: &mut Surface) -> Result<usize> {
     Ok(moved)
 }
 
-/// The vertices of triangles at the position of another such vertex with a lower number, in ascending order.
+/// Vertices of triangles that have the position of another such vertex with a lower number, in ascending order.
 fn touching(surface: &Surface) -> Result<Vec<u32>> {
     let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
     surface.triangles.as_flattened().iter().for_each(|&vertex| is_used[vertex as usize] = true);
     let key = |vertex: usize| {
-        // Zeros have two signs.
+        // +0 and -0 are equal.
         (surface.positions[vertex].map(|v| (v + 0.0).to_bits()), vertex as u32)
     };
     let mut keys = parallel::generated(surface.positions.len(), key)?;

@@ -1,10 +1,10 @@
 //! Smoothing that keeps the size: Taubin, "A signal processing approach to fair surface design", 1995.
 //!
-//! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`; a shrinking step and a growing one take turns.
-//! A pair of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the shape
-//! of the whole, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking
-//! one; that keeps waves around one k, but inflates the whole. Small and thin parts have large k and would shrink: every
-//! few pairs, each closed part is moved along its normals until it encloses its original volume. Vertices on an open
+//! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`. Shrinking and growing steps alternate. A pair
+//! of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the overall
+//! shape, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking one. This
+//! keeps waves around one k, but inflates the whole. Small and thin parts have large k and would shrink. Therefore,
+//! every few pairs, each closed part is moved along its normals towards its original volume. Vertices on an open
 //! boundary have only neighbours along the boundary.
 
 use rayon::slice::ParallelSliceMut;
@@ -25,13 +25,14 @@ use crate::{
 /// The factors of a pair of steps.
 const PAIR: [f32; 2] = [0.5, -0.5];
 
-/// Pairs of steps after which volumes are restored: few enough that parts of one voxel keep their shape.
+/// Number of pairs of steps between restorations of volumes: few enough that parts of one voxel keep their shape.
 const RESTORED: u32 = 5;
-/// Greatest relative error of a restored volume, and the most moves towards it.
+/// Maximum relative error of a restored volume, and maximum number of moves towards it.
 const PRECISION: f64 = 1e-4;
 const MOVES: usize = 20;
 
-/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals are then those of the triangles.
+/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, become those of
+/// the smoothed triangles.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -130,7 +131,7 @@ impl Volumes {
         Ok(Self { parts, closed, volumes })
     }
 
-    /// Moves each closed part along its normals until it encloses as much as before, by at most so many `moves`.
+    /// Moves each closed part along its normals, at most `moves` times, until it encloses its original volume.
     fn restore(&self, surface: &mut Surface, moves: usize) -> Result<()> {
         let mut steps = memory::zeros::<f64>(self.volumes.len())?;
         for _ in 0..moves {
@@ -163,8 +164,8 @@ impl Volumes {
     }
 }
 
-/// How far a part moves along its normals towards its original volume: exact for a ball, and less than needed for a
-/// thin sheet. 0 where the volume is right, or has vanished.
+/// The distance that a part moves along its normals towards its original volume. It is exact for a ball, and shorter
+/// than needed for a thin sheet. 0 if the volume is right or has vanished.
 fn step_to(original: f64, volume: f64, area: f64) -> f64 {
     let ratio = original / volume;
     let is_restored = (ratio - 1.0).abs() <= PRECISION;

@@ -59,9 +59,9 @@ impl Stats {
     }
 }
 
-/// Whether an edge has more triangles along one direction than along the other, as at the end of an open surface.
-/// Takes no memory: a sum over all edges of hashes that change their signs with the direction. The chance of a wrong
-/// answer is 2^-64.
+/// Whether the surface has a boundary: an edge with more triangles along one direction than along the other. Takes no
+/// memory: it adds up hashes of all edges, whose signs depend on the direction. The probability of a wrong answer is
+/// 2^-64.
 pub fn has_boundary(surface: &Surface) -> bool {
     let hash = |from: u32, to: u32| {
         // The mixing function of SplitMix64.

@@ -49,7 +49,7 @@ pub fn record(
     while let Some(row) = rows.last() {
         let (blocks, depth) = (row.len.div_ceil(block), rows.len() - 1);
         let root = blocks <= 1;
-        // Whole quads, as all arrays that are bound in parts.
+        // Whole vectors of four, as in all arrays that are bound in parts.
         let bytes = (blocks.next_multiple_of(4) * spec.dtype.size()) as u64;
         let sums = context.allocate("block sums", bytes)?;
         for part in spec.parts(context, row.len) {

@@ -14,7 +14,7 @@ shader_struct! {
     struct Chain { len: u32, tiles: u32, inclusive: u32, part: u32 }
 }
 
-/// The scan of numbers whose results are exact: it joins in an order that depends on timing.
+/// The scan of numbers whose results are exact: the order in which it combines them depends on timing.
 pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, for which the host makes room; a \
@@ -22,7 +22,7 @@ pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
      place for each part and one more",
 );
 
-/// The scan of numbers whose results are rounded: it joins in the fixed order.
+/// The scan of numbers whose results are rounded: it combines them in a fixed order.
 pub static CHAINED: Shader = shader!("scan/chained").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, of their strips and blocks, for which the \
@@ -30,13 +30,13 @@ pub static CHAINED: Shader = shader!("scan/chained").unchecked(
      place for each part and one more",
 );
 
-/// The shader for these numbers, whose states hold 32 bits.
+/// The shader for these numbers; `None` unless they have 32 bits, as the states of tiles do.
 pub fn shader(spec: &Spec) -> Option<&'static Shader> {
     let shader = if spec.is_rounded() { &CHAINED } else { &LOOKBACK };
     (spec.dtype.size() == 4).then_some(shader)
 }
 
-/// Whether `context` has subgroups of one known width, and binds as many numbers at once as a part needs.
+/// Whether `context` has subgroups of a single known width, and can bind as many numbers at once as a part needs.
 pub fn runs_on(spec: &Spec, context: &Context) -> bool {
     let [min, max] = context.info.subgroup_sizes;
     let known = min == max && min.is_power_of_two();
@@ -46,14 +46,14 @@ pub fn runs_on(spec: &Spec, context: &Context) -> bool {
     shader(spec).is_some() && is_able && binds_a_piece
 }
 
-/// Whether it is faster than reduce-then-scan. It ends on any device, but gains only where workgroups
-/// [make progress](Context::makes_progress): on an H200, 0.56 ms instead of 0.90 ms for 2^28 integers, and 0.82 ms for
-/// as many floats.
+/// Whether it is faster than reduce-then-scan. It ends on any device, but is faster only if workgroups
+/// [make progress](Context::makes_progress): on an H200, it takes 0.56 ms instead of 0.90 ms for 2^28 integers, and
+/// 0.82 ms for as many floats.
 pub fn pays(spec: &Spec, context: &Context) -> bool {
     context.makes_progress() && runs_on(spec, context)
 }
 
-/// The length of each part of the arrays, but for the last, is a multiple of this.
+/// The length of each part of the arrays, except for the last, is a multiple of this.
 fn piece(spec: &Spec) -> usize {
     if spec.is_rounded() { BLOCK } else { TILE }
 }
@@ -84,7 +84,7 @@ pub fn record(
     }
 }
 
-/// Records the scan with `shader`, which has other constants in tests.
+/// Records the scan with `shader`. Tests pass shaders with other constants.
 ///
 /// # Errors
 /// As [`Spec::record`].

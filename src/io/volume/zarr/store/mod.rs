@@ -137,7 +137,7 @@ impl Store {
         Self { prefix: format!("{}{below}", self.prefix), ..self.clone() }
     }
 
-    /// Whether there is a file `name`; not known of remote stores.
+    /// Whether there is a file `name`; false for remote stores, where this is not known.
     pub fn has(&self, name: &str) -> bool {
         self.files.has(&format!("{}{name}", self.prefix))
     }

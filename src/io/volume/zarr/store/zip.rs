@@ -21,7 +21,7 @@ use crate::{io::volume::format::BoxError, memory};
 
 /// Most members of a ZIP file, which take some 100 bytes of memory each.
 const MOST: usize = 1 << 19;
-/// Maximal bytes of their names.
+/// Maximum size in bytes of their names.
 const MOST_NAMES: usize = 16 << 20;
 
 /// The files in a ZIP file.

@@ -1,8 +1,8 @@
-//! Removes triangles without an area, and parts vertices that touch. Samples that equal the isovalue cause them: all vertices around such a sample lie
-//! at its position.
+//! Removes triangles without an area, and moves touching vertices apart. Such triangles come from samples that equal
+//! the isovalue: all vertices around such a sample lie at its position.
 //!
 //! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
-//! at one place are dropped, and vertices of pinched tubes move a little.
+//! that lie at a single position are dropped, and vertices of pinched tubes move a little.
 
 use super::{Scale, Simplifier, finish, flat};
 use crate::{
@@ -20,8 +20,9 @@ pub struct Cleaned {
     pub flat_parts: u64,
 }
 
-/// Removes triangles that have two corners at one place, and moves vertices apart that then still touch, so that their
-/// positions tell them apart; a few such triangles may remain where the surface ends at an edge of its box.
+/// Removes triangles that have two corners at the same position. Then moves vertices apart that still touch, so that
+/// readers which merge vertices by position keep them separate. A few such triangles may remain where the surface ends
+/// at an edge of its box.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.

@@ -39,8 +39,8 @@ impl Simplifier<'_> {
         self.run_below(target, f32::MAX.to_bits(), 0)
     }
 
-    /// Collapses all edges that limits allow, in levels of rising error. Which edges collapse at a place depends on the
-    /// surface around it alone: where limits are lowered, other places stay unchanged.
+    /// Collapses all edges that limits allow, in levels of rising error. Which edges collapse depends only on the
+    /// surface nearby: lower limits in one region leave other regions unchanged.
     pub(super) fn run_levels(&mut self) -> Result<()> {
         for level in self.scale.levels() {
             self.run_level(level)?;
@@ -71,7 +71,7 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// Collapses all edges with errors up to `limit` that can.
+    /// Collapses all edges with errors up to `limit` for which this is possible.
     pub(super) fn run_level(&mut self, limit: f32) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         self.admit_refused();
@@ -84,7 +84,7 @@ impl Simplifier<'_> {
         }
     }
 
-    /// Collapses those of `edges` that can until `target` triangles are left. `merged` is scratch space.
+    /// Collapses `edges` where possible, until `target` triangles are left. `merged` is scratch space.
     fn collapse_all(&mut self, edges: &[u32], target: usize, merged: &mut Vec<u32>) -> Result<()> {
         merged.clear();
         for (at, &edge) in edges.iter().enumerate() {
@@ -101,14 +101,14 @@ impl Simplifier<'_> {
             }
         }
         self.settle(merged);
-        // Less than half of the triangles are left.
+        // Fewer than half of the triangles are left.
         if 6 * self.left < self.errors.len() {
             self.mesh.compact(&mut self.errors)?;
         }
         Ok(())
     }
 
-    /// Lets edges whose collapse was refused try again.
+    /// Admits edges whose collapse was refused for another attempt.
     fn admit_refused(&self) {
         self.errors.chunks(BLOCK).par_each(|errors| {
             errors.iter().for_each(|e| e.store(e.load(Relaxed) & !REFUSED, Relaxed));
@@ -142,7 +142,7 @@ impl Simplifier<'_> {
         Ok(all)
     }
 
-    /// The edges with errors whose bits are up to `limit`.
+    /// The edges with errors up to `limit`, given as the bits of a float.
     fn edges_below(&self, limit: u32) -> Result<Vec<u32>> {
         let bits = |error: &AtomicU32| error.load(Relaxed);
         let parts = self.errors.chunks(BLOCK).enumerate().par_map(|(block, errors)| {

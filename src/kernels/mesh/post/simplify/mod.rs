@@ -57,7 +57,7 @@ pub struct Goal {
     pub size: Size,
     /// The greatest distance between the surface before and after, in units of the positions.
     pub max_error: Option<f64>,
-    /// Whether that distance is measured also where all the triangles that are wanted less could go.
+    /// Whether that distance is also measured if the wanted number of triangles is reached.
     pub measures: bool,
 }
 
@@ -92,11 +92,11 @@ impl Goal {
 /// The outcome of [`simplify`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simplified {
-    /// How many triangles there should be. More are left where the surface would have been torn, folded or joined, or moved
+    /// The wanted number of triangles. More are left if the surface would otherwise be torn, folded or joined, or move
     /// too far.
     pub wanted: usize,
-    /// A distance between the surface before and after that no point exceeds; where [`Goal::max_error`] is `None`, the
-    /// [`distance`](fn@super::distance) between both.
+    /// A distance between the surface before and after that no point exceeds. If [`Goal::max_error`] is `None`, it is
+    /// the [`distance`](fn@super::distance) between both, if that is measured.
     pub distance: Option<f64>,
     /// How many parts are gone because they had no area.
     pub flat_parts: u64,
@@ -108,8 +108,8 @@ const LOCAL_TRIES: usize = 6;
 
 /// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay
 /// closed, boundaries stay on the box that they lie on, and no vertex leaves the box of the surface. Parts without any
-/// area go. Collapses end where the root mean square distance of a merged vertex to the planes of the triangles that it
-/// represents would exceed 0.5 % of the box's diagonal.
+/// area are removed. Collapses end where the root mean square distance of a merged vertex to the planes of the
+/// triangles that it represents would exceed 0.5 % of the box's diagonal.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,

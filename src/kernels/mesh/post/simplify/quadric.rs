@@ -132,8 +132,8 @@ impl Sum {
         place.iter().all(|v| v.is_finite()).then_some(place)
     }
 
-    /// The step `s` with `dot(s, normal) == way` that raises the error least, with the stronger of the [`PULLS`]; at
-    /// most `most` long. Zeros where `normal` is.
+    /// The step `s` with `dot(s, normal) == way` that raises the error least, with the stronger of the [`PULLS`]. It is
+    /// at most `most` long. Zeros if `normal` is zero.
     #[inline]
     pub(super) fn step_along(
         &self,

@@ -61,11 +61,11 @@ pub(super) struct Simplifier<'a> {
     pub(super) left: usize,
 }
 
-/// Greatest error of a collapse of vertices without a limit, in diagonals of the surface's box: the root mean square
-/// distance of the merged vertex to the planes of the original triangles that it represents.
+/// Maximum error of a collapse of vertices without a limit, as a share of the diagonal of the surface's box. The error
+/// is the root mean square distance of the merged vertex to the planes of the original triangles that it represents.
 const MOST_ERROR: f64 = 0.005;
 
-/// How many levels of error there are, each twice the one before.
+/// Number of levels of error. Each is twice the level before.
 const LEVELS: i32 = 50;
 
 /// Measures of the original surface, the same for all of its blocks.
@@ -82,14 +82,14 @@ impl Scale {
         Self { weight: mean_weight(surface), bounds: surface.bounds().unwrap_or_default() }
     }
 
-    /// The place of the surface's box that is nearest to `place`.
+    /// The point of the surface's box that is nearest to `place`.
     #[inline]
     pub(super) fn inside(self, place: [f32; 3]) -> [f32; 3] {
         let [low, high] = self.bounds;
         std::array::from_fn(|i| place[i].clamp(low[i], high[i]))
     }
 
-    /// Levels of error, the last of which no collapse exceeds.
+    /// Levels of error in ascending order. No collapse exceeds the last one.
     pub(super) fn levels(self) -> impl Iterator<Item = f32> {
         let [low, high] = self.bounds.map(|place| place.map(f64::from));
         let extent = sub(high, low);
@@ -97,7 +97,7 @@ impl Scale {
         (-LEVELS..0).map(move |level| (most * 2f64.powi(level)) as f32)
     }
 
-    /// The greatest [squared error](MOST_ERROR) of a collapse.
+    /// The maximum [squared error](MOST_ERROR) of a collapse.
     fn most(self) -> f32 {
         let [low, high] = self.bounds.map(|place| place.map(f64::from));
         let extent = sub(high, low);
@@ -122,8 +122,8 @@ pub(super) struct Accumulated {
     pub(super) limits: Limits,
 }
 
-/// By vertex, the greatest mean of the squared distances to the planes of the original triangles that it represents;
-/// empty where [`MOST_ERROR`] limits them all.
+/// By vertex, the maximum mean of the squared distances to the planes of the original triangles that it represents.
+/// Empty if [`MOST_ERROR`] limits all vertices.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {

@@ -1,7 +1,7 @@
 //! Collapses that keep the enclosed volume: the merged vertex moves until the surface encloses as much as before, in the
 //! direction that raises its error least (Lindstrom and Turk, "Fast and memory efficient polygonal simplification", 1998).
 //!
-//! Without this, triangles cut off convex places and fill concave ones, and small parts vanish.
+//! Without this, triangles cut off convex regions and fill concave ones, and small parts vanish.
 
 use super::{
     cost::Collapse,
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::data::vec3::{cross, dot, sub};
 
-/// The farthest that the vertex moves for the sake of the volume, in lengths of the edge.
+/// Maximum distance that the vertex moves to keep the volume, in lengths of the edge.
 const REACH: f64 = 0.3;
 
 impl Simplifier<'_> {
-    /// The collapse of `edge`, whose ends have the fans `from` and `to`. It keeps the volume unless an end is on the
-    /// boundary.
+    /// The collapse of `edge`, whose ends have the fans `from` and `to`. It keeps the volume as far as a move by
+    /// [`REACH`] inside of the surface's box can, and not at all if an end is on the boundary.
     pub(super) fn collapse_keeping_volume(&self, edge: u32, from: &Fan, to: &Fan) -> Collapse {
         let mut collapse = self.collapse(edge);
         if from.is_open || to.is_open {
@@ -23,8 +23,8 @@ impl Simplifier<'_> {
         }
         let (kept, gone) = (self.mesh.from(edge), self.mesh.to(edge));
         let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
-        // Six times the volume between a triangle and `kept` is the product of its first corner with the `area` of the
-        // other two: 0 for triangles at `kept`.
+        // Six times the volume between a triangle and `kept` is the dot product of its first corner with the `area` of
+        // the other two. It is 0 for triangles at `kept`.
         let origin = at(kept);
         let (mut area, mut before) = ([0.0; 3], 0.0);
         for (fan, other) in [(from, gone), (to, kept)] {
