@@ -217,7 +217,8 @@ def histogram(browser, folder):
         changes(b, lambda: b.key("c"), "cumulative")
         changes(b, lambda: b.key("c"), "cumulative")
         changes(b, lambda: b.key("l"), "log")
-        # The background of the picture dwarfs the rest: its bar is marked, unless all bars are shown in full.
+        # The background dwarfs the rest of the histogram: its bar is marked as cut off, unless all bars are shown in
+        # full.
         assert max(map(float, b.state()["cut"].split(","))) > 10000, b.state()
         changes(b, lambda: b.key("f"), "full")
         assert b.state()["cut"] == "", b.state()

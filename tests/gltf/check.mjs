@@ -54,7 +54,8 @@ async function validate(name) {
     return report.info;
 }
 
-// All meshes as three.js has them: triangles where they lie in the scene, turned to the volume, and the materials.
+// All meshes as three.js loads them: their materials, and their triangles in the scene, rotated to the axes of the
+// volume.
 async function load(name) {
     const loader = new GLTFLoader().setMeshoptDecoder(MeshoptDecoder);
     const bytes = readFileSync(path(name));
@@ -66,7 +67,7 @@ async function load(name) {
         if (!object.isMesh) return;
         const { position, normal, color } = object.geometry.attributes;
         const index = object.geometry.index;
-        // In the scene y is up, as glTF wants it; in the volume that is z. Turning rounds.
+        // Up is y in the scene, as glTF requires, and z in the volume. Rotation rounds coordinates.
         const place = (i) => {
             const { x, y, z } = new Vector3().fromBufferAttribute(position, i).applyMatrix4(object.matrixWorld);
             return new Vector3(...[x, -z, y].map((v) => Math.fround(v) + 0));

@@ -506,7 +506,7 @@ fn voxels_that_are_no_numbers_are_counted() {
         .stderr(contains("NaN"));
 }
 
-/// Lists and files of flags that never end, or whose names take too much memory.
+/// Lists and files of flags that are endless, or whose names take too much memory.
 #[test]
 #[cfg(target_os = "linux")]
 fn lists_without_an_end_are_refused() {
@@ -537,7 +537,7 @@ fn lists_without_an_end_are_refused() {
         .stderr("error: $GPUPROC_CONFIG_PATH: /dev/zero has more than 65536 bytes\n");
 }
 
-/// Where the system grants no thread, there is one line as for everything else.
+/// If the system grants no thread, the program prints one line, as for every other error.
 #[test]
 #[cfg(target_os = "linux")]
 fn no_threads_are_an_error() {

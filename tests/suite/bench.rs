@@ -199,10 +199,10 @@ fn checks_fail_where_results_are_wrong() {
     assert_eq!(work.check(None).unwrap_err().to_string(), "another result");
 }
 
-/// Results of every case on the CPU and on a GPU, and those of recordings.
+/// Results of every case on the CPU and on a GPU.
 #[test]
 fn every_case_has_the_result_of_its_reference() {
-    // Baselines work on whole buffers, for which the small device has no room.
+    // Baselines bind whole buffers, for which the limits of the small device are too low.
     let mut roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 64 << 20);
     let roomy = roomy.next().map(|subject| &subject.context);
     for case in bench::cases(false) {
@@ -216,7 +216,7 @@ fn every_case_has_the_result_of_its_reference() {
     }
 }
 
-/// A recording does everything again from the same data, which the device has kept.
+/// A recording repeats everything with the same data, which stay on the device.
 #[test]
 fn recordings_repeat_what_the_device_did() {
     for Subject { name, context } in subjects() {

@@ -596,7 +596,7 @@ fn floats_match_the_reference() {
     // The longest windows of a constant, where all roundings are equal.
     let raster = Grid { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
     check_floats(&mean(10_000), &raster);
-    // In blocks on the device.
+    // In blocks, on a device with small bindings.
     let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
     if let Some(Subject { context, .. }) = &open("small bindings", &caps) {
         let (blur, raster) = (gaussian(5.0), floats([403, 509, 1], 2, 36));
@@ -604,13 +604,13 @@ fn floats_match_the_reference() {
     }
 }
 
-/// Samples that share a large offset are off by little more than their rounding, on every device.
+/// Results for samples that share a large offset are off by a few units in the last place, on every device.
 #[test]
 fn floats_with_an_offset_lose_no_more_than_their_rounding() {
     let mut raster = floats([151, 97, 1], 1, 37);
     let Samples::F32(samples) = &mut raster.samples else { unreachable!() };
     samples.iter_mut().for_each(|v| *v = 1e6 + 2.0 * *v - 1.0);
-    // The distance of two f32 there.
+    // The distance between neighbouring f32 at this offset.
     let unit = 1.0 / 16.0;
     for (blur, most) in [
         (mean(2), 2.5),
@@ -646,7 +646,8 @@ fn check_floats(blur: &Blur, raster: &Grid) {
     }
 }
 
-/// Long box filters of floats are summed in blocks, which begin at the first row of a window; other sums have parts.
+/// Long box filters of floats are summed in blocks, which begin at the first row of a window. Other filters use partial
+/// sums.
 #[test]
 fn blocks_of_floats_give_the_same() {
     let mut grid = floats([41, 153, 1], 3, 36);

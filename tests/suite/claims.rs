@@ -1,5 +1,5 @@
-//! Headers that claim more than their files hold: sizes are not believed, samples that are not stored are not counted one
-//! by one, and each refusal is one line that says what is wrong in the file.
+//! Headers that claim more than their files hold. Claimed sizes are checked, samples that are not stored are not
+//! counted one by one, and each refusal is one line that says what is wrong in the file.
 #![cfg(target_os = "linux")]
 
 use std::{fs, process::Command};
@@ -40,7 +40,7 @@ fn sizes_in_headers_are_not_believed() {
     }
 }
 
-/// In 1 GiB of address space, of which the program takes about half, memory for a claimed length is not there.
+/// In 1 GiB of address space, of which the program takes about half, there is no memory for a claimed length.
 #[test]
 fn what_is_wrong_is_said_in_plain_words() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn what_is_wrong_is_said_in_plain_words() {
         ("empty.dcm", "bytes before its pixels are too many"),
     ] {
         for command in ["info", "histogram", "blur -o o.png"] {
-            // The pixels of this one are read by no other.
+            // `info` reads no pixels, so it refuses only these files.
             if command == "info" && !["xmp.webp", "exi.webp", "private.dcm"].contains(&name) {
                 continue;
             }
@@ -80,7 +80,7 @@ fn what_is_wrong_is_said_in_plain_words() {
     }
 }
 
-/// None of these takes a second of CPU time, optimised; each once took minutes, or never ended.
+/// Each of these takes less than a second of CPU time in an optimised build. Each once took minutes, or never ended.
 #[test]
 fn claims_take_no_time() {
     const CPU_SECONDS: u32 = 8;

@@ -113,7 +113,7 @@ pub fn assert_twins<K: Kernel>(
     expected
 }
 
-/// As [`assert_twins`], for samples that are the same bytes on every device.
+/// As [`assert_twins`], for samples that are the same on every device to the byte.
 pub fn assert_same_samples<K: Kernel<Out = Samples> + std::fmt::Debug>(
     kernel: &K,
     input: &K::In,
@@ -207,12 +207,13 @@ pub struct Measured {
     pub stderr: String,
     /// Peak memory in MiB.
     pub peak: u64,
-    /// Seconds of CPU time, which other work on the machine hardly changes.
+    /// Seconds of CPU time, on which other work on the machine has little effect.
     pub cpu_seconds: f64,
 }
 
-/// Runs the program in `folder` on the CPU and measures its memory and CPU time. A separate process starts and measures it: the
-/// system counts the memory that the parent has at the start as that of the child, and the test suite may have much.
+/// Runs the program in `folder` on the CPU and measures its memory and CPU time. A separate process starts and measures
+/// it: the system counts the memory that the parent has at the start as memory of the child, and the test suite may
+/// have much.
 #[cfg(target_os = "linux")]
 pub fn measured<'a>(
     folder: &std::path::Path,
@@ -237,7 +238,7 @@ pub fn measured<'a>(
 const MEASURE: &str = "--measure";
 
 /// In the process that [`measured`] has started: runs the program, prints its peak memory in KiB and its CPU time in
-/// microseconds, and ends.
+/// microseconds, and exits.
 #[cfg(target_os = "linux")]
 pub fn measure_if_asked() {
     use nix::sys::{

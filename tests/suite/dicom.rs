@@ -364,7 +364,7 @@ fn what_is_packed_otherwise_is_refused_by_name() {
     }
 }
 
-/// Frames of a deflated file that are stored from the top to the bottom: a frame is inflated once, whatever their order.
+/// A deflated file whose frames are stored from top to bottom, so that they are read in reverse.
 #[test]
 fn deflated_frames_come_in_any_order() {
     let element = |tag: [u16; 2], kind: &[u8; 2], value: &[u8]| {

@@ -436,7 +436,7 @@ fn listing_devices_ends_where_a_driver_hangs() {
     assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{stderr}");
 }
 
-/// The driver ends the process that runs the jobs of `serve`, but each job is answered.
+/// Each job of `serve` is answered even if the driver ends the process that runs the jobs.
 #[cfg(target_os = "linux")]
 #[test]
 fn jobs_of_serve_are_answered_though_a_driver_aborts() {

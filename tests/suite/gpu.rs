@@ -59,8 +59,8 @@ fn a_buffer_larger_than_the_device_allows_is_refused() {
     }
 }
 
-/// Buffers are bound by their own size, not by that of the memory behind them: where a shader needs more, every driver
-/// says so.
+/// Bindings have the size of the buffer, not that of its memory allocation. If a shader needs a larger one, every
+/// driver reports an error.
 #[test]
 fn a_binding_that_is_too_small_is_refused() {
     for Subject { name, context } in subjects() {

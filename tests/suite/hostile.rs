@@ -54,7 +54,7 @@ fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Ent
     ]
 }
 
-/// A grey picture of one uncompressed strip of a claimed size, whose file holds 100 bytes of it.
+/// A grey picture of a claimed size, as one uncompressed strip, of which the file holds 100 bytes.
 fn strip(size: [u32; 2]) -> Vec<u8> {
     let at = TIFF.len() + directory(&grey(size, 1, [0; 2]), 0).len();
     let len = u64::from(size[0]) * u64::from(size[1]);
@@ -62,7 +62,7 @@ fn strip(size: [u32; 2]) -> Vec<u8> {
     [TIFF, &directory(&grey(size, 1, [at as u32, len]), 0), &[0; 100]].concat()
 }
 
-/// Strips of one pixel that share 2 MiB.
+/// Strips of one pixel each that share the same 2 MiB.
 fn overlapping(strips: u32) -> Vec<u8> {
     let mut entries = grey([1, strips], 1, [0, 0]);
     let table = (TIFF.len() + directory(&entries, 0).len()) as u32;
@@ -311,7 +311,7 @@ pub fn write(folder: &Path) {
     write("frames.dcm", &dicom());
 }
 
-/// Writes files into `folder` that claim large sizes and hold little data, or take much work for each byte.
+/// Writes files into `folder` that claim large sizes but hold little data, or take much work for each byte.
 pub fn write_claims(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
     write("strip.tif", &strip([60_000, 2_000_000_000]));
@@ -332,7 +332,7 @@ pub fn write_claims(folder: &Path) {
         write(&file, &webp_metadata(flags, name));
     }
     write("sizes.webp", &webp_of(&[webp_header(0, 12), webp_pixel()].concat()));
-    // The area of a frame is its place, and width and height minus one.
+    // The area of a frame is stored as its position, and its width and height minus one.
     let area = [0, 0, 0, 0, 0, 0, 11, 0, 0, 8, 0, 0, 10, 0, 0, 2];
     let frame = riff(b"ANMF", &[&area[..], &webp_pixel()].concat());
     write("frame.webp", &webp_of(&[webp_header(2, 12), riff(b"ANIM", &[0; 6]), frame].concat()));

@@ -306,7 +306,7 @@ fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
     }
 }
 
-/// Several threads read the restart intervals of a file and find what one thread finds, also if a byte is missing.
+/// Several threads read the restart intervals of a file. They find what one thread finds, even if a byte is missing.
 #[test]
 fn restart_intervals_are_read_in_parallel() {
     let mut noise = Noise(19);

@@ -441,7 +441,7 @@ fn lossless_webp_is_decoded_apart_where_memory_is_short() {
     }
 }
 
-/// How many times as much CPU time a computation takes as with optimisation on an idle machine, where sorting this
+/// The CPU time of a computation, divided by its time in an optimised build on an idle machine, where sorting this
 /// noise takes 60 ms; at least 1.
 fn slowness() -> f64 {
     use nix::sys::{
@@ -461,7 +461,7 @@ fn slowness() -> f64 {
 /// grows with its radius.
 #[test]
 fn small_inputs_take_a_second() {
-    /// Most seconds of CPU time of both threads, on an idle machine and with optimisation.
+    /// Maximum CPU time of both threads in seconds, in an optimised build on an idle machine.
     const MOST: f64 = 6.0;
     let slowness = slowness();
     if slowness > 8.0 {

@@ -957,7 +957,7 @@ fn measures_and_improvements_are_right() {
         "neither shrinks nor grows: {after:?}"
     );
 
-    // Small and thin parts keep their volumes, too: here balls, a shell, and a part of one voxel.
+    // Small and thin parts keep their volumes, too: balls, a shell, and a part of one voxel.
     let mut small = balls(40, &[([8.3; 3], 2.0), ([20.2; 3], 1.2), ([30.1; 3], 3.0)]);
     if let Samples::F32(values) = &mut small.samples {
         let shell = |i: usize| {

@@ -293,7 +293,7 @@ fn packed_glb_holds_the_surface_to_its_precision() {
         let node = &root["nodes"][0];
         let number = |value: &serde_json::Value| value.as_f64().unwrap();
         let scale = number(&node["scale"][0]);
-        // The node turns z up: x, z, -y.
+        // The node rotates z to up: (x, y, z) becomes (x, z, -y).
         let [x, z, y] = [0, 1, 2].map(|axis| number(&node["translation"][axis]));
         let low = [x, -y, z];
         let place = |i: u32| -> [f64; 3] {
@@ -350,7 +350,8 @@ fn packed_glb_holds_the_surface_to_its_precision() {
     assert_eq!(gltf::Gltf::from_slice(&empty).unwrap().meshes().count(), 0);
 }
 
-/// A volume with anatomical axes in millimetres: one bright block, longest from back to front and off the middle.
+/// A volume with anatomical axes in millimetres. Its one bright block is longest from back to front, and off the
+/// centre.
 fn write_nrrd(folder: &std::path::Path, space: &str) {
     let head = format!(
         "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 6 9 7\nencoding: raw\nspace: {space}\n\
@@ -403,7 +404,7 @@ fn glb_is_upright_in_metres_with_material_and_normals() {
                 assert!((moved[axis] - expected[axis]).abs() < 1e-6, "{moved:?} {expected:?}");
             }
         }
-        // The picture of a page begins at the front, too.
+        // The initial view of a page shows the front, too.
         works(folder, "mesh v.nrrd m.html --iso 100");
         let page = fs::read_to_string(folder.join("m.html")).unwrap();
         let azimuth = if front > 0.0 { 210.0 } else { 30.0 };

@@ -30,7 +30,8 @@ fn histogram(samples: Samples) -> Otsu {
     otsu
 }
 
-/// The percentile of samples that are counted three times each, in parts of `part` in each pass, and the number of passes.
+/// The percentile of samples that are counted three times each, in parts of `part` samples in each pass; and the number
+/// of passes.
 fn quantile(samples: &Samples, percent: f64, part: usize) -> (Option<f64>, usize) {
     let mut quantile = Quantile::new(samples.dtype(), percent);
     for pass in 1.. {
@@ -81,7 +82,7 @@ fn percentiles_are_those_of_the_sorted_samples() {
     }
 }
 
-/// The isovalue is a sample of the volume, in memory and read in parts.
+/// The isovalue is a sample of the volume, both if it is in memory and if it is read in parts.
 #[test]
 fn isovalues_of_percentiles_are_samples() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,9 +98,9 @@ fn isovalues_of_percentiles_are_samples() {
     for dtype in ["int32", "float32", "float64"] {
         let line = format!("mesh v_40x40x40_{dtype}.raw --iso p40,p50,p60.1,p100 -o m.ply");
         for memory in ["", " --max-memory 2M"] {
-            let told = works(folder.path(), &format!("{line}{memory}"));
+            let output = works(folder.path(), &format!("{line}{memory}"));
             for expected in ["p40: -1000\n", "p50: 0\n", "p60.1: 40\n", "p100: 300\n"] {
-                assert!(told.contains(&format!("--iso {expected}")), "{line}{memory}: {told}");
+                assert!(output.contains(&format!("--iso {expected}")), "{line}{memory}: {output}");
             }
         }
     }
@@ -218,9 +219,9 @@ fn hollows_are_filled() {
 fn isovalues_of_every_kind_are_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("v_10x10x10_uint8.raw"), mixed(1000, 9)).unwrap();
-    let told = works(folder.path(), "mesh v_10x10x10_uint8.raw --iso otsu:2,p80,7 -o m.ply");
+    let output = works(folder.path(), "mesh v_10x10x10_uint8.raw --iso otsu:2,p80,7 -o m.ply");
     for word in ["--iso otsu:2, 1 of 2: ", "--iso otsu:2, 2 of 2: ", "--iso p80: ", "m-7.ply"] {
-        assert!(told.contains(word), "{told}");
+        assert!(output.contains(word), "{output}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
     for wrong in ["otsu:0", "otsu:9", "p101", "px", "q"] {

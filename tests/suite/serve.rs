@@ -19,7 +19,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server; the device `hardware` is the first GPU with the routes of hardware, software or not.
+    /// Starts a server. The device `hardware` is the first GPU, with the routes for hardware even if it is a software
+    /// device.
     pub fn start(folder: &Path, device: &str) -> Self {
         let mut command = Command::new(program());
         command.current_dir(folder).env_remove("GPUPROC_DEVICE");
@@ -129,7 +130,7 @@ fn answers(folder: &Path, jobs: &[u8]) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The rest of a line that is too long is no job, and the next line is one.
+/// The rest of a line that is too long is not a job. The next line is.
 #[test]
 fn a_line_may_have_a_mebibyte() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +170,7 @@ fn long_lines_take_little_memory() {
     assert!(run.peak < 200, "{run:?}");
 }
 
-/// Volumes are read on a thread of their own, whose messages belong to the job, too.
+/// Volumes are read on a separate thread. Its messages belong to the job, too.
 #[test]
 fn messages_of_all_threads_are_in_the_answer() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +189,7 @@ fn messages_of_all_threads_are_in_the_answer() {
     assert_eq!(messages, [&warning, &warning, &json!([])], "{answers:?}");
 }
 
-/// Where the process that runs the jobs ends, its job has failed, and the others are done by another process.
+/// If the process that runs the jobs ends, its current job fails, and another process runs the other jobs.
 #[cfg(target_os = "linux")]
 #[test]
 fn every_job_is_answered_though_its_process_ends() {
@@ -205,7 +206,7 @@ fn every_job_is_answered_though_its_process_ends() {
         let killed = thread::spawn({
             let (first, job) = (first.clone(), format!("/proc/{first}/task/{first}/syscall"));
             move || {
-                // The job waits for the other end of the pipe.
+                // The job waits for a writer to open the pipe.
                 let waits = || fs::read_to_string(&job).is_ok_and(|call| call.starts_with("257 "));
                 while !waits() {
                     thread::sleep(Duration::from_millis(5));
@@ -222,14 +223,15 @@ fn every_job_is_answered_though_its_process_ends() {
         assert_ne!(worker(), first);
     }
     server.end();
-    // A process that cannot start says so once.
+    // A process that cannot start reports it once.
     let mut command = gpuproc();
     command.current_dir(path).args(["serve", "--log-json", "missing/log"]).write_stdin("{}\n{}\n");
     let output = command.assert().code(7).stdout("").get_output().stderr.clone();
     assert_eq!(String::from_utf8(output).unwrap().lines().count(), 1);
 }
 
-/// A small job takes a fraction of the work of a process: at most a third on the CPU, where starting takes the least.
+/// A small job takes at most a third of the CPU time of a separate process. This is tested on the CPU, which starts
+/// fastest.
 #[cfg(target_os = "linux")]
 #[test]
 fn small_jobs_are_less_work_than_processes() {

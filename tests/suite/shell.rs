@@ -274,7 +274,7 @@ fn an_output_is_a_file_a_folder_or_a_template() {
     works(at, "sort n.txt -o numbers/");
     works(at, "scan n.txt -o {stem}-sums.{ext}");
     works(at, "scan photo.png -o numbers/");
-    // No name leads out of the folder of a template.
+    // Names of inputs cannot lead out of the folder of a template.
     fs::create_dir(at.join("deep")).unwrap();
     fs::copy(at.join("photo.png"), at.join("...png")).unwrap();
     works(at, "blur ...png -o deep/{stem}/x.{ext} --to png");

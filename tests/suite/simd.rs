@@ -1,4 +1,4 @@
-//! The SIMD levels of CPU twins and decoders, forced in turn, give the same bytes.
+//! The CPU side of kernels, and decoders, give the same bytes at each SIMD level.
 
 use std::{fs, path::Path, process::Command};
 

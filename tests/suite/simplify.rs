@@ -286,8 +286,8 @@ fn blocks_keep_parts_and_handles() {
     }
 }
 
-/// Four points of a twisted square, joined along one diagonal or the other. The surfaces share their boundary, and are
-/// farthest apart, by the height of a regular tetrahedron's quarter, at the middles of the diagonals.
+/// Four corners of a twisted square, joined along one diagonal or the other. The two surfaces share their boundary.
+/// They are farthest apart at the midpoints of the diagonals.
 #[test]
 fn the_distance_is_found_inside_of_edges() {
     let positions = vec![[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]];
@@ -298,8 +298,8 @@ fn the_distance_is_found_inside_of_edges() {
     assert!((expected..=1.01 * expected).contains(&found), "{found} {expected}");
 }
 
-/// The volume and the box are kept where few triangles are left, and collapses end where they would ruin the surface: a
-/// noisy ball has walls, bubbles and handles that cannot go.
+/// The volume and the box are kept if few triangles are left, and collapses end before they ruin the surface: a noisy
+/// ball has walls, bubbles and handles that have to stay.
 #[test]
 fn volume_and_box_are_kept_to_the_end() {
     let mut noise = Noise(31);
@@ -325,8 +325,8 @@ fn volume_and_box_are_kept_to_the_end() {
         assert!(is_inside, "{name}: {new_low:?} {new_high:?}");
         if simple.triangles.len() > done.wanted + 1 {
             let naive = vertices(&simple).map(|place| to_surface(place, whole).0);
-            let told = done.distance.unwrap();
-            assert!(naive.fold(0.0, f64::max) <= told && told < 3.0, "{name}: {told}");
+            let reported = done.distance.unwrap();
+            assert!(naive.fold(0.0, f64::max) <= reported && reported < 3.0, "{name}: {reported}");
         }
         assert_eq!(done.distance.is_some(), simple.triangles.len() > done.wanted + 1, "{name}");
     }
@@ -441,22 +441,25 @@ fn an_error_is_kept_where_samples_equal_the_isovalue() {
 #[test]
 fn an_error_is_kept_between_vertices_too() {
     let whole = meshed(field(24, plate), 0.0, false);
-    // Hardly more triangles than with limits that hold at vertices and centres only.
+    // The numbers of triangles are hardly greater than with limits that hold only at vertices and centres.
     for (most, triangles) in [(0.02, 400), (0.1, 290), (0.3, 130)] {
         let mut simple = whole.clone();
         let goal = Goal { max_error: Some(most), ..Goal::default() };
-        let told = simplify(&mut simple, &goal).unwrap().distance.unwrap();
+        let reported = simplify(&mut simple, &goal).unwrap().distance.unwrap();
         let both = [(&whole, &simple), (&simple, &whole)].map(|(from, to)| {
-            // Fewer points on the many small triangles.
+            // The surface with many small triangles needs fewer points on each.
             let steps = if from.triangles.len() > to.triangles.len() { 2 } else { 6 };
             let places = points(from, steps);
             places.map(|place| to_surface(place, to).0).fold(0.0, f64::max)
         });
         let found = both[0].max(both[1]);
-        assert!(found <= told && told <= most, "{most}: {told} {found}");
+        assert!(found <= reported && reported <= most, "{most}: {reported} {found}");
         assert!(simple.triangles.len() < triangles, "{most}: {}", simple.triangles.len());
         let precise = distance(&whole, &simple).unwrap();
-        assert!(found <= precise && precise <= 1.011 * told, "{most}: {precise} {told} {found}");
+        assert!(
+            found <= precise && precise <= 1.011 * reported,
+            "{most}: {precise} {reported} {found}"
+        );
         assert!(precise <= 1.2 * found, "{most}: {precise} {found}");
     }
 }
@@ -564,25 +567,31 @@ fn sizes_and_errors_are_told_apart() {
         ("--simplify 1", "5672 triangles"),
         ("--simplify 100000", "5672 triangles"),
     ] {
-        let told = mesh(flags);
-        assert!(told.contains(triangles), "{flags}: {told}");
+        let reported = mesh(flags);
+        assert!(reported.contains(triangles), "{flags}: {reported}");
     }
     assert!(mesh("--max-error 0.1 --stats").contains("moved by at most 0.0"));
-    let told = mesh("--max-error 0.1 --simplify 101");
-    assert!(told.contains("instead of 101: fewer would move the surface farther"), "{told}");
-    let told = mesh("--simplify 0.0001");
-    assert!(told.contains("instead of 1: fewer would move the surface too far"), "{told}");
-    assert!(told.contains("it has moved by at most "), "{told}");
+    let reported = mesh("--max-error 0.1 --simplify 101");
+    assert!(
+        reported.contains("instead of 101: fewer would move the surface farther"),
+        "{reported}"
+    );
+    let reported = mesh("--simplify 0.0001");
+    assert!(reported.contains("instead of 1: fewer would move the surface too far"), "{reported}");
+    assert!(reported.contains("it has moved by at most "), "{reported}");
     for size in [2, 25, 100] {
         let line = format!("mesh b_32x32x32_float32.raw o.ply --iso 0 --simplify {size}");
-        let (code, told) = run(folder, &line);
-        assert!(code == 2 && told.contains(&format!("write {size}% for a share")), "{told}");
+        let (code, reported) = run(folder, &line);
+        assert!(
+            code == 2 && reported.contains(&format!("write {size}% for a share")),
+            "{reported}"
+        );
     }
     for flags in
         ["--simplify 0", "--simplify 1.5", "--simplify 200%", "--max-error 0", "--max-error nan"]
     {
-        let (code, told) =
+        let (code, reported) =
             run(folder, &format!("mesh b_32x32x32_float32.raw o.ply --iso 0 {flags}"));
-        assert!(code == 2 && told.contains("greater than 0"), "{flags}: {told}");
+        assert!(code == 2 && reported.contains("greater than 0"), "{flags}: {reported}");
     }
 }

@@ -1,5 +1,5 @@
-//! Every command on nothing, on one element and on odd sizes: the outputs have the same bytes on the CPU, on a GPU, and
-//! by the routes that are chosen on hardware alone.
+//! Every command on empty inputs, on one element, and on odd sizes. The outputs have the same bytes on the CPU, on a
+//! GPU, and with the routes that are chosen only on hardware.
 
 use std::{fs, path::Path};
 
@@ -10,8 +10,8 @@ use crate::{
     serve::Server,
 };
 
-/// Runs each line on each device. The first one is the reference: of answers, and of the bytes of `OUT.` and its
-/// extension, where there is such a word.
+/// Runs each line on each device. The first device is the reference for answers, and for the bytes of the output, which
+/// is the word of the line that begins with `OUT.`.
 fn assert_same_everywhere(folder: &Path, lines: &[String]) {
     let devices = if subjects().is_empty() { &["cpu"][..] } else { &["cpu", "gpu", "hardware"] };
     let mut expected = Vec::new();
@@ -28,7 +28,8 @@ fn assert_same_everywhere(folder: &Path, lines: &[String]) {
             let found = (answer["code"].clone(), answer["error"].clone(), output);
             match expected.get(number) {
                 None => {
-                    // What cannot be done is refused, in few cases here: thresholds of one value, an empty surface.
+                    // A few lines are impossible and refused, such as thresholds of a single value, or an empty
+                    // surface.
                     let is_done = found.0 == 0 && found.2.is_some();
                     assert!(is_done || found.0 == 4, "{line}: {answer}");
                     expected.push(found);
@@ -49,7 +50,7 @@ fn arrays_of_any_length() {
     for len in [0, 1, 2, 3, 5, 513, 1027] {
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
         write(&format!("{len}.raw"), &Noise(len).bytes(8 * len as usize));
-        // Numbers of few bits, whose sums are exact in every order.
+        // Numbers of few bits: their sums are exact in every order.
         let small = |i: u64| (Noise(i).next() % 100) as f64 - 50.0;
         let floats: Vec<f64> = (0..len).map(small).collect();
         write(&format!("{len}.f64.raw"), bytemuck::cast_slice(&floats));

@@ -1,5 +1,5 @@
-//! Statistics of `histogram` against naive ones of the sorted samples: on every device, in shards, and summed over
-//! several files.
+//! Statistics of `histogram`, compared with statistics computed from the sorted samples: on every device, in shards,
+//! and summed over several files.
 
 use std::{fs, path::Path};
 
@@ -13,8 +13,8 @@ use crate::{
     shards::shards,
 };
 
-/// The number of samples, and mean, deviation, median, mode, entropy, and percentiles 7, 25, 75 and 99.5 of values with
-/// weights, in two passes. `level` tells which values are one to the entropy.
+/// The number of samples, and the mean, deviation, median, mode, entropy, and percentiles 7, 25, 75 and 99.5 of
+/// weighted values, in two passes. For the entropy, values with the same `level` count as equal.
 fn reference(values: &[(f64, u64)], level: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut sorted: Vec<f64> =
         values.iter().flat_map(|&(value, n)| vec![value; n as usize]).collect();
@@ -35,7 +35,7 @@ fn reference(values: &[(f64, u64)], level: impl Fn(f64) -> f64) -> Vec<f64> {
     all
 }
 
-/// The same numbers out of a JSON file, for the channel with this number.
+/// The same numbers from a JSON file, for channel number `channel`.
 fn found(folder: &Path, name: &str, channel: usize) -> Vec<f64> {
     let text = fs::read(folder.join(name)).unwrap();
     let json: Value = serde_json::from_slice(&text).unwrap();
@@ -47,7 +47,7 @@ fn found(folder: &Path, name: &str, channel: usize) -> Vec<f64> {
     all
 }
 
-/// Mean, deviation and entropy may differ by rounding; all else is exact, but for how JSON is read.
+/// Mean, deviation and entropy may differ by rounding. All else is exact, except for the parsing of JSON.
 fn assert_close(found: &[f64], expected: &[f64], what: &str) {
     let deviation = expected[2];
     for (number, (&found, &expected)) in found.iter().zip(expected).enumerate() {
@@ -68,7 +68,7 @@ fn devices() -> &'static [&'static str] {
     if subjects().is_empty() { &["cpu"] } else { &["cpu", "gpu"] }
 }
 
-/// Samples far from the lower end of the range, compared with how much they differ.
+/// Samples whose distance from the lower end of the range is large compared with their spread.
 fn volumes() -> Vec<(Dtype, Vec<f64>, &'static str)> {
     let mut noise = Noise(3);
     let mut bell = |width: f64| {
@@ -124,7 +124,7 @@ fn volumes_have_the_statistics_of_their_samples() {
                     "sum.json",
                 ),
             ] {
-                // Without a range, each file would have its own.
+                // Without a range, each file would have its own one.
                 if output == "sum.json" && range.is_empty() && dtype.is_float() {
                     continue;
                 }
@@ -165,7 +165,7 @@ fn float_pictures_with_a_wide_range() {
     }
 }
 
-/// Luminances of pixels, each with its alpha or 1.
+/// Luminances of pixels, each with its alpha, or with a weight of 1.
 fn luminances(samples: &[u16], channels: usize, weighted: bool) -> Vec<(f64, u64)> {
     let pixels = samples.chunks_exact(channels);
     let luminance = |pixel: &[u16]| {
@@ -175,7 +175,8 @@ fn luminances(samples: &[u16], channels: usize, weighted: bool) -> Vec<(f64, u64
     pixels.map(luminance).filter(|&(_, n)| n > 0).collect()
 }
 
-/// Most pixels are black, as around a scan: then the median, the quartiles and the mode are 0, and no bin tells that.
+/// More than half of the pixels are black, as around a scan. Then the lower quartile, the median and the mode are 0,
+/// which bins do not show.
 #[test]
 fn luminance_does_not_depend_on_the_bins() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,7 +214,7 @@ fn luminance_does_not_depend_on_the_bins() {
         let values = luminances(&samples, channels, weighted);
         let mut expected = reference(&values, |value| (value + 0.5).floor());
         assert!(weighted || expected[3..5] == [0.0, 0.0]);
-        // Weighted counts are told in pixels.
+        // Weighted counts are reported in pixels.
         expected[0] /= if weighted { 255.0 } else { 1.0 };
         for device in devices() {
             let mut server = Server::start(path, device);
@@ -244,7 +245,7 @@ fn pictures_are_summed() {
     assert_close(&found(path, "h.json", 0), &expected, "sum");
 }
 
-/// 65,536 counters, and the values of all pages before, would be gone through for each page.
+/// Otherwise, 65,536 counters and the values of all previous pages would be updated for each page.
 #[test]
 fn small_pages_are_counted_together() {
     let folder = tempfile::tempdir().unwrap();

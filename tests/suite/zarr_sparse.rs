@@ -1,5 +1,5 @@
-//! Zarr stores of which few chunks are there: what is missing is counted and left out, with the results of a volume that
-//! holds all samples; and folders of killed processes.
+//! Zarr stores with few chunks: the missing chunks are counted or skipped, and results are those of a volume with all
+//! samples. Also folders that killed processes left.
 
 use std::{
     fs,
@@ -14,13 +14,13 @@ use serde_json::json;
 
 use crate::common::{Noise, program, works};
 
-/// Samples along z, y and x; none is a multiple of that of the chunks.
+/// Number of samples along z, y and x; none is a multiple of the chunk size.
 const SHAPE: [usize; 3] = [150, 45, 37];
 const CHUNK: [usize; 3] = [8, 16, 10];
-/// The chunks that are there, along z, y and x.
+/// Positions of the stored chunks along z, y and x.
 const STORED: [[usize; 3]; 5] = [[3, 1, 2], [3, 1, 3], [4, 1, 2], [15, 0, 0], [18, 2, 3]];
 
-/// Whether files of a store are shards, and are in folders.
+/// How a store is laid out: as chunks in one folder, as chunks in folders, or as shards.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Flat,
@@ -55,7 +55,7 @@ fn write(folder: &Path, kind: Kind, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf
         match kind {
             Kind::Flat => put(format!("{z}.{y}.{x}"), &chunk),
             Kind::Folders => put(format!("{z}/{y}/{x}"), &chunk),
-            // One chunk in the middle of a shard of two along z, and its index.
+            // A shard of two chunks along z that holds one of them, and its index.
             Kind::Shards => {
                 let name = format!("c/{}/{y}/{x}", z / 2);
                 let missing = [u64::MAX; 2].map(u64::to_le_bytes).concat();
@@ -101,7 +101,7 @@ fn positions([a, b, c]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..a).flat_map(move |z| (0..b).flat_map(move |y| (0..c).map(move |x| [z, y, x])))
 }
 
-/// The output of a command, whose name is `o` with an extension.
+/// The output of a command, which writes to `o` with this extension.
 fn output(folder: &Path, command: &str, input: &Path, extension: &str) -> Vec<u8> {
     let name = format!("o.{extension}");
     works(folder, &format!("{command} {} -o {name}", input.display()));
@@ -136,14 +136,14 @@ fn missing_chunks_count_as_their_samples() {
                 [&sparse, &whole].map(|input| output(folder, command, input, extension));
             assert!(sparse == whole, "{kind:?} {dtype} {fill}: {command}");
         }
-        // Labels, of which most are 0: smoothing has a halo of many slices.
+        // Most labels are 0, and smoothing has a halo of many slices.
         let [sparse, whole] =
             [&sparse, &whole].map(|input| output(folder, "mesh --labels 1..9", input, "ply"));
         assert!(sparse == whole, "{kind:?} {dtype} {fill}");
     }
 }
 
-/// Each shard counts the missing samples of its own slices.
+/// Each shard counts only the missing samples in its slices.
 #[test]
 fn shards_count_what_is_missing_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +172,7 @@ fn shards_count_what_is_missing_once() {
     }
 }
 
-/// A process that is killed leaves its unfinished store behind; the next one that writes this store removes it.
+/// A killed process leaves its unfinished store behind. The next process that writes this store removes it.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_a_killed_process_left_is_removed() {
@@ -202,7 +202,7 @@ fn what_a_killed_process_left_is_removed() {
     assert_eq!(left(), 1, "of another output");
     works(folder, "blur small_2x2x2_uint8.raw out.zarr");
     assert_eq!(left(), 0);
-    // One that is still being written stays.
+    // A store that a process is still writing stays.
     let mut running = slow("out.zarr");
     works(folder, "blur small_2x2x2_uint8.raw out.zarr");
     assert_eq!((left(), running.try_wait().unwrap()), (1, None));

@@ -1,5 +1,5 @@
-// Direct blurs of RGBA u8 images, for comparison in `gpuproc bench`: all taps of a two-dimensional Gaussian, and all
-// taps of a box along one axis. One pixel per invocation, in f32; outside lies the nearest pixel.
+// Direct blurs of RGBA u8 images, for comparison in `gpuproc bench`: all taps of a two-dimensional Gaussian, or all
+// taps of a box along one axis. One pixel per invocation, in f32. Edge mode: clamp.
 //
 // In and out: one pixel per word, rows without padding.
 

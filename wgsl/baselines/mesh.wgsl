@@ -1,9 +1,9 @@
 // The published pipeline of marching cubes on GPUs, with three vertices per triangle, for u8.
 // Chosen by `gpuproc bench` alone.
 //
-// In: volume. Out: corners, those of all triangles. A cell is marked if the surface passes it. The host scans the
-// marks, and `compact` lists the marked cells; their vertices are counted, scanned, and emitted. In each pass
-// an invocation takes one item.
+// In: volume. Out: corners of all triangles. A cell is marked if the surface passes through it. The host scans the
+// marks, and `compact` lists the marked cells. Their vertices are counted, scanned, and emitted. In each pass, an
+// invocation takes one item.
 
 // Invocations of a workgroup.
 const SIZE = 256u;

@@ -14,8 +14,8 @@ const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as t
 const U20U28 = 4u;     // u32: samples of 20 bits times weights of up to 28 bits, as two sums
 const U39 = 5u;        // u32: samples of 24 bits, as two sums
 
-// Taps of a partial sum: so that F32 loses less where many are added up, and U20U28 does not overflow. Others need none.
-// For F32 it is that of the CPU.
+// Taps of a partial sum. With partial sums, F32 loses less precision in long sums, and U20U28 does not overflow. The
+// others need none. For F32, the number is that of the CPU.
 const PARTIAL = select(1u << 20u, 16u, ARITHMETIC == F32 || ARITHMETIC == U20U28);
 
 fn number(bits: u32) -> Number {
@@ -42,7 +42,7 @@ fn window_steps(radius: u32) -> u32 {
     return (2u * radius + 7u) / 4u;
 }
 
-// Four positions of a window, and where they are.
+// Four positions of a window, with the weights for four neighbouring results.
 struct Step {
     p: vec4<Number>,
     q: vec4<Number>,
@@ -50,11 +50,11 @@ struct Step {
     s: vec4<Number>,
     before: vec4<Number>,  // weights of the step before
     now: vec4<Number>,     // weights of the step
-    tap: i32,              // p, counted from the first of the first result
+    tap: i32,              // tap of p in the window of the first result
 }
 
-// `sum` with a weighted position added; with `checked` only if the position is in the window: outside, weights are 0,
-// but 0 times NaN or infinity is NaN.
+// Adds a weighted position to `sum`. With `checked`, adds it only if it is in the window: outside, weights are 0, but 0
+// times NaN or infinity is NaN.
 fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, checked: bool) -> vec4<Number> {
     if ARITHMETIC != F32 {
         return sum + weight * lanes;
@@ -64,7 +64,7 @@ fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, check
     return select(bitcast<vec4<Number>>(all), sum, is_outside);
 }
 
-// Adds a step to four results, each of which sees the positions one tap further left than the one before:
+// Adds a step to four results. The window of each result begins one position after that of the result before:
 //
 //          p    q    r    s
 //     a   n.x  n.y  n.z  n.w     n: `now`
@@ -72,7 +72,8 @@ fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, check
 //     c   b.z  b.w  n.x  n.y
 //     d   b.y  b.z  b.w  n.x
 //
-// The weights `before` come first: so each result adds its taps in order, and can begin a new partial sum in between.
+// The weights `before` come first, so that each result adds its taps in order, and a new partial sum can begin in
+// between.
 fn add_before(sums: Sums, v: Step, checked: bool) -> Sums {
     let c = weigh(sums.c, v.before.z, v.p, v.tap - 2, checked);
     let d = weigh(sums.d, v.before.y, v.p, v.tap - 3, checked);
@@ -104,18 +105,18 @@ fn add_sums(one: Sums, other: Sums) -> Sums {
     return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
 }
 
-// What the results are made of.
+// Sums from which the results are made.
 struct Totals {
-    // Partial sums; for U20U28 also those of the upper bits of samples.
+    // Partial sums. For U20U28, `upper` has those of the upper bits of samples.
     part: Sums,
     upper: Sums,
-    // Sums of all partial sums; for U48, U20U28 and U39 in two parts or three.
+    // Sums of all partial sums. For U48, U20U28 and U39, they are in two or three parts.
     low: Sums,
     middle: Sums,
     high: Sums,
 }
 
-// Adds a step of `steps` to the totals.
+// Adds step `v`, one of `steps`, to the totals.
 fn add_step(totals: ptr<function, Totals>, v: Step, steps: u32) {
     if ARITHMETIC == U48 {
         (*totals).low = add_both((*totals).low, bits_of(v, 0u, 0xffu));
@@ -125,7 +126,7 @@ fn add_step(totals: ptr<function, Totals>, v: Step, steps: u32) {
         (*totals).low = add_both((*totals).low, bits_of(v, 0u, 0xfffu));
         (*totals).high = add_both((*totals).high, bits_of(v, 12u, 0xfffu));
     } else if ARITHMETIC == F32 && (v.tap == 0 || v.tap + 8 >= 4 * i32(steps)) {
-        // Some of the four results do not see some of the positions.
+        // Some of the four positions are outside of the windows of some of the four results.
         add_part(totals, v, true);
     } else {
         add_part(totals, v, false);
@@ -159,13 +160,13 @@ fn end_part(totals: ptr<function, Totals>) {
     (*totals).part = Sums();
 }
 
-// Some bits of the positions. For U48 samples go into three sums by their bytes:
+// Selects some bits of the samples of a step. For U48, samples are added to three sums by their bytes:
 //
 //     sample       | byte 2 | byte 1 | byte 0 |
 //     sum of w *   |  high  | middle |  low   |       each below 2^32, since the weights add up to 2^24
 //     result       (high * 2^16 + middle * 2^8 + low + 2^23) >> 24
 //
-// For U39 they go into two sums by bits 0 to 11 and the bits above.
+// For U39, they are added to two sums: bits 0 to 11, and the bits above.
 //
 // For U20U28, with the weights w of a partial sum, 16 at most, that add up to 2^22 at most:
 //
@@ -223,7 +224,7 @@ fn results(totals: ptr<function, Totals>) -> array<vec4<u32>, 4> {
 
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if ARITHMETIC == F32 {
-        // Devices have different bits for NaN.
+        // NaN has different bits on different devices.
         let bits = bitcast<vec4<u32>>(low);
         return select(bits, vec4(0x7fc00000u), (bits & vec4(0x7fffffffu)) > vec4(0x7f800000u));
     }

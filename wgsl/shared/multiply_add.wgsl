@@ -1,10 +1,10 @@
-// a * b + c of f32, rounded once: the same bits on every device.
+// Computes a * b + c in f32, rounded once: the same bits on every device.
 //
-// No standard promises that `fma` rounds once, and some devices multiply, round, add and round again. Those that have
-// f64 compute in f64, which holds the product exactly.
+// No standard guarantees that `fma` rounds once, and some devices round the product, too. If they have f64, this
+// computes in f64, which holds the product exactly.
 
 const FUSES = true;    // whether `fma` rounds once
-alias Wide = f32;      // else f64
+alias Wide = f32;      // f64 unless FUSES
 
 fn multiply_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec4<f32> {
     if FUSES {
@@ -12,14 +12,16 @@ fn multiply_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec4<f32> {
     }
     let product = vec4<Wide>(a) * vec4<Wide>(b);
     let sum = product + vec4<Wide>(c);
-    // Its rounding to 53 bits matters only near the middle between two f32: within four units of its last place.
+    // The sum is rounded to 53 bits. That matters only near the midpoint of two f32: within four units of its last
+    // place.
     let near = abs(sum) * Wide(0x1p-50);
     let lower = vec4<f32>(sum - near);
     let upper = vec4<f32>(sum + near);
     if all(lower == upper) {
         return lower;
     }
-    // The error of the sum (Knuth's TwoSum). Without `min`, compilers that simplify (x + y) - x would take it for 0.
+    // The rounding error of the sum (Knuth's TwoSum). Without `min`, compilers that simplify (x + y) - x would make it
+    // 0.
     let large = vec4(Wide(0x1p126));
     let total = min(sum, large);
     let added = min(total - product, large);

@@ -1,6 +1,6 @@
-// Products and sums by `multiply_add`, to find out whether it rounds once on a device.
+// Computes a * b + c by `multiply_add`, to find out whether it rounds once on a device.
 //
-// In: for each invocation, two factors and an addend. Out: the sums. Run once for a device, before the first blur of f32.
+// In: for each invocation, two factors and an addend. Out: the sums. Run once per device, before the first blur of f32.
 
 #import shared/multiply_add
 
