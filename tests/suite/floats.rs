@@ -164,6 +164,7 @@ fn subnormal_samples_mesh_alike() {
             let surface = assert_twins(&kernel, &slab, |cpu, gpu, device| {
                 assert!(cpu.triangles == gpu.triangles, "{device} at {iso}");
                 assert!(cpu.positions == gpu.positions, "{device} at {iso}");
+                assert!(cpu.normals == gpu.normals, "{device} at {iso}");
             });
             assert!(!surface.triangles.is_empty(), "{iso}");
         }

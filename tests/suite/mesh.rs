@@ -312,8 +312,8 @@ pub fn same(expected: &Surface, found: &Surface, name: &str) {
         assert_eq!(a.map(f32::to_bits), b.map(f32::to_bits), "{name}: vertex {i}: {a:?} {b:?}");
     }
     assert_eq!(expected.normals.len(), found.normals.len(), "{name}");
-    for (a, b) in expected.normals.iter().flatten().zip(found.normals.iter().flatten()) {
-        assert!((a - b).abs() <= 1e-5, "{name}: {a} {b}");
+    for (i, (a, b)) in expected.normals.iter().zip(&found.normals).enumerate() {
+        assert_eq!(a.map(f32::to_bits), b.map(f32::to_bits), "{name}: normal {i}: {a:?} {b:?}");
     }
     assert_eq!(expected.nan_cells, found.nan_cells, "{name}");
 }

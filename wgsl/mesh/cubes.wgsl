@@ -83,6 +83,10 @@ struct SlabParams {
     spacing_x: f32,
     spacing_y: f32,
     spacing_z: f32,
+    // 1 / spacing.
+    per_step_x: f32,
+    per_step_y: f32,
+    per_step_z: f32,
     origin_x: f32,
     origin_y: f32,
     origin_z: f32,

@@ -3,9 +3,36 @@
 //
 // In: as `vertices`. Out: normals.
 
+// Each result of an operation goes through its bits, so that the compiler cannot fuse it with the next one, and every
+// device rounds as often as the CPU.
+fn rounded(value: f32) -> f32 {
+    return bitcast<f32>(flushed(bitcast<u32>(value)));
+}
+
+fn rounded_all(value: vec3<f32>) -> vec3<f32> {
+    return vec3(rounded(value.x), rounded(value.y), rounded(value.z));
+}
+
+fn squared_length(v: vec3<f32>) -> f32 {
+    let squares = rounded_all(v * v);
+    return rounded(rounded(squares.x + squares.y) + squares.z);
+}
+
+// The reciprocal of the square root, to about 2 units in the last place, by Newton's method: the device's own functions
+// round differently.
+fn inverse_sqrt(value: f32) -> f32 {
+    let half = 0.5 * value;
+    var result = bitcast<f32>(0x5f375a86u - (bitcast<u32>(value) >> 1u));
+    for (var i = 0; i < 3; i++) {
+        let product = rounded(rounded(half * result) * result);
+        result = rounded(result * rounded(1.5 - product));
+    }
+    return result;
+}
+
 fn gradient(point: vec3<i32>) -> vec3<f32> {
     var result: vec3<f32>;
-    let spacing = vec3(params.spacing_x, params.spacing_y, params.spacing_z);
+    let per_step = vec3(params.per_step_x, params.per_step_y, params.per_step_z);
     for (var axis = 0u; axis < 3u; axis++) {
         let step = step_along(axis);
         let low = into_samples(point - step);
@@ -13,9 +40,9 @@ fn gradient(point: vec3<i32>) -> vec3<f32> {
         // One step at the volume's border along this axis, two elsewhere.
         let below = (point - step)[axis];
         let above = (point + step)[axis];
-        let steps = max(2 - min(abs(low[axis] - below), 1) - min(abs(high[axis] - above), 1), 1);
-        let difference = sample(sample_index(high)) - sample(sample_index(low));
-        result[axis] = difference / (f32(steps) * spacing[axis]);
+        let is_border = min(abs(low[axis] - below), 1) + min(abs(high[axis] - above), 1) > 0;
+        let difference = rounded(sample(sample_index(high)) - sample(sample_index(low)));
+        result[axis] = rounded(difference * (per_step[axis] * select(0.5, 1.0, is_border)));
     }
     return result;
 }
@@ -38,21 +65,22 @@ fn vertex_normals(
         if !is_here(vertex.point.y) {
             continue;
         }
-        let t = vertex_crossing(vertex);
+        // To 24 bits after the point: below, `vertex_crossing` is not that of the CPU.
+        let t = f32(u32(vertex_crossing(vertex) * 0x1p24f)) * 0x1p-24f;
         let step = step_along(vertex.axis);
         let a = gradient(vertex.point);
         let b = gradient(vertex.point + step);
-        let down = -(a + (b - a) * t);
-        let squared = dot(down, down);
+        let down = -rounded_all(a + rounded_all(rounded_all(b - a) * t));
+        let squared = squared_length(down);
         var normal: vec3<f32>;
-        // Where both ends' gradients cancel out, only rounding is left, which differs between devices.
-        let least = 1e-10 * (dot(a, a) + dot(b, b));
-        if squared >= 0x1p-126f && squared > least && !is_infinite(squared) && !is_nan(squared) {
-            normal = down / sqrt(squared);
+        // Where both ends' gradients cancel out, only rounding is left.
+        let least = rounded(1e-10 * rounded(squared_length(a) + squared_length(b)));
+        if squared >= 0x1p-100f && squared > least && !is_infinite(squared) && !is_nan(squared) {
+            normal = rounded_all(down * inverse_sqrt(squared));
         } else {
             // A flat or infinite gradient: along the edge, towards its outer end.
             let inside = sample(sample_index(into_samples(vertex.point))) > params.threshold;
-            normal = vec3<f32>(step) * select(-1.0, 1.0, inside);
+            normal[vertex.axis] = select(-1.0, 1.0, inside);
         }
         let at = 3u * (first + i);
         normals[at] = normal.x;

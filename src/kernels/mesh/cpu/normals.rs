@@ -1,7 +1,32 @@
 //! Normals from the field's gradient.
 
-use super::{super::voxel::Voxel, mesher::Mesher};
-use crate::data::vec3::dot;
+use std::array::from_fn;
+
+use super::{
+    super::voxel::{Voxel, flushed},
+    mesher::Mesher,
+};
+
+/// Gradients whose squared length is less count as none: the rounding of such small numbers differs between devices.
+const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
+
+const TWO_24: f32 = (1 << 24) as f32;
+
+fn squared_length(v: [f32; 3]) -> f32 {
+    let [x, y, z] = v.map(|v| flushed(v * v));
+    x + y + z
+}
+
+/// The reciprocal of the square root, to about 2 units in the last place, by the operations of the shader: devices round
+/// their own square roots and quotients differently.
+fn inverse_sqrt(value: f32) -> f32 {
+    let half = 0.5 * value;
+    let mut result = f32::from_bits(0x5f37_5a86 - (value.to_bits() >> 1));
+    for _ in 0..3 {
+        result *= 1.5 - half * result * result;
+    }
+    result
+}
 
 impl<T: Voxel> Mesher<'_, T> {
     /// The unit vector down the gradient on the edge along `axis` from a point: central differences at
@@ -10,13 +35,15 @@ impl<T: Voxel> Mesher<'_, T> {
         let mut to = from;
         to[axis] += 1;
         let (a, b) = (self.gradient(from), self.gradient(to));
-        let down: [f32; 3] = std::array::from_fn(|i| -(a[i] + (b[i] - a[i]) * t));
-        let length = dot(down, down);
-        // Where both ends' gradients cancel out, only rounding is left, which differs between devices.
-        let is_normal = length >= f32::MIN_POSITIVE && length.is_finite();
-        if is_normal && length > 1e-10 * (dot(a, a) + dot(b, b)) {
-            let length = length.sqrt();
-            return down.map(|v| v / length);
+        // To 24 bits after the point: below, shaders may find another one.
+        let t = (t * TWO_24) as u32 as f32 / TWO_24;
+        let down: [f32; 3] = from_fn(|i| -flushed(a[i] + flushed(flushed(b[i] - a[i]) * t)));
+        let squared = squared_length(down);
+        // Where both ends' gradients cancel out, only rounding is left.
+        let least = flushed(1e-10 * flushed(squared_length(a) + squared_length(b)));
+        if squared >= LEAST && squared.is_finite() && squared > least {
+            let factor = inverse_sqrt(squared);
+            return down.map(|v| flushed(v * factor));
         }
         // A flat or infinite gradient: along the edge, towards its outer end.
         let mut normal = [0.0; 3];
@@ -26,15 +53,16 @@ impl<T: Voxel> Mesher<'_, T> {
     }
 
     fn gradient(&self, point: [isize; 3]) -> [f32; 3] {
-        std::array::from_fn(|axis| {
+        from_fn(|axis| {
             let (mut low, mut high) = (point, point);
             low[axis] -= 1;
             high[axis] += 1;
             let (low, moved_up) = self.grid.clamp(low, axis);
             let (high, moved_down) = self.grid.clamp(high, axis);
             // One step at the volume's border, two elsewhere.
-            let steps = (2 - moved_up - moved_down).max(1) as f32;
-            (self.nearest(high) - self.nearest(low)) / (steps * self.kernel.spacing[axis] as f32)
+            let part = if moved_up + moved_down > 0 { 1.0 } else { 0.5 };
+            let per_step = 1.0 / self.kernel.spacing[axis] as f32;
+            flushed(flushed(self.nearest(high) - self.nearest(low)) * (per_step * part))
         })
     }
 

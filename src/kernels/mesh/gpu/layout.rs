@@ -71,6 +71,9 @@ shader_struct! {
         spacing_x: f32,
         spacing_y: f32,
         spacing_z: f32,
+        per_step_x: f32,
+        per_step_y: f32,
+        per_step_z: f32,
         origin_x: f32,
         origin_y: f32,
         origin_z: f32,
@@ -82,6 +85,7 @@ impl SlabParams {
     pub(super) fn new(kernel: &MarchingCubes, grid: &CellGrid, iso: &Isovalue) -> Self {
         let [points_x, points_y, points_z] = grid.points.map(|n| n as u32);
         let [spacing_x, spacing_y, spacing_z] = kernel.spacing.map(|v| v as f32);
+        let [per_step_x, per_step_y, per_step_z] = kernel.spacing.map(|v| 1.0 / v as f32);
         let [origin_x, origin_y, origin_z] = kernel.origin.map(|v| v as f32);
         let slice_words = grid.slice_words();
         let numbered = ((grid.layers + 1) * slice_words) as u64;
@@ -108,6 +112,9 @@ impl SlabParams {
             spacing_x,
             spacing_y,
             spacing_z,
+            per_step_x,
+            per_step_y,
+            per_step_z,
             origin_x,
             origin_y,
             origin_z,
