@@ -387,9 +387,12 @@ impl Info {
     /// A heading with name, format, size and type, and a line for each further field.
     fn text(&self) -> String {
         let join = |numbers: &[f64]| {
-            // Six decimals: further digits of coordinates that a header holds as f32 are noise. Adding 0.0 turns -0 to
-            // 0.
-            let short = |v: &f64| format!("{}", (v * 1e6).round() / 1e6 + 0.0);
+            // Six decimals, or as many as show six digits of the greatest number: further digits of coordinates that a
+            // header holds as f32 are noise. Adding 0.0 turns -0 to 0.
+            let greatest = numbers.iter().fold(0.0, |greatest: f64, v| greatest.max(v.abs()));
+            let digits = if greatest > 0.0 { 5.0 - greatest.log10().floor() } else { 6.0 };
+            let unit = 10f64.powf(digits.clamp(6.0, 300.0));
+            let short = |v: &f64| format!("{}", (v * unit).round() / unit + 0.0);
             numbers.iter().map(short).collect::<Vec<_>>().join(" ")
         };
         let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();

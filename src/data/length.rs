@@ -6,7 +6,7 @@ const UNITS: [(&str, f64, &[&str]); 13] = [
     ("pm", 1.0, &["picometer"]),
     ("angstrom", 1e2, &["angstrom", "A", "\u{c5}", "\u{212b}"]),
     ("nm", 1e3, &["nanometer"]),
-    ("um", 1e6, &["micrometer", "micron", "\u{b5}m", "\u{3bc}m", "\\u00B5m"]),
+    ("um", 1e6, &["micrometer", "micron", "\u{b5}m", "\u{3bc}m"]),
     ("mm", 1e9, &["millimeter"]),
     ("cm", 1e10, &["centimeter"]),
     ("dm", 1e11, &["decimeter"]),
@@ -27,14 +27,41 @@ const NONE: [&str; 9] =
 pub fn symbol(name: &str) -> Option<String> {
     /// Most characters of a name that is not known.
     const LONGEST: usize = 60;
-    let name = name.trim();
+    let name = unescaped(name.trim());
     if NONE.contains(&name.to_lowercase().as_str()) {
         return None;
     }
-    if let Some((symbol, ..)) = find(name) {
+    if let Some((symbol, ..)) = find(&name) {
         return Some((*symbol).to_owned());
     }
     Some(name.chars().filter(|c| !c.is_control()).take(LONGEST).collect())
+}
+
+/// The name with characters in place of their numbers: `&#181;` or `&#xb5;`, as in XML, and `\u00b5`, as in ImageJ.
+fn unescaped(name: &str) -> String {
+    let (mut text, mut rest) = (String::new(), name);
+    while let Some(at) = rest.find(['&', '\\']) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (character, length) = escape(rest).unwrap_or((rest.as_bytes()[0].into(), 1));
+        text.push(character);
+        rest = &rest[length..];
+    }
+    text + rest
+}
+
+/// The character whose number `text` begins with, and the length of the escape.
+fn escape(text: &str) -> Option<(char, usize)> {
+    if let Some(digits) = text.strip_prefix("\\u") {
+        let number = u32::from_str_radix(digits.get(..4)?, 16).ok()?;
+        return Some((char::from_u32(number)?, 6));
+    }
+    let (digits, _) = text.strip_prefix("&#")?.split_once(';')?;
+    let number = match digits.strip_prefix(['x', 'X']) {
+        Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
+        None => digits.parse(),
+    };
+    Some((char::from_u32(number.ok()?)?, digits.len() + 3))
 }
 
 fn find(name: &str) -> Option<&'static (&'static str, f64, &'static [&'static str])> {
@@ -91,6 +118,12 @@ mod tests {
             ("\u{b5}m", Some("um")),
             ("\u{3bc}m", Some("um")),
             ("\\u00B5m", Some("um")),
+            ("\\u03bcm", Some("um")),
+            ("\\u00C5", Some("angstrom")),
+            ("&#181;m", Some("um")),
+            ("&#xB5;m", Some("um")),
+            ("&#xD800;m", Some("&#xD800;m")),
+            ("&\\u", Some("&\\u")),
             ("microns", Some("um")),
             ("Micrometre", Some("um")),
             (" mm ", Some("mm")),

@@ -434,6 +434,47 @@ fn axes_with_different_units_are_converted() {
     assert!(said.contains("e.zarr: its z axis states no unit: mm"), "{said}");
 }
 
+#[test]
+fn ome_xml_may_have_prefixes_and_character_references() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (number, unit) in ["&#181;m", "&#xb5;m", "\u{b5}m"].into_iter().enumerate() {
+        let text = ome(SPACING, [unit; 3]);
+        let text = ["OME", "Image", "Pixels", "TiffData"].iter().fold(text, |text, name| {
+            text.replace(&format!("<{name}"), &format!("<ome:{name}"))
+                .replace(&format!("</{name}"), &format!("</ome:{name}"))
+        });
+        let name = format!("{number}.ome.tif");
+        fs::write(folder.join(&name), tiff(&text)).unwrap();
+        assert_eq!(shown(folder, &[name]), [(Some(SPACING), Some("um".into()))], "{unit}");
+    }
+}
+
+#[test]
+fn lengths_of_any_magnitude_keep_their_digits() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (factor, text) in [
+        (1e-12, "0.0000000000005 0.00000000000075 0.000000000002"),
+        (1e-9, "0.0000000005 0.00000000075 0.000000002"),
+        (1e-6, "0.0000005 0.00000075 0.000002"),
+        (1.0, "0.5 0.75 2"),
+        (1e10, "5000000000 7500000000 20000000000"),
+    ] {
+        let steps = SPACING.map(|step| step * factor);
+        let [x, y, z] = steps;
+        let header = format!("spacings: {x} {y} {z}\nunits: \"mm\" \"mm\" \"mm\"");
+        fs::write(folder.join("v.nrrd"), nrrd_of(&header)).unwrap();
+        let output = gpuproc().current_dir(folder).args(["info", "v.nrrd"]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(&format!("spacing       {text}\n")), "{said}");
+        works(folder, "blur v.nrrd o.tif --sigma 0 --strict");
+        let (found, unit) = shown(folder, &["o.tif".to_owned()]).remove(0);
+        let scale = nanometres("mm") / nanometres(&unit.unwrap());
+        assert_near(found.unwrap(), steps.map(|step| step * scale), "o.tif");
+    }
+}
+
 /// A mesh is in the unit of its volume, except in formats that have one unit for all.
 #[test]
 fn meshes_have_the_unit_of_the_volume() {

@@ -125,6 +125,14 @@ impl Summary {
     }
 }
 
+/// A number with six decimals, or seven digits where it is small.
+fn shown(number: f64) -> String {
+    match number != 0.0 && number.abs() < 1e-3 {
+        true => format!("{number:.6e}"),
+        false => format!("{number:.6}"),
+    }
+}
+
 /// Logs the measures of a surface, and how far simplification has moved it.
 pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
     let genus = match stats.genus {
@@ -132,7 +140,7 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
         None => String::new(),
     };
     let moved = match moved {
-        Some(distance) => format!(", moved by at most {distance:.6}"),
+        Some(distance) => format!(", moved by at most {}", shown(distance)),
         None => String::new(),
     };
     let flat = match stats.flat {
@@ -140,9 +148,9 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
         count => format!(", {count} triangles without an area (--clean leaves them out)"),
     };
     log::info!(
-        "area {:.6}, enclosed volume {:.6}, {} connected {}, Euler number {}{genus}, {}{moved}{flat}",
-        stats.area,
-        stats.volume,
+        "area {}, enclosed volume {}, {} connected {}, Euler number {}{genus}, {}{moved}{flat}",
+        shown(stats.area),
+        shown(stats.volume),
         stats.components,
         if stats.components == 1 { "part" } else { "parts" },
         stats.euler,
@@ -161,8 +169,9 @@ pub(super) fn label_stats(
     let parts = if components == 1 { "part" } else { "parts" };
     let closed = if closed { "closed" } else { "not closed" };
     let line = format!(
-        "label {label}: {voxels} voxels, area {area:.6}, enclosed volume {volume:.6}, {components} connected {parts}, \
-         {closed}"
+        "label {label}: {voxels} voxels, area {}, enclosed volume {}, {components} connected {parts}, {closed}",
+        shown(area),
+        shown(volume),
     );
     let mut json = serde_json::to_value(stats).unwrap_or_default();
     (json["label"], json["voxels"]) = (label.into(), voxels.into());
@@ -200,8 +209,9 @@ pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Su
             };
             let distance = simplified.distance.unwrap_or_default();
             log::warn!(
-                "{left} triangles are left instead of {}: {reason}; it has moved by at most {distance:.6}",
-                simplified.wanted
+                "{left} triangles are left instead of {}: {reason}; it has moved by at most {}",
+                simplified.wanted,
+                shown(distance)
             );
         }
     }

@@ -392,6 +392,27 @@ pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
     encode::head([&page].into_iter())
 }
 
+/// The spacing in a unit whose resolution fits the fractions of 32 bits of TIFF: the given one where it does.
+fn as_resolution<'a>(
+    spacing: Option<[f64; 3]>,
+    unit: Option<&'a str>,
+) -> (Option<[f64; 3]>, Option<&'a str>) {
+    let fits = |[x, y, _]: [f64; 3]| [x, y].iter().all(|side| (1e-9..=1e9).contains(side));
+    if let (Some(lengths), Some(from)) = (spacing, unit)
+        && !fits(lengths)
+    {
+        for to in ["nm", "um", "mm", "m", "km"] {
+            let [x, y, z] = lengths.map(|length| length::convert(length, from, to));
+            if let Some(lengths) = x.zip(y).zip(z).map(|((x, y), z)| [x, y, z])
+                && fits(lengths)
+            {
+                return (Some(lengths), Some(to));
+            }
+        }
+    }
+    (spacing, unit)
+}
+
 /// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
 /// z; `first` is the position of the first sample, in multiples of the spacing.
 pub fn stack_header(
@@ -402,6 +423,7 @@ pub fn stack_header(
     first: [f64; 3],
 ) -> Vec<u8> {
     let [width, height, slices] = dims;
+    let (spacing, unit) = as_resolution(spacing, unit);
     let text = planes::description(slices, spacing.map(|[.., z]| z), unit, first);
     let mut page = Outgoing::picture([width, height], 1, dtype, &Metadata::default());
     // One strip for each page: readers of stacks expect pages in one piece.

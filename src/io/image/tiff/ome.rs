@@ -19,8 +19,16 @@ pub fn sizes(text: &str) -> Option<[usize; 3]> {
 
 /// The first `Pixels` element, up to the end of its tag.
 fn pixels(text: &str) -> Option<&str> {
-    let start = text.find("<Pixels")?;
-    text[start..].split('>').next()
+    elements(text, "Pixels").next()
+}
+
+/// The elements called `name`, in any namespace, each up to the end of its tag.
+fn elements<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    text.split('<').skip(1).filter_map(move |element| {
+        let tag = element.split('>').next()?;
+        let called = tag.split(|c: char| c.is_whitespace() || c == '/').next()?;
+        (called.rsplit(':').next()? == name).then_some(tag)
+    })
 }
 
 /// The order of planes: the positions along z, c and t are the digits of a plane's number.
@@ -52,13 +60,12 @@ impl PlaneOrder {
     pub fn pages(&self, text: &str) -> Vec<Option<usize>> {
         let all = self.sizes.iter().product();
         let mut pages = vec![None; all];
-        let (mut rest, mut found) = (text, 0);
-        // Once all planes have a page, further elements are ignored.
-        while found < all
-            && let Some(at) = rest.find("<TiffData")
-        {
-            let end = at + rest[at..].find('>').unwrap_or(rest.len() - at);
-            let data = &rest[at..end];
+        let mut found = 0;
+        for data in elements(text, "TiffData") {
+            // Once all planes have a page, further elements are ignored.
+            if found >= all {
+                break;
+            }
             let page = number(data, "IFD");
             let count = number(data, "PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
             let first = ["FirstZ", "FirstC", "FirstT"].map(|name| number(data, name).unwrap_or(0));
@@ -70,7 +77,6 @@ impl PlaneOrder {
                 }
                 found += count;
             }
-            rest = &rest[end..];
         }
         if found == 0 { (0..all).map(Some).collect() } else { pages }
     }
@@ -110,6 +116,19 @@ mod tests {
         assert_eq!(attribute(element, "SizeZ"), Some("3"));
         assert_eq!(attribute(element, "Size"), None);
         assert_eq!(attribute("<Pixels SizeZ=", "SizeZ"), None);
+    }
+
+    #[test]
+    fn elements_may_have_a_prefix() {
+        for prefix in ["", "ome:", "ns0:"] {
+            let text = format!(
+                "<{prefix}OME><{prefix}PixelsOther SizeZ=\"9\"/><{prefix}Pixels\nSizeZ='2' PhysicalSizeX=\"0.5\" \
+                 PhysicalSizeXUnit=\"&#181;m\"><{prefix}TiffData IFD=\"1\"/><{prefix}TiffData FirstZ=\"1\" IFD=\"0\"/>"
+            );
+            assert_eq!(lengths(&text), [Some((0.5, "&#181;m")), None, None]);
+            let order = PlaneOrder::read(&text, sizes(&text).unwrap()).unwrap();
+            assert_eq!(order.pages(&text), [Some(1), Some(0)]);
+        }
     }
 
     #[test]

@@ -2,18 +2,18 @@
 
 use std::array::from_fn;
 
-use super::{
-    super::voxel::{Voxel, flushed},
-    mesher::Mesher,
-};
+use super::{super::voxel::Voxel, mesher::Mesher};
 
-/// Gradients whose squared length is less count as none: the rounding of such small numbers differs between devices.
-const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
+/// The value, or 0 in place of one below 2^-100: near the least normal number, devices round differently.
+fn rounded(value: f32) -> f32 {
+    const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
+    if value.abs() < LEAST { 0.0 } else { value }
+}
 
 const TWO_24: f32 = (1 << 24) as f32;
 
 fn squared_length(v: [f32; 3]) -> f32 {
-    let [x, y, z] = v.map(|v| flushed(v * v));
+    let [x, y, z] = v.map(|v| rounded(v * v));
     x + y + z
 }
 
@@ -37,13 +37,13 @@ impl<T: Voxel> Mesher<'_, T> {
         let (a, b) = (self.gradient(from), self.gradient(to));
         // To 24 bits after the point: below, shaders may find another one.
         let t = (t * TWO_24) as u32 as f32 / TWO_24;
-        let down: [f32; 3] = from_fn(|i| -flushed(a[i] + flushed(flushed(b[i] - a[i]) * t)));
+        let down: [f32; 3] = from_fn(|i| -rounded(a[i] + rounded(rounded(b[i] - a[i]) * t)));
         let squared = squared_length(down);
         // Where both ends' gradients cancel out, only rounding is left.
-        let least = flushed(1e-10 * flushed(squared_length(a) + squared_length(b)));
-        if squared >= LEAST && squared.is_finite() && squared > least {
+        let least = rounded(1e-10 * rounded(squared_length(a) + squared_length(b)));
+        if squared > least && squared.is_finite() {
             let factor = inverse_sqrt(squared);
-            return down.map(|v| flushed(v * factor));
+            return down.map(|v| rounded(v * factor));
         }
         // A flat or infinite gradient: along the edge, towards its outer end.
         let mut normal = [0.0; 3];
@@ -62,7 +62,7 @@ impl<T: Voxel> Mesher<'_, T> {
             // One step at the volume's border, two elsewhere.
             let part = if moved_up + moved_down > 0 { 1.0 } else { 0.5 };
             let per_step = 1.0 / self.kernel.spacing[axis] as f32;
-            flushed(flushed(self.nearest(high) - self.nearest(low)) * (per_step * part))
+            rounded(rounded(self.nearest(high) - self.nearest(low)) * (per_step * part))
         })
     }
 
