@@ -393,10 +393,10 @@ pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
 }
 
 /// The spacing in a unit whose resolution fits the fractions of 32 bits of TIFF: the given one where it does.
-fn as_resolution<'a>(
+fn as_resolution(
     spacing: Option<[f64; 3]>,
-    unit: Option<&'a str>,
-) -> (Option<[f64; 3]>, Option<&'a str>) {
+    unit: Option<&str>,
+) -> (Option<[f64; 3]>, Option<&str>) {
     let fits = |[x, y, _]: [f64; 3]| [x, y].iter().all(|side| (1e-9..=1e9).contains(side));
     if let (Some(lengths), Some(from)) = (spacing, unit)
         && !fits(lengths)
