@@ -3,21 +3,31 @@
 //
 // In: as `vertices`. Out: normals.
 
-// Each result of an operation goes through its bits, so that the compiler cannot fuse it with the next one, and every
-// device rounds as often as the CPU. Results below 2^-100 become 0, since devices round differently near the least
-// normal number.
+// The value. The compiler cannot fuse the operations before and after it, so every device rounds after each, as the CPU
+// does.
 fn rounded(value: f32) -> f32 {
-    let bits = bitcast<u32>(value);
-    return bitcast<f32>(select(bits, 0u, (bits & 0x7fffffffu) < 0x0d800000u));
+    return bitcast<f32>(bitcast<u32>(value) ^ params.zero);
 }
 
 fn rounded_all(value: vec3<f32>) -> vec3<f32> {
-    return vec3(rounded(value.x), rounded(value.y), rounded(value.z));
+    return bitcast<vec3<f32>>(bitcast<vec3<u32>>(value) ^ vec3(params.zero));
+}
+
+// The values, or 0 where they are below 2^-40.
+fn flush_tiny(value: vec3<f32>) -> vec3<f32> {
+    let bits = bitcast<vec3<u32>>(value);
+    return bitcast<vec3<f32>>(select(bits, vec3(0u), (bits & vec3(0x7fffffffu)) < vec3(0x2b800000u)));
 }
 
 fn squared_length(v: vec3<f32>) -> f32 {
     let squares = rounded_all(v * v);
-    return rounded(rounded(squares.x + squares.y) + squares.z);
+    return squares.x + squares.y + squares.z;
+}
+
+// The exponent of the greatest component, plus 127.
+fn exponent(a: vec3<f32>, b: vec3<f32>) -> u32 {
+    let bits = max(bitcast<vec3<u32>>(a) & vec3(0x7fffffffu), bitcast<vec3<u32>>(b) & vec3(0x7fffffffu));
+    return max(max(bits.x, bits.y), bits.z) >> 23u;
 }
 
 // The reciprocal of the square root, to about 2 units in the last place, by Newton's method: the device's own functions
@@ -27,7 +37,7 @@ fn inverse_sqrt(value: f32) -> f32 {
     var result = bitcast<f32>(0x5f375a86u - (bitcast<u32>(value) >> 1u));
     for (var i = 0; i < 3; i++) {
         let product = rounded(rounded(half * result) * result);
-        result = rounded(result * rounded(1.5 - product));
+        result *= 1.5 - product;
     }
     return result;
 }
@@ -40,13 +50,11 @@ fn gradient(point: vec3<i32>) -> vec3<f32> {
         let low = into_samples(point - step);
         let high = into_samples(point + step);
         // One step at the volume's border along this axis, two elsewhere.
-        let below = (point - step)[axis];
-        let above = (point + step)[axis];
-        let is_border = min(abs(low[axis] - below), 1) + min(abs(high[axis] - above), 1) > 0;
-        let difference = rounded(sample(sample_index(high)) - sample(sample_index(low)));
-        result[axis] = rounded(difference * (per_step[axis] * select(0.5, 1.0, is_border)));
+        let is_border = low[axis] != (point - step)[axis] || high[axis] != (point + step)[axis];
+        let difference = sample(sample_index(high)) - sample(sample_index(low));
+        result[axis] = difference * (per_step[axis] * select(0.5, 1.0, is_border));
     }
-    return result;
+    return rounded_all(result);
 }
 
 @compute @workgroup_size(SIZE)
@@ -67,21 +75,30 @@ fn vertex_normals(
         if !is_here(vertex.point.y) {
             continue;
         }
-        // To 24 bits after the point: below, `vertex_crossing` is not that of the CPU.
+        // Multiples of 2^-24: smaller differences between `vertex_crossing` and the CPU's do not matter.
         let t = f32(u32(vertex_crossing(vertex) * 0x1p24f)) * 0x1p-24f;
         let step = step_along(vertex.axis);
-        let a = gradient(vertex.point);
-        let b = gradient(vertex.point + step);
-        let down = -rounded_all(a + rounded_all(rounded_all(b - a) * t));
-        let squared = squared_length(down);
+        var a = gradient(vertex.point);
+        var b = gradient(vertex.point + step);
         var normal: vec3<f32>;
-        // Where both ends' gradients cancel out, only rounding is left.
-        let least = rounded(1e-10 * rounded(squared_length(a) + squared_length(b)));
-        if squared > least && !is_infinite(squared) && !is_nan(squared) {
-            normal = rounded_all(down * inverse_sqrt(squared));
-        } else {
-            // A flat or infinite gradient: along the edge, towards its outer end.
+        var is_clear = false;
+        // Devices differ where gradients are very small, large or infinite.
+        let exponent = exponent(a, b);
+        if exponent >= 47u && exponent <= 207u {
+            // The greatest component is then from 1 to 2.
+            let scale = bitcast<f32>((254u - exponent) << 23u);
+            a = flush_tiny(a * scale);
+            b = flush_tiny(b * scale);
+            let down = rounded_all(-(a + rounded_all((b - a) * t)));
+            let squared = squared_length(down);
+            // Where both ends' gradients cancel out, only rounding is left.
+            is_clear = squared > 1e-10 * (squared_length(a) + squared_length(b));
+            normal = flush_tiny(down * inverse_sqrt(squared));
+        }
+        if !is_clear {
+            // Along the edge, towards its outer end.
             let inside = sample(sample_index(into_samples(vertex.point))) > params.threshold;
+            normal = vec3(0.0);
             normal[vertex.axis] = select(-1.0, 1.0, inside);
         }
         let at = 3u * (first + i);

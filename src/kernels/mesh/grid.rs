@@ -95,14 +95,12 @@ impl CellGrid {
         Some((z * height + y) * width)
     }
 
-    /// `point` of the slab moved along `axis` into the samples, and how far it moved: 1 for 1 and more.
-    pub(super) fn clamp(&self, mut point: [isize; 3], axis: usize) -> ([isize; 3], isize) {
-        let Self { points, pad, first_layer, .. } = *self;
-        let shift = if axis == 2 { first_layer as isize } else { 0 };
-        let (least, most) = (pad as isize - shift, (points[axis] - pad) as isize - 1 - shift);
-        let to = point[axis].clamp(least, most);
-        let moved = (to - point[axis]).abs();
-        point[axis] = to;
-        (point, moved.min(1))
+    /// The coordinate along `axis` of the sample nearest to a point.
+    #[inline(always)]
+    pub(super) fn clamp(&self, coordinate: isize, axis: usize) -> isize {
+        let Self { points, pad, first_layer, .. } = self;
+        let shift = if axis == 2 { *first_layer as isize } else { 0 };
+        let (pad, points) = (*pad as isize, points[axis] as isize);
+        coordinate.clamp(pad - shift, points - pad - 1 - shift)
     }
 }

@@ -402,10 +402,9 @@ fn as_resolution(
         && !fits(lengths)
     {
         for to in ["nm", "um", "mm", "m", "km"] {
-            let [x, y, z] = lengths.map(|length| length::convert(length, from, to));
-            if let Some(lengths) = x.zip(y).zip(z).map(|((x, y), z)| [x, y, z])
-                && fits(lengths)
-            {
+            let Some(factor) = length::convert(1.0, from, to) else { break };
+            let lengths = lengths.map(|length| length * factor);
+            if fits(lengths) {
                 return (Some(lengths), Some(to));
             }
         }

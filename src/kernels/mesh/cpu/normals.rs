@@ -1,24 +1,32 @@
 //! Normals from the field's gradient.
 
-use std::array::from_fn;
-
 use super::{super::voxel::Voxel, mesher::Mesher};
-
-/// The value, or 0 in place of one below 2^-100: near the least normal number, devices round differently.
-fn rounded(value: f32) -> f32 {
-    const LEAST: f32 = 1.0 / (1u128 << 100) as f32;
-    if value.abs() < LEAST { 0.0 } else { value }
-}
+use crate::data::vec3::dot;
 
 const TWO_24: f32 = (1 << 24) as f32;
 
-fn squared_length(v: [f32; 3]) -> f32 {
-    let [x, y, z] = v.map(|v| rounded(v * v));
-    x + y + z
+/// The value, or 0 if it is below 2^-40.
+#[inline(always)]
+fn flush_tiny(value: f32) -> f32 {
+    const LEAST: f32 = 1.0 / (1u64 << 40) as f32;
+    if value.abs() < LEAST { 0.0 } else { value }
 }
 
-/// The reciprocal of the square root, to about 2 units in the last place, by the operations of the shader: devices round
-/// their own square roots and quotients differently.
+/// The power of two by which vectors are multiplied so that their greatest component is from 1 to 2; `None` for vectors
+/// so small, large or infinite that devices would differ.
+#[inline(always)]
+fn scale(a: [f32; 3], b: [f32; 3]) -> Option<f32> {
+    let mut greatest = 0;
+    for axis in 0..3 {
+        greatest = greatest.max(a[axis].to_bits() << 1).max(b[axis].to_bits() << 1);
+    }
+    let exponent = greatest >> 24;
+    (47..=207).contains(&exponent).then(|| f32::from_bits((254 - exponent) << 23))
+}
+
+/// The reciprocal of the square root, to about 2 units in the last place, by Newton's method as in the shader: devices
+/// round their own square roots and quotients differently.
+#[inline(always)]
 fn inverse_sqrt(value: f32) -> f32 {
     let half = 0.5 * value;
     let mut result = f32::from_bits(0x5f37_5a86 - (value.to_bits() >> 1));
@@ -34,16 +42,22 @@ impl<T: Voxel> Mesher<'_, T> {
     pub(super) fn normal(&self, from: [isize; 3], axis: usize, t: f32) -> [f32; 3] {
         let mut to = from;
         to[axis] += 1;
-        let (a, b) = (self.gradient(from), self.gradient(to));
-        // To 24 bits after the point: below, shaders may find another one.
-        let t = (t * TWO_24) as u32 as f32 / TWO_24;
-        let down: [f32; 3] = from_fn(|i| -rounded(a[i] + rounded(rounded(b[i] - a[i]) * t)));
-        let squared = squared_length(down);
-        // Where both ends' gradients cancel out, only rounding is left.
-        let least = rounded(1e-10 * rounded(squared_length(a) + squared_length(b)));
-        if squared > least && squared.is_finite() {
-            let factor = inverse_sqrt(squared);
-            return down.map(|v| rounded(v * factor));
+        let (mut a, mut b) = (self.gradient(from), self.gradient(to));
+        if let Some(scale) = scale(a, b) {
+            // A multiple of 2^-24, as in the shader, which may compute smaller crossings differently.
+            let t = (t * TWO_24) as u32 as f32 / TWO_24;
+            let mut down = [0.0; 3];
+            for axis in 0..3 {
+                (a[axis], b[axis]) = (flush_tiny(a[axis] * scale), flush_tiny(b[axis] * scale));
+                down[axis] = -(a[axis] + (b[axis] - a[axis]) * t);
+            }
+            let squared = dot(down, down);
+            // Where both ends' gradients cancel out, only rounding is left.
+            if squared > 1e-10 * (dot(a, a) + dot(b, b)) {
+                let factor = inverse_sqrt(squared);
+                down.iter_mut().for_each(|v| *v = flush_tiny(*v * factor));
+                return down;
+            }
         }
         // A flat or infinite gradient: along the edge, towards its outer end.
         let mut normal = [0.0; 3];
@@ -52,23 +66,27 @@ impl<T: Voxel> Mesher<'_, T> {
         normal
     }
 
+    #[inline(always)]
     fn gradient(&self, point: [isize; 3]) -> [f32; 3] {
-        from_fn(|axis| {
+        let mut gradient = [0.0; 3];
+        for axis in 0..3 {
             let (mut low, mut high) = (point, point);
-            low[axis] -= 1;
-            high[axis] += 1;
-            let (low, moved_up) = self.grid.clamp(low, axis);
-            let (high, moved_down) = self.grid.clamp(high, axis);
+            low[axis] = self.grid.clamp(point[axis] - 1, axis);
+            high[axis] = self.grid.clamp(point[axis] + 1, axis);
             // One step at the volume's border, two elsewhere.
-            let part = if moved_up + moved_down > 0 { 1.0 } else { 0.5 };
+            let is_border = low[axis] != point[axis] - 1 || high[axis] != point[axis] + 1;
+            let part = if is_border { 1.0 } else { 0.5 };
             let per_step = 1.0 / self.kernel.spacing[axis] as f32;
-            rounded(rounded(self.nearest(high) - self.nearest(low)) * (per_step * part))
-        })
+            gradient[axis] = (self.nearest(high) - self.nearest(low)) * (per_step * part);
+        }
+        gradient
     }
 
     /// The field at the sample nearest to `point`.
+    #[inline(always)]
     fn nearest(&self, point: [isize; 3]) -> f32 {
-        let [x, y, z] = [0, 1, 2].map(|axis| self.grid.clamp(point, axis).0[axis]);
+        let [x, y, z] = point;
+        let (x, y, z) = (self.grid.clamp(x, 0), self.grid.clamp(y, 1), self.grid.clamp(z, 2));
         let row = self.grid.sample_row(y, z).expect("clamped");
         self.samples[row + (x - self.grid.pad as isize) as usize].field(&self.iso)
     }
