@@ -64,28 +64,23 @@
 //! |---|---|
 //! | `main`, `cli` | the program: parser, shared flags, exit codes |
 //! | `commands` | one file or folder for each command: flags become a job, then read, run a kernel, write |
-//! | `session`, `batch`, `signals`, `events` | context of a command; batches of files; early ends; log of a run |
+//! | `engine` | moves data: blocks, memory limit, batches of files, shards, resumed runs, progress, log of a run, early ends |
 //! | `api` | the public API: this page |
 //! | `kernels` | one folder for each kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
 //! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
-//! | `parallel`, `simd`, `cache`, `timings`, `progress`, `memory`, `error` | helpers of all floors |
+//! | `util` | helpers of all floors: errors, memory, threads, SIMD, timings |
 
 // SIMD code for integers exists only for x86-64; other processors run the plain loops beside it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
-// Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`memory`), vectors
-// that all threads fill (`parallel`), cache hints (`cache`), and in `main.rs` the code that runs before other threads
+// Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),
+// vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs before other threads
 // start and when the process crashes. A test checks that there is none elsewhere.
 #[forbid(unsafe_code)]
 mod api;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod batch;
-mod cache;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]
@@ -105,20 +100,9 @@ pub mod device;
 #[forbid(unsafe_code)]
 pub mod engine;
 #[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod error;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod events;
-#[doc(hidden)]
 pub mod gpu;
 #[forbid(unsafe_code)]
 pub mod guide;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod hints;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]
@@ -126,37 +110,11 @@ pub mod io;
 #[doc(hidden)]
 pub mod kernels;
 #[doc(hidden)]
-pub mod memory;
-#[doc(hidden)]
-pub mod parallel;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod progress;
-#[cfg(feature = "cli")]
-#[forbid(unsafe_code)]
-mod restart;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod session;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod signals;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod simd;
-#[cfg(feature = "cli")]
-#[forbid(unsafe_code)]
-mod threads;
-#[doc(hidden)]
-#[forbid(unsafe_code)]
-pub mod timings;
+pub mod util;
 
 pub use api::{
     Blur, Blurred, Channels, Counts, Device, Histogram, Image, ImageSample, MarchingCubes, Mesh,
     Sample, Volume, histogram, mesh,
 };
-pub use error::{Error, Kind as ErrorKind, Result};
 pub use kernels::blur::Edge;
+pub use util::error::{Error, Kind as ErrorKind, Result};

@@ -5,13 +5,17 @@ use std::{panic, process::ExitCode};
 use anyhow::{Result, anyhow};
 use gpuproc::{
     cli,
-    error::{Error, Kind},
+    engine::{
+        hints,
+        progress::{stop_collecting, tell},
+        signals,
+    },
     gpu::any_driver,
-    hints,
     io::image::apart,
-    memory,
-    progress::{stop_collecting, tell},
-    signals,
+    util::{
+        error::{Error, Kind},
+        memory,
+    },
 };
 
 fn main() -> ExitCode {

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     data::volume,
-    error::{Error, Result},
     kernels::blur::{self, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps, blur_volume},
+    util::error::{Error, Result},
 };
 
 /// A Gaussian or box blur, with one size for all axes or one for each. Pixels outside of the image have the

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     device::{self, DeviceChoice, Kernel},
-    error::Result,
-    timings::Timings,
+    util::{error::Result, timings::Timings},
 };
 
 /// The device that runs jobs: a GPU, or the CPU with the same results. Open one and keep it; threads may share it.

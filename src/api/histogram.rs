@@ -2,9 +2,8 @@
 
 use super::{device::Device, sample::Sample};
 use crate::{
-    error::Result,
     kernels::histogram::{self, Bins, Component, Pixels, moments, type_range},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// A histogram with bins of equal width. A bin includes its lower edge but not its upper one; the last bin includes

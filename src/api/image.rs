@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::sample::ImageSample;
 use crate::{
     data::grid::{Alpha, Grid},
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// The channels of a pixel, in order. Alpha is straight: colours are not multiplied by alpha.

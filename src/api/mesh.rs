@@ -3,8 +3,8 @@
 use super::{device::Device, sample::Sample, volume::Volume};
 use crate::{
     data::surface::Surface,
-    error::Result,
     kernels::mesh::{self, Slab},
+    util::error::Result,
 };
 
 /// Marching cubes: the surface between the samples that are greater than an isovalue and all others.

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc};
 use super::sample::Sample;
 use crate::{
     data::volume,
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// A volume in memory, with one sample for each voxel.

@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, env, ffi::OsString, fs::File, io::Read, path::P
 
 use clap::{Arg, ArgAction, Command, Id};
 
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// The variable that names a file of flags.
 pub const PATH: &str = "GPUPROC_CONFIG_PATH";

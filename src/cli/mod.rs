@@ -22,16 +22,21 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::{
     commands::{Command, completions, serve},
     device::{Device, DeviceChoice},
-    error::{Error, Kind, Result},
-    events::Events,
-    hints,
+    engine::{
+        events::Events,
+        hints,
+        progress::{Progress, collect_messages, report, start_messages, tell},
+        restart::has_restarted,
+        session::Session,
+        signals,
+    },
     io::standard,
-    progress::{Progress, collect_messages, report, start_messages, tell},
-    restart::has_restarted,
-    session::Session,
-    signals, simd,
-    threads::start_pool,
-    timings::Timings,
+    util::{
+        error::{Error, Kind, Result},
+        simd,
+        threads::start_pool,
+        timings::Timings,
+    },
 };
 
 /// Blur, measure, sum and mesh images and volumes on the GPU, or on the CPU with the same results.
@@ -175,7 +180,7 @@ fn version() -> String {
 /// Prints completions and ends the process if a shell has asked for them.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when the request cannot be answered.
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) when the request cannot be answered.
 pub fn complete() -> Result<()> {
     let parser = || completions::with_hints(command());
     let shells = CompleteEnv::with_factory(parser).var(completions::VARIABLE).shells(SHELLS);
@@ -196,8 +201,8 @@ const SHELLS: Shells<'static> = Shells::builtins();
 /// the process ends.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written or the file of flags cannot be read,
-/// [`Kind::Usage`](crate::error::Kind::Usage) for wrong flags in the environment.
+/// [`Kind::Io`](crate::util::error::Kind::Io) when help cannot be written or the file of flags cannot be read,
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for wrong flags in the environment.
 pub fn parse() -> Result<Cli> {
     let mut parser = command();
     parser.build();
@@ -241,7 +246,7 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
 /// process. For tests and fuzzing.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) for arguments that cannot be parsed, else those of the command.
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for arguments that cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
     run_with(Cli::try_parse_from(arguments).map_err(Error::usage)?)?.1
 }

@@ -9,12 +9,12 @@ use super::{
     flags::{Choice, FilterArgs, one_of},
 };
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     kernels::{
         blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         channel_mask::{ChannelMask, ChannelName},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Blur images and volumes, exactly, at any sigma.
@@ -105,7 +105,7 @@ const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
 /// Blurs one file or several.
 ///
 /// # Errors
-/// When reading, blurring or writing fails; [`Kind::Partial`](crate::error::Kind::Partial) when this concerns
+/// When reading, blurring or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let Args { files, blur } = args;

@@ -15,9 +15,9 @@ use clap_complete::{
 use super::flags::Target;
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
     gpu,
     io::{Sink, Source, standard},
+    util::error::{Error, Result},
 };
 
 /// The variable by which a shell asks for completions.

@@ -5,11 +5,10 @@ use serde::Serialize;
 use super::table::{columns, folded};
 use crate::{
     device::automatic,
-    error::Result,
+    engine::{progress::printable, session::Session},
     gpu::{self, Feature},
     io::standard,
-    progress::printable,
-    session::Session,
+    util::error::Result,
 };
 
 /// List the CPU and every GPU adapter, with what limits their work.

@@ -11,8 +11,8 @@ use crate::{
         image::Image,
         placement::Placement,
     },
-    error::{Error, Kind, Result},
-    for_number, hints,
+    engine::{hints, progress::printable, session::Session},
+    for_number,
     io::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
@@ -21,9 +21,10 @@ use crate::{
         volume::{Endian, Layout, Part, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
-    memory,
-    progress::printable,
-    session::Session,
+    util::{
+        error::{Error, Kind, Result},
+        memory,
+    },
 };
 
 /// Tell what files hold: format, size, type, spacing, metadata.

@@ -6,9 +6,9 @@ use super::{
     mesh, scan,
 };
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     io::{Sink, Source, partial::open_all},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Join the parts of shards to the bytes of a single run.

@@ -17,7 +17,7 @@ mod estimate;
 pub mod flags;
 mod table;
 
-use crate::{error::Result, session::Session};
+use crate::{engine::session::Session, util::error::Result};
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
 /// the module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`:

@@ -16,12 +16,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    error::{Error, Kind, Result},
-    hints,
+    engine::{hints, progress, session::Session, signals},
     io::{Source, standard},
-    memory, progress,
-    session::Session,
-    signals,
+    util::{
+        error::{Error, Kind, Result},
+        memory,
+    },
 };
 
 /// A function that runs a command line (without the program's name) in a session of its own on the same device.

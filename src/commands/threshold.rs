@@ -2,9 +2,9 @@
 
 use super::flags::FilterArgs;
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     kernels::threshold::Threshold,
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Classify the samples of images and volumes by thresholds.
@@ -47,7 +47,7 @@ Examples:
 /// Divides the samples of one file or several.
 ///
 /// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::error::Kind::Partial) when this concerns
+/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let Choice { value, classes, .. } = args.choice;

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::{error::Result, memory};
+use crate::util::{error::Result, memory};
 
 /// How an axis is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

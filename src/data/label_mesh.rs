@@ -1,6 +1,6 @@
 //! Where the labels of a volume meet: one mesh of quads for all of them, which neighbours share.
 
-use crate::{error::Result, memory};
+use crate::util::{error::Result, memory};
 
 /// Steps of a vertex coordinate a sample.
 pub const UNIT: u32 = 4096;
@@ -88,7 +88,7 @@ impl LabelMesh {
     /// Adds the next part of the same mesh, whose quads already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.vertices.is_empty() && self.quads.is_empty() {
             *self = next;

@@ -4,7 +4,7 @@
 //! Number n is `mix(seed + (n + 1) * GAMMA)`: it depends on no other number, so all cores can fill one
 //! vector.
 
-use crate::{error::Result, parallel};
+use crate::util::{error::Result, parallel};
 
 /// 2^64 divided by the golden ratio, made odd.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

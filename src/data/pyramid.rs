@@ -5,7 +5,10 @@
 //! of the stored samples of the level before, so that shards and whole jobs give the same bytes.
 
 use super::{dtype::Scalar, samples::Samples};
-use crate::{error::Result, for_dtype, memory, parallel::Parallel};
+use crate::{
+    for_dtype,
+    util::{error::Result, memory, parallel::Parallel},
+};
 
 /// The longest axis of the last level, by default.
 pub const SMALL: usize = 256;

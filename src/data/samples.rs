@@ -2,8 +2,11 @@
 
 use super::dtype::{Dtype, Scalar};
 use crate::{
-    error::{Error, Result},
-    for_dtype, memory,
+    for_dtype,
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// A flat vector of samples of one [`Dtype`].

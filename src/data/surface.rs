@@ -4,7 +4,7 @@ use super::{
     placement::Placement,
     vec3::{Real, dot, triangle_normal},
 };
-use crate::{
+use crate::util::{
     error::Result,
     memory,
     parallel::{self, Parallel},
@@ -41,7 +41,7 @@ impl Surface {
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
@@ -109,7 +109,7 @@ impl Surface {
     /// area: a vertex normal that is still to be normalized.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for them.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.
     pub fn area_normals<T: Real>(&self) -> Result<Vec<[T; 3]>> {
         let mut sums = memory::zeros::<[T; 3]>(self.positions.len())?;
         for &triangle in &self.triangles {

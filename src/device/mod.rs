@@ -25,10 +25,12 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    error::{Error, Hint, Kind, Result},
     gpu::{Context, any_hung, panic_text, watched_loosely},
-    memory,
-    timings::Timings,
+    util::{
+        error::{Error, Hint, Kind, Result},
+        memory,
+        timings::Timings,
+    },
 };
 
 /// One computation with two implementations that give the same result.

@@ -12,12 +12,14 @@ use std::{
 
 use super::DeviceChoice;
 use crate::{
-    error::{Error, Hint, Kind, Result},
     gpu::{
         Adapter, Caps, Context, adapters, device_hangs, driver_starts, panic_text, patience,
         patiently, watched,
     },
-    timings::Timings,
+    util::{
+        error::{Error, Hint, Kind, Result},
+        timings::Timings,
+    },
 };
 
 /// The GPUs that a thread opens, or the end of that thread in a panic.

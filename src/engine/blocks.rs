@@ -12,12 +12,14 @@ use crate::{
         grid::{Alpha, Grid, Shape},
         samples::Samples,
     },
-    error::{Error, Kind, Result},
+    engine::session::Session,
     io::reader::Reader,
     kernels::filter::Filter,
-    memory,
-    session::Session,
-    threads::spawn_in,
+    util::{
+        error::{Error, Kind, Result},
+        memory,
+        threads::spawn_in,
+    },
 };
 
 /// An input that is read in blocks along its outermost axis: the rows of an image, or the slices of a volume.

@@ -5,14 +5,14 @@ use std::fs;
 use super::{Job, Settings, image::filtered};
 use crate::{
     data::image::Image,
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink, allow_broken_pipe,
         image::{Encoding, ImageFile, ImageFormat},
         page::compare::Comparison,
         temporary_folder,
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Reads and filters the image of `job`, of several pages the first one, and writes a page that shows both.

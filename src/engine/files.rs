@@ -2,11 +2,14 @@
 
 use super::{Job, Settings, compare, image, pyramid, volume};
 use crate::{
-    batch::{Batch, Work},
     data::shard::Shard,
     device::{Estimate, sum_of_all},
-    error::{Error, Kind, Result},
-    hints,
+    engine::{
+        batch::{Batch, Work},
+        hints,
+        progress::printable,
+        session::Session,
+    },
     io::{
         Sink, Source, Sources,
         identity::Identity,
@@ -15,8 +18,7 @@ use crate::{
         standard,
         volume::{Layout, VolumeFile, are_many, can_reopen, is_zarr_output},
     },
-    progress::printable,
-    session::Session,
+    util::error::{Error, Kind, Result},
 };
 
 /// Makes the job of an input. Jobs are made when they run: they take many times the memory of their names.

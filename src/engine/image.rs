@@ -15,7 +15,7 @@ use crate::{
         jpeg::{Frame, Quality, SparseCoefficients},
         samples::Samples,
     },
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink, Source,
         image::{
@@ -26,7 +26,7 @@ use crate::{
         losses,
     },
     kernels::{filter::Description, jpeg::JpegOutput},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Reads, filters and writes the image of `job`, or its pages.

@@ -9,13 +9,27 @@
 //! | `pyramid` | volumes into Zarr stores |
 //! | `compare` | a page that shows an image before and after |
 //! | `files` | batches of files, resumed runs, shards, the choice of the device |
+//! | `batch` | many files side by side: which threads work on which file, within which memory |
+//! | `session` | the context of a command: device, limits, timings, progress |
+//! | `progress` | messages on stderr, and progress bars below them |
+//! | `events` | the log of a run, for workflow engines |
+//! | `hints` | the flag that helps, at the end of an error message |
+//! | `signals` | early ends of the process |
+//! | `restart` | begins the job again on the CPU when a driver hangs |
 
+pub mod batch;
 mod blocks;
 mod compare;
+pub mod events;
 mod files;
+pub mod hints;
 mod image;
 mod plan;
+pub mod progress;
 mod pyramid;
+pub(crate) mod restart;
+pub mod session;
+pub mod signals;
 mod volume;
 
 use crate::{

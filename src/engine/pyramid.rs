@@ -16,13 +16,13 @@ use super::{
 };
 use crate::{
     data::shard::Shard,
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         PartFolder, Sink, Source, exists_already, losses,
         shared_output::SharedPlace,
         volume::{Layout, Pyramid, PyramidWriter, VolumeFile, is_zarr},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Filters all slices, or those of `shard`, and writes them to the Zarr store that the job names.

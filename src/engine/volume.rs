@@ -14,7 +14,7 @@ use crate::{
         samples::Samples,
         shard::Shard,
     },
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink,
         identity::Identity,
@@ -24,7 +24,7 @@ use crate::{
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     kernels::filter::Description,
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Reads, filters and writes a volume, or the slices of `shard`.

@@ -7,7 +7,7 @@ use super::{
     guard::Driver,
     pool::{Lent, Pool},
 };
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// A range of a storage buffer on the device. Clones share the memory; after the last of them it is kept for another
 /// buffer.
@@ -43,7 +43,7 @@ impl Context {
     /// A buffer of at least `bytes` bytes whose content is unspecified: write before you read.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it is larger than the device allows or there is no
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it is larger than the device allows or there is no
     /// memory for it.
     pub fn allocate(&self, label: &str, bytes: u64) -> Result<Buffer> {
         // Bindings and copies are multiples of 4 bytes, and no binding is empty.

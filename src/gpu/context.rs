@@ -16,7 +16,7 @@ use super::{
     staging::UploadStaging,
     watch::patience,
 };
-use crate::{
+use crate::util::{
     error::{Error, Result},
     parallel::Parallel,
     timings::Timings,
@@ -59,7 +59,7 @@ impl Context {
     /// Opens `adapter` with its full limits, less `caps`.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses.
     pub fn open(adapter: &Adapter, caps: &Caps, timings: Arc<Timings>) -> Result<Self> {
         let limits = caps.restrict(adapter.inner.limits());
         let features = adapter.inner.features() & caps.features();
@@ -130,7 +130,7 @@ impl Context {
     /// Waits until everything submitted so far is done.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device is lost or does not answer in a minute.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device is lost or does not answer in a minute.
     pub fn wait(&self) -> Result<()> {
         self.driver.wait_for(None)
     }
@@ -149,7 +149,7 @@ impl Context {
     /// first submission.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it uses more storage buffers than the device allows.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it uses more storage buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
         self.pipelines.get_or_make(key, || {
@@ -170,7 +170,7 @@ impl Context {
     /// Compiles those of `pipelines` that are new, side by side.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses one.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses one.
     pub(super) fn compile<'p>(&self, pipelines: impl Iterator<Item = &'p Pipeline>) -> Result<()> {
         let new: Vec<_> = pipelines.filter(|pipeline| pipeline.compiled().is_none()).collect();
         if new.is_empty() {
@@ -192,7 +192,7 @@ impl Context {
     /// number as `id.y * num_workgroups.x + id.x` and must ignore numbers from `count` on.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when two dimensions are not enough.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when two dimensions are not enough.
     pub fn fold(&self, count: u64) -> Result<[u32; 3]> {
         let max = u64::from(self.limits.workgroups);
         let rows = count.div_ceil(max).max(1);

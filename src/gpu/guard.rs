@@ -16,7 +16,7 @@ use super::{
     fault::InjectedFault,
     watch::{patiently, watched},
 };
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 static HUNG: AtomicBool = AtomicBool::new(false);
 /// Whether some driver is loaded, or about to be.
@@ -106,7 +106,7 @@ impl Driver {
     /// Runs `work`, which calls wgpu.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) for what goes wrong in `work`: a broken rule, too little memory, a panic.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) for what goes wrong in `work`: a broken rule, too little memory, a panic.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
@@ -131,7 +131,7 @@ impl Driver {
     /// Whether the device can still be used.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it was lost, hangs, or failed in a way that leaves its state
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it was lost, hangs, or failed in a way that leaves its state
     /// unknown.
     pub fn check(&self) -> Result<()> {
         self.last_words.get().map_or(Ok(()), |words| Err(Error::gpu(words)))

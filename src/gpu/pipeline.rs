@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Shader, ShaderStruct, shader::Binding};
-use crate::error::Result;
+use crate::util::error::Result;
 
 /// An entry point of a shader, which knows its bindings by name.
 #[derive(Debug)]

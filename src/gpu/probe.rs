@@ -1,7 +1,7 @@
 //! Tests how a device multiplies and adds.
 
 use super::{Context, Feature, MultiplyAdd, Shader};
-use crate::{data::noise::Noise, error::Result, shader};
+use crate::{data::noise::Noise, shader, util::error::Result};
 
 static PROBE: Shader =
     shader!("shared/multiply_add_probe").unchecked("the buffers have elements for all invocations");
@@ -15,7 +15,7 @@ impl Context {
     /// How the device computes a * b + c. The first call finds out by running probes.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn multiply_add(&self) -> Result<MultiplyAdd> {
         if let Some(known) = self.multiply_add.get() {
             return Ok(*known);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::{Batch, Buffer, Context, batch::Step};
-use crate::error::Result;
+use crate::util::error::Result;
 
 thread_local! {
     /// Steps and uniforms of the recording that is in progress on this thread, if any.
@@ -41,7 +41,7 @@ impl Context {
     /// Keeps `bytes` bytes that were written to `buffer` from `offset` on, so that the recording can write them again.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
     pub(super) fn record_write(&self, buffer: &Buffer, offset: u64, bytes: usize) -> Result<()> {
         // The recording pauses while the data are copied.
         let Some((mut steps, uniforms)) = RECORDING.take() else { return Ok(()) };

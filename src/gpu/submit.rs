@@ -8,7 +8,7 @@ use super::{
     guard::Driver,
     transfer::unmappable,
 };
-use crate::{error::Result, timings::Clock};
+use crate::util::{error::Result, timings::Clock};
 
 /// Work that was handed to the device, with its timestamps still to be read.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<'a> Batch<'a> {
     /// Encodes everything and hands it to the device.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when validation, memory or the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when validation, memory or the device fails.
     pub fn submit(&self) -> Result<Submission<'a>> {
         let context = self.context;
         context.driver.check()?;
@@ -190,7 +190,7 @@ impl Submission<'_> {
     /// them, else the wall clock of the whole batch, named `passes`. Results are waited for when they are read.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn finish(self) -> Result<()> {
         let Self { context, labels, timestamps } = self;
         let Some(timestamps) = timestamps else {

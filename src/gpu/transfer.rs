@@ -18,7 +18,7 @@ use super::{
     staging::Turn,
     watch::watched,
 };
-use crate::{
+use crate::util::{
     error::{Error, Result},
     memory,
     parallel::Parallel,
@@ -45,7 +45,7 @@ impl Context {
     /// Copies `data` into `buffer` from byte `offset` on, a multiple of 4.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn write<T: bytemuck::NoUninit>(
         &self,
         buffer: &Buffer,
@@ -142,7 +142,7 @@ impl Context {
     /// The first `len` values of `buffer`, once everything submitted so far is done.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // The system maps a page at its first write, and all cores write here together.
         let mut values = memory::zeros::<T>(len)?;
@@ -153,7 +153,7 @@ impl Context {
     /// Replaces `values` by the first ones of `buffer`, once everything submitted so far is done.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read_into<T: bytemuck::Pod>(&self, buffer: &Buffer, values: &mut [T]) -> Result<()> {
         let mut rest: &mut [u8] = bytemuck::cast_slice_mut(values);
         let bytes = rest.len() as u64;
@@ -169,7 +169,7 @@ impl Context {
     /// lengths are multiples of 64, except the last. The start of the range is a multiple of 4.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, and those of `consume`.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, and those of `consume`.
     pub fn read_with(
         &self,
         buffer: &Buffer,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Source, volume};
 use crate::{
     data::shard::Shard,
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// Everything that a result depends on. Equal identities give equal bytes.
@@ -57,7 +57,7 @@ impl Identity {
     /// The identity of what `command` makes of `inputs` with `parameters`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when an input is missing, [`Kind::Usage`](crate::error::Kind::Usage) for
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when an input is missing, [`Kind::Usage`](crate::util::error::Kind::Usage) for
     /// standard input, which has no state that could be compared.
     pub fn new<'a>(
         command: &str,

@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// Reports that `loss` happens to `subject`, the name of a file: as an error if `strict`, else as a warning.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) if `strict`.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if `strict`.
 pub fn tell(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
     let line = format!("{subject}: {loss}");
     if strict {

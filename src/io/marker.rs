@@ -14,7 +14,7 @@ use super::{
     Sink,
     identity::{Identity, InputId, state},
 };
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// The marker of outputs that one job writes together.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Marker {
     /// Writes the marker, once the outputs are complete.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if an output is gone, or the marker cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if an output is gone, or the marker cannot be written.
     pub fn write(&self) -> Result<()> {
         self.write_of(&self.outputs)
     }

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::FileExt,
 };
 
-use crate::parallel::Parallel;
+use crate::util::parallel::Parallel;
 
 /// Bytes that one thread reads at a time.
 const PIECE: usize = 1 << 20;

@@ -23,8 +23,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Output, Sink, Sources, identity::Identity};
 use crate::{
     data::shard::Shard,
-    error::{Error, Hint, Result},
-    memory,
+    util::{
+        error::{Error, Hint, Result},
+        memory,
+    },
 };
 
 /// The first bytes of a part file.
@@ -59,7 +61,7 @@ impl PartWriter {
     /// Appends a block of `kind`, which must be neither 0 nor 255.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::util::error::Kind::Io).
     pub fn block(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
         let mut head = vec![kind];
         head.extend((bytes.len() as u64).to_le_bytes());
@@ -73,7 +75,7 @@ impl PartWriter {
     /// Completes the part file with an end block that holds `end`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io); then there is no part file.
+    /// [`Kind::Io`](crate::util::error::Kind::Io); then there is no part file.
     pub fn finish(mut self, end: &impl Serialize) -> Result<()> {
         self.block(END, &serde_json::to_vec(end).expect("plain data"))?;
         self.output.commit()
@@ -113,8 +115,8 @@ impl PartReader {
     /// Reads identity and end of the part file `path`, and closes it. A block may take `max_memory` bytes.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read,
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if it is not a part file, damaged or cut off.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read,
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it is not a part file, damaged or cut off.
     pub fn open(path: &Path, max_memory: u64) -> Result<Self> {
         let length = path.metadata().map_err(|error| Error::io("read", path, error))?.len();
         let (path, name) = (path.to_owned(), path.display().to_string());
@@ -137,7 +139,7 @@ impl PartReader {
     /// The value in the end block.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the value is not a `T`.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the value is not a `T`.
     pub fn end<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.end).map_err(|error| self.broken().caused_by(error))
     }
@@ -287,7 +289,7 @@ pub fn is_done(sink: &Sink, identity: &Identity, max_memory: u64) -> bool {
 /// Opens all parts of a job and sorts them by shard.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) if a part is missing, present twice, or of another job. Differences
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if a part is missing, present twice, or of another job. Differences
 /// of the inputs' modification times are ignored if `any_time`.
 pub fn open_all(sources: &Sources, any_time: bool, max_memory: u64) -> Result<Vec<PartReader>> {
     let mut parts: Vec<PartReader> = Vec::new();

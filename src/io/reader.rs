@@ -1,6 +1,6 @@
 //! Inputs that are read in order: the rows of an image, or the slices of a volume.
 
-use crate::{data::samples::Samples, error::Result};
+use crate::{data::samples::Samples, util::error::Result};
 
 /// Reads rows or slices from the position at which it was opened.
 pub trait Reader: Send {

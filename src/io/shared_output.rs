@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     data::shard::Shard,
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// A shared output file, as seen by the process of one shard.
@@ -41,8 +41,8 @@ impl SharedOutput {
     /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the output cannot be opened, or if it exists, is not of this job, and
-    /// `no_clobber` is set; [`Kind::Usage`](crate::error::Kind::Usage) for standard output.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the output cannot be opened, or if it exists, is not of this job, and
+    /// `no_clobber` is set; [`Kind::Usage`](crate::util::error::Kind::Usage) for standard output.
     pub fn open(
         sink: &Sink,
         identity: &Identity,
@@ -64,7 +64,7 @@ impl SharedOutput {
     /// Writes `bytes` at the offset `at`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::util::error::Kind::Io).
     pub fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
         write_all_at(&self.file, bytes, at)
             .map_err(|error| Error::io("write", &self.place.path, error))
@@ -74,7 +74,7 @@ impl SharedOutput {
     /// the disk before the mark is created, so that the order holds on a file system that several machines share, too.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::util::error::Kind::Io).
     pub fn finish(self) -> Result<()> {
         let Self { place, file } = self;
         file.sync_data().map_err(|error| Error::io("write", &place.path, error))?;
@@ -164,7 +164,7 @@ impl SharedPlace {
     /// the same time, and the output gets its final name.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io), and those of `complete`.
+    /// [`Kind::Io`](crate::util::error::Kind::Io), and those of `complete`.
     pub fn finish(self, complete: OnData<'_>) -> Result<()> {
         let mark = mark(&self.folder, self.shard);
         match File::create(&mark) {

@@ -14,7 +14,7 @@ use super::{
     part::{Part, exists_already},
     standard,
 };
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// The destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Sink {
     /// Refuses several outputs to the same file.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) if two outputs are the same file.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if two outputs are the same file.
     pub fn all_differ<S: Borrow<Self>>(sinks: impl IntoIterator<Item = S>) -> Result<()> {
         let all: Vec<S> = sinks.into_iter().collect();
         if all.len() < 2 {
@@ -176,7 +176,7 @@ impl Sink {
     /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the folder is missing or not writable, if the output is a folder, or if
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the folder is missing or not writable, if the output is a folder, or if
     /// it exists and `no_clobber` is set.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
@@ -280,7 +280,7 @@ impl Output {
     /// Completes the output: flushes it and gives it its final name.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {
@@ -315,7 +315,7 @@ impl Write for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::util::error::Kind;
 
     #[test]
     fn an_output_is_whole_or_absent() {

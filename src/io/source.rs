@@ -11,7 +11,7 @@ use std::{
 #[cfg(unix)]
 use super::parallel_file::ParallelFile;
 use super::standard;
-use crate::{
+use crate::util::{
     error::{Error, Hint, Result},
     memory,
 };
@@ -46,7 +46,7 @@ impl Limits {
     /// Refuses an image or volume with the sides `sides`, before memory is allocated for it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if it has more pixels than allowed.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it has more pixels than allowed.
     pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
@@ -116,7 +116,7 @@ impl Source {
     /// The length in bytes of a regular file; `None` for standard input, pipes and devices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the file is missing or a directory.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file is missing or a directory.
     pub fn size(&self) -> Result<Option<u64>> {
         let Some(path) = self.path() else { return Ok(None) };
         let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
@@ -129,7 +129,7 @@ impl Source {
     /// Opens the input for reading.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the input cannot be opened.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the input cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         self.open_at(0)
     }
@@ -137,7 +137,7 @@ impl Source {
     /// Opens the input for reading from byte `at` on. An input that is no regular file is read up to there.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the input cannot be opened or read up to `at`.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the input cannot be opened or read up to `at`.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         let mut input: Box<dyn Read + Send> = match self {
@@ -166,7 +166,7 @@ impl Source {
     /// All bytes of the input, at most `limit`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) if there
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if reading fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there
     /// are more bytes than `limit`.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let expected = self.size()?.unwrap_or(0);

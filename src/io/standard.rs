@@ -20,7 +20,7 @@ use std::{
 #[cfg(unix)]
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// Name of standard input in messages.
 pub const INPUT: &str = "standard input";
@@ -158,7 +158,7 @@ fn open(
 /// Writes `text` to standard output.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) if standard output cannot be written.
+/// [`Kind::Io`](crate::util::error::Kind::Io) if standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
     print_with(|output| output.write_all(text.as_bytes()))
 }

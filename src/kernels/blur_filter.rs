@@ -16,7 +16,7 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    error::Result,
+    util::error::Result,
 };
 
 impl Filter for Blur {

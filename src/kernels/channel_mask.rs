@@ -9,7 +9,7 @@ use super::filter::{Description, Filter};
 use crate::{
     data::{grid::Grid, samples::Samples},
     device::Device,
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// A channel of an image.

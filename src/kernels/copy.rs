@@ -2,9 +2,9 @@
 
 use crate::{
     device::Kernel,
-    error::Result,
     gpu::{Context, Shader},
-    parallel, shader,
+    shader,
+    util::{error::Result, parallel},
 };
 
 /// `wgsl/copy/copy.wgsl`.

@@ -13,8 +13,8 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    error::{Error, Result},
     kernels::jpeg::JpegOutput,
+    util::error::{Error, Result},
 };
 
 /// Everything known about a grid before a sample is read.

@@ -9,12 +9,12 @@ use crate::{
         samples::Samples,
     },
     device::Kernel,
-    error::Result,
     gpu::Context,
     kernels::{
         blur::Blur,
         jpeg::{Decode, Decoder, Encoder, JpegOutput},
     },
+    util::error::Result,
 };
 
 /// Decodes a picture, blurs it, and encodes the result if wanted.

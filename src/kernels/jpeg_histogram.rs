@@ -4,12 +4,12 @@
 use crate::{
     data::{jpeg::SparseCoefficients, samples::Samples},
     device::Kernel,
-    error::Result,
     gpu::Context,
     kernels::{
         histogram::{Counts, Histogram, Pixels, count_made},
         jpeg::{Decode, Decoder},
     },
+    util::error::Result,
 };
 
 /// Counts the pixels of a picture.

@@ -5,7 +5,7 @@ use super::quantile::{self, DIGITS as BINS};
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// The histogram of a volume, gathered part by part. Types of 8 and 16 bits have one bin per value. Other types need

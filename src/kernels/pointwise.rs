@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    error::Result,
     gpu::{Context, Pass, Pipeline},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// Bytes of input on the device at a time.
@@ -15,7 +14,7 @@ const BLOCK: u64 = 256 << 20;
 /// shader needs besides `data` and `result`; it gets the pass and the number of words of the result.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::error::Kind::Failure) when
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::util::error::Kind::Failure) when
 /// there is no memory for the result.
 pub fn map_words(
     context: &Context,

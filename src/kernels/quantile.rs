@@ -9,7 +9,7 @@ use crate::{
         samples::Samples,
     },
     for_samples,
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// Number of values of a digit.

@@ -17,10 +17,13 @@ use crate::{
         samples::Samples,
     },
     device::{Device, Kernel},
-    error::{Error, Result},
     for_samples,
     gpu::{Context, Shader},
-    parallel, shader, shader_struct,
+    shader, shader_struct,
+    util::{
+        error::{Error, Result},
+        parallel,
+    },
 };
 
 static SHADER: Shader = shader!("threshold/threshold");

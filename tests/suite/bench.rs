@@ -6,9 +6,9 @@ use assert_cmd::assert::Assert;
 use gpuproc::{
     commands::bench::{self, Case, Input},
     data::dtype::Dtype,
-    error::{Error, Kind, Result},
     gpu::Context,
     kernels::scan::{Algorithm, Arrays, Op, Spec},
+    util::error::{Error, Kind, Result},
 };
 use predicates::{prelude::*, str::contains};
 use serde_json::Value;

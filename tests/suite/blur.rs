@@ -7,9 +7,9 @@ use gpuproc::{
     },
     device::Kernel,
     engine::Window,
-    error::Result,
     gpu::Caps,
     kernels::blur::{Blur, Edge, Method, Taps},
+    util::error::Result,
 };
 
 use crate::common::{Noise, Subject, assert_same_samples, assert_twins, open, subjects};

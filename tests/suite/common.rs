@@ -12,7 +12,7 @@ use gpuproc::{
     device::Kernel,
     gpu::{Adapter, Baseline, Caps, Context, Feature, adapters},
     io::jpeg::{self, File, Picture},
-    timings::Timings,
+    util::timings::Timings,
 };
 
 use crate::harness;

@@ -139,7 +139,7 @@ fn stray_bytes_before_markers_are_skipped() {
     let read = |bytes: &[u8]| {
         fs::write(folder.join("in.jpg"), bytes).unwrap();
         let source = gpuproc::io::Source::File(folder.join("in.jpg"));
-        let timings = gpuproc::timings::Timings::new(false);
+        let timings = gpuproc::util::timings::Timings::new(false);
         gpuproc::io::image::read_image(&source, LIMIT, &timings).unwrap()
     };
     let whole = read(&file);

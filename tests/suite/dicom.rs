@@ -9,13 +9,15 @@ use std::{
 
 use gpuproc::{
     data::{placement::Space, samples::Samples},
-    error::{Error, Kind},
     for_samples,
     io::{
         Source,
         volume::{Layout, Series, VolumeFile},
     },
-    timings::Timings,
+    util::{
+        error::{Error, Kind},
+        timings::Timings,
+    },
 };
 use serde_json::Value;
 

@@ -26,7 +26,7 @@ use gpuproc::{
         volume::Volume,
     },
     device::{Device, DeviceChoice, Kernel},
-    error::{Kind, Result},
+    engine::signals,
     gpu::{Caps, Context, Fault, Shader, any_hung},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
@@ -36,8 +36,10 @@ use gpuproc::{
         scan::{Op, Scan},
         sort::{Records, Sort},
     },
-    signals,
-    timings::Timings,
+    util::{
+        error::{Kind, Result},
+        timings::Timings,
+    },
 };
 #[cfg(target_os = "linux")]
 use tempfile::TempDir;

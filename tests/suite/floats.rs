@@ -14,7 +14,7 @@ use gpuproc::{
         blur::{Blur, Edge, Method, Taps, blur_volume},
         mesh::{MarchingCubes, Slab},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 
 use crate::common::{Noise, assert_same_samples, assert_twins, gpuproc};

@@ -15,18 +15,13 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["commands"],
     &["engine"],
-    &["session", "batch", "signals"],
-    &["progress", "restart", "events", "hints"],
     &["lib"],
     &["api"],
     &["kernels", "io"],
     &["device"],
     &["gpu"],
     &["data"],
-    &["simd", "timings"],
-    &["parallel"],
-    &["cache", "memory", "threads"],
-    &["error", "guide"],
+    &["util", "guide"],
 ];
 
 /// Parts that are divided into rooms: commands, families of kernels, kinds of formats and so on. The files of one room
@@ -40,10 +35,10 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("image", &["io"]),
     ("clap", &["main", "cli", "commands"]),
     ("clap_complete", &["cli", "commands"]),
-    ("indicatif", &["progress"]),
+    ("indicatif", &["engine"]),
     // Each loop with its iterators takes long to compile.
-    ("rayon::iter", &["parallel"]),
-    ("rayon::prelude", &["parallel"]),
+    ("rayon::iter", &["util"]),
+    ("rayon::prelude", &["util"]),
 ];
 
 /// Parts that do not name any flags.

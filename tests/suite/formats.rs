@@ -13,7 +13,7 @@ use gpuproc::{
         Source,
         image::{Encoding, read_image, write_image},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 use predicates::prelude::*;
 

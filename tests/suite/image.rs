@@ -6,13 +6,12 @@ use assert_cmd::Command;
 use gpuproc::{
     data::{image::Image, samples::Samples},
     device::Kernel,
-    error::Kind,
     io::{
         Limits, Source,
         image::{jpeg, read_image},
     },
     kernels::jpeg::Decode,
-    timings::Timings,
+    util::{error::Kind, timings::Timings},
 };
 use image::{
     DynamicImage, ImageBuffer, ImageDecoder, ImageEncoder, codecs::png::PngEncoder,

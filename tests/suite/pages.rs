@@ -12,7 +12,7 @@ use gpuproc::{
         Limits, Sink, Source,
         image::{Animation, Encoding, ImageFile, ImageFormat, ImageTarget, Series, read_image},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 use predicates::prelude::*;
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use gpuproc::{
     data::{dtype::Dtype, image::Image, samples::Samples},
     io::{Source, image::read_image},
-    timings::Timings,
+    util::timings::Timings,
 };
 
 use crate::common::{run, works};

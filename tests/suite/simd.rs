@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use gpuproc::simd::levels;
+use gpuproc::util::simd::levels;
 use image::{ImageBuffer, Luma, Rgb, Rgba};
 
 use crate::{

@@ -4,13 +4,15 @@ use std::{fs, path::Path};
 
 use gpuproc::{
     data::samples::Samples,
-    error::{Error, Kind},
     io::{
         Limits, Source,
         reader::Reader,
         volume::{Layout, VolumeFile},
     },
-    timings::Timings,
+    util::{
+        error::{Error, Kind},
+        timings::Timings,
+    },
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 

@@ -14,7 +14,7 @@ use gpuproc::{
         Sink, Source,
         image::{Encoding, ImageFormat, ImageTarget, read_image},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 
 use crate::common::{run, works};

@@ -12,7 +12,7 @@ use gpuproc::{
         Source,
         image::{Encoding, ImageFile, ImageFormat, ImageTarget, Series, read_image},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 use predicates::str::contains;
 use serde_json::Value;

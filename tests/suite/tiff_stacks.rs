@@ -9,7 +9,7 @@ use gpuproc::{
         Sink, Source,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
-    timings::Timings,
+    util::timings::Timings,
 };
 use predicates::str::contains;
 use serde_json::Value;

@@ -13,14 +13,16 @@ use gpuproc::{
         samples::Samples,
         surface::Surface,
     },
-    error::{Error, Kind},
     for_samples,
     io::{
         Source,
         reader::Reader,
         volume::{Layout, VolumeFile},
     },
-    timings::Timings,
+    util::{
+        error::{Error, Kind},
+        timings::Timings,
+    },
 };
 use serde_json::Value;
 

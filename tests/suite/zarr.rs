@@ -9,13 +9,12 @@ use std::{
 
 use gpuproc::{
     data::samples::Samples,
-    error::Error,
     for_samples,
     io::{
         Source,
         volume::{Layout, VolumeFile},
     },
-    timings::Timings,
+    util::{error::Error, timings::Timings},
 };
 use serde_json::{Value, json};
 

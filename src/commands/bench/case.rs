@@ -4,8 +4,8 @@ use std::{fmt, rc::Rc, sync::Arc};
 
 use crate::{
     device::Kernel,
-    error::{Error, Kind, Result},
     gpu::Context,
+    util::error::{Error, Kind, Result},
 };
 
 /// One kernel on one input.

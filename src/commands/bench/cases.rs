@@ -15,7 +15,6 @@ use crate::{
         samples::Samples,
         volume::Volume,
     },
-    error::Result,
     kernels::{
         baselines::{ClassicCubes, CountRgba, Counting, DirectBlur},
         blur::{Blur, Edge, Method, Taps},
@@ -25,7 +24,7 @@ use crate::{
         scan::{Algorithm, Op, Scan, Scannable},
         sort::{Records, Sort, Sortable},
     },
-    parallel::Parallel,
+    util::{error::Result, parallel::Parallel},
 };
 
 /// All cases on generated inputs, of sizes for GPUs if `full`, else for software devices.

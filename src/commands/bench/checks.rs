@@ -4,7 +4,6 @@ use super::case::wrong;
 use crate::{
     data::{dtype::Dtype, grid::Grid, samples::Samples, surface::Surface, volume::Volume},
     device::Kernel,
-    error::Result,
     for_samples,
     kernels::{
         baselines::{ClassicCubes, CountRgba, DirectBlur},
@@ -15,7 +14,7 @@ use crate::{
         scan::{Scan, Scannable, Scanned},
         sort::{Records, Sort, Sortable},
     },
-    parallel::Parallel,
+    util::{error::Result, parallel::Parallel},
 };
 
 fn require(is_right: bool, otherwise: &str) -> Result<()> {

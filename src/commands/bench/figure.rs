@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::case::Case;
-use crate::{
+use crate::util::{
     error::{Error, Kind, Result},
     timings::Clock,
 };

@@ -5,8 +5,8 @@ use clap::builder::PossibleValuesParser;
 use super::{case::Case, measure::Effort};
 use crate::{
     commands::flags::VolumeArgs,
-    error::{Error, Result},
     io::{Sink, Source},
+    util::error::{Error, Result},
 };
 
 /// Measure every algorithm on the chosen device, baselines included.

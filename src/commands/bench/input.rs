@@ -12,7 +12,7 @@ use crate::{
         dtype::{Dtype, Scalar},
         grid::{Alpha, Grid},
     },
-    error::{Error, Result},
+    engine::session::Session,
     for_number,
     io::{
         Source,
@@ -26,7 +26,7 @@ use crate::{
         scan::Algorithm,
         sort::Records,
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// The isovalues of the published measurements.

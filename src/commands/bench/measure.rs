@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::case::{Case, Work};
 use crate::{
-    error::Result,
+    engine::session::Session,
     gpu::{Batch, Context},
-    session::Session,
-    timings::Clock,
+    util::{error::Result, timings::Clock},
 };
 
 /// How often a case runs, and whether its result is checked first.

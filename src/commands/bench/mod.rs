@@ -18,12 +18,10 @@ use self::{
 };
 use super::table::{columns, wrapped};
 use crate::{
-    error::{Error, Kind, Result},
+    engine::{hints, progress::printable, session::Session},
     gpu::Context,
-    hints,
     io::{Sink, allow_broken_pipe, standard},
-    progress::printable,
-    session::Session,
+    util::error::{Error, Kind, Result},
 };
 
 pub use case::{Case, Check, Input, Work};

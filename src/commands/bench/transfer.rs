@@ -3,9 +3,8 @@
 use super::case::{Case, Work, wrong};
 use crate::{
     data::noise::Noise,
-    error::Result,
     gpu::{Buffer, Context},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// A transfer until the last byte has arrived. The memory on both sides is kept from run to run.

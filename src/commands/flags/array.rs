@@ -5,12 +5,12 @@ use std::io::{IsTerminal, stdin};
 use super::choice::Choice;
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Limits, Sink, Source,
         array::{ArrayFormat, ArrayReader, ArrayWriter},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// The choices of `--format`.
@@ -44,7 +44,7 @@ impl ArrayInput {
 /// The named input, or else standard input.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when nothing is piped in.
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) when nothing is piped in.
 pub fn input_or_pipe(input: Option<&Source>) -> Result<Source> {
     match input {
         Some(source) => Ok(source.clone()),

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::{
     data::shard::Shard,
-    error::{Error, Hint, Kind, Result},
+    engine::session::Session,
     io::{Sink, Source, Sources, identity::Identity, marker::Marker},
-    session::Session,
+    util::error::{Error, Hint, Kind, Result},
 };
 
 /// Inputs that a file lists.
@@ -29,7 +29,7 @@ impl ListArgs {
     /// inputs.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when standard input is named twice, and an error when the list cannot
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when standard input is named twice, and an error when the list cannot
     /// be read or its names take too much memory.
     pub fn inputs<T: Into<Source>>(&self, inputs: Vec<T>, session: &Session) -> Result<Sources> {
         let mut all: Sources = inputs.into_iter().map(Into::into).collect();

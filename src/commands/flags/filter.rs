@@ -9,10 +9,8 @@ use super::{
     refuse_picture,
 };
 use crate::{
-    batch::check_all,
     data::volume::Dims,
-    engine::{self, Job, Settings},
-    error::{Error, Result},
+    engine::{self, Job, Settings, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange},
@@ -21,7 +19,7 @@ use crate::{
         },
     },
     kernels::filter::Filter,
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Inputs and outputs of a filter, and their formats.

@@ -17,8 +17,8 @@ use std::{
 use clap::{Args, ValueHint};
 
 use crate::{
-    error::{Error, Result},
     io::{Sink, Source, Sources, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
+    util::error::{Error, Result},
 };
 
 /// The value of `-o`.
@@ -77,7 +77,7 @@ impl Place {
     /// input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for an input without a name, such as standard input, and for a name
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an input without a name, such as standard input, and for a name
     /// that is not UTF-8 in a template.
     pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
         let named = |place: &dyn std::fmt::Display| {
@@ -112,7 +112,7 @@ impl Place {
 /// `template` with each field replaced by its value.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when the name of a folder or of the file would be empty, `.` or `..`: the
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) when the name of a folder or of the file would be empty, `.` or `..`: the
 /// path would leave the folders that the template names.
 fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
@@ -270,7 +270,7 @@ impl OutputArgs {
     /// returns the extension of a result where it differs from that of its input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].
     pub fn plan(
         &self,
         sources: &Sources,

@@ -7,11 +7,11 @@ use clap::Args;
 use super::choice::{Choice, dtype_of, one_of};
 use crate::{
     data::{dtype::Dtype, volume::Dims},
-    error::{Error, Result},
     io::{
         Source,
         volume::{Endian, Layout, Series},
     },
+    util::error::{Error, Result},
 };
 
 /// How to read a volume.
@@ -83,7 +83,7 @@ impl VolumeArgs {
 /// Refuses to take `source` for a picture where `layout` chooses of a volume what pictures do not have.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage).
+/// [`Kind::Usage`](crate::util::error::Kind::Usage).
 pub fn refuse_picture(source: &Source, layout: &Layout) -> Result<()> {
     let Layout { series, channel, time, level, .. } = layout;
     if series.is_none() && [channel, time, level].iter().all(|chosen| chosen.is_none()) {

@@ -5,13 +5,13 @@ use super::{
     input::Input,
 };
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Source, allow_broken_pipe,
         image::{Encoding, ImageFormat},
     },
     kernels::histogram::{Adjust, Pixels, luminance_levels},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Writes the adjusted images of `input`, if any are asked for. Takes the whole image out of `input`.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     data::{samples::Samples, shard::Shard},
     device::Kernel,
-    error::{Error, Result},
+    engine::session::Session,
     io::{Source, image::ImageFile},
     kernels::{
         histogram::{
@@ -19,7 +19,7 @@ use crate::{
         },
         jpeg_histogram::JpegHistogram,
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// A component and its name in tables.

@@ -9,11 +9,11 @@ use super::{
     view::{View, merged},
 };
 use crate::{
-    error::{Error, Result},
     io::plot::{
         Anchor, Colour, Drawing, LETTERS, Mark, Paint, TITLE, Theme, decades, grouped,
         short_number, text_width, ticks,
     },
+    util::error::{Error, Result},
 };
 
 /// Space above the panel, to its right and below it, in pixels.

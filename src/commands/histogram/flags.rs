@@ -15,14 +15,14 @@ use crate::{
         Choice, ListArgs, Place, ShardArgs, Share, Target, Tree, VolumeArgs, one_of,
     },
     data::dtype::Dtype,
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink, Source, Sources,
         image::{ImageFormat, PageRange},
         volume::Layout,
     },
     kernels::histogram::{Luma, MAX_BINS, type_range},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Count how often each value occurs in images and volumes.
@@ -550,7 +550,7 @@ pub fn table(by_component: bool) -> Format {
 /// The format of an output by its extension, or by `format` where it has none; `None` for a table.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown extension.
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown extension.
 pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<Format>> {
     let extension = sink.extension();
     let named = match (extension.as_str(), format) {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     commands::flags::refuse_picture,
     data::{dtype::Dtype, image::Image, jpeg::SparseCoefficients, samples::Samples, shard::Shard},
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
@@ -19,8 +19,10 @@ use crate::{
         histogram::{Pixels, VALUES_BYTES},
         jpeg::Decode,
     },
-    session::Session,
-    threads::spawn_in,
+    util::{
+        error::{Error, Result},
+        threads::spawn_in,
+    },
 };
 
 /// An opened input.

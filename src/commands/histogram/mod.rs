@@ -23,13 +23,15 @@ pub use parts::merge;
 use tally::Tally;
 
 use crate::{
-    batch::{Batch, Work},
     data::shard::Shard,
-    error::{Error, Kind, Result},
-    hints,
+    engine::{
+        batch::{Batch, Work},
+        hints,
+        session::Session,
+    },
     io::{Sink, Source, Sources, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
     kernels::histogram::VALUES_BYTES,
-    session::Session,
+    util::error::{Error, Kind, Result},
 };
 
 /// Counts every input and writes the results.

@@ -11,10 +11,12 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
     io::Spool,
     kernels::histogram::{Bins, Counts, Statistics},
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        timings::Timings,
+    },
 };
 
 /// Outcomes in order. Their records are kept in the order in which they were made: the first ones in memory, the others
@@ -60,7 +62,7 @@ impl Records {
     /// Adds the record of an outcome.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when a temporary file is needed and cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when a temporary file is needed and cannot be written.
     pub fn keep(&self, outcome: &Outcome) -> Result<Kept> {
         let record = packed(outcome);
         let at = self.0.lock().unwrap_or_else(PoisonError::into_inner).push(&record);

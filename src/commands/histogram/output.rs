@@ -16,10 +16,10 @@ use super::{
     view::View,
 };
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     io::{Sink, Sources, image::ImageFormat, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Writes each outcome to the output of its input.

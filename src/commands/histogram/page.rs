@@ -9,9 +9,9 @@ use super::{
     view::View,
 };
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     io::{Sink, page::histogram::HistogramPage},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Writes a page that shows all `outcomes`.

@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{
     data::shard::Shard,
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink, Source,
         identity::Identity,
         partial::{self, PartReader, PartWriter},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Block kind of a [`Record`].
@@ -133,7 +133,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
 /// Joins `parts`, which are in the order of the shards, and writes the same `outputs` as a process that counts all.
 ///
 /// # Errors
-/// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when some
+/// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when some
 /// inputs could not be counted.
 pub fn merge(
     parts: &mut [PartReader],

@@ -6,11 +6,13 @@ use serde::Serialize;
 
 use crate::{
     data::{image::Image, samples::Samples},
-    error::{Error, Result},
     for_samples,
     io::Source,
     kernels::histogram::Pixels,
-    memory, parallel,
+    util::{
+        error::{Error, Result},
+        memory, parallel,
+    },
 };
 use clap::ValueEnum;
 

@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     data::{bits, dtype::Dtype},
-    error::{Error, Result},
+    engine::progress::printable,
     kernels::histogram::{Bins, Counts, Moments, Statistics, Values},
-    progress::printable,
+    util::error::{Error, Result},
 };
 
 /// Counts to which further parts and inputs can be added.

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     commands::table::{folded, window},
+    engine::progress::has_colours,
     io::plot::grouped,
-    progress::has_colours,
 };
 
 /// Minimum and maximum height of the bars of a component, in lines.

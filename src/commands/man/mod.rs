@@ -8,10 +8,10 @@ use clap::{Command, ValueHint};
 use clap_mangen::Man;
 
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     guide::CHAPTERS,
     io::{Sink, standard},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Print the manual page, or write those of all commands.

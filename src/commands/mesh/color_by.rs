@@ -3,15 +3,17 @@
 use super::{memory::allow, placing::Placed};
 use crate::{
     data::{palette::Palette, placement::Placement, surface::Surface, volume::Volume},
-    error::{Error, Result},
+    engine::session::Session,
     for_samples,
     io::{
         Source,
         volume::{Layout, VolumeFile},
     },
     kernels::mesh::MarchingCubes,
-    parallel::{self, Parallel},
-    session::Session,
+    util::{
+        error::{Error, Result},
+        parallel::{self, Parallel},
+    },
 };
 
 /// The choices of the user: volume, palette and range.

@@ -5,12 +5,12 @@ use super::{
     preview::Layer,
 };
 use crate::{
-    error::{Error, Hint, Result},
+    engine::session::Session,
     io::{
         Output, Sink,
         mesh::{ColoredSurface, write_colored},
     },
-    session::Session,
+    util::error::{Error, Hint, Result},
 };
 
 /// Alpha of all surfaces except the innermost, that of the maximum isovalue.

@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    error::{Error, Result},
+    engine::session::Session,
     io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
         otsu::{Otsu, extremes},
         quantile::Quantile,
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Volumes with more bytes than this are meshed slab by slab, however much memory there is.

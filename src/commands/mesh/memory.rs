@@ -3,10 +3,10 @@
 use super::job::MeshJob;
 use crate::{
     data::surface::Surface,
-    error::{Error, Hint, Result},
+    engine::session::Session,
     io::volume::VolumeFile,
     kernels::mesh::MarchingCubes,
-    session::Session,
+    util::error::{Error, Hint, Result},
 };
 
 /// Most bytes of samples in a slab.

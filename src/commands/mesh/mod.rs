@@ -35,12 +35,10 @@ use self::{
     surfaces::surfaces,
 };
 use crate::{
-    batch::Work,
     commands::flags::Share,
     data::{length, surface::Surface},
     device::{Estimate, sum_of_all},
-    engine::run_each,
-    error::{Error, Result},
+    engine::{batch::Work, run_each, session::Session},
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe,
         marker::Marker,
@@ -51,7 +49,7 @@ use crate::{
         MarchingCubes,
         post::{Parts, Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 pub use flags::Args;
@@ -60,7 +58,7 @@ pub use parts::merge;
 /// Meshes one volume or several.
 ///
 /// # Errors
-/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when this
+/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
 /// concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     match args.work(session)? {

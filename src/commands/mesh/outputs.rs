@@ -7,12 +7,12 @@ use super::{
     preview::Preview,
 };
 use crate::{
-    error::Result,
+    engine::session::Session,
     io::{
         Output, Sink,
         mesh::{MeshFolder, MeshFormat},
     },
-    session::Session,
+    util::error::Result,
 };
 
 /// The outputs of a job; `None` where a name contains an isovalue that is still to be found.
@@ -114,7 +114,7 @@ impl<'a> Names<'a> {
     /// Adds the name of an output and those of its pictures, except pictures whose isovalue is still to be found.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is already taken.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for a name that is already taken.
     fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
         self.taken.push(mesh.clone());
         if let Some(preview) = self.preview.filter(|preview| preview.is_together) {

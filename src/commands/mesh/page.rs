@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::{input::VolumeInput, job::MeshJob, placing::Placed};
 use crate::{
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Output, Sink,
         page::viewer::{Live, PackedMesh, Viewer, digest},
         volume::VolumeFile,
     },
     kernels::mesh::Recipe,
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// The description of a volume in a page: dimensions and sample type.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     data::{placement::Space, shard::Shard, surface::Surface},
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         Sink,
         identity::Identity,
@@ -28,7 +28,7 @@ use crate::{
         partial::{self, PartReader, PartWriter},
         volume::VolumeFile,
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Block kind: positions, three f32 each, followed by as many normals if the surface has normals.

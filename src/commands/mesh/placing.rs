@@ -7,10 +7,10 @@ use crate::{
         length,
         placement::{Placement, Space},
     },
-    error::{Error, Result},
+    engine::session::Session,
     io::{Sink, Source, losses, mesh::MeshFormat, volume::VolumeFile},
     kernels::mesh::MarchingCubes,
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// How the coordinates of the grid become those of the mesh.

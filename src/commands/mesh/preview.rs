@@ -7,13 +7,13 @@ use crate::{
         samples::Samples,
         surface::Surface,
     },
-    error::Result,
+    engine::session::Session,
     io::{
         Sink, allow_broken_pipe,
         image::{Encoding, ImageFormat},
     },
     kernels::render::{Frame, Render},
-    session::Session,
+    util::error::Result,
 };
 
 /// The picture that is drawn of each surface, or of all.

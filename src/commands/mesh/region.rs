@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::placing::Placed;
 use crate::{
     data::{samples::Samples, volume::Volume},
-    error::{Error, Hint, Result},
+    engine::session::Session,
     for_samples,
     io::{
         Source,
@@ -15,7 +15,7 @@ use crate::{
         volume::{Layout, VolumeFile},
     },
     kernels::{mesh::MarchingCubes, otsu::extremes},
-    session::Session,
+    util::error::{Error, Hint, Result},
 };
 
 /// The samples that are meshed.
@@ -70,7 +70,7 @@ impl Region {
     /// The dimensions of the box, in samples along x, y and z.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the box is not within the volume.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the box is not within the volume.
     pub(super) fn dims(&self, file: &VolumeFile) -> Result<[usize; 3]> {
         let Some(Roi { first, count }) = self.roi else { return Ok(file.dims) };
         let fits = |axis: usize| {

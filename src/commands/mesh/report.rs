@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::input::VolumeInput;
 use crate::{
     data::surface::Surface,
-    error::Result,
+    engine::session::Session,
     io::Sink,
     kernels::mesh::post::{Cleaned, Goal, Simplified, Size, Stats},
-    session::Session,
+    util::error::Result,
 };
 
 /// Counts and bounds of a surface, summed up part by part.

@@ -5,12 +5,12 @@ use std::{ops::Range, sync::Arc};
 use super::memory::SHARED;
 use crate::{
     data::{samples::Samples, volume::Volume},
-    error::Result,
     io::{
         reader::Reader,
         volume::{VolumeFile, VolumeReader},
     },
     kernels::mesh::{MarchingCubes, Slab},
+    util::error::Result,
 };
 
 /// The slabs of a file, in order. Slices that two neighbouring slabs need are read once.

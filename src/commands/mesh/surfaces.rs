@@ -9,11 +9,13 @@ use std::{
 use super::{input::VolumeInput, memory::Plan, placing::Placed, slabs::Slabs};
 use crate::{
     data::surface::Surface,
-    error::{Error, Hint, Kind, Result},
+    engine::session::Session,
     io::volume::VolumeFile,
     kernels::mesh::{MarchingCubes, Slab},
-    session::Session,
-    threads::spawn_in,
+    util::{
+        error::{Error, Hint, Kind, Result},
+        threads::spawn_in,
+    },
 };
 
 /// Meshes the whole volume and hands its surface to `consume` part by part, in the coordinates of the mesh.

@@ -11,9 +11,9 @@ use crate::{
         },
     },
     data::dtype::Dtype,
-    error::{Error, Result},
     io::{Source, array::ArrayFormat, image::has_image_name},
     kernels::scan::{Algorithm, Axis, Op},
+    util::error::{Error, Result},
 };
 
 /// Sum up an array: each number becomes the sum of those before.

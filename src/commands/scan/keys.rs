@@ -5,9 +5,9 @@ use std::io::{BufReader, Read};
 use super::flags::KeyInput;
 use crate::{
     commands::flags::ArrayInput,
-    error::{Error, Result},
     for_number,
     io::{Limits, Source},
+    util::error::{Error, Result},
 };
 
 /// Reads up to this many keys, and returns for each whether it differs from the key before it.

@@ -13,13 +13,15 @@ use super::{flags::Line, keys::Keys};
 use crate::{
     commands::estimate::of_numbers,
     data::{dtype::Dtype, number::Number},
-    error::{Error, Hint, Kind, Result},
+    engine::session::Session,
     for_number,
     io::array::{ArrayFormat, ArrayReader, ArrayWriter, Layout, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
-    session::Session,
-    threads::spawn,
-    timings::Timings,
+    util::{
+        error::{Error, Hint, Kind, Result},
+        threads::spawn,
+        timings::Timings,
+    },
 };
 
 /// Numbers in a stretch on the CPU, where stretches need not be whole blocks. A stretch of this size stays in cache

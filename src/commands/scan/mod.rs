@@ -11,8 +11,8 @@ use flags::Job;
 pub use parts::merge;
 
 use crate::{
-    error::{Error, Result},
-    session::Session,
+    engine::session::Session,
+    util::error::{Error, Result},
 };
 
 /// Reads, scans and writes an array or an image.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, number::Number, shard::Shard},
-    error::{Error, Result},
+    engine::session::Session,
     for_number,
     io::{
         Sink, Source,
@@ -30,7 +30,7 @@ use crate::{
         shared_output::SharedOutput,
     },
     kernels::scan::{BLOCK, Op, Scannable},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// The command in the identity of a file of carries.

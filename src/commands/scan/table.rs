@@ -4,11 +4,11 @@ use super::flags::{TableInput, TableJob};
 use crate::{
     commands::{estimate::of_numbers, flags::ArrayInput},
     data::{dtype::Dtype, image::Image, number::Number},
-    error::{Error, Result},
+    engine::session::Session,
     for_number, for_samples,
     io::{Source, image::ImageFile},
     kernels::scan::{Axis, Scannable, Table, TableScan},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Seconds of one core per byte of sums, along both axes.

@@ -6,8 +6,8 @@ use crate::{
         input_or_pipe, one_of,
     },
     data::dtype::Dtype,
-    error::{Error, Result},
     io::{Sink, Source, array::ArrayFormat},
+    util::error::{Error, Result},
 };
 
 /// Sort an array of numbers, perhaps with a value for each.

@@ -9,7 +9,7 @@
 //! ```
 
 use super::flags::{Axis, Job};
-use crate::{
+use crate::util::{
     error::{Error, Result},
     memory,
 };
@@ -29,7 +29,7 @@ impl Lines {
     /// where the array has more than one axis.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for `--axis` with an array of other than two or three axes.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for `--axis` with an array of other than two or three axes.
     pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
         let source = &job.keys.source;
         match (job.axis, shape) {

@@ -16,15 +16,17 @@ use crate::{
         dtype::{Dtype, Scalar},
         number::Number,
     },
-    error::{Error, Result},
+    engine::session::Session,
     for_number,
     io::{
         Limits, allow_broken_pipe,
         array::{ArrayReader, ArrayWriter},
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
-    parallel,
-    session::Session,
+    util::{
+        error::{Error, Result},
+        parallel,
+    },
 };
 
 /// Reads, sorts and writes an array.

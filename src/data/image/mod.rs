@@ -13,9 +13,12 @@ use super::{
     srgb::{from_linear, to_linear},
 };
 use crate::{
-    error::Result,
-    for_samples, memory,
-    parallel::{self, Parallel},
+    for_samples,
+    util::{
+        error::Result,
+        memory,
+        parallel::{self, Parallel},
+    },
 };
 
 /// An image in memory: rows from the top, pixels from the left, channels interleaved.

@@ -1,6 +1,6 @@
 //! The eight ways in which a picture may be stored, and the way back.
 
-use crate::{error::Result, memory, parallel::Parallel};
+use crate::util::{error::Result, memory, parallel::Parallel};
 
 /// How a picture is stored. With `transposed`, stored rows are columns of the upright picture; with `reversed_x` and
 /// `reversed_y`, stored columns and stored rows are in reverse order.

@@ -11,7 +11,7 @@ use pulp::Arch;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 use super::{ColourModel, Frame, Upsampling, dct, fixed_16};
-use crate::{
+use crate::util::{
     memory::{self, raise},
     simd,
 };

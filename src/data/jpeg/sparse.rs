@@ -12,7 +12,7 @@ use pulp::Arch;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 use super::{Frame, ZIGZAG};
-use crate::{
+use crate::util::{
     error::{Error, Result},
     memory, simd,
 };
@@ -189,7 +189,7 @@ fn nonzero(arch: Arch, values: &[i16; 64]) -> u64 {
 /// The index of the first of `more` entries after `len` others.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) if indices exceed 32 bits.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if indices exceed 32 bits.
 pub fn first_entry(len: usize, more: usize) -> Result<u32> {
     match u32::try_from(len + more) {
         Ok(_) => Ok(len as u32),

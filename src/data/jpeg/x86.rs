@@ -267,7 +267,7 @@ mod tests {
     /// Coefficients include those of damaged files, which exceed the range of pictures.
     #[test]
     fn blocks_of_one_coefficient_are_those_of_the_transform() {
-        let Some(simd) = of(crate::simd::arch()) else { return };
+        let Some(simd) = of(crate::util::simd::arch()) else { return };
         let steps = [[3; 8]; 8];
         for dc in i16::MIN..=i16::MAX {
             let (mut blocks, mut samples) = ([[0; 64]; 2], [1; 128]);

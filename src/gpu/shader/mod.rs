@@ -22,7 +22,7 @@ pub use reflection::{Binding, Reflection};
 use reflection::Constants;
 
 use super::once_cache::OnceCache;
-use crate::{parallel::Parallel, timings::Timings};
+use crate::util::{parallel::Parallel, timings::Timings};
 
 /// The text of `wgsl/<name>.wgsl`.
 #[macro_export]

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Hint, Result},
     io::{Sink, Source},
+    util::error::{Error, Hint, Result},
 };
 
 /// A file format of arrays.
@@ -32,7 +32,7 @@ impl ArrayFormat {
     /// The format of an input: `given`, else that of its extension, else text where it has none.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is not known.
     pub fn of_input(source: &Source, given: Option<Self>) -> Result<Self> {
         let extension = source.extension();
         let known = given.or_else(|| Self::by_extension(&extension));
@@ -47,7 +47,7 @@ impl ArrayFormat {
     /// where `given` names the input's format.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is not known.
     pub fn of_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
         let extension = sink.extension();
         match Self::by_extension(&extension) {

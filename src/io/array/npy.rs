@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 
 use super::raw::{Element, fill, read_part};
-use crate::{data::dtype::Dtype, memory};
+use crate::{data::dtype::Dtype, util::memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 

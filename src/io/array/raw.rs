@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::{
     data::{dtype::Dtype, number::Number},
-    memory,
+    util::memory,
 };
 
 /// How a number is stored. 8- and 16-bit integers are widened to 32 bits when read.

@@ -8,8 +8,8 @@ use std::{
 use super::{ArrayFormat, Layout, Separator, npy::Header, raw::Element, text::Tokens};
 use crate::{
     data::{dtype::Dtype, number::Number},
-    error::{Error, Hint, Kind, Result},
     io::{Limits, Source, losses},
+    util::error::{Error, Hint, Kind, Result},
 };
 
 /// An array being read from its first number to its last.

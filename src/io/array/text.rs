@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use super::layout::{LONGEST_GAP, Layout};
 use crate::{
     data::{dtype::Dtype, number::Number},
-    error::{Error, Hint, Result},
     io::Source,
+    util::error::{Error, Hint, Result},
 };
 
 /// Splits a text into numbers.
@@ -55,8 +55,8 @@ impl Tokens {
     /// Appends the next numbers of `input` to `values` until these hold `most` numbers, or the text ends.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for a text that is no number of type `T`,
-    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a text that is no number of type `T`,
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
     pub fn read<T: Number>(
         &mut self,
         input: &mut impl Read,

@@ -5,8 +5,8 @@ use std::io::Write;
 use super::{ArrayFormat, Layout, npy};
 use crate::{
     data::{dtype::Dtype, number::Number},
-    error::{Error, Hint, Result},
     io::{Sink, sink::Output},
+    util::error::{Error, Hint, Result},
 };
 
 /// Most characters of a float that is written without an exponent: 2^64 has 20 digits.
@@ -59,7 +59,7 @@ impl ArrayWriter {
     /// is a line.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) when
     /// more than `limit` bytes must be kept.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
         match layout {
@@ -147,7 +147,7 @@ impl ArrayWriter {
     /// Completes the output.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
     pub fn finish(mut self) -> Result<()> {
         if let Some((dtype, kept, _)) = self.kept.take() {
             self.raw(&npy::header(dtype, &[kept.len() / dtype.size()]))?;

@@ -21,8 +21,8 @@ use super::{
     image_crate::open,
 };
 use crate::{
-    error::{Error, Hint},
     io::Limits,
+    util::error::{Error, Hint},
 };
 
 /// The first argument of the child process. The second is the maximal number of bytes that it may take.

@@ -15,7 +15,7 @@ use crate::{
         samples::Samples,
     },
     io::Limits,
-    memory,
+    util::memory,
 };
 
 /// BMP.

@@ -2,7 +2,7 @@
 //! the next is drawn.
 
 use super::codec::BoxError;
-use crate::memory;
+use crate::util::memory;
 
 /// A rectangle of a canvas, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

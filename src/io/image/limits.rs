@@ -2,8 +2,8 @@
 
 use super::codec::BoxError;
 use crate::{
-    error::{Error, Hint},
     io::Limits,
+    util::error::{Error, Hint},
 };
 
 /// Refuses an image of `size` pixels whose samples take `bytes`: if it has no pixels, if it has more pixels or bytes

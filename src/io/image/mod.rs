@@ -37,7 +37,7 @@ pub use write::{ImageTarget, PagesWriter, write_image};
 
 use self::codec::{BoxError, Codec};
 use super::Sink;
-use crate::error::{Error, Result};
+use crate::util::error::{Error, Result};
 
 /// An image format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::{ops::Range, str::FromStr};
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Result},
     io::Source,
+    util::error::{Error, Result},
 };
 
 /// A range of pages, counted from 1: `3` is one page, `2..5` includes both ends, `2..` goes to the last page.
@@ -47,7 +47,7 @@ impl PageRange {
     /// The pages of the range, counted from 0, in `source`, which has `count` pages.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the range goes beyond the last page.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the range goes beyond the last page.
     pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
         let last = self.last.unwrap_or(count.max(self.first));
         match last <= count {

@@ -13,7 +13,7 @@ use crate::{
         samples::Samples,
     },
     io::Limits,
-    memory,
+    util::memory,
 };
 
 /// Portable Float Map.

@@ -27,12 +27,14 @@ use crate::{
         dtype::Dtype,
         image::{Density, DensityUnit, Image, Metadata, Text},
     },
-    error::{Error, Result},
     io::{
         Limits, Source,
         jpeg::{Summary, has_signature},
     },
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        timings::Timings,
+    },
 };
 
 /// Whether the extension of `source` is that of an image format, supported or not.
@@ -148,7 +150,7 @@ impl Probe {
 /// the file has at most `longest` bytes, or its format is read with seeks.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) if
+/// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if
 /// it is no image of a known format, or broken.
 pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
     let Some(path) = source.path() else {

@@ -15,14 +15,16 @@ use super::{
 };
 use crate::{
     data::{image::Image, jpeg::SparseCoefficients},
-    error::{Error, Result},
     io::{
         Limits, Source,
         jpeg::{Summary, has_signature},
         losses,
     },
-    memory,
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        memory,
+        timings::Timings,
+    },
 };
 
 /// Reads and decodes the first page of `source`; further pages are reported as a loss. The format is recognized by the
@@ -30,7 +32,7 @@ use crate::{
 /// `limits`.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) if
+/// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if
 /// it is no image, broken, or too large.
 pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
     ImageFile::read(source, limits, timings)?.decode(timings)
@@ -59,7 +61,7 @@ impl<'a> ImageFile<'a> {
     /// `limits`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read.
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
@@ -72,7 +74,7 @@ impl<'a> ImageFile<'a> {
     /// Finds the pages of the file.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is no image, or broken.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is no image, or broken.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
         let pages = self.catching(timings, || {
             let codec = self.found()?.codec();
@@ -96,7 +98,7 @@ impl<'a> ImageFile<'a> {
     /// The format of the file.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the format is not known.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the format is not known.
     pub fn format(&self) -> Result<ImageFormat> {
         self.found().map_err(|error| self.cannot_decode(error))
     }
@@ -112,7 +114,7 @@ impl<'a> ImageFile<'a> {
     /// Decodes the first page. Further pages are reported as a loss.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is no image, broken, or too large.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is no image, broken, or too large.
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if pages.count() > 1 {
@@ -124,7 +126,7 @@ impl<'a> ImageFile<'a> {
     /// Decodes page `page`, counted from 0.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if there is no such page, and as [`ImageFile::decode`].
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there is no such page, and as [`ImageFile::decode`].
     pub fn decode_page(&self, page: usize, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if page >= pages.count() {
@@ -141,7 +143,7 @@ impl<'a> ImageFile<'a> {
     /// have to be rotated or mirrored.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
     /// memory.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
@@ -160,7 +162,7 @@ impl<'a> ImageFile<'a> {
     /// threads and in any order.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is not JPEG, broken or too large, or damaged and
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is not JPEG, broken or too large, or damaged and
     /// `strict` is set.
     pub fn consume_jpeg(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<()> {
         let bytes = self.bytes().unwrap_or_default();
@@ -294,7 +296,7 @@ impl ImagePages<'_> {
     /// Bytes of the samples of `pages`, where they are known.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if they are far too many for the size of the file: a few bytes
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if they are far too many for the size of the file: a few bytes
     /// of an animation can declare another frame of any size.
     pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
         let count = pages.len();
@@ -316,7 +318,7 @@ impl ImagePages<'_> {
     /// Reports that all pages but the first are left out.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if losses are not allowed (`strict`).
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if losses are not allowed (`strict`).
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
@@ -326,7 +328,7 @@ impl ImagePages<'_> {
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the page is broken or too large.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the page is broken or too large.
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.catching(timings, || pages.decode(page))?;

@@ -9,9 +9,8 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, image::Metadata, samples::Samples},
-    error::Result,
     io::{Limits, Output, Source, reader::Reader},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// The header of a picture that is read or written by rows.

@@ -23,7 +23,7 @@ use crate::{
         samples::Samples,
     },
     io::Limits,
-    memory,
+    util::memory,
 };
 
 /// WebP.

@@ -22,16 +22,18 @@ use crate::{
         jpeg::SparseCoefficients,
         samples::Samples,
     },
-    error::{Error, Result},
     io::{Sink, losses},
-    memory,
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        memory,
+        timings::Timings,
+    },
 };
 
 /// Encodes `image` to `sink` in the format that the extension names. What the format cannot hold is reported.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) if the extension names no format, [`Kind::Io`](crate::error::Kind::Io) if
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) if the extension names no format, [`Kind::Io`](crate::util::error::Kind::Io) if
 /// the file cannot be written.
 pub fn write_image(
     image: &Image,
@@ -86,7 +88,7 @@ impl<'a> ImageTarget<'a> {
     /// Reports what of `image` the format cannot hold, without writing anything.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if there are losses and `strict` is set.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there are losses and `strict` is set.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)
     }
@@ -112,7 +114,7 @@ impl<'a> ImageTarget<'a> {
     /// Writes an image.
     ///
     /// # Errors
-    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written.
+    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written.
     pub fn write(&self, image: &Image) -> Result<()> {
         self.check(image)?;
         let codec = self.format.codec();
@@ -129,7 +131,7 @@ impl<'a> ImageTarget<'a> {
     /// Writes a JPEG file from DCT coefficients.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
         let optimized = self.encoding.optimized;
         self.write_bytes(|| jpeg::encode_coefficients(coefficients, metadata, optimized))
@@ -144,8 +146,8 @@ impl<'a> ImageTarget<'a> {
     /// Writes a file of `series.count` pages, which `fill` passes to the writer one by one.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) if the format has no pages, those of [`ImageTarget::check`],
-    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written, and those of `fill`.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if the format has no pages, those of [`ImageTarget::check`],
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written, and those of `fill`.
     pub fn write_pages(
         &self,
         series: Series,

@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     data::jpeg::{SparseCoefficients, render::Renderer},
-    error::{Error, Result},
-    memory::{self, raise},
+    util::{
+        error::{Error, Result},
+        memory::{self, raise},
+    },
 };
 
 impl File<'_> {

@@ -12,8 +12,10 @@ use super::{
 };
 use crate::{
     data::jpeg::{Frame, dct},
-    error::{Error, Result},
-    memory,
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 impl File<'_> {

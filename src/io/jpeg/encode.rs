@@ -10,9 +10,11 @@ use super::{
 };
 use crate::{
     data::jpeg::{Frame, SparseCoefficients, ZIGZAG, forward},
-    error::{Error, Result},
-    parallel::Parallel,
-    simd,
+    util::{
+        error::{Error, Result},
+        parallel::Parallel,
+        simd,
+    },
 };
 
 /// The picture to be encoded.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     data::jpeg::{ColourModel, Component, Frame, ZIGZAG},
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// A file whose headers are read.

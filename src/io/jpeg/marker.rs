@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{self, raise};
+use crate::util::memory::{self, raise};
 
 /// Second bytes of markers (T.81, table B.1).
 pub const TEM: u8 = 0x01;

@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     data::jpeg::{Frame, ZIGZAG},
-    memory::{self, raise},
-    parallel::Parallel,
+    util::{
+        memory::{self, raise},
+        parallel::Parallel,
+    },
 };
 
 /// A row of blocks of one component.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bytemuck::Pod;
 
-use crate::parallel::Parallel;
+use crate::util::parallel::Parallel;
 
 /// Number of items of a chunk.
 pub(super) const CHUNK: usize = 1 << 17;

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    error::{Error, Result},
     io::{Output, PartFolder, Sink, exists_already},
+    util::error::{Error, Result},
 };
 
 /// The extension of the folder.
@@ -45,7 +45,7 @@ impl MeshFolder {
     /// Begins the folder at `sink`; returns it and the output for its fragment.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::error::Kind::Usage) where the
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::util::error::Kind::Usage) where the
     /// name is taken by anything but a mesh folder, or is standard output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
@@ -72,7 +72,7 @@ impl MeshFolder {
     /// Completes the folder after its fragment has been written.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn finish(self) -> Result<()> {
         let Self { part, place, no_clobber } = self;
         let put = |name: &str, text: &str| fs::write(part.path().join(name), text);

@@ -23,8 +23,10 @@ use crate::{
         image::{Image, Metadata},
         samples::Samples,
     },
-    error::{Error, Kind, Result},
-    timings::Timings,
+    util::{
+        error::{Error, Kind, Result},
+        timings::Timings,
+    },
 };
 
 impl Drawing {

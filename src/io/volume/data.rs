@@ -17,10 +17,12 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
     for_dtype,
     io::Source,
-    memory,
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// A stream of bytes.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use flate2::{Compression, write::GzEncoder};
 
-use crate::parallel::Parallel;
+use crate::util::parallel::Parallel;
 
 /// Uncompressed bytes of a member.
 const MEMBER: usize = 4 << 20;

@@ -66,8 +66,10 @@ use crate::{
         placement::Placement,
         volume::{Dims, Volume},
     },
-    error::{Error, Hint, Result},
-    timings::Timings,
+    util::{
+        error::{Error, Hint, Result},
+        timings::Timings,
+    },
 };
 
 /// The formats with a header. The first format whose signature fits a file is chosen. MetaImage is last, since it has
@@ -195,9 +197,9 @@ impl VolumeFile {
     /// Reads the header of `source`, or takes the shape of a raw volume from `layout`, its name or its size.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when `source` cannot be read;
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the header is broken or unsupported, when the shape is
-    /// unknown, or when the file's length is not that of the shape; [`Kind::Usage`](crate::error::Kind::Usage) when
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when `source` cannot be read;
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the header is broken or unsupported, when the shape is
+    /// unknown, or when the file's length is not that of the shape; [`Kind::Usage`](crate::util::error::Kind::Usage) when
     /// `layout` contradicts the header.
     pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
         let (extension, is_packed) = packed_extension(source.path());
@@ -409,7 +411,7 @@ impl VolumeFile {
     /// Bytes of the file, or of all files of a volume of slices; `None` for a pipe.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the file is missing.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when the file is missing.
     pub fn packed_bytes(&self) -> Result<Option<u64>> {
         match self.packed_bytes {
             Some(bytes) => Ok(Some(bytes)),
@@ -473,7 +475,7 @@ impl VolumeFile {
     /// Checks the volume against `limits`, and reports, once, what was assumed or left out.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the volume takes more than allowed, or when something is
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume takes more than allowed, or when something is
     /// left out and `limits` are strict.
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
@@ -502,7 +504,7 @@ impl VolumeFile {
     /// Sets how much memory a reader may take.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when that is too little.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when that is too little.
     pub fn allow(&self, limits: Limits) -> Result<()> {
         match &self.place {
             Place::Slices(slices) => {
@@ -515,7 +517,7 @@ impl VolumeFile {
     /// Checks that all samples together take no more memory than `limits` allow.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when they do.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when they do.
     pub fn check_bytes(&self, limits: Limits) -> Result<()> {
         let bytes = self.bytes().unwrap_or(u64::MAX);
         match bytes <= limits.bytes {
@@ -531,8 +533,8 @@ impl VolumeFile {
     /// Reads the whole volume, within `limits`.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
-    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
     pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
         let limits = limits.into();
         self.check(limits)?;
@@ -548,7 +550,7 @@ impl VolumeFile {
     /// Opens the volume at its first slice.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
         self.reader_at(0)
     }
@@ -557,7 +559,7 @@ impl VolumeFile {
     /// in its middle.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
         if let Place::Slices(slices) = &self.place {
             return Ok(VolumeReader::of_slices(self.clone(), slices.clone(), first));

@@ -6,8 +6,8 @@ use std::{fmt::Debug, ops::Range};
 use super::{VolumeFile, VolumeReader, data::Place, slices::Slices};
 use crate::{
     data::samples::Samples,
-    error::{Error, Hint, Result},
     io::reader::Reader,
+    util::error::{Error, Hint, Result},
 };
 
 /// Samples of a volume.

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, volume::Dims},
-    error::{Error, Hint, Result},
     io::{Source, source::packed_extension},
+    util::error::{Error, Hint, Result},
 };
 
 /// The format's name.
@@ -56,8 +56,8 @@ impl Layout {
 /// Makes the header of a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when the file's length cannot be read;
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
+/// [`Kind::Io`](crate::util::error::Kind::Io) when the file's length cannot be read;
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
 pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let told_dtype = layout.dtype.or(named_dtype);

@@ -15,9 +15,11 @@ use super::{
 };
 use crate::{
     data::{samples::Samples, volume::Dims},
-    error::{Error, Result},
     io::reader::Reader,
-    memory,
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// A volume being read from its first slice to its last.
@@ -55,8 +57,8 @@ impl VolumeReader {
     /// The samples of the next `slices` z-slices.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early or are broken,
-    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the data end early or are broken,
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
         self.read_after(None, slices)
     }

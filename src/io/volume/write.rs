@@ -16,9 +16,11 @@ use crate::{
         samples::Samples,
         volume::{Dims, Volume},
     },
-    error::{Error, Result},
     io::{Output, Sink, source::packed_extension},
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        timings::Timings,
+    },
 };
 
 /// The format of a volume file to be written.
@@ -33,7 +35,7 @@ impl VolumeFormat {
     /// The format that the extension of `sink` names; `None` without an extension.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
     pub fn of_output(sink: &Sink) -> Result<Option<Self>> {
         let Sink::File(path) = sink else { return Ok(None) };
         let (extension, gzip) = packed_extension(Some(path));
@@ -278,7 +280,7 @@ impl<'a> VolumeTarget<'a> {
     /// Creates the file of a volume of `dims`. Its samples follow in any number of calls of [`VolumeWriter::write`].
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when it cannot be written.
     pub fn create(&self, dims: [usize; 3], no_clobber: bool) -> Result<VolumeWriter<'_>> {
         let output = self.sink.create(no_clobber)?;
         let output = match self.format.gzip {
@@ -303,7 +305,7 @@ impl<'a> VolumeTarget<'a> {
     /// Writes `volume`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when it cannot be written.
     pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
         timings.time("write", || {
             let mut writer = self.create(volume.dims, no_clobber)?;
@@ -333,7 +335,7 @@ impl VolumeWriter<'_> {
     /// Writes the next samples.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when they cannot be written.
     pub fn write(&mut self, samples: Samples) -> Result<()> {
         let samples = self.target.stored(samples)?;
         if let Some(dims) = self.header_of.take() {
@@ -354,7 +356,7 @@ impl VolumeWriter<'_> {
     /// Completes the file.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails; then no file appears.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails; then no file appears.
     pub fn finish(self) -> Result<()> {
         let output = match self.output {
             Stored::Plain(output) => output,

@@ -3,10 +3,10 @@
 use crate::{
     data::{grid::Grid, samples::Samples},
     device::Kernel,
-    error::Result,
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Blur, Method},
     shader, shader_struct,
+    util::error::Result,
 };
 
 pub(super) static SHADER: Shader = shader!("baselines/blur");

@@ -4,10 +4,10 @@
 use crate::{
     data::dtype::Dtype,
     device::Kernel,
-    error::Result,
     gpu::{Context, Shader},
     kernels::histogram::{Bins, Component, Counts, Histogram, Luma, Pixels},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("baselines/histogram");

@@ -4,7 +4,6 @@
 use crate::{
     data::dtype::Dtype,
     device::Kernel,
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
     kernels::{
         mesh::{
@@ -14,6 +13,7 @@ use crate::{
         scan::{Algorithm, Arrays, Op, Spec},
     },
     shader, shader_struct,
+    util::error::Result,
 };
 
 pub(super) static SHADER: Shader = shader!("baselines/mesh");

@@ -29,9 +29,11 @@ use crate::{
         volume::Volume,
     },
     device::{Device, Kernel},
-    error::{Error, Result},
     gpu::Context,
-    parallel,
+    util::{
+        error::{Error, Result},
+        parallel,
+    },
 };
 
 /// The greatest standard deviation, in pixels.
@@ -132,7 +134,7 @@ impl Blur {
     /// piece, and for a blur that is in linear light or [idle](Blur::is_idle).
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn resident<'c>(&self, context: &'c Context, shape: Shape) -> Result<Option<Resident<'c>>> {
         if self.linear || self.is_idle() {
             return Ok(None);

@@ -23,8 +23,10 @@ use crate::{
         samples::Samples,
         srgb::{from_linear, to_linear},
     },
-    memory::{self, raise},
-    parallel::{self, Parallel},
+    util::{
+        memory::{self, raise},
+        parallel::{self, Parallel},
+    },
 };
 
 /// The space that a raster is blurred in.

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     device::Kernel,
-    error::{Error, Result},
     gpu::Context,
+    util::error::{Error, Result},
 };
 
 /// A table for 8-bit or 16-bit images. Alpha stays as it is.
@@ -28,7 +28,7 @@ pub enum Adjust {
 /// values, or of the grey value of grey pixels.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when the samples are of neither 8 nor 16 unsigned bits.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the samples are of neither 8 nor 16 unsigned bits.
 pub fn luminance_levels(dtype: Dtype, channels: usize) -> Result<Histogram> {
     let most = most(dtype)?;
     let bins = Bins::new(most as usize + 1, -0.5, f64::from(most) + 0.5, dtype)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::{bits, dtype::Dtype, float_key::key_of_f32},
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// Equal bins over a range of values.
@@ -35,7 +35,7 @@ impl Bins {
     /// difference to its ends.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the count is not in 1..=65536 or the range is
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the count is not in 1..=65536 or the range is
     /// not finite, reversed, narrower than 1e-30, or leaves the range of 32-bit integers.
     pub fn new(count: usize, low: f64, high: f64, dtype: Dtype) -> Result<Self> {
         if !(1..=MAX_BINS).contains(&count) {

@@ -6,7 +6,7 @@ use super::{
     cpu, gpu,
     plan::{Plan, U8Components, U8Counts},
 };
-use crate::{data::samples::Samples, device::Kernel, error::Result, gpu::Context};
+use crate::{data::samples::Samples, device::Kernel, gpu::Context, util::error::Result};
 
 /// Counts `components` in `bins`.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Histogram {
     /// them takes another route.
     ///
     /// # Errors
-    /// Those of `u8_pass`, and [`Kind::Usage`](crate::error::Kind::Usage) when the pixels have not the components.
+    /// Those of `u8_pass`, and [`Kind::Usage`](crate::util::error::Kind::Usage) when the pixels have not the components.
     pub fn count_u8(
         &self,
         channels: usize,

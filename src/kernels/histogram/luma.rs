@@ -6,10 +6,8 @@ use serde::Serialize;
 
 use crate::{
     data::{division::Ratio, samples::Samples, srgb},
-    error::Result,
     for_samples,
-    memory::raise,
-    parallel,
+    util::{error::Result, memory::raise, parallel},
 };
 
 /// Weights of red, green and blue in luminance, and whether light is decoded first.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
+    util::error::{Error, Result},
 };
 
 /// How one component is counted.
@@ -50,7 +50,7 @@ impl Plan {
     /// How all `components` are counted.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the pixels have no such component.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the pixels have no such component.
     pub fn of_all(components: &[Component], pixels: &Pixels, bins: &Bins) -> Result<Vec<Self>> {
         let mut shared = None;
         let plan = |&component: &Component| {

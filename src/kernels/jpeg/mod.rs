@@ -10,10 +10,12 @@ use std::borrow::Cow;
 use crate::{
     data::jpeg::{SparseCoefficients, render::Renderer},
     device::Kernel,
-    error::{Error, Result},
     gpu::Context,
-    memory::{self, raise},
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        memory::{self, raise},
+        parallel::Parallel,
+    },
 };
 
 /// Decodes coefficients to pixels: rows from the top, u8 samples, grey or RGB.

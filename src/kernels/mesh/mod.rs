@@ -33,7 +33,7 @@ mod voxel;
 pub use gpu::Recipe;
 pub use params::{MarchingCubes, Slab, Topology};
 
-use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};
+use crate::{data::surface::Surface, device::Kernel, gpu::Context, util::error::Result};
 
 impl Kernel for MarchingCubes {
     type In = Slab;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     data::volume::Volume,
-    error::{Error, Hint, Result},
+    util::error::{Error, Hint, Result},
 };
 
 /// Marching cubes with its parameters.

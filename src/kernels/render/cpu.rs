@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::view::{RenderParams, Tap, samples, taps};
 use crate::{
     data::{srgb, surface::Surface, vec3::dot},
-    error::Result,
-    memory,
-    parallel::{self, Parallel},
-    simd,
+    util::{
+        error::Result,
+        memory,
+        parallel::{self, Parallel},
+        simd,
+    },
 };
 
 pub(super) fn draw(

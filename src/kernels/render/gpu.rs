@@ -3,9 +3,11 @@
 use super::view::{RenderParams, SHADER, samples, taps};
 use crate::{
     data::surface::Surface,
-    error::{Error, Result},
     gpu::{Buffer, Context, Shader},
-    memory, parallel,
+    util::{
+        error::{Error, Result},
+        memory, parallel,
+    },
 };
 
 /// The two passes over the triangles: `IDENTIFY` in the shader, and the pass's name.

@@ -13,7 +13,7 @@ mod view;
 
 use std::borrow::Cow;
 
-use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};
+use crate::{data::surface::Surface, device::Kernel, gpu::Context, util::error::Result};
 
 pub use gpu::variants;
 pub use view::{Frame, Render};

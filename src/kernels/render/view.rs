@@ -7,10 +7,12 @@ use crate::{
         surface::Surface,
         vec3::{cross, dot},
     },
-    error::{Error, Result},
     gpu::Shader,
-    parallel::Parallel,
     shader, shader_struct,
+    util::{
+        error::{Error, Result},
+        parallel::Parallel,
+    },
 };
 
 /// `wgsl/render/render.wgsl`.

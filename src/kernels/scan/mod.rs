@@ -16,7 +16,11 @@ pub use segments::{SegmentedScan, Segments};
 pub use table::{Axis, Table, TableScan};
 
 use self::op::for_op;
-use crate::{device::Kernel, error::Result, gpu::Context, memory};
+use crate::{
+    device::Kernel,
+    gpu::Context,
+    util::{error::Result, memory},
+};
 
 /// Numbers of a tile: 256 lanes, 16 numbers each.
 const TILE: usize = 4096;

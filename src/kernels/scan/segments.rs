@@ -1,7 +1,7 @@
 //! Scan in segments.
 
 use super::{Scan, Scannable, Scanned, cpu, gpu, op::for_op};
-use crate::{device::Kernel, error::Result, gpu::Context};
+use crate::{device::Kernel, gpu::Context, util::error::Result};
 
 /// A scan in segments: it starts again at certain numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]

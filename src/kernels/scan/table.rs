@@ -3,7 +3,11 @@
 use std::marker::PhantomData;
 
 use super::{Scannable, cpu, gpu};
-use crate::{device::Kernel, error::Result, gpu::Context, memory};
+use crate::{
+    device::Kernel,
+    gpu::Context,
+    util::{error::Result, memory},
+};
 
 /// Rows of a band that are summed in order: a fixed number, so that sums of floats do not depend on threads. Bands on a
 /// GPU are multiples of it, so that each begins at an offset that bindings may have.

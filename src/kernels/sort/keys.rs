@@ -7,8 +7,7 @@ use crate::{
         float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
         number::Number,
     },
-    error::Result,
-    parallel,
+    util::{error::Result, parallel},
 };
 
 /// A key of a number: u32 or u64.

@@ -12,10 +12,12 @@ pub use keys::{Key, Sortable};
 
 use crate::{
     device::Kernel,
-    error::{Error, Result},
     gpu::Context,
-    memory,
-    parallel::{self, Parallel},
+    util::{
+        error::{Error, Result},
+        memory,
+        parallel::{self, Parallel},
+    },
 };
 
 /// Keys, perhaps with a value each.
@@ -30,7 +32,7 @@ pub struct Records<T> {
 /// Whether there is a value for each key.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when there is not.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when there is not.
 pub fn same_length(keys: usize, values: usize) -> Result<()> {
     match keys == values {
         true => Ok(()),

@@ -24,7 +24,6 @@ use gpuproc::{
         samples::Samples,
     },
     device::Kernel,
-    error::Kind,
     io::{
         Limits, Source,
         array::{ArrayFormat, ArrayReader, npy},
@@ -33,7 +32,7 @@ use gpuproc::{
         volume::{Layout, VolumeFile},
     },
     kernels::jpeg::Decode,
-    timings::Timings,
+    util::{error::Kind, timings::Timings},
 };
 use image::ImageFormat;
 use tempfile::TempDir;
@@ -264,7 +263,7 @@ pub fn text(bytes: &[u8]) {
     gpuproc::for_number!(dtype, T => check::<T>(&source, text, stretch));
 }
 
-fn assert_bad_input(error: &gpuproc::error::Error) {
+fn assert_bad_input(error: &gpuproc::util::error::Error) {
     assert_eq!(error.kind(), Kind::BadInput, "{}", error.one_line());
     assert!(error.one_line().len() < 500, "{}", error.one_line());
 }

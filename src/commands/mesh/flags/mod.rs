@@ -24,19 +24,18 @@ use super::{
     region::{Region, Roi},
 };
 use crate::{
-    batch::check_all,
     commands::flags::{
         Choice, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Share, Target, Triple,
         VolumeArgs, one_of,
     },
     data::{palette::Palette, placement::Space},
-    error::{Error, Result},
+    engine::{batch::check_all, session::Session},
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
         post::{Goal, Parts, Size},
     },
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// Mesh the surface of a volume at an isovalue (marching cubes).
@@ -264,7 +263,7 @@ impl Jobs {
     /// The job that meshes the volume `source`.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn of(&self, source: Source) -> Result<MeshJob> {
         let extension = self.flags.extension()?;
         let Planned { source, sink, makes_folder } = self.outputs.of(source, Some(extension))?;
@@ -282,7 +281,7 @@ impl Args {
     /// Validates the flags and makes the jobs.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(mut self, session: &Session) -> Result<Work> {
         let mut files = take(&mut self.files);
         if let Some(list) = self.labels_behind(&mut files) {

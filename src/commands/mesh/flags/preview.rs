@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use super::super::preview::Preview;
 use crate::{
-    error::{Error, Result},
     io::{Sink, image::ImageFormat},
     kernels::render::Render,
+    util::error::{Error, Result},
 };
 
 /// Whether and how to draw the surface.
@@ -105,7 +105,7 @@ impl PreviewArgs {
     /// a picture of its own, unless their surfaces are `together` in one file.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several pictures.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown format, or one name for several pictures.
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::of_output(sink)?;

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     data::{srgb, surface::Surface},
-    error::{Error, Hint, Result},
     io::{
         Output, Sink,
         mesh::{
@@ -22,8 +21,11 @@ use crate::{
         page::viewer::PackedMesh,
     },
     kernels::mesh::labels::{LabelSurfaces, Scratch},
-    memory,
-    parallel::Parallel,
+    util::{
+        error::{Error, Hint, Result},
+        memory,
+        parallel::Parallel,
+    },
 };
 
 /// The colour of a label in pictures and pages, in sRGB.

@@ -10,9 +10,7 @@ use std::{
 
 use crate::{
     data::label_mesh::{LabelMesh, Quad, UNIT},
-    error::Result,
-    memory,
-    parallel::Parallel,
+    util::{error::Result, memory, parallel::Parallel},
 };
 
 /// The set of numbers of labels that have faces.

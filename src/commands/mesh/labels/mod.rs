@@ -19,7 +19,7 @@ use self::{
 use super::{estimate, job::MeshJob, names::scratch_folder, placing::Placed};
 use crate::{
     data::{label_mesh::LabelMesh, surface::Surface},
-    error::{Error, Hint, Result},
+    engine::session::Session,
     io::{
         Output,
         mesh::{
@@ -32,7 +32,7 @@ use crate::{
         MarchingCubes, Slab,
         labels::{LabelSurfaces, SurfaceNets, placed},
     },
-    session::Session,
+    util::error::{Error, Hint, Result},
 };
 
 /// Default number of smoothing steps.

@@ -8,10 +8,12 @@ use std::{collections::HashMap, fmt};
 use super::list::LabelList;
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    error::{Error, Result},
     for_samples,
     io::{Source, volume::VolumeFile},
-    memory, parallel,
+    util::{
+        error::{Error, Result},
+        memory, parallel,
+    },
 };
 
 /// The numbers of a volume's labels.

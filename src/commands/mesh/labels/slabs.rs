@@ -5,13 +5,13 @@ use std::ops::Range;
 use super::numbers::{self, Numbers};
 use crate::{
     data::{samples::Samples, volume::Volume},
-    error::{Error, Result},
+    engine::session::Session,
     io::{
         reader::Reader,
         volume::{VolumeFile, VolumeReader},
     },
     kernels::mesh::{Slab, labels::SurfaceNets},
-    session::Session,
+    util::error::{Error, Result},
 };
 
 /// The height of the slabs, and the memory for their faces.

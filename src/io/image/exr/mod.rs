@@ -86,7 +86,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
         offset: header.own_attributes.layer_position - shown.position,
         places: header.channels.list.iter().map(|channel| place(&channel.name)).collect(),
         channels,
-        samples: crate::memory::zeros(width * height * channels)?,
+        samples: crate::util::memory::zeros(width * height * channels)?,
     };
     decode_blocks(bytes, &file, layer, &mut target)?;
     let samples = Samples::F32(target.samples);

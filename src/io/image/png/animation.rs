@@ -26,7 +26,7 @@ use crate::{
             limits::{check_scratch, check_size},
         },
     },
-    memory,
+    util::memory,
 };
 
 /// An opened animation.

@@ -10,7 +10,7 @@ use super::{
     SIGNATURE, beside,
     zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
 };
-use crate::{data::image::Metadata, parallel::Parallel};
+use crate::{data::image::Metadata, util::parallel::Parallel};
 
 /// The header of a file, and the effort of compression.
 #[derive(Clone, Copy, Debug)]

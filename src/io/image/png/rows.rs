@@ -5,11 +5,11 @@ use std::{fs::File, io::BufReader};
 use super::open::{Opened, open_file};
 use crate::{
     data::{dtype::Dtype, image::Orientation},
-    error::{Error, Result},
     io::{
         Source,
         image::rows::{ReadRows, RowsInfo},
     },
+    util::error::{Error, Result},
 };
 
 /// A PNG file being read. Palettes and samples of less than 8 bits are expanded to u8.

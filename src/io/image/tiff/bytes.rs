@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     io::image::codec::{BoxError, ReadSeek},
-    memory,
+    util::memory,
 };
 
 /// Bytes that can be read at any offset, by several threads at once.

@@ -19,7 +19,7 @@ use crate::{
         image::{codec::BoxError, limits::check_scratch},
         jpeg::{Colour, Context, File},
     },
-    memory,
+    util::memory,
 };
 
 /// The samples of a rectangle of the picture.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{bytes::Bytes, tag};
-use crate::{io::image::codec::BoxError, memory};
+use crate::{io::image::codec::BoxError, util::memory};
 
 /// Maximum number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;

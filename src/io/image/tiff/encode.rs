@@ -17,9 +17,8 @@ use crate::{
         length,
         samples::Samples,
     },
-    error::Result,
     io::image::codec::{BoxError, Encoding, PageWriter, Series},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// Maximum size of a strip in bytes, unless a row is longer or there would be more than [`MOST_STRIPS`].

@@ -46,8 +46,8 @@ use crate::{
         length,
         samples::Samples,
     },
-    error::{Error, Result},
     io::{Limits, Source, losses},
+    util::error::{Error, Result},
 };
 
 /// TIFF.

@@ -10,10 +10,8 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples, srgb::from_linear},
-    error::Result,
     io::image::codec::BoxError,
-    memory,
-    parallel::Parallel,
+    util::{error::Result, memory, parallel::Parallel},
 };
 
 /// The conversion of the samples of a page to a picture.

@@ -15,8 +15,7 @@ use super::{
 };
 use crate::{
     io::{Limits, image::codec::BoxError},
-    memory,
-    parallel::Parallel,
+    util::{memory, parallel::Parallel},
 };
 
 /// Decompressed bytes from which on a strip is decompressed as a stream, if a picture is read in bands.

@@ -36,9 +36,11 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    error::{Error, Result},
     io::{Source, losses, temporary_file, temporary_folder},
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        parallel::Parallel,
+    },
 };
 
 /// The format's name.

@@ -17,12 +17,14 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, jpeg::ColourModel},
-    error::{self, Error},
     io::{
         jpeg::{Colour, Context, File, Process},
         volume::format::{BoxError, Endian, Scale},
     },
-    memory,
+    util::{
+        error::{self, Error},
+        memory,
+    },
 };
 
 /// How the pixels of a file are stored.

@@ -16,8 +16,8 @@ use crate::{
         placement::{Placement, Space},
         vec3::{cross, dot},
     },
-    error::{Error, Result},
     io::Source,
+    util::error::{Error, Result},
 };
 
 /// The series that the user asks for.

@@ -20,12 +20,14 @@ pub use names::are_many;
 use super::{FORMATS, Layout, dicom, format::Header, parts::StoredChunks, zarr};
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    error::{Error, Result},
     io::{
         Limits, Source,
         image::{has_image_name, is_tiff},
     },
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        parallel::Parallel,
+    },
 };
 
 /// Slices of one size and type.

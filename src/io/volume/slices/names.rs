@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    error::{Error, Result},
     io::{Source, volume::zarr},
+    util::error::{Error, Result},
 };
 
 /// More than any volume has slices.

@@ -13,14 +13,16 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, image::Image, samples::Samples},
-    error::{Error, Result},
     io::{
         Limits, Source,
         image::{Probe, is_tiff, probe, read_image, tiff::Planes},
         volume::format::{Header, Stored},
     },
-    parallel::Parallel,
-    timings::Timings,
+    util::{
+        error::{Error, Result},
+        parallel::Parallel,
+        timings::Timings,
+    },
 };
 
 #[derive(Debug)]

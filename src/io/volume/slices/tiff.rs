@@ -10,7 +10,6 @@ use crate::{
         placement::Placement,
         samples::Samples,
     },
-    error::{Error, Result},
     io::{
         Source,
         image::{
@@ -19,6 +18,7 @@ use crate::{
         },
         volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Units, Writing},
     },
+    util::error::{Error, Result},
 };
 
 /// Names of the format in messages.

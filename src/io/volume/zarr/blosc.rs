@@ -13,7 +13,10 @@
 use flate2::read::ZlibDecoder;
 
 use super::codec;
-use crate::{error::Result as Done, io::volume::format::BoxError, memory, simd};
+use crate::{
+    io::volume::format::BoxError,
+    util::{error::Result as Done, memory, simd},
+};
 
 const HEADER: usize = 16;
 /// Flags.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::blosc;
 use crate::{
     io::volume::format::{BoxError, shown},
-    memory,
+    util::memory,
 };
 
 /// One codec, with the parameters that decoding needs.

@@ -41,8 +41,8 @@ use super::{
 };
 use crate::{
     data::placement::Placement,
-    error::{Error, Result},
     io::Source,
+    util::error::{Error, Result},
 };
 
 /// Names of the format in messages: the name of every Zarr volume's format begins with one of these.

@@ -8,7 +8,9 @@ use std::{
 
 use super::read::View;
 use crate::{
-    data::samples::Samples, error::Result, io::volume::parts::StoredChunks, parallel::Parallel,
+    data::samples::Samples,
+    io::volume::parts::StoredChunks,
+    util::{error::Result, parallel::Parallel},
 };
 
 /// Maximum number of files that are listed.

@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    error::{Error, Result},
     io::{
         Limits,
         volume::{
@@ -36,8 +35,11 @@ use crate::{
             slices::Slices,
         },
     },
-    memory,
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        memory,
+        parallel::Parallel,
+    },
 };
 
 /// Most bytes of chunks that are decoded at a time.
@@ -473,7 +475,7 @@ impl Slices for View {
                     "{what} takes {bytes} bytes, more than the {} allowed",
                     limits.bytes
                 ))
-                .with_hint(crate::error::Hint::Memory));
+                .with_hint(crate::util::error::Hint::Memory));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{error::Result, threads};
+use crate::util::{error::Result, threads};
 
 /// Number of concurrent requests.
 const AT_ONCE: usize = 32;

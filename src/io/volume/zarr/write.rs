@@ -24,14 +24,16 @@ use crate::{
         samples::Samples,
         volume::Dims,
     },
-    error::{Error, Result},
     io::{
         Sink,
         part::temporary_name,
         volume::{Layout, VolumeFile},
     },
-    memory,
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        memory,
+        parallel::Parallel,
+    },
 };
 
 /// Samples of a chunk along x, y and z, where neither the user nor the input says.
@@ -188,7 +190,7 @@ impl Pyramid {
     /// Writes the metadata of the store into `folder`, which exists.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn create(&self, folder: &Path) -> Result<()> {
         let put = |name: PathBuf, value: &Value| -> Result<()> {
             let path = folder.join(name);
@@ -552,7 +554,7 @@ impl<'a> PyramidWriter<'a> {
     /// Takes the next slices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when a chunk cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when a chunk cannot be written.
     pub fn push(&mut self, slices: &Samples) -> Result<()> {
         self.push_to(0, slices, false)
     }
@@ -560,7 +562,7 @@ impl<'a> PyramidWriter<'a> {
     /// Writes all slices that still wait: the volume ends, or another process continues from here.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when a chunk cannot be written.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when a chunk cannot be written.
     pub fn finish(mut self) -> Result<()> {
         let none = Samples::zeros(self.pyramid.dtype, 0)?;
         self.push_to(0, &none, true)

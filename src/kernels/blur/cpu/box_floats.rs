@@ -15,7 +15,7 @@ use super::{
     lines::Lines,
     number::{Keep, Round, Sample},
 };
-use crate::{error::Result, memory, parallel::Parallel, simd};
+use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
 /// Rows that go along x together, as lanes.
 const ROWS: usize = 8;

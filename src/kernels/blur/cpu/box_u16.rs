@@ -13,7 +13,10 @@ use super::{
     number::{Round, Sample},
     sliding::{Window, sum_row},
 };
-use crate::{data::division::RoundedF64, error::Result, memory, parallel::Parallel};
+use crate::{
+    data::division::RoundedF64,
+    util::{error::Result, memory, parallel::Parallel},
+};
 
 /// The most bytes of the rows of a window: half of a core's second-level cache.
 const CACHE: usize = 1 << 19;

@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{
     data::division::{RoundedF64, RoundedU16, RoundedU32},
-    error::Result,
-    memory, simd,
+    util::{error::Result, memory, simd},
 };
 
 /// Positions that are summed side by side.
@@ -25,7 +24,7 @@ const FEW: usize = 15;
 /// The result of two passes, if this route can compute them.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
 pub fn blur(task: &Task<'_>) -> Result<Option<Values<'static>>> {
     let Task { passes: [y, x], edge, shape, values: Values::U8(source) } = *task else {
         return Ok(None);

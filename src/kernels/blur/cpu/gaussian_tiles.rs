@@ -14,7 +14,7 @@ use super::{
     number::{Round, Sample},
     sums::{LANES, Tiled},
 };
-use crate::{error::Result, memory, parallel::Parallel, simd};
+use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
 /// Rows that are summed along y before the next rows are along x.
 const ROWS: usize = 8;

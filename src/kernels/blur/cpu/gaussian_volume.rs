@@ -14,7 +14,7 @@ use super::{
     number::{Round, Sample},
     sums::{LANES, Tiled},
 };
-use crate::{error::Result, memory, parallel::Parallel, simd};
+use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
 /// Slices that are summed along z before the next slices are along x and y.
 const SLICES: usize = 8;

@@ -5,7 +5,7 @@ use super::{
     Edge, Pass, Shape,
     number::{Number, Sample},
 };
-use crate::simd;
+use crate::util::simd;
 
 /// A pass and the dimensions that it sees.
 #[derive(Clone, Copy)]

@@ -29,7 +29,10 @@ use super::{
     Edge, Shape, Values,
     plan::{Arithmetic, Format, Pass, Rounding},
 };
-use crate::{data::division::RoundedF64, error::Result, simd};
+use crate::{
+    data::division::RoundedF64,
+    util::{error::Result, simd},
+};
 use pulp::Arch;
 
 /// The routes in the order in which they are tried on the remaining passes of a plan. The first that fits takes its

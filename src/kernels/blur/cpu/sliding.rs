@@ -13,13 +13,13 @@ use super::{
     lines::Lines,
     number::{Number, Round, Sample},
 };
-use crate::{error::Result, memory, parallel::Parallel, simd};
+use crate::util::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Pod;
 
 /// The rounded sums of `source` along the axis.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
 pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     lines: &Lines<'_>,
     source: &[T],

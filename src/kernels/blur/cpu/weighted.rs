@@ -12,7 +12,7 @@ use super::{
     number::{Round, Sample},
     sums::{LANES, Sums},
 };
-use crate::{error::Result, memory, parallel::Parallel, simd};
+use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
 /// Minimum number of samples in the rows that a thread takes at a time, so that small images are not split too finely.
 const TASK: usize = 4096;

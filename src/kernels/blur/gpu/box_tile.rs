@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     data::division::RoundedU32,
-    error::Result,
     gpu::{Buffer, Pipeline, Shader},
     kernels::blur::{Format, Rounding},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("blur/box_tile").unchecked(IN_RANGE);

@@ -7,10 +7,10 @@ use super::{
     params::{flag, literal},
 };
 use crate::{
-    error::Result,
     gpu::{Buffer, Context, Pipeline, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static BOX_COLUMNS: Shader = shader!("blur/box_columns").unchecked(IN_RANGE);

@@ -7,10 +7,10 @@ use super::{
     params::{flag, literal},
 };
 use crate::{
-    error::Result,
     gpu::{Pipeline, Shader},
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("blur/fused").unchecked(IN_RANGE);

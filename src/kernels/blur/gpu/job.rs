@@ -5,17 +5,19 @@ use std::borrow::Cow;
 use super::{Layout, Limits, Record, Recording, Task, route};
 use crate::{
     data::blocks::Blocks,
-    error::{Error, Result},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
-    memory,
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Whether the device gives the same results as the CPU. This excludes f64 and long boxes of f32, which the CPU adds up
 /// in f64, and on some devices all f32.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn takes(context: &Context, plan: &[Pass]) -> Result<bool> {
     let are_floats = plan.iter().any(Pass::is_float);
     Ok(!plan.iter().any(|pass| pass.from == Format::F64 || pass.is_long_float_box())
@@ -25,7 +27,7 @@ pub fn takes(context: &Context, plan: &[Pass]) -> Result<bool> {
 /// Runs every pass of `plan`, which the device [takes].
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn run<'d>(
     context: &Context,
     blur: &Blur,
@@ -249,7 +251,7 @@ impl<'a> Resident<'a> {
     /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
         let steps = Steps::new(context, plan, shape, edge)?;
         Ok(Self { steps, layout: Layout::new(shape) })
@@ -259,7 +261,7 @@ impl<'a> Resident<'a> {
     /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
         self.steps.record(batch, self.layout, input)
     }
@@ -267,7 +269,7 @@ impl<'a> Resident<'a> {
     /// The samples in a buffer that [`Resident::record`] returned, without padding.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
         read(self.steps.context, self.layout, blurred)
     }

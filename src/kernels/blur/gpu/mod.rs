@@ -18,8 +18,8 @@ use layout::Layout;
 
 use super::{Edge, Pass, Shape};
 use crate::{
-    error::Result,
     gpu::{self, Batch, Buffer, Context, Feature, MultiplyAdd, Pipeline, Shader, ShaderStruct},
+    util::error::Result,
 };
 
 /// Why these shaders need no bounds checks.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{IN_RANGE, Record, Recording, Route, Task, params::literal};
 use crate::{
-    error::Result,
     gpu::{Buffer, Context, Pipeline, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static BOX_ROWS: Shader = shader!("blur/box_rows").unchecked(IN_RANGE);

@@ -1,6 +1,6 @@
 //! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
 
-use crate::{
+use crate::util::{
     memory::{self, raise},
     parallel::Parallel,
 };

@@ -13,7 +13,7 @@ use crate::{
         luma::Luma,
         plan::Plan,
     },
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 use bytemuck::Pod;
 

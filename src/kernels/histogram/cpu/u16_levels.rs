@@ -4,7 +4,7 @@ use super::{
     CHUNK,
     tally::{Tally, increment},
 };
-use crate::{kernels::histogram::counts::Pixels, parallel::Parallel};
+use crate::{kernels::histogram::counts::Pixels, util::parallel::Parallel};
 
 /// Levels of 16 bits.
 const LEVELS: usize = 1 << 16;

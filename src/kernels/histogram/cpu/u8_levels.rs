@@ -13,7 +13,7 @@ use crate::{
         luma::LumaBins,
         plan::{U8Components, U8Counts},
     },
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// Counts `components` of 8-bit pixels.

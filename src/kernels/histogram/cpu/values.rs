@@ -11,7 +11,7 @@ use crate::{
         bins::Bins,
         counts::{Component, Counts, Pixels, alpha_unit},
     },
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// A computation over values and their weights. Parts are computed in parallel.

@@ -3,10 +3,10 @@
 use super::bands::BAND;
 use crate::{
     data::samples::Samples,
-    error::Result,
     gpu::{Context, Shader},
     kernels::histogram::counts::Pixels,
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("histogram/adjust");
@@ -41,7 +41,7 @@ pub fn variants() -> Vec<Shader> {
 /// else new samples by old ones.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::error::Kind::Failure) when
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::util::error::Kind::Failure) when
 /// there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());

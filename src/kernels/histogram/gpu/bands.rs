@@ -1,8 +1,8 @@
 //! For all counting routes: bands of pixels that fit a binding, and how many invocations count them.
 
 use crate::{
-    error::Result,
     gpu::{Batch, Buffer, Context, DeviceLimits},
+    util::error::Result,
 };
 
 /// Bytes of input on the device at a time.
@@ -12,7 +12,7 @@ pub const BAND: u64 = 256 << 20;
 /// bits. `record` adds the passes over a band: it gets the band's pixels, their number, and counters that hold zeros.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count_bands(
     context: &Context,
     bytes: &[u8],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::bands::{count_bands, most_workgroups, workgroup_size};
 use crate::{
     data::dtype::Dtype,
-    error::Result,
     gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
     kernels::histogram::{
         bins::{Bins, Keys, MAX_BINS},
@@ -15,6 +14,7 @@ use crate::{
         plan::Plan,
     },
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("histogram/slots").unchecked(
@@ -35,7 +35,7 @@ shader_struct! {
 /// Counts one component: levels or slots, as `plan` says.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Result<Vec<u64>> {
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;
@@ -228,7 +228,7 @@ impl SlotsPass {
     /// Counts of one component of pixels of `channels` samples, as `plan` says.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(
         context: &Context,
         dtype: Dtype,

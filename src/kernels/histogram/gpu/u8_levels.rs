@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::bands::{count_bands, has_little_memory, most_workgroups, workgroup_size};
 use crate::{
     data::division::Ratio,
-    error::Result,
     gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
     kernels::histogram::{
         counts::Pixels,
@@ -13,6 +12,7 @@ use crate::{
         plan::{U8Components, U8Counts},
     },
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("histogram/u8_levels").unchecked(
@@ -36,7 +36,7 @@ const INVOCATIONS: u32 = 132 * WORKGROUP;
 /// Counts `components` of 8-bit pixels.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> Result<U8Counts> {
     if !components.fits_one_pass() {
         let alone = |components| count(context, pixels, &components);
@@ -188,7 +188,7 @@ impl U8Pass {
     /// For at most four components of pixels of `channels` bytes.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
         let (rows, shader) = specialised(components, channels, &context.limits);
         let group = workgroup_size(&context.limits, WORKGROUP);
@@ -204,7 +204,7 @@ impl U8Pass {
     /// For the four bytes of words: 256 counters of the lowest byte, then of the next.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader.
     pub fn of_words(context: &Context) -> Result<Self> {
         Self::new(context, &U8Components { channels: [true; 4], luma: None }, 4)
     }

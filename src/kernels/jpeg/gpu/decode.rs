@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{Blocks, IN_RANGE, layout::Layout};
 use crate::{
     data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
-    error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     kernels::jpeg::fractional,
     shader, shader_struct,
+    util::error::Result,
 };
 
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
@@ -44,7 +44,7 @@ impl<'a> Decoder<'a> {
     /// For pictures of `frame`; `None` if the device has no room for one in one piece.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::error::Kind::BadInput)
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput)
     /// for components of fractional resolution.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
     /// Decodes a picture.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if the device fails.
     pub fn decode(&self, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
         let input = self.upload(coefficients)?;
         let mut batch = self.context.batch();
@@ -113,7 +113,7 @@ impl<'a> Decoder<'a> {
     /// Copies `coefficients` to the device.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if the device fails.
     pub fn upload(&self, coefficients: &SparseCoefficients) -> Result<Blocks> {
         Ok(Blocks {
             blocks: self.context.upload("jpeg blocks", &coefficients.blocks)?,
@@ -124,7 +124,7 @@ impl<'a> Decoder<'a> {
     /// Records the passes from `coefficients` to pixels, whose rows are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device has no memory left.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
         let Self { context, layout, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;

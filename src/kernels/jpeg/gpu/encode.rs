@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     data::jpeg::{Component, Frame, SparseCoefficients},
-    error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
@@ -45,7 +45,7 @@ impl<'a> Encoder<'a> {
     /// For pictures of `frame`; `None` if the device has no room for one in one piece.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
         if !layout.fits(context) {
@@ -71,7 +71,7 @@ impl<'a> Encoder<'a> {
     /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, pixels: &Buffer) -> Result<Encoded> {
         let Self { context, layout, .. } = self;
         let frame = &layout.frame;
@@ -115,7 +115,7 @@ impl<'a> Encoder<'a> {
     /// Reads the coefficients that [`Encoder::record`] computes.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, encoded: &Encoded) -> Result<SparseCoefficients> {
         let (context, Blocks { blocks, entries }) = (self.context, &encoded.coefficients);
         let blocks = context.read(blocks, self.layout.all())?;

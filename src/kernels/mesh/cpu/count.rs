@@ -8,7 +8,7 @@ use super::{
     planes::BitPlanes,
     simd_ops::SimdOps,
 };
-use crate::parallel::Parallel;
+use crate::util::parallel::Parallel;
 
 /// The results of a slice and of the layer above it, counted.
 #[derive(Clone, Copy, Default)]

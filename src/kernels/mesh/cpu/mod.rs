@@ -39,7 +39,11 @@ use super::{
     params::{MarchingCubes, Slab, Topology, check_count},
     voxel::{Isovalue, Voxel},
 };
-use crate::{data::surface::Surface, error::Result, for_samples, memory, parallel::Parallel, simd};
+use crate::{
+    data::surface::Surface,
+    for_samples,
+    util::{error::Result, memory, parallel::Parallel, simd},
+};
 use pulp::{Arch, Scalar};
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {

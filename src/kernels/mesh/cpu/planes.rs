@@ -9,7 +9,7 @@ use super::{
     mesher::Mesher,
     simd_ops::SimdOps,
 };
-use crate::{
+use crate::util::{
     error::Result,
     memory,
     parallel::{self, Parallel},

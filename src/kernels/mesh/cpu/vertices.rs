@@ -7,7 +7,7 @@ use super::{
     mesher::{Mesher, take},
     planes::BitPlanes,
 };
-use crate::cache;
+use crate::util::cache;
 
 /// Writes the vertices of slice `z`, in order.
 pub(super) struct EmitVertices<'a, T> {

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
+    util::error::Result,
 };
 
 /// A piece of a slab on the device, and the passes over it.

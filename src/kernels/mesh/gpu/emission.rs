@@ -6,7 +6,7 @@ use super::{
     cubes::SlabPasses,
     layout::{Totals, section},
 };
-use crate::{error::Result, gpu::Buffer};
+use crate::{gpu::Buffer, util::error::Result};
 
 /// Active blocks whose results fit one binding each, and where these results lie in those of the piece.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use self::pieces::for_pieces;
 use super::params::{MarchingCubes, Slab};
 use crate::{
     data::surface::Surface,
-    error::Result,
     gpu::{Context, Shader},
+    util::error::Result,
 };
 
 /// Every text of this family that can run.

@@ -14,8 +14,8 @@ use super::{
     upload::Voxels,
 };
 use crate::{
-    error::{Error, Result},
     gpu::Context,
+    util::error::{Error, Result},
 };
 
 /// Uploads the slab piece by piece.

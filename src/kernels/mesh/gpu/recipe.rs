@@ -16,8 +16,8 @@ use super::{
     upload::Voxels,
 };
 use crate::{
-    error::{Error, Result},
     gpu::ShaderStruct,
+    util::error::{Error, Result},
 };
 
 /// How to mesh one volume at any isovalue.
@@ -54,7 +54,7 @@ impl Recipe {
     /// The recipe for `slab`, a whole volume.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for samples that shaders read only once they are converted at each
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for samples that shaders read only once they are converted at each
     /// isovalue, and for volumes without cells.
     pub fn new(kernel: &MarchingCubes, slab: &Slab) -> Result<Self> {
         let samples = &slab.volume.samples;

@@ -11,10 +11,12 @@ use crate::{
         blocks::{Span, Split},
         samples::Samples,
     },
-    error::{Error, Result},
     for_samples,
     gpu::{Buffer, Context},
-    memory, parallel,
+    util::{
+        error::{Error, Result},
+        memory, parallel,
+    },
 };
 
 /// A type of sample that the shader reads, with its number there, `KIND`.

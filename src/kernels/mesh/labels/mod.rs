@@ -40,7 +40,7 @@ pub use params::SurfaceNets;
 pub use surfaces::{LabelSurfaces, Scratch, placed};
 
 use super::params::Slab;
-use crate::{data::label_mesh::LabelMesh, device::Kernel, error::Result, gpu::Context};
+use crate::{data::label_mesh::LabelMesh, device::Kernel, gpu::Context, util::error::Result};
 
 impl Kernel for SurfaceNets {
     type In = Slab;

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use super::super::params::Slab;
 use crate::{
     data::{label_mesh::UNIT, samples::Samples, volume::Volume},
-    error::{Error, Hint, Result},
+    util::error::{Error, Hint, Result},
 };
 
 /// Surface nets with their parameters.

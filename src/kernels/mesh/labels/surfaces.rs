@@ -7,8 +7,7 @@ use crate::{
         label_mesh::{LabelMesh, Quad, UNIT},
         surface::Surface,
     },
-    error::Result,
-    memory, parallel,
+    util::{error::Result, memory, parallel},
 };
 
 /// The faces of a mesh, label by label.
@@ -37,7 +36,7 @@ impl<'a> LabelSurfaces<'a> {
     /// The labels of a whole `mesh` whose vertices lie at `positions`.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the lists.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the lists.
     pub fn new(mesh: &'a LabelMesh, positions: &'a [[f32; 3]]) -> Result<Self> {
         // By label, the number of its sides; later the place of its next side in `sides`.
         let mut counts: HashMap<u32, usize> = HashMap::new();
@@ -82,7 +81,7 @@ impl<'a> LabelSurfaces<'a> {
     /// The surface of the label number `index`.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
     pub fn surface(&self, index: usize, scratch: &mut Scratch) -> Result<Surface> {
         let Scratch { seen, folded, surfaces } = scratch;
         if seen.len() != self.positions.len() || *surfaces == u32::MAX {
@@ -172,7 +171,7 @@ fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
 /// i + 1.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for them.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.
 pub fn placed(
     vertices: &[[u32; 3]],
     place: impl Fn([f64; 3]) -> [f32; 3] + Sync,

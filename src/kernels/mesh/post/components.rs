@@ -8,8 +8,7 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub, triangle_normal},
     },
-    error::Result,
-    memory, parallel,
+    util::{error::Result, memory, parallel},
 };
 
 /// For each vertex, the least vertex that it is connected with.
@@ -65,7 +64,7 @@ impl Parts {
 /// Keeps some of the connected parts.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
     let parts = components(surface)?;
     let part = |triangle: &[u32; 3]| parts[triangle[0] as usize] as usize;

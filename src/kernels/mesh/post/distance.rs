@@ -11,9 +11,11 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub},
     },
-    error::Result,
-    memory,
-    parallel::{self, Parallel},
+    util::{
+        error::Result,
+        memory,
+        parallel::{self, Parallel},
+    },
 };
 
 /// Maximum ratio of the result to the distance.
@@ -37,8 +39,8 @@ pub(super) const BYTES: u64 = 3 * size_of::<Near>() as u64;
 /// Triangles with two corners at the same position are not measured.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for 2^32 triangles and more.
 pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
     Ok(Far::of(&Grid::new(one)?, other, f64::INFINITY)?.distance)
 }
@@ -56,7 +58,7 @@ impl Far {
     /// Compares a simplified surface with the original, whose grid this is, and an allowed distance of `most`.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn of(grid: &Grid<'_>, after: &Surface, most: f64) -> Result<Self> {
         let before = grid.surface;
         if before.triangles.is_empty() || after.triangles.is_empty() {

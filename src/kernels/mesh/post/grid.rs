@@ -7,9 +7,11 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub},
     },
-    error::{Error, Result},
-    memory,
-    parallel::Parallel,
+    util::{
+        error::{Error, Result},
+        memory,
+        parallel::Parallel,
+    },
 };
 
 /// Maximum number of cells that the box of a triangle covers on average. Cells are enlarged until this holds.
@@ -48,8 +50,8 @@ impl<'a> Grid<'a> {
     /// The grid of `surface`, with at most [`CELLS`] cells per triangle.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for 2^32 triangles and more.
     pub(super) fn new(surface: &'a Surface) -> Result<Self> {
         let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
         let extent = sub(high, low);

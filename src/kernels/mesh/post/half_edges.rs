@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use rayon::slice::ParallelSliceMut;
 
-use crate::{data::surface::Surface, error::Result, parallel};
+use crate::{
+    data::surface::Surface,
+    util::{error::Result, parallel},
+};
 
 /// An edge as one triangle runs along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

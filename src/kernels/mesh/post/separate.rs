@@ -2,7 +2,10 @@
 
 use rayon::slice::ParallelSliceMut;
 
-use crate::{data::surface::Surface, error::Result, memory, parallel};
+use crate::{
+    data::surface::Surface,
+    util::{error::Result, memory, parallel},
+};
 
 /// How far a vertex first moves towards the mean of its neighbours, as a share of the distance.
 const STEP: f32 = 1.0 / 64.0;
@@ -15,7 +18,7 @@ const TRIES: u32 = 6;
 /// moved.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn separate(surface: &mut Surface) -> Result<usize> {
     let mut moved = 0;
     for attempt in 0..TRIES {

@@ -18,8 +18,7 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub, triangle_normal},
     },
-    error::Result,
-    memory, parallel,
+    util::{error::Result, memory, parallel},
 };
 
 /// The factors of a pair of steps.
@@ -35,7 +34,7 @@ const MOVES: usize = 20;
 /// the smoothed triangles.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     if pairs == 0 || surface.triangles.is_empty() {
         return Ok(());

@@ -9,9 +9,7 @@ use crate::{
         surface::Surface,
         vec3::{dot, triangle_normal},
     },
-    error::Result,
-    memory,
-    parallel::Parallel,
+    util::{error::Result, memory, parallel::Parallel},
 };
 
 /// Measures of a surface.
@@ -37,7 +35,7 @@ impl Stats {
     /// Measures `surface`.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub fn of(surface: &Surface) -> Result<Self> {
         let [area, volume] = area_and_volume(surface);
         let [components, vertices] = count_components(surface)?;

@@ -1,6 +1,9 @@
 //! Fewer vertices for the same triangles.
 
-use crate::{data::surface::Surface, error::Result, memory, parallel};
+use crate::{
+    data::surface::Surface,
+    util::{error::Result, memory, parallel},
+};
 
 /// Drops vertices that no triangle uses; the others keep their order.
 pub(super) fn drop_unused(surface: &mut Surface) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Scan in any order of joining, for operations that are exact: of integers, and minima and maxima.
 
-use crate::{kernels::scan::op::Monoid, parallel::Parallel};
+use crate::{kernels::scan::op::Monoid, util::parallel::Parallel};
 
 /// Numbers of a thread at a time: they stay in its cache between the two passes.
 const RUN: usize = 1 << 15;

@@ -11,7 +11,7 @@
 
 use crate::{
     kernels::scan::{BLOCK, TILE, op::Monoid},
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// Lanes of a tile.

@@ -1,9 +1,8 @@
 //! Scan in segments: a scan of numbers marked with the begins of segments.
 
 use crate::{
-    error::Result,
     kernels::scan::op::{Monoid, Segmented},
-    memory, parallel,
+    util::{error::Result, memory, parallel},
 };
 
 /// Scans `input` in segments. `begins`, as long as `input`, marks the first number of each segment, which is joined to

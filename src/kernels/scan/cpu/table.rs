@@ -5,7 +5,7 @@ use crate::{
         Monoid, Scannable,
         table::{Axis, BAND_ROWS, Table},
     },
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// Replaces the numbers of `table` by their sums along `axis`.

@@ -2,9 +2,9 @@
 
 use super::{Arrays, Part, Spec};
 use crate::{
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,
+    util::error::Result,
 };
 
 shader_struct! {

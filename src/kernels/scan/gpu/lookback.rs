@@ -3,10 +3,10 @@
 
 use super::{Arrays, Part, Spec};
 use crate::{
-    error::{Error, Hint, Result},
     gpu::{Batch, Context, Feature, Shader},
     kernels::scan::{BLOCK, TILE},
     shader, shader_struct,
+    util::error::{Error, Hint, Result},
 };
 
 shader_struct! {

@@ -12,9 +12,8 @@ use std::ops::Range;
 use super::{Algorithm, BLOCK, Op, Scan, Scannable, Scanned, TILE};
 use crate::{
     data::dtype::Dtype,
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
-    memory,
+    util::{error::Result, memory},
 };
 pub use lookback::{CHAINED, LOOKBACK};
 pub use spec::Spec;
@@ -108,7 +107,7 @@ impl Spec {
     /// Records the scan of `arrays`.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory, the driver refuses a shader,
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory, the driver refuses a shader,
     /// or the device cannot run the algorithm that was asked for.
     pub fn record(
         &self,

@@ -2,10 +2,10 @@
 
 use super::{Arrays, Part, Spec};
 use crate::{
-    error::Result,
     gpu::{Batch, Buffer, Context, Pass, Shader},
     kernels::scan::TILE,
     shader, shader_struct,
+    util::error::Result,
 };
 
 shader_struct! {

@@ -5,10 +5,10 @@ use super::{
     reduce::{IN_RANGE, record_passes},
 };
 use crate::{
-    error::Result,
     gpu::{Batch, Context, Shader},
     kernels::scan::TILE,
-    parallel, shader,
+    shader,
+    util::{error::Result, parallel},
 };
 
 /// Reduce-then-scan in segments.

@@ -2,13 +2,13 @@
 
 use crate::{
     data::dtype::Dtype,
-    error::Result,
     gpu::{Context, Shader},
     kernels::scan::{
         Scannable,
         table::{Axis, BAND_ROWS, Table},
     },
     shader, shader_struct,
+    util::error::Result,
 };
 
 /// Sums of u32.
@@ -37,7 +37,7 @@ pub fn fits<T: Scannable>(context: &Context, input: &Table<T>) -> Option<usize> 
 /// Sums up `input` in bands of `rows` rows.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn run<T: Scannable>(
     context: &Context,
     input: &Table<T>,

@@ -1,7 +1,7 @@
 //! Merging sorted runs.
 
 use super::{Item, SHORT};
-use crate::{error::Result, memory, parallel::Parallel};
+use crate::util::{error::Result, memory, parallel::Parallel};
 
 /// Merges sorted runs of `run` items each; the last may be shorter. Of equal keys those of earlier runs
 /// come first.

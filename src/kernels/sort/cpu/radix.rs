@@ -12,7 +12,7 @@
 use std::{iter::repeat_n, ops::Range, slice};
 
 use super::{Item, Key, SHORT};
-use crate::{cache::Scatter, error::Result, memory, parallel::Parallel, simd};
+use crate::util::{cache::Scatter, error::Result, memory, parallel::Parallel, simd};
 
 /// Values of a digit of 8 bits: their counters and write positions stay in the first-level cache.
 const NARROW: usize = 1 << 8;

@@ -5,9 +5,8 @@ mod radix;
 
 use super::{Key, Records};
 use crate::{
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
-    memory,
+    util::{error::Result, memory},
 };
 
 /// The routes in the order in which they are tried.
@@ -50,7 +49,7 @@ pub struct Arrays<'a> {
 /// Records the sort. Returns which buffer of each pair will hold the result.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
 pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> Result<usize> {
     let route = ROUTES.iter().find(|route| (route.pays)(context)).expect("the last runs anywhere");
     (route.record)(context, batch, arrays)
@@ -59,7 +58,7 @@ pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> R
 /// Sorts each `run` keys by themselves, and the payload with them. Keys differ in the bits `differing`.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn sort_runs<K: Key>(
     context: &Context,
     keys: &[K],

@@ -2,10 +2,10 @@
 
 use super::Arrays;
 use crate::{
-    error::Result,
     gpu::{Batch, Context, Feature, Shader},
     kernels::histogram::U8Pass,
     shader, shader_struct,
+    util::error::Result,
 };
 
 /// The radix sort.
@@ -57,7 +57,7 @@ pub fn specialise(shader: &Shader, width: u32) -> Shader {
 /// Records the sort.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
 pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> Result<usize> {
     record_with(context, batch, arrays, &ONESWEEP)
 }

@@ -3,10 +3,10 @@
 use super::Arrays;
 use crate::{
     data::dtype::Dtype,
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
     kernels::scan::{self, Algorithm, Op, Spec},
     shader, shader_struct,
+    util::error::Result,
 };
 
 /// The radix sort.
@@ -24,7 +24,7 @@ shader_struct! {
 /// Records the sort.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
 pub fn record(
     context: &Context,
     batch: &mut Batch<'_>,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Files, Part, is_store, too_long};
-use crate::{io::volume::format::BoxError, memory};
+use crate::{io::volume::format::BoxError, util::memory};
 
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);

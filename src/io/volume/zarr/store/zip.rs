@@ -17,7 +17,7 @@ use rawzip::{
 };
 
 use super::{Files, METADATA, Part, too_long};
-use crate::{io::volume::format::BoxError, memory};
+use crate::{io::volume::format::BoxError, util::memory};
 
 /// Most members of a ZIP file, which take some 100 bytes of memory each.
 const MOST: usize = 1 << 19;

@@ -6,7 +6,7 @@ use super::{
     super::{super::cpu::simd_ops::SimdOps, params::NetGrid},
     Label,
 };
-use crate::{error::Result, memory, parallel::Parallel};
+use crate::util::{error::Result, memory, parallel::Parallel};
 
 /// One bit per point, 64 to a word along x:
 ///

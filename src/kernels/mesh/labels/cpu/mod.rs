@@ -23,8 +23,7 @@ use super::{
 };
 use crate::{
     data::{label_mesh::LabelMesh, samples::Samples},
-    error::Result,
-    simd,
+    util::{error::Result, simd},
 };
 
 /// The type of a sample that is a label.

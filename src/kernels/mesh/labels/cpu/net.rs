@@ -5,7 +5,10 @@ use std::ops::Range;
 use pulp::NullaryFnOnce;
 
 use super::{super::super::cpu::simd_ops::SimdOps, cells::CellEdges, edges::EdgePlanes};
-use crate::{data::label_mesh::UNIT, error::Result, memory, parallel::Parallel};
+use crate::{
+    data::label_mesh::UNIT,
+    util::{error::Result, memory, parallel::Parallel},
+};
 
 /// The cells with vertices of all layers within reach. Words and rows are those of the [`EdgePlanes`].
 pub(super) struct Net {

@@ -12,7 +12,10 @@ use super::{
     edges::EdgePlanes,
     net::Net,
 };
-use crate::{data::label_mesh::Quad, error::Result, memory, parallel::Parallel};
+use crate::{
+    data::label_mesh::Quad,
+    util::{error::Result, memory, parallel::Parallel},
+};
 
 /// For an edge from a point along each axis, the four cells around it, counter-clockwise as seen from its upper end, as
 /// steps back from the point along x, y and z.

@@ -13,7 +13,10 @@
 use pulp::NullaryFnOnce;
 
 use super::{super::super::cpu::simd_ops::SimdOps, cells::CellEdges, edges::EdgePlanes, net::Net};
-use crate::{data::label_mesh::UNIT, error::Result, memory, parallel::Parallel};
+use crate::{
+    data::label_mesh::UNIT,
+    util::{error::Result, memory, parallel::Parallel},
+};
 
 /// The middle of a cell.
 const MIDDLE: u64 = UNIT as u64 / 2;

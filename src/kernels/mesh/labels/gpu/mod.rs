@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     data::label_mesh::LabelMesh,
-    error::{Error, Result},
     gpu::{Context, Shader},
+    util::error::{Error, Result},
 };
 
 /// Every text of this family that can run.

@@ -11,9 +11,9 @@ use crate::{
         label_mesh::{LabelMesh, Quad},
         samples::Samples,
     },
-    error::Result,
     gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,
+    util::error::Result,
 };
 
 static SHADER: Shader = shader!("mesh/labels").unchecked(

@@ -27,9 +27,11 @@ use super::{
 };
 use crate::{
     data::{surface::Surface, vec3::sub},
-    error::{Error, Result},
-    memory,
-    parallel::{self, Parallel},
+    util::{
+        error::{Error, Result},
+        memory,
+        parallel::{self, Parallel},
+    },
 };
 
 /// Triangles of a block on average: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without

@@ -7,8 +7,8 @@
 use super::{Scale, Simplifier, finish, flat};
 use crate::{
     data::surface::Surface,
-    error::Result,
     kernels::mesh::post::{separate::separate, vertices::drop_unused},
+    util::error::Result,
 };
 
 /// The outcome of [`clean`].
@@ -25,7 +25,7 @@ pub struct Cleaned {
 /// at an edge of its box.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     let cleaned = clean_within(surface, f32::INFINITY)?;
     separate(surface)?;

@@ -15,7 +15,7 @@ use super::{
     mesh::prev,
     simplifier::{Simplifier, add},
 };
-use crate::{cache, error::Result, memory, parallel::Parallel};
+use crate::util::{cache, error::Result, memory, parallel::Parallel};
 
 /// Share of the edges that a pass takes.
 const PASS: f64 = 0.1;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     data::vec3::{dot, sub},
-    parallel::Parallel,
+    util::parallel::Parallel,
 };
 
 /// The farthest that a merged vertex may lie from the middle of its edge, in lengths of the edge.

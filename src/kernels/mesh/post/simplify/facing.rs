@@ -19,10 +19,8 @@ use crate::{
         surface::Surface,
         vec3::{dot, triangle_normal},
     },
-    error::Result,
     kernels::mesh::post::grid::{self, Grid},
-    memory,
-    parallel::Parallel,
+    util::{error::Result, memory, parallel::Parallel},
 };
 
 /// Attempts for triangles that are still against: their neighbours may have moved meanwhile.
@@ -45,7 +43,7 @@ impl Simplifier<'_> {
     /// and fewer of them face against it then.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn face(&mut self, before: &Surface) -> Result<()> {
         let mut against = self.moved()?;
         // Makes room for the grid; no collapse follows that would need these tables.

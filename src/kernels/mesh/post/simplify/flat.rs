@@ -8,12 +8,11 @@ use crate::{
         surface::Surface,
         vec3::{dot, triangle_normal},
     },
-    error::Result,
     kernels::mesh::post::{
         components::components,
         half_edges::{HalfEdge, edges, half_edges},
     },
-    memory,
+    util::{error::Result, memory},
 };
 
 /// Closes each hole whose rim is at one place: an edge on a rim of three edges could never collapse.

@@ -15,8 +15,10 @@ use std::ops::ControlFlow;
 
 use crate::{
     data::surface::Surface,
-    error::{Error, Result},
-    memory, parallel,
+    util::{
+        error::{Error, Result},
+        memory, parallel,
+    },
 };
 
 /// No vertex, half edge or triangle.
@@ -77,8 +79,8 @@ impl Mesh {
     /// The triangles of `surface`. Vertices where several fans meet become several vertices.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for more than [`MOST_TRIANGLES`],
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for more than [`MOST_TRIANGLES`],
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn new(surface: &mut Surface) -> Result<Self> {
         check_size(surface.triangles.len())?;
         let corners = memory::copied(surface.triangles.as_flattened())?;

@@ -46,8 +46,7 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub},
     },
-    error::Result,
-    memory, parallel,
+    util::{error::Result, memory, parallel},
 };
 
 /// How far to simplify.
@@ -112,8 +111,8 @@ const LOCAL_TRIES: usize = 6;
 /// triangles that it represents would exceed 0.5 % of the box's diagonal.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when more triangles are left than have numbers of 32 bits for their
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when more triangles are left than have numbers of 32 bits for their
 /// half edges.
 pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let count = surface.triangles.len();

@@ -4,8 +4,8 @@
 use std::slice;
 
 use crate::{
-    cache,
     data::vec3::{cross, dot, sub},
+    util::cache,
 };
 
 /// A sum of weighted squared distances to planes, as a function of the offset d from its vertex:

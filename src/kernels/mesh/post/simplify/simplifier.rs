@@ -13,9 +13,11 @@ use crate::{
         surface::Surface,
         vec3::{cross, dot, sub, triangle_normal},
     },
-    error::Result,
-    memory,
-    parallel::{self, Parallel},
+    util::{
+        error::Result,
+        memory,
+        parallel::{self, Parallel},
+    },
 };
 
 /// Weight of a triangle in quadrics beside a third of its area, in means of that: where a vertex has only slivers

@@ -4,14 +4,12 @@ use std::{sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
-    error::Result,
-    events::Events,
+    engine::{events::Events, progress::Progress},
     io::{
         Limits, Sink, Source,
         image::{Encoding, ImageFormat, ImageTarget},
     },
-    progress::Progress,
-    timings::Timings,
+    util::{error::Result, timings::Timings},
 };
 
 /// The context in which a command runs: device, timings, log, progress bars, and the limits and policies of the user.

@@ -6,12 +6,16 @@ use std::{thread, time::Duration};
 #[cfg(unix)]
 use crate::gpu::any_driver;
 use crate::{
-    error::{Kind, Result},
+    engine::{
+        progress::{hide_bars, tell},
+        restart,
+    },
     gpu::{patience, tick},
     io::abandon_outputs,
-    progress::{hide_bars, tell},
-    restart,
-    threads::spawn,
+    util::{
+        error::{Kind, Result},
+        threads::spawn,
+    },
 };
 
 /// The exit code after `--timeout`, as that of timeout(1).
@@ -83,7 +87,7 @@ pub fn exit_on_signals() {
 }
 
 /// The signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself.
-/// Large allocations that fail are errors (see [`crate::memory`]); small ones abort.
+/// Large allocations that fail are errors (see [`memory`](crate::util::memory)); small ones abort.
 #[cfg(unix)]
 pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),

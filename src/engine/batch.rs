@@ -24,13 +24,17 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{
-    error::{Kind, Result},
-    events::Events,
+    engine::{
+        events::Events,
+        progress::{self, Held, Progress},
+    },
     io::{Sink, Source, Sources},
-    memory,
-    parallel::Parallel,
-    progress::{self, Held, Progress},
-    threads::spawn_in,
+    util::{
+        error::{Kind, Result},
+        memory,
+        parallel::Parallel,
+        threads::spawn_in,
+    },
 };
 
 /// The work on each file of a batch.
@@ -368,7 +372,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::error::Error;
+    use crate::util::error::Error;
 
     /// Jobs that take some milliseconds and record how many run at once and how much memory they take.
     #[derive(Default)]

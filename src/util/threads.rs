@@ -14,7 +14,7 @@ use std::{
 
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
-use crate::error::{Error, Kind, Result};
+use crate::util::error::{Error, Kind, Result};
 
 /// The error when the system grants no thread.
 fn refused(cause: io::Error) -> Error {

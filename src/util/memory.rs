@@ -12,7 +12,7 @@ use std::{
 #[cfg(target_os = "linux")]
 use rustix::mm::Advice;
 
-use crate::error::{Error, Kind, Result};
+use crate::util::error::{Error, Kind, Result};
 
 fn refused<T>(len: usize) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;

@@ -14,7 +14,7 @@ use std::{
 
 use rayon::prelude::*;
 
-use crate::{error::Result, memory};
+use crate::util::{error::Result, memory};
 
 /// Values that a thread takes at a time where each takes nanoseconds.
 const PIECE: usize = 1 << 15;
@@ -178,7 +178,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
-    use crate::error::Error;
+    use crate::util::error::Error;
 
     #[test]
     fn every_item_has_its_turn() {

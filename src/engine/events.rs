@@ -20,8 +20,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    error::{Error, Result},
     io::{Sink, Source, standard},
+    util::error::{Error, Result},
 };
 
 /// The log of a run. Without a file, nothing is logged.
@@ -45,7 +45,7 @@ impl Events {
     /// A log that is appended to the file `path`. Other processes may append to the same file.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the file cannot be opened.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when the file cannot be opened.
     pub fn new(path: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = match path == Path::new("-") {

@@ -17,7 +17,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::timings::Timings;
+use crate::util::timings::Timings;
 
 /// The bars on the terminal, one below the other. Set when the first bar appears.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();

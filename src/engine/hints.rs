@@ -1,6 +1,6 @@
 //! Error messages of the command line: the facts from the library, then the flag that helps.
 
-use crate::error::{Error, Hint};
+use crate::util::error::{Error, Hint};
 
 /// The error, its causes and its remedy on one line: `message: cause; remedy`.
 pub fn line(error: &Error) -> String {
