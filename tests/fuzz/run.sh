@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 seconds=${1:-600}
 shift || true
 targets=("$@")
-if [ ${#targets[@]} = 0 ]; then targets=(arguments text npy png jpeg exr tiff blur histogram scan mesh volume zarr); fi
+if [ ${#targets[@]} = 0 ]; then targets=(arguments text npy png jpeg exr tiff blur histogram scan mesh volume zarr part); fi
 
 (cd ../.. && GPUPROC_FUZZ_SEEDS="$PWD/tests/fuzz/corpus" cargo test --test suite fuzz::seeds)
 cargo fetch --locked

@@ -24,10 +24,6 @@ const FLOORS: &[&[&str]] = &[
     &["util", "guide"],
 ];
 
-/// Parts that are divided into rooms: commands, families of kernels, kinds of formats and so on. The files of one room
-/// may use each other, as may the files of a part without rooms.
-const WITH_ROOMS: [&str; 5] = ["commands", "kernels", "io", "gpu", "data"];
-
 /// Crates, or modules of crates, that only some parts may use.
 const CRATES: [(&str, &[&str]); 8] = [
     ("wgpu", &["gpu"]),
@@ -48,6 +44,8 @@ const FLAGLESS: [&str; 4] = ["kernels", "io", "data", "gpu"];
 struct File {
     /// The path of each imported name.
     imports: BTreeMap<String, String>,
+    /// The names that are imported only to be exported.
+    exports: BTreeSet<String>,
     /// Paths in the code, outside of imports.
     paths: Vec<String>,
     /// The source without imports, comments and unit tests.
@@ -73,7 +71,12 @@ impl File {
                 }
                 // The `super` of an inner module is this file.
                 if !(is_inner && import.starts_with("super::")) {
-                    leaves("", import.trim_end_matches(';'), &mut file.imports);
+                    let mut names = BTreeMap::new();
+                    leaves("", import.trim_end_matches(';'), &mut names);
+                    if line.starts_with("pub") {
+                        file.exports.extend(names.keys().cloned());
+                    }
+                    file.imports.extend(names);
                 }
             } else {
                 file.code += &format!("{line}\n");
@@ -82,6 +85,9 @@ impl File {
         let words = file.code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
         let words = words.map(|word| word.trim_matches(':')).filter(|word| word.contains("::"));
         file.paths = words.map(str::to_owned).collect();
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let used: BTreeSet<&str> = file.code.split(|c| !is_word(c)).collect();
+        file.exports.retain(|name| !used.contains(name.as_str()));
         file
     }
 }
@@ -159,7 +165,8 @@ impl Tree {
     fn violations(&self) -> Vec<String> {
         let (mut found, mut sideways) = (Vec::new(), BTreeMap::new());
         for (from, file) in &self.0 {
-            for path in file.imports.values().chain(&file.paths) {
+            let imports = file.imports.iter().filter(|(name, _)| !file.exports.contains(*name));
+            for path in imports.map(|(_, path)| path).chain(&file.paths) {
                 let Some(to) = self.find(from, path) else {
                     let is_of = |name: &str| {
                         path.strip_prefix(name)
@@ -174,9 +181,9 @@ impl Tree {
                 match (floor(from), floor(&to)) {
                     (Some(above), Some(below)) if above < below => {}
                     (Some(_), Some(_)) if part(from) == part(&to) => {
-                        if room(from) != room(&to) {
+                        if *from != to {
                             let line = format!("circle: {from} uses {path}");
-                            sideways.insert((room(from).to_owned(), room(&to).to_owned()), line);
+                            sideways.insert((from.clone(), to), line);
                         }
                     }
                     _ => found.push(format!("upward: {from} uses {path}")),
@@ -191,17 +198,21 @@ impl Tree {
                 ));
             }
         }
-        // A room that uses no other room, or that no other room uses, is in no cycle. Removing such rooms leaves the
-        // cycles.
-        loop {
-            let (using, used): (BTreeSet<_>, BTreeSet<_>) = sideways.keys().cloned().unzip();
-            let before = sideways.len();
-            sideways.retain(|(from, to), _| used.contains(from) && using.contains(to));
-            if sideways.len() == before {
-                found.extend(sideways.into_values());
-                return found;
-            }
+        let mut reached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (from, to) in sideways.keys() {
+            reached.entry(from).or_default().insert(to);
         }
+        let reaches = |from: &str, goal: &str| {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+            while let Some(file) = open.pop() {
+                let next = reached.get(file).into_iter().flatten().copied();
+                open.extend(next.filter(|&next| seen.insert(next)));
+            }
+            seen.contains(goal)
+        };
+        let in_circles = sideways.iter().filter(|((from, to), _)| reaches(to, from));
+        found.extend(in_circles.map(|(_, line)| line.clone()));
+        found
     }
 }
 
@@ -216,11 +227,6 @@ fn parent(module: &str) -> String {
 
 fn part(module: &str) -> &str {
     if module.is_empty() { "lib" } else { module.split("::").next().unwrap_or_default() }
-}
-
-fn room(module: &str) -> &str {
-    let words = if WITH_ROOMS.contains(&part(module)) { 2 } else { 1 };
-    module.match_indices("::").nth(words - 1).map_or(module, |(end, _)| &module[..end])
 }
 
 fn floor(module: &str) -> Option<usize> {
@@ -239,9 +245,13 @@ fn no_file_uses_what_lies_above_it() {
 fn planted_arrows_are_found() {
     let good = [
         ("", "pub mod device; pub use device::Device;"),
-        ("error", "pub struct Error;"),
+        ("util", "pub mod error;"),
+        ("util::error", "pub struct Error;"),
         ("gpu", "mod context;\npub use context::Context;"),
-        ("gpu::context", "use crate::error::Error;\nuse wgpu::Device;\nuse super::Context as C;"),
+        (
+            "gpu::context",
+            "use crate::util::error::Error;\nuse wgpu::Device;\nuse super::Context as C;",
+        ),
         (
             "device",
             "use crate::gpu::{self, Context};\n// --device\nfn f() { gpu::context::open() }",
@@ -260,16 +270,24 @@ fn planted_arrows_are_found() {
     for (module, text, found) in [
         (
             "gpu::context",
-            "use crate::{\n    error::Error,\n    device::Device,\n};",
+            "use crate::{\n    util::error::Error,\n    device::Device,\n};",
             "upward: gpu::context uses crate::device::Device",
         ),
-        ("error", "fn f(x: super::gpu::Context) {}", "upward: error uses super::gpu::Context"),
-        ("error", "use crate::Device;", "upward: error uses crate::Device"),
+        (
+            "util::error",
+            "fn f(x: crate::gpu::Context) {}",
+            "upward: util::error uses crate::gpu::Context",
+        ),
+        ("util::error", "use crate::Device;", "upward: util::error uses crate::Device"),
         ("kernels::mesh", "use crate::io;", "upward: kernels::mesh uses crate::io"),
         ("device", "fn f() -> wgpu::Limits {}", "crate: device uses wgpu::Limits"),
         ("io", "use rayon::prelude::*;", "crate: io uses rayon::prelude::*"),
         ("kernels::mesh", "const A: &str = \"use --iso\";", "flag: kernels::mesh names --iso\";"),
-        ("cellar", "use crate::error::Error;", "upward: cellar uses crate::error::Error"),
+        (
+            "cellar",
+            "use crate::util::error::Error;",
+            "upward: cellar uses crate::util::error::Error",
+        ),
     ] {
         assert_eq!(with(module, text), [found], "{module}: {text}");
     }

@@ -116,6 +116,11 @@ fn any_bytes_are_volumes_or_refused() {
 }
 
 #[test]
+fn any_parts_are_merged_or_refused() {
+    drive("part", 300);
+}
+
+#[test]
 fn any_files_are_zarr_or_refused() {
     drive("zarr", 500);
 }

@@ -45,7 +45,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
@@ -59,6 +59,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "mesh", body: mesh, seeds: mesh_seeds },
     Target { name: "volume", body: volume, seeds: volume_seeds },
     Target { name: "zarr", body: zarr, seeds: zarr_seeds },
+    Target { name: "part", body: part, seeds: part_seeds },
 ];
 
 /// Prints only the panics of this file. Decoders panic on broken files, which gpuproc catches.
@@ -84,6 +85,11 @@ fn folder() -> TempDir {
 /// Runs a command with `arguments`, in which `@` stands for `folder`. If it succeeds, it may have made `outputs`, else
 /// no new file. Returns whether it has succeeded.
 fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
+    run_then(folder, arguments, outputs, || ())
+}
+
+/// As [`run`], and calls `then` before the outputs are removed.
+fn run_then(folder: &Path, arguments: &[&str], outputs: &[&str], then: impl FnOnce()) -> bool {
     let names = || {
         let entries = fs::read_dir(folder).expect("the folder is there");
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -120,6 +126,9 @@ fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
         }
     }
     assert!(left.is_empty(), "{arguments:?} leaves {left:?} and {:?}", result.is_ok());
+    if result.is_ok() {
+        then();
+    }
     for output in outputs {
         let _ = fs::remove_file(folder.join(output));
     }
@@ -1067,6 +1076,62 @@ fn zarr_seeds() -> Vec<Vec<u8>> {
         for number in (i as u8 % 2..24).step_by(2) {
             let claim = number.wrapping_mul(5).wrapping_add(i as u8);
             seeds.push([&[i as u8 ^ number, number, claim], &bytes[..]].concat());
+        }
+    }
+    seeds
+}
+
+/// The first bytes of part files.
+const PART_MAGIC: &[u8] = b"gpuproc part 2\n";
+
+/// Merges a part file, after its checksums are corrected so that changes reach what is behind them.
+pub fn part(bytes: &[u8]) {
+    let mut file = bytes.to_vec();
+    correct_checksums(&mut file);
+    let folder = folder();
+    fs::write(folder.path().join("a.part"), &file).unwrap();
+    for output in ["o.json", "o.csv", "o.png", "o.ply", "o.part"] {
+        run(folder.path(), &["merge", "@a.part", "-o", &format!("@{output}")], &[output]);
+    }
+}
+
+/// Sets the checksums of all blocks of a part file. A block that is said to end behind the file ends with it.
+fn correct_checksums(file: &mut [u8]) {
+    let (mut at, mut heads) = (PART_MAGIC.len(), 0);
+    while let Some(head) = file.get(at..at + 17) {
+        let rest = (file.len() - at - 17) as u64;
+        let length = u64::from_le_bytes(head[1..9].try_into().unwrap()).min(rest);
+        let checksum = crc32c::crc32c(&file[at + 17..][..length as usize]);
+        file[at + 1..at + 9].copy_from_slice(&length.to_le_bytes());
+        file[at + 9..at + 13].copy_from_slice(&checksum.to_le_bytes());
+        heads = crc32c::crc32c_append(heads, &file[at..at + 13]);
+        file[at + 13..at + 17].copy_from_slice(&heads.to_le_bytes());
+        at += 17 + length as usize;
+    }
+}
+
+fn part_seeds() -> Vec<Vec<u8>> {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("v_4x4x4_uint8.raw"), (0..64).map(|i| i * 3).collect::<Vec<u8>>()).unwrap();
+    fs::write(path("v_4x4x4_float32.raw"), [0x40; 256]).unwrap();
+    fs::write(path("a.npy"), &npy_seeds()[1]).unwrap();
+    fs::write(path("f.npy"), &npy_seeds()[5]).unwrap();
+    let lines = [
+        "histogram @v_4x4x4_uint8.raw -o @p.part",
+        "histogram @v_4x4x4_float32.raw -o @p.part --bins=7 --range=0,9",
+        "mesh @v_4x4x4_uint8.raw @p.part --iso=80",
+        "mesh @v_4x4x4_uint8.raw @p.part --iso=90 --normals",
+        "mesh @v_4x4x4_uint8.raw @p.part --labels=3,90",
+        "scan @a.npy @p.part",
+        "scan @f.npy @p.part --op=max",
+    ];
+    let mut seeds = Vec::new();
+    for shard in ["--shard=0/1", "--shard=1/2"] {
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').chain([shard]).collect();
+            let copy = || seeds.push(fs::read(path("p.part")).expect("a part"));
+            assert!(run_then(folder.path(), &words, &["p.part"], copy), "{line} {shard}");
         }
     }
     seeds
