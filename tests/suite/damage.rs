@@ -472,6 +472,52 @@ fn missing_pages_of_tiff_are_told() {
     run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);
 }
 
+/// A strip behind the end of a TIFF file, whose length is not stated, is missing. It is not one that a sparse file omits.
+#[test]
+fn strips_behind_the_end_of_tiff_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let says = contains("strip 0: it ends early");
+    // Strips of more than 4 MiB are read as streams.
+    for height in [9u32, 90_000] {
+        let mut file = b"II*\0\x08\0\0\0\x07\0".to_vec();
+        for (tag, value) in
+            [(256u16, 77), (257, height), (258, 8), (259, 8), (262, 1), (273, 9999), (278, height)]
+        {
+            file.extend([tag.to_le_bytes(), 4u16.to_le_bytes()].concat());
+            file.extend([1, value].map(u32::to_le_bytes).concat());
+        }
+        file.extend([0; 4]);
+        fs::write(folder.join("in.tif"), file).unwrap();
+        run(folder, "blur in.tif o.png --sigma 0").code(4).stderr(says.clone());
+        run(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M").code(4).stderr(says.clone());
+        run(folder, "mesh in.tif o.ply --stack --iso 3").code(4).stderr(says.clone());
+    }
+}
+
+/// A second frame header ends what is read of a JPEG file, and does not change how the scans before it are read.
+#[test]
+fn a_second_frame_header_ends_a_jpeg_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg/progressive_420.jpg");
+    let file = fs::read(path).unwrap();
+    let places = |marker: u8| -> Vec<usize> {
+        (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, marker]).collect()
+    };
+    let (frame, scans) = (places(0xc2)[0], places(0xda));
+    let header = [&[0xff, 0xc0], &file[frame + 2..frame + 4 + usize::from(file[frame + 3]) - 2]];
+    for at in [scans[1], scans[3]] {
+        let two = [&file[..at], &header.concat(), &file[at..]].concat();
+        fs::write(folder.join("two.jpg"), two).unwrap();
+        fs::write(folder.join("cut.jpg"), &file[..at]).unwrap();
+        run(folder, "blur two.jpg two.png --sigma 0").success().stderr(contains("damaged"));
+        run(folder, "blur cut.jpg cut.png --sigma 0").success();
+        let [two, cut] = ["two.png", "cut.png"].map(|name| fs::read(folder.join(name)).unwrap());
+        assert!(two == cut, "{at}");
+    }
+}
+
 /// A TIFF file may hold JPEG files.
 #[test]
 fn damage_in_strips_is_told() {

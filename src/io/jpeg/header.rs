@@ -215,6 +215,10 @@ impl<'a> Parser<'a> {
 
     /// Reads the frame header (B.2.2).
     fn frame(&mut self, marker: u8, body: &[u8]) -> Result<()> {
+        // Scans that were read keep the process of their frame.
+        if !self.components.is_empty() {
+            return Err(Error::bad_input("the JPEG file has two frame headers"));
+        }
         self.file.process = match marker {
             marker::SOF0 | marker::SOF1 => Process::Sequential,
             marker::SOF2 => Process::Progressive,
@@ -226,9 +230,6 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(Error::bad_input("hierarchical JPEG is not supported")),
         };
-        if !self.components.is_empty() {
-            return Err(Error::bad_input("the JPEG file has two frame headers"));
-        }
         self.frame_fields(body).ok_or_else(|| Error::bad_input("invalid frame header"))
     }
 

@@ -1122,7 +1122,6 @@ fn part_seeds() -> Vec<Vec<u8>> {
         "histogram @v_4x4x4_float32.raw -o @p.part --bins=7 --range=0,9",
         "mesh @v_4x4x4_uint8.raw @p.part --iso=80",
         "mesh @v_4x4x4_uint8.raw @p.part --iso=90 --normals",
-        "mesh @v_4x4x4_uint8.raw @p.part --labels=3,90",
         "scan @a.npy @p.part",
         "scan @f.npy @p.part --op=max",
     ];

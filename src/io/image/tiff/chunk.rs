@@ -360,11 +360,12 @@ impl<'a> Stream<'a> {
     pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
         let [offset, len] = page.location(number);
         let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
-        let input: Box<dyn io::BufRead + Send> = match offset {
-            0 => Box::new(BufReader::new(io::repeat(0))),
-            _ => Box::new(BufReader::with_capacity(1 << 16, range)),
+        let is_sparse = offset == 0 || len == 0;
+        let input: Box<dyn io::BufRead + Send> = match is_sparse {
+            true => Box::new(BufReader::new(io::repeat(0))),
+            false => Box::new(BufReader::with_capacity(1 << 16, range)),
         };
-        let compression = if offset == 0 { Compression::None } else { page.compression };
+        let compression = if is_sparse { Compression::None } else { page.compression };
         let input = unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?;
         // The strips of each plane follow those of the one before.
         let rows = page.rows_of(number % page.grid()[1].max(1)).len();
