@@ -1,19 +1,30 @@
 //! What every image format provides, and the types that pass between a format and its callers.
 
-use std::io::{Read, Seek, Write};
+use std::{
+    io::{self, Read, Seek, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
 
 use serde::Serialize;
 
+use super::{
+    probe::Probe,
+    rows::{ReadRows, RowsInfo, WriteRows},
+};
 use crate::{
     data::{
         dtype::Dtype,
         image::{Image, Orientation},
     },
-    io::Limits,
+    io::{Limits, Output, Source},
+    util::{error::Result, memory},
 };
 
 /// An image format: one constant in one file.
 pub struct Codec {
+    /// The name of the format.
+    pub name: &'static str,
     /// File name extensions in lower case, the usual one first.
     pub extensions: &'static [&'static str],
     /// Whether a file of this format may begin with these bytes.
@@ -26,6 +37,51 @@ pub struct Codec {
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
     /// Begins a file of several pages; `None` if the format has no pages.
     pub encode_pages: Option<EncodePages>,
+    /// Reads the header of a file, without decoding it; `None` if that takes no less time.
+    pub probe: Option<ReadProbe>,
+    /// An upper bound of the bytes of a decoded page, if it is not the number of bytes in the probe.
+    pub most_bytes: Option<fn(&Path) -> Option<u64>>,
+    /// How files are read and written by rows, if they can be.
+    pub rows: Option<ByRows>,
+}
+
+impl Codec {
+    /// A format of single pages of 8 bits, with alpha and without metadata.
+    pub const fn new(
+        name: &'static str,
+        extensions: &'static [&'static str],
+        has_signature: fn(&[u8]) -> bool,
+        decode: Decode,
+        encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
+    ) -> Self {
+        let holds = Holds::PLAIN;
+        let (encode_pages, probe, most_bytes, rows) = (None, None, None, None);
+        Self {
+            name,
+            extensions,
+            has_signature,
+            holds,
+            decode,
+            encode,
+            encode_pages,
+            probe,
+            most_bytes,
+            rows,
+        }
+    }
+}
+
+/// Reads the header of a file. The bytes of the file are given if they are in memory: then metadata behind the pixels
+/// are read, too.
+pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
+
+/// Reading and writing of pictures by rows.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRows {
+    /// Opens a file; `None` if it is of another format, cannot be read by rows, or has a broken header.
+    pub open: fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>,
+    /// Begins a file of a sample type that the format holds.
+    pub create: fn(&RowsInfo, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
 }
 
 /// The pages of a file whose bytes live for `'a`.
@@ -249,6 +305,16 @@ impl Beside {
 }
 
 impl Holds {
+    /// Pictures of 8 bits with alpha, without metadata.
+    pub const PLAIN: Self = Self {
+        dtypes: &[Dtype::U8],
+        alpha: true,
+        linear: false,
+        true_colour: true,
+        animation: false,
+        metadata: Beside::NONE,
+    };
+
     /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest
     /// supported type that is no larger, else the smallest.
     pub fn nearest(&self, dtype: Dtype) -> Dtype {
@@ -292,6 +358,16 @@ impl Default for Encoding {
 
 /// Error message for a file on which a decoder panics.
 pub const CRASHED: &str = "it is damaged, and its decoder failed on the damage";
+
+/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
+pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
+        Err(match memory::raised(panic) {
+            Ok(error) => error.into(),
+            Err(_) => CRASHED.into(),
+        })
+    })
+}
 
 /// Any error of a decoder or encoder.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,14 +1,20 @@
-//! Decoding and encoding by the image crate, for formats without a faster decoder or encoder here.
+//! Decoding by the image crate, for formats without a faster decoder here, and the headers of files.
 
-use std::io::Cursor;
+use std::{
+    fs::File,
+    io::{BufReader, Cursor},
+    path::Path,
+};
 
-use image::{ColorType, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
+use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::{
     codec::{BoxError, Decoded},
-    limits::check_size,
+    limits::{MOST_BESIDE, check_size},
     metadata::{capped_icc, capped_xmp, read_exif},
+    probe::Probe,
     riff,
+    tiff::exif,
 };
 use crate::{
     data::{
@@ -18,9 +24,6 @@ use crate::{
     },
     io::Limits,
 };
-
-/// Maximum memory in bytes for what is read with a header, such as profiles and texts.
-pub const MOST_BESIDE: u64 = 32 << 20;
 
 /// A file whose header and metadata are read, and whose size is within limits.
 pub struct Opened<'a> {
@@ -86,19 +89,9 @@ impl Opened<'_> {
         let Self { decoder, orientation, metadata, losses } = self;
         let (width, height) = decoder.dimensions();
         let (width, height) = (width as usize, height as usize);
-        let (channels, dtype) = match decoder.color_type() {
-            ColorType::L8 => (1, Dtype::U8),
-            ColorType::La8 => (2, Dtype::U8),
-            ColorType::Rgb8 => (3, Dtype::U8),
-            ColorType::Rgba8 => (4, Dtype::U8),
-            ColorType::L16 => (1, Dtype::U16),
-            ColorType::La16 => (2, Dtype::U16),
-            ColorType::Rgb16 => (3, Dtype::U16),
-            ColorType::Rgba16 => (4, Dtype::U16),
-            ColorType::Rgb32F => (3, Dtype::F32),
-            ColorType::Rgba32F => (4, Dtype::F32),
-            other => return Err(format!("{other:?} samples are not supported").into()),
-        };
+        let colour = decoder.color_type();
+        let channels = usize::from(colour.channel_count());
+        let dtype = dtype_of(usize::from(colour.bytes_per_pixel()) / channels);
         let mut samples = Samples::zeros(dtype, width * height * channels)?;
         read(decoder, samples.as_bytes_mut())?;
         let image = Image { width, height, channels, samples, is_linear: false, metadata };
@@ -106,36 +99,44 @@ impl Opened<'_> {
     }
 }
 
-/// Encodes the samples of an image, without metadata.
-///
-/// # Errors
-/// If the format does not support these samples or channels.
-pub fn encode(format: ImageFormat, image: &Image) -> Result<Vec<u8>, BoxError> {
-    let mut bytes = Vec::new();
-    image::write_buffer_with_format(
-        &mut Cursor::new(&mut bytes),
-        image.samples.as_bytes(),
-        image.width as u32,
-        image.height as u32,
-        colour_type(image),
-        format,
-    )?;
-    Ok(bytes)
+/// The type of samples of so many bytes.
+fn dtype_of(bytes: usize) -> Dtype {
+    match bytes {
+        1 => Dtype::U8,
+        2 => Dtype::U16,
+        _ => Dtype::F32,
+    }
 }
 
-/// The image crate's type for the samples and channels of an image.
-pub fn colour_type(image: &Image) -> ExtendedColorType {
-    use ExtendedColorType as C;
-    match (&image.samples, image.channels) {
-        (Samples::U8(_), 1) => C::L8,
-        (Samples::U8(_), 2) => C::La8,
-        (Samples::U8(_), 3) => C::Rgb8,
-        (Samples::U8(_), _) => C::Rgba8,
-        (Samples::U16(_), 1) => C::L16,
-        (Samples::U16(_), 2) => C::La16,
-        (Samples::U16(_), 3) => C::Rgb16,
-        (Samples::U16(_), _) => C::Rgba16,
-        (_, 3) => C::Rgb32F,
-        (_, _) => C::Rgba32F,
+/// Probes the file at `path`, whose format is called `name`.
+///
+/// # Errors
+/// If the header is broken.
+pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Probe, BoxError> {
+    let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MOST_BESIDE);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    let (stored, read) = (decoder.original_color_type(), decoder.color_type());
+    let bits = stored.bits_per_pixel() / u16::from(stored.channel_count()).max(1);
+    let is_float = matches!(stored, ExtendedColorType::Rgb32F | ExtendedColorType::Rgba32F);
+    let channels = usize::from(read.channel_count());
+    let dtype = dtype_of(usize::from(read.bytes_per_pixel()) / channels);
+    let mut probe = Probe::new(name, [width as usize, height as usize], channels, dtype);
+    probe.dtype = format!("{}{bits}", if is_float { 'f' } else { 'u' });
+    if stored.channel_count() == 1 && channels > 2 {
+        probe.channels = "palette".to_owned();
     }
+    let [icc, exif, xmp] = match format {
+        // The decoder of WebP trusts the declared lengths of these chunks.
+        ImageFormat::WebP => riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?,
+        _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
+            .map(|found| found.ok().flatten()),
+    };
+    probe.add_block("XMP", xmp.as_deref());
+    probe.add_block("colour profile", icc.as_deref());
+    exif::add(&mut probe, exif);
+    Ok(probe)
 }

@@ -1,7 +1,6 @@
 //! ICC profiles, EXIF, XMP, IPTC and texts: their maximal lengths, the frames around them, and the orientation in EXIF.
 
-use super::tiff;
-use crate::data::image::{Density, Metadata, Orientation, Text};
+use crate::data::image::{Metadata, Orientation, Text};
 
 /// Maximum length of an ICC profile in bytes. Longer ones are dropped.
 pub const LONGEST_ICC: usize = 4 << 20;
@@ -38,9 +37,10 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
     }
 }
 
-/// The density to be written: that of the file, or that in EXIF, where cameras store it.
-pub fn density_of(metadata: &Metadata) -> Option<Density> {
-    metadata.density.or_else(|| tiff::exif_density(metadata.exif.as_deref()?))
+/// `bytes` as UTF-8 if they are valid, else as Latin-1, for formats that define no encoding of comments.
+pub fn utf8_or_latin(bytes: &[u8]) -> String {
+    let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
+    std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
 /// Adds `loss` to `losses`, unless it is there already or `losses` has its maximal length.

@@ -4,14 +4,14 @@ use std::{
     fs::File,
     io::{BufReader, Cursor, Read},
     ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Mutex, PoisonError},
 };
 
 use super::{
-    ImageFormat,
-    codec::{Animation, BoxError, CRASHED, Decode, Decoded, OnePage, Pages, ReadSeek},
-    foreign, jpeg,
+    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, ReadSeek, caught},
+    foreign,
+    formats::ImageFormat,
+    jpeg,
 };
 use crate::{
     data::{image::Image, jpeg::SparseCoefficients},
@@ -22,7 +22,6 @@ use crate::{
     },
     util::{
         error::{Error, Result},
-        memory,
         timings::Timings,
     },
 };
@@ -221,16 +220,6 @@ impl<'a> ImageFile<'a> {
         let decoded = timings.time("decode", || caught(decode));
         decoded.map_err(|error| self.cannot_decode(error))
     }
-}
-
-/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
-pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
-        Err(match memory::raised(panic) {
-            Ok(error) => error.into(),
-            Err(_) => CRASHED.into(),
-        })
-    })
 }
 
 /// `source`, opened, if it is a regular file of a format whose decoder seeks.

@@ -9,11 +9,11 @@ use std::{
 };
 
 use super::{
-    ImageFormat,
     codec::{BoxError, Encoding, Holds, PageWriter, Series, Texts},
+    formats::ImageFormat,
     jpeg,
     metadata::{describes_file, shown},
-    tiff,
+    tiff::exif,
 };
 use crate::{
     data::{
@@ -267,7 +267,7 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
-    let tells_exif = metadata.exif.as_deref().is_some_and(tiff::exif_describes);
+    let tells_exif = metadata.exif.as_deref().is_some_and(exif::describes);
     for (is_there, is_kept, loss) in [
         (metadata.icc.is_some(), kept.icc, "the colour profile is dropped"),
         (tells_exif, kept.exif, "EXIF is dropped"),

@@ -1,25 +1,21 @@
 //! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). Texts
 //! and EXIF may stand behind the pixels, too.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write},
-    path::Path,
-};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use flate2::read::ZlibDecoder;
 
-use super::{
-    SIGNATURE,
-    encode::{checksum, chunk},
-};
+use super::chunk::{SIGNATURE, checksum, chunk};
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Orientation, Part},
-    io::image::codec::BoxError,
-    io::image::metadata::{
-        LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text, capped_icc,
-        capped_iptc, capped_xmp, density_of, iptc_of_resources, iptc_resource, note, read_exif,
-        shown,
+    io::image::{
+        codec::BoxError,
+        metadata::{
+            LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text,
+            capped_icc, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource, note, read_exif,
+            shown,
+        },
+        tiff::density::density_of,
     },
 };
 
@@ -48,33 +44,12 @@ struct Found {
     text: Option<String>,
 }
 
-/// Adds the metadata of the file at `path` to `metadata`. Returns the orientation if it is only stated in a text or
-/// behind the pixels, so that the png crate has not seen it.
+/// Adds the metadata of a file to `metadata`. Returns the orientation if it is only stated in a text or behind the
+/// pixels, so that the png crate has not seen it.
 ///
 /// # Errors
-/// If the file cannot be opened, or if a chunk is damaged that the png crate leaves out then, although pixels depend on
-/// it.
-pub fn read_path(
-    path: &Path,
-    metadata: &mut Metadata,
-    losses: &mut Vec<String>,
-) -> Result<Option<Orientation>, BoxError> {
-    read(BufReader::new(File::open(path)?), metadata, losses)
-}
-
-/// As [`read_path`], for a file whose bytes are in memory.
-///
-/// # Errors
-/// As [`read_path`].
-pub fn read_file(
-    bytes: &[u8],
-    metadata: &mut Metadata,
-    losses: &mut Vec<String>,
-) -> Result<Option<Orientation>, BoxError> {
-    read(Cursor::new(bytes), metadata, losses)
-}
-
-fn read(
+/// If a chunk is damaged that the png crate leaves out then, although pixels depend on it.
+pub fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,

@@ -1,10 +1,6 @@
 //! Opening of PNG files: their header and metadata.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Cursor, Seek},
-    path::Path,
-};
+use std::io::{BufRead, Read, Seek};
 
 use png::{Decoder, Limits, Reader, Transformations};
 
@@ -16,7 +12,7 @@ use crate::{
     },
     io::image::{
         codec::BoxError,
-        image_crate::MOST_BESIDE,
+        limits::MOST_BESIDE,
         metadata::{capped_icc, read_exif},
     },
 };
@@ -33,27 +29,11 @@ pub struct Opened<R: BufRead + Seek> {
     pub losses: Vec<String>,
 }
 
-/// Opens the file at `path`.
+/// Opens the file that both `input` and `again` read.
 ///
 /// # Errors
 /// If the file is broken, or its profile and EXIF take more than [`MOST_BESIDE`] bytes.
-pub fn open_file(path: &Path) -> Result<Opened<BufReader<File>>, BoxError> {
-    let input = BufReader::with_capacity(1 << 16, File::open(path)?);
-    open(input, |metadata, losses| beside::read_path(path, metadata, losses))
-}
-
-/// Opens a file whose bytes are in memory.
-///
-/// # Errors
-/// As [`open_file`].
-pub fn open_bytes(bytes: &[u8]) -> Result<Opened<Cursor<&[u8]>>, BoxError> {
-    open(Cursor::new(bytes), |metadata, losses| beside::read_file(bytes, metadata, losses))
-}
-
-fn open<R: BufRead + Seek>(
-    input: R,
-    read_others: impl FnOnce(&mut Metadata, &mut Vec<String>) -> Result<Option<Orientation>, BoxError>,
-) -> Result<Opened<R>, BoxError> {
+pub fn open<R: BufRead + Seek>(input: R, again: impl Read + Seek) -> Result<Opened<R>, BoxError> {
     let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
@@ -72,7 +52,7 @@ fn open<R: BufRead + Seek>(
     let (exif, orientation) = read_exif(exif, &mut losses);
     let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-    let behind = read_others(&mut metadata, &mut losses)?;
+    let behind = beside::read(again, &mut metadata, &mut losses)?;
     metadata.icc = capped_icc(metadata.icc.take(), &mut losses);
     Ok(Opened {
         size: [info.width as usize, info.height as usize],

@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     bytes::Bytes,
-    page::{Compression, Format, Page},
+    page::Page,
+    storage::{Compression, Format},
     unpack::{Unpacked, unpacked},
 };
 use crate::{
@@ -314,7 +315,7 @@ fn from_jpeg(
     wanted: Wanted<'_>,
     limits: Limits,
 ) -> Result<Block, BoxError> {
-    use super::page::photometric::{RGB, YCBCR};
+    use super::storage::photometric::{RGB, YCBCR};
     let count = page.chunk_samples();
     // The directory states the colours; what the JPEG stream states is ignored.
     let colour = match (count, page.photometric) {

@@ -1,13 +1,18 @@
 //! The encoder: uncompressed strips, as TIFF, or as BigTIFF if the file exceeds 4 GiB. The header and all directories
 //! precede the samples of all pages, so that files are written in order, without seeks.
 
-use std::{borrow::Cow, io::Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    iter,
+};
 
 use super::{
     directory::kind,
     exif::{Exif, RESOLUTION},
-    page::photometric,
-    stack, tag,
+    stack,
+    storage::photometric,
+    tag,
     tree::{Tree, Value, header},
 };
 use crate::{
@@ -17,7 +22,13 @@ use crate::{
         length,
         samples::Samples,
     },
-    io::image::codec::{BoxError, Encoding, PageWriter, Series},
+    io::{
+        Output,
+        image::{
+            codec::{BoxError, Encoding, PageWriter, Series},
+            rows::{RowsInfo, WriteRows},
+        },
+    },
     util::{error::Result, memory},
 };
 
@@ -218,6 +229,54 @@ pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
     file
 }
 
+/// The spacing in a unit whose resolution fits the fractions of 32 bits of TIFF: the given one where it does.
+fn as_resolution(
+    spacing: Option<[f64; 3]>,
+    unit: Option<&str>,
+) -> (Option<[f64; 3]>, Option<&str>) {
+    let fits = |[x, y, _]: [f64; 3]| [x, y].iter().all(|side| (1e-9..=1e9).contains(side));
+    if let (Some(lengths), Some(from)) = (spacing, unit)
+        && !fits(lengths)
+    {
+        for to in ["nm", "um", "mm", "m", "km"] {
+            let Some(factor) = length::convert(1.0, from, to) else { break };
+            let lengths = lengths.map(|length| length * factor);
+            if fits(lengths) {
+                return (Some(lengths), Some(to));
+            }
+        }
+    }
+    (spacing, unit)
+}
+
+/// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
+/// z; `first` is the position of the first sample, in multiples of the spacing.
+pub fn stack_header(
+    dims: [usize; 3],
+    dtype: Dtype,
+    spacing: Option<[f64; 3]>,
+    unit: Option<&str>,
+    first: [f64; 3],
+) -> Vec<u8> {
+    let [width, height, slices] = dims;
+    let (spacing, unit) = as_resolution(spacing, unit);
+    let text = stack::description(slices, spacing.map(|[.., z]| z), unit, first);
+    let mut page = Outgoing::picture([width, height], 1, dtype, &Metadata::default());
+    // One strip for each page: readers of stacks expect pages in one piece.
+    page.strip_rows = height.max(1);
+    if let Some([x, y, _]) = spacing {
+        // The resolution is in pixels per unit. The description names the unit.
+        page.description.values.extend([
+            Value::fraction(tag::X_RESOLUTION, 1.0 / x),
+            Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
+            Value::shorts(tag::RESOLUTION_UNIT, &[1]),
+        ]);
+    }
+    let mut first_page = page.clone();
+    first_page.description.values.push(Value::text(tag::DESCRIPTION, &text));
+    head(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
+}
+
 /// Encodes a picture.
 ///
 /// # Errors
@@ -242,6 +301,34 @@ fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
         }
         false => Cow::Borrowed(samples),
     })
+}
+
+/// Begins a file with one picture, whose rows follow.
+pub fn create_rows(
+    info: &RowsInfo,
+    _: &Encoding,
+    mut output: Output,
+) -> io::Result<Box<dyn WriteRows>> {
+    let size = [info.width, info.height];
+    let page = Outgoing::only(size, info.channels, info.dtype, &info.metadata);
+    output.write_all(&head([&page].into_iter()))?;
+    Ok(Box::new(TiffWriter(output)))
+}
+
+/// A file whose header and directories are written; only samples follow.
+struct TiffWriter(Output);
+
+impl WriteRows for TiffWriter {
+    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
+        if cfg!(target_endian = "big") {
+            samples.swap_bytes();
+        }
+        self.0.write_all(samples.as_bytes())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Output> {
+        Ok(self.0)
+    }
 }
 
 /// Begins a file of several pages.

@@ -5,7 +5,8 @@
 
 use super::{
     directory::{Directory, File},
-    page::{Compression, Page, photometric},
+    page::Page,
+    storage::{Compression, photometric},
     tag,
 };
 use crate::{

@@ -11,7 +11,8 @@ use std::{
 use super::{
     bytes::Bytes,
     chunk::{Block, Stream, decode},
-    page::{Compression, Page},
+    page::Page,
+    storage::Compression,
 };
 use crate::{
     io::{Limits, image::codec::BoxError},
