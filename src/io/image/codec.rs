@@ -9,6 +9,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
+    metadata::Block,
     probe::Probe,
     rows::{ReadRows, RowsInfo, WriteRows},
 };
@@ -244,14 +245,8 @@ pub struct Holds {
 /// What files of a format can hold beside samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// ICC profiles.
-    pub icc: bool,
-    /// EXIF.
-    pub exif: bool,
-    /// XMP.
-    pub xmp: bool,
-    /// IPTC data sets.
-    pub iptc: bool,
+    /// Blocks of bytes.
+    pub blocks: &'static [Block],
     /// The size of pixels (density).
     pub density: bool,
     /// Texts.
@@ -288,20 +283,11 @@ impl Texts {
 }
 
 impl Beside {
-    /// ICC profiles, EXIF, XMP, IPTC and the density.
-    pub const ALL: Self =
-        Self { icc: true, exif: true, xmp: true, iptc: true, density: true, ..Self::NONE };
+    /// All blocks and the density.
+    pub const ALL: Self = Self { blocks: &Block::ALL, density: true, ..Self::NONE };
     /// Nothing.
-    pub const NONE: Self = Self {
-        icc: false,
-        exif: false,
-        xmp: false,
-        iptc: false,
-        density: false,
-        texts: Texts::None,
-        pages: false,
-        parts: "",
-    };
+    pub const NONE: Self =
+        Self { blocks: &[], density: false, texts: Texts::None, pages: false, parts: "" };
 }
 
 impl Holds {

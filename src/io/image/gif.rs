@@ -18,7 +18,7 @@ use super::{
         Texts,
     },
     limits::check_size,
-    metadata::{LONGEST_TEXT, add_text, capped_icc, capped_xmp, utf8_or_latin},
+    metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
 };
 use crate::{
     data::{
@@ -86,8 +86,8 @@ fn open(bytes: &[u8], limits: Limits) -> Result<Animated<GifFrames<'_>>, BoxErro
     };
     let mut losses = Vec::new();
     let mut metadata = Metadata {
-        icc: capped_icc(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
-        xmp: capped_xmp(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
+        icc: Block::Icc.capped(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
+        xmp: Block::Xmp.capped(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
         ..Metadata::default()
     };
     read_comments(bytes, &mut metadata, &mut losses);

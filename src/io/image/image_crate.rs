@@ -11,7 +11,7 @@ use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 use super::{
     codec::{BoxError, Decoded},
     limits::{MOST_BESIDE, check_size},
-    metadata::{capped_icc, capped_xmp, read_exif},
+    metadata::{Block, read_exif},
     probe::Probe,
     riff,
     tiff::exif,
@@ -51,10 +51,10 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
         ImageFormat::WebP => riff::metadata(Cursor::new(bytes), &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };
-    let icc = capped_icc(icc, &mut losses);
+    let icc = Block::Icc.capped(icc, &mut losses);
     let (exif, orientation) = read_exif(exif, &mut losses);
     let orientation = orientation.unwrap_or_default();
-    let xmp = capped_xmp(xmp, &mut losses);
+    let xmp = Block::Xmp.capped(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
 }
@@ -135,8 +135,8 @@ pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Pro
         _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
             .map(|found| found.ok().flatten()),
     };
-    probe.add_block("XMP", xmp.as_deref());
-    probe.add_block("colour profile", icc.as_deref());
+    probe.add_block(Block::Xmp, xmp.as_deref());
+    probe.add_block(Block::Icc, icc.as_deref());
     exif::add(&mut probe, exif);
     Ok(probe)
 }

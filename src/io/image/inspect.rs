@@ -5,6 +5,7 @@ use std::{panic::catch_unwind, path::Path};
 use super::{
     codec::{Animation, BoxError, Decode, caught},
     formats::ImageFormat,
+    metadata::Block,
     probe::Probe,
     read::ImageFile,
 };
@@ -121,8 +122,8 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
     let Metadata { icc, xmp, .. } = &image.metadata;
     let size = [image.width, image.height];
     let mut probe = Probe::new(format.codec().name, size, image.channels, image.samples.dtype());
-    probe.add_block("colour profile", icc.as_deref());
-    probe.add_block("XMP", xmp.as_deref());
+    probe.add_block(Block::Icc, icc.as_deref());
+    probe.add_block(Block::Xmp, xmp.as_deref());
     probe.tell_beside(&image.metadata);
     probe
 }

@@ -9,8 +9,7 @@ use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
     limits::{check_scratch, check_size},
     metadata::{
-        XMP_NAME, add_text, capped_icc, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource,
-        read_exif, utf8_or_latin,
+        Block, XMP_NAME, add_text, iptc_of_resources, iptc_resource, read_exif, utf8_or_latin,
     },
     probe::Probe,
     tiff::{density::density_of, directory::number_in, exif},
@@ -48,10 +47,10 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         Summary::new(&start).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = metadata(&segments);
     let mut probe = Probe::new(CODEC.name, size, channels, Dtype::U8);
-    probe.add_block("XMP", metadata.xmp.as_deref());
-    probe.add_block("colour profile", metadata.icc.as_deref());
+    probe.add_block(Block::Xmp, metadata.xmp.as_deref());
+    probe.add_block(Block::Icc, metadata.icc.as_deref());
     exif::add(&mut probe, exif(&segments));
-    probe.add_block("IPTC", metadata.iptc.as_deref());
+    probe.add_block(Block::Iptc, metadata.iptc.as_deref());
     probe.tell_beside(&metadata);
     Ok(probe)
 }
@@ -174,7 +173,7 @@ fn icc(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
 fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif(segments), &mut losses);
-    let icc = capped_icc(icc(segments), &mut losses);
+    let icc = Block::Icc.capped(icc(segments), &mut losses);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
     let mut resources = Vec::new();
     let (mut has_extended_xmp, mut has_more_resources) = (false, false);
@@ -185,7 +184,8 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
                 metadata.density = body.strip_prefix(JFIF).and_then(density);
             }
             marker::APP1 if metadata.xmp.is_none() && body.starts_with(XMP_NAME) => {
-                metadata.xmp = capped_xmp(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
+                metadata.xmp =
+                    Block::Xmp.capped(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
             }
             marker::APP1 => has_extended_xmp |= body.starts_with(EXTENDED_XMP),
             // The resources may continue in the next segment.
@@ -216,7 +216,7 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     if has_more_resources {
         losses.push("Photoshop's resources beyond the first MiB are left out".into());
     }
-    metadata.iptc = capped_iptc(iptc_of_resources(&resources), &mut losses);
+    metadata.iptc = Block::Iptc.capped(iptc_of_resources(&resources), &mut losses);
     (metadata, orientation.unwrap_or_default(), losses)
 }
 

@@ -1,6 +1,6 @@
 //! What the header of an image file tells.
 
-use super::metadata::shown;
+use super::metadata::{Block, shown};
 use crate::data::{
     dtype::Dtype,
     image::{Density, DensityUnit, Metadata, Text},
@@ -60,8 +60,9 @@ impl Probe {
         if self.is_turned { [height, width] } else { [width, height] }
     }
 
-    /// Adds a block of bytes by its name, if it is there and not known already.
-    pub fn add_block(&mut self, name: &str, block: Option<&[u8]>) {
+    /// Adds a block of metadata and its size, if it is there and not known already.
+    pub fn add_block(&mut self, kind: Block, block: Option<&[u8]>) {
+        let name = kind.name().trim_start_matches("a ");
         if let Some(block) = block
             && self.metadata.iter().all(|(known, _)| known != name)
         {

@@ -14,6 +14,7 @@ use super::{
     },
     image_crate::{self, open},
     limits::LEAST_SCRATCH,
+    metadata::Block,
     probe::Probe,
     riff,
 };
@@ -30,7 +31,7 @@ use crate::{
 pub const CODEC: Codec = Codec {
     holds: Holds {
         animation: true,
-        metadata: Beside { icc: true, exif: true, xmp: true, ..Beside::NONE },
+        metadata: Beside { blocks: &[Block::Icc, Block::Exif, Block::Xmp], ..Beside::NONE },
         ..Holds::PLAIN
     },
     encode_pages: Some(start),

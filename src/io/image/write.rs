@@ -12,7 +12,7 @@ use super::{
     codec::{BoxError, Encoding, Holds, PageWriter, Series, Texts},
     formats::ImageFormat,
     jpeg,
-    metadata::{describes_file, shown},
+    metadata::{Block, describes_file, shown},
     tiff::exif,
 };
 use crate::{
@@ -267,17 +267,17 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
-    let tells_exif = metadata.exif.as_deref().is_some_and(exif::describes);
-    for (is_there, is_kept, loss) in [
-        (metadata.icc.is_some(), kept.icc, "the colour profile is dropped"),
-        (tells_exif, kept.exif, "EXIF is dropped"),
-        (metadata.xmp.is_some(), kept.xmp, "XMP is dropped"),
-        (metadata.iptc.is_some(), kept.iptc, "IPTC is dropped"),
-        (metadata.density.is_some(), kept.density, "the size of pixels is dropped"),
-    ] {
-        if is_there && !is_kept {
-            losses.push(loss.to_owned());
-        }
+    let lost = |block: &Block| match (block, block.of(metadata)) {
+        (Block::Exif, Some(block)) => exif::describes(block),
+        (_, block) => block.is_some(),
+    };
+    let dropped = Block::ALL.iter().filter(|block| !kept.blocks.contains(block) && lost(block));
+    losses.extend(dropped.map(|block| match block {
+        Block::Icc => "the colour profile is dropped".to_owned(),
+        block => format!("{} is dropped", block.name()),
+    }));
+    if metadata.density.is_some() && !kept.density {
+        losses.push("the size of pixels is dropped".to_owned());
     }
     losses.extend(lost_texts(metadata, kept.texts));
     if let Some(pages) = &metadata.pages {

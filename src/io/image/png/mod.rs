@@ -16,6 +16,7 @@ use super::{
     codec::{Beside, BoxError, ByRows, Codec, Decode, Decoded, Holds, OnePage, Pages, Texts},
     image_crate,
     limits::check_size,
+    metadata::Block,
     probe::Probe,
 };
 use crate::{
@@ -55,9 +56,9 @@ fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
         // Damage is reported when the picture is decoded.
         beside::read(Cursor::new(bytes), &mut beside, &mut losses).ok();
         // The image crate misses some metadata.
-        probe.add_block("XMP", beside.xmp.as_deref());
-        probe.add_block("EXIF", beside.exif.as_deref());
-        probe.add_block("IPTC", beside.iptc.as_deref());
+        for block in [Block::Xmp, Block::Exif, Block::Iptc] {
+            probe.add_block(block, block.of(&beside));
+        }
         probe.tell_beside(&beside);
     }
     Ok(probe)

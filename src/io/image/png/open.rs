@@ -13,7 +13,7 @@ use crate::{
     io::image::{
         codec::BoxError,
         limits::MOST_BESIDE,
-        metadata::{capped_icc, read_exif},
+        metadata::{Block, read_exif},
     },
 };
 
@@ -53,7 +53,7 @@ pub fn open<R: BufRead + Seek>(input: R, again: impl Read + Seek) -> Result<Open
     let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
     let behind = beside::read(again, &mut metadata, &mut losses)?;
-    metadata.icc = capped_icc(metadata.icc.take(), &mut losses);
+    metadata.icc = Block::Icc.capped(metadata.icc.take(), &mut losses);
     Ok(Opened {
         size: [info.width as usize, info.height as usize],
         channels: colour.samples(),

@@ -9,7 +9,7 @@ use super::{
     tree::{Tree, Value, header},
 };
 use crate::io::image::{
-    metadata::{LONGEST_EXIF, without_prefix},
+    metadata::{Block, without_prefix},
     probe::Probe,
 };
 
@@ -62,7 +62,7 @@ impl Exif {
 
     /// Reads the directory at `first` with those below it. Of the first directory, only the tags `kept` are read.
     fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
-        let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
+        let mut reader = Reader { file, kept, room: Block::Exif.longest(), is_partial: false };
         let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
@@ -110,7 +110,7 @@ impl Exif {
 /// Adds a block of EXIF to a probe: its size, its texts, and the orientation that it states.
 pub fn add(probe: &mut Probe, exif: Option<Vec<u8>>) {
     let Some(block) = exif.map(without_prefix) else { return };
-    probe.add_block("EXIF", Some(&block));
+    probe.add_block(Block::Exif, Some(&block));
     let texts = Exif::of_block(&block).map_or_else(Vec::new, |exif| exif.texts().collect());
     probe.metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
     let orientation = Orientation::from_exif_chunk(&block).unwrap_or(Orientation::NoTransforms);

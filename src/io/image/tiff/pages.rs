@@ -24,7 +24,7 @@ use crate::{
         image::{
             codec::{BoxError, Decoded, Pages, ReadSeek, caught},
             limits::check_size,
-            metadata::{LONGEST_ICC, LONGEST_IPTC, LONGEST_XMP, capped_exif, fits},
+            metadata::Block,
             rows::{ReadRows, RowsInfo},
         },
         losses,
@@ -143,23 +143,22 @@ impl OpenedPage {
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
-        let exif = capped_exif(exif.map(|exif| exif.to_block()), &mut losses);
+        let exif = Block::Exif.capped(exif.map(|exif| exif.to_block()), &mut losses);
         // Lengths are checked before values are read, which may be as long as the file.
-        let mut value = |tag, longest, what: &str| {
+        let mut value = |tag, block: Block| {
             let entry = directory.find(tag)?;
-            let fits = fits(entry.bytes(), longest, what, &mut losses);
+            let fits = block.fits(entry.bytes(), &mut losses);
             let value = fits.then(|| file.value(entry).ok()).flatten()?;
             (!value.is_empty()).then_some(value)
         };
         // A profile of CMYK colours does not apply to the picture, which becomes RGB.
-        let icc = (page.photometric != photometric::CMYK)
-            .then(|| value(tag::ICC, LONGEST_ICC, "a colour profile"))
-            .flatten();
+        let icc =
+            (page.photometric != photometric::CMYK).then(|| value(tag::ICC, Block::Icc)).flatten();
         let metadata = Metadata {
             icc,
             exif,
-            xmp: value(tag::XMP, LONGEST_XMP, "XMP"),
-            iptc: value(tag::IPTC, LONGEST_IPTC, "IPTC"),
+            xmp: value(tag::XMP, Block::Xmp),
+            iptc: value(tag::IPTC, Block::Iptc),
             density: density(file, &directory, whole.pages.as_ref()),
             pages: whole.pages.clone(),
             parts: parts(&directory),
