@@ -6,10 +6,7 @@ use super::{
     limits::{check_scratch, check_size},
 };
 use crate::{
-    data::{
-        image::{Image, Metadata, Orientation},
-        samples::Samples,
-    },
+    data::{image::Image, samples::Samples},
     io::Limits,
     util::memory,
 };
@@ -39,17 +36,11 @@ pub trait Frames {
 /// What is known of a file before its frames are decoded.
 pub struct About {
     pub limits: Limits,
-    /// Width and height of the canvas.
-    pub size: [usize; 2],
-    /// Samples a pixel of a page.
-    pub channels: usize,
+    /// The header of all pages.
+    pub page: Decoded,
     /// Number of frames.
     pub count: usize,
     pub animation: Option<Animation>,
-    pub metadata: Metadata,
-    pub orientation: Orientation,
-    pub losses: Vec<String>,
-    pub damage: Option<String>,
 }
 
 /// The pages of an animation.
@@ -69,7 +60,7 @@ impl<F: Frames> Animated<F> {
     /// Bytes of `samples` samples for each pixel.
     fn bytes(&self, samples: usize) -> u64 {
         let pixel = (samples * size_of::<F::Sample>()) as u64;
-        self.about.size.iter().fold(pixel, |bytes, &side| bytes.saturating_mul(side as u64))
+        self.about.page.size().iter().fold(pixel, |bytes, &side| bytes.saturating_mul(side as u64))
     }
 }
 
@@ -82,7 +73,8 @@ where
     }
 
     fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        let About { limits, size: size @ [width, height], channels, .. } = self.about;
+        let (limits, size) = (self.about.limits, self.about.page.size());
+        let channels = self.about.page.image.channels;
         check_size(limits, size, self.bytes(channels))?;
         // The canvas, a frame as its decoder gives it, and that frame as RGBA.
         check_scratch(limits, self.bytes(12), "drawing its frames takes")?;
@@ -95,15 +87,15 @@ where
         }
         let samples = canvas.samples(channels)?.into();
         self.drawn = Some((canvas, page + 1));
-        let metadata = self.about.metadata.clone();
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        let Decoded { image, orientation, losses, damage } = &mut self.about.page;
+        let image = Image { samples, metadata: image.metadata.clone(), ..*image };
         // Each loss is reported once, with the first page.
-        let (losses, damage) = (std::mem::take(&mut self.about.losses), self.about.damage.take());
-        Ok(Decoded { image, orientation: self.about.orientation, losses, damage })
+        let (losses, damage) = (std::mem::take(losses), damage.take());
+        Ok(Decoded { image, orientation: *orientation, losses, damage })
     }
 
     fn sample_bytes(&self, _: usize) -> Option<u64> {
-        Some(self.bytes(self.about.channels))
+        Some(self.bytes(self.about.page.image.channels))
     }
 
     fn animation(&self) -> Option<&Animation> {

@@ -16,7 +16,8 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Image, Orientation},
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
     },
     io::{Limits, Output, Source},
     util::{error::Result, memory},
@@ -312,7 +313,7 @@ impl Holds {
     }
 }
 
-/// A decoded page of a file.
+/// A decoded page of a file, or the header of one, whose image has no samples yet.
 #[derive(Debug)]
 pub struct Decoded {
     /// The image with its metadata, in the orientation in which it is stored.
@@ -323,6 +324,63 @@ pub struct Decoded {
     pub losses: Vec<String>,
     /// What is missing of the picture because the file is cut off or damaged, in words.
     pub damage: Option<String>,
+}
+
+impl Decoded {
+    /// The header of a page whose samples are of type `dtype`.
+    ///
+    /// # Errors
+    /// Never: there are no samples to be allocated.
+    pub fn header(
+        [width, height]: [usize; 2],
+        channels: usize,
+        dtype: Dtype,
+        metadata: Metadata,
+        orientation: Orientation,
+        losses: Vec<String>,
+    ) -> Result<Self> {
+        let samples = Samples::zeros(dtype, 0)?;
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        Ok(Self { image, orientation, losses, damage: None })
+    }
+
+    /// Width and height.
+    pub fn size(&self) -> [usize; 2] {
+        [self.image.width, self.image.height]
+    }
+
+    /// Memory for the samples.
+    ///
+    /// # Errors
+    /// If there is not enough.
+    pub fn zeros(&self) -> Result<Samples> {
+        let Image { width, height, channels, samples, .. } = &self.image;
+        Samples::zeros(samples.dtype(), width * height * channels)
+    }
+
+    /// The header for a reader of rows that holds `held_bytes` in memory. The file has `pages` pages, and lies in memory
+    /// if it `is_held_whole`.
+    pub fn by_rows(self, pages: usize, held_bytes: u64, is_held_whole: bool) -> RowsInfo {
+        let Self { image, orientation, losses, .. } = self;
+        RowsInfo {
+            width: image.width,
+            height: image.height,
+            channels: image.channels,
+            dtype: image.samples.dtype(),
+            metadata: image.metadata,
+            is_upright: orientation == Orientation::default(),
+            pages,
+            held_bytes,
+            is_held_whole,
+            losses,
+        }
+    }
+
+    /// The page with its samples.
+    pub fn with(mut self, samples: Samples) -> Self {
+        self.image.samples = samples;
+        self
+    }
 }
 
 /// Parameters of encoders.

@@ -14,14 +14,15 @@ use ::gif::{
 use super::{
     canvas::{About, Animated, Area, Disposal, Frame, Frames},
     codec::{
-        Animation, Beside, BoxError, Codec, Decode, Delay, Encoding, Holds, PageWriter, Series,
-        Texts,
+        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, PageWriter,
+        Series, Texts,
     },
     limits::check_size,
     metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
 };
 use crate::{
     data::{
+        dtype::Dtype,
         image::{Image, Metadata, Orientation, Text},
         samples::Samples,
     },
@@ -92,10 +93,12 @@ fn open(bytes: &[u8], limits: Limits) -> Result<Animated<GifFrames<'_>>, BoxErro
     };
     read_comments(bytes, &mut metadata, &mut losses);
     let channels = if is_grey { 1 } else { 3 } + usize::from(!is_opaque);
-    let (count, orientation) = (delays.len(), Orientation::default());
+    let orientation = Orientation::default();
+    let mut page = Decoded::header(size, channels, Dtype::U8, metadata, orientation, losses)?;
+    page.damage = damage;
+    let count = delays.len();
     let animation = (count > 1).then_some(Animation { plays, delays });
-    let about =
-        About { limits, size, channels, count, animation, metadata, orientation, losses, damage };
+    let about = About { limits, page, count, animation };
     Ok(Animated::new(GifFrames { bytes, decoder: None }, about))
 }
 

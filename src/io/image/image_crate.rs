@@ -17,20 +17,15 @@ use super::{
     tiff::exif,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Image, Metadata, Orientation},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, image::Metadata},
     io::Limits,
 };
 
 /// A file whose header and metadata are read, and whose size is within limits.
 pub struct Opened<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    orientation: Orientation,
-    metadata: Metadata,
-    losses: Vec<String>,
+    /// The header of the file.
+    pub page: Decoded,
 }
 
 /// Reads the header and the metadata of a file.
@@ -43,8 +38,8 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     allowed.max_alloc = Some(limits.bytes);
     reader.limits(allowed);
     let mut decoder = reader.into_decoder()?;
-    let (width, height) = decoder.dimensions();
-    check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
+    let (size, channels, dtype) = layout(&decoder);
+    check_size(limits, size, decoder.total_bytes())?;
     let mut losses = Vec::new();
     let [icc, exif, xmp] = match format {
         // The decoder of WebP trusts the declared lengths of these chunks.
@@ -56,7 +51,8 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let orientation = orientation.unwrap_or_default();
     let xmp = Block::Xmp.capped(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
-    Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
+    let page = Decoded::header(size, channels, dtype, metadata, orientation, losses)?;
+    Ok(Opened { decoder: Box::new(decoder), page })
 }
 
 impl Opened<'_> {
@@ -66,11 +62,6 @@ impl Opened<'_> {
     /// If the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
-    }
-
-    /// What the file holds besides samples: metadata, orientation, and losses in words.
-    pub fn described(self) -> (Metadata, Orientation, Vec<String>) {
-        (self.metadata, self.orientation, self.losses)
     }
 
     /// Bytes of the decoded samples.
@@ -86,26 +77,21 @@ impl Opened<'_> {
         self,
         read: impl FnOnce(Box<dyn ImageDecoder + '_>, &mut [u8]) -> Result<(), BoxError>,
     ) -> Result<Decoded, BoxError> {
-        let Self { decoder, orientation, metadata, losses } = self;
-        let (width, height) = decoder.dimensions();
-        let (width, height) = (width as usize, height as usize);
-        let colour = decoder.color_type();
-        let channels = usize::from(colour.channel_count());
-        let dtype = dtype_of(usize::from(colour.bytes_per_pixel()) / channels);
-        let mut samples = Samples::zeros(dtype, width * height * channels)?;
-        read(decoder, samples.as_bytes_mut())?;
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        Ok(Decoded { image, orientation, losses, damage: None })
+        let mut samples = self.page.zeros()?;
+        read(self.decoder, samples.as_bytes_mut())?;
+        Ok(self.page.with(samples))
     }
 }
 
-/// The type of samples of so many bytes.
-fn dtype_of(bytes: usize) -> Dtype {
-    match bytes {
+/// Size, channels and type of the decoded picture.
+fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
+    let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
+    let dtype = match colour.bytes_per_pixel() / colour.channel_count() {
         1 => Dtype::U8,
         2 => Dtype::U16,
         _ => Dtype::F32,
-    }
+    };
+    ([width as usize, height as usize], colour.channel_count().into(), dtype)
 }
 
 /// Probes the file at `path`, whose format is called `name`.
@@ -118,13 +104,11 @@ pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Pro
     limits.max_alloc = Some(MOST_BESIDE);
     reader.limits(limits);
     let mut decoder = reader.into_decoder()?;
-    let (width, height) = decoder.dimensions();
-    let (stored, read) = (decoder.original_color_type(), decoder.color_type());
+    let stored = decoder.original_color_type();
     let bits = stored.bits_per_pixel() / u16::from(stored.channel_count()).max(1);
     let is_float = matches!(stored, ExtendedColorType::Rgb32F | ExtendedColorType::Rgba32F);
-    let channels = usize::from(read.channel_count());
-    let dtype = dtype_of(usize::from(read.bytes_per_pixel()) / channels);
-    let mut probe = Probe::new(name, [width as usize, height as usize], channels, dtype);
+    let (size, channels, dtype) = layout(&decoder);
+    let mut probe = Probe::new(name, size, channels, dtype);
     probe.dtype = format!("{}{bits}", if is_float { 'f' } else { 'u' });
     if stored.channel_count() == 1 && channels > 2 {
         probe.channels = "palette".to_owned();

@@ -1,7 +1,6 @@
 //! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
 use std::io;
-
 use crate::{
     data::{dtype::Dtype, image::Metadata, samples::Samples},
     io::{Output, reader::Reader},

@@ -62,18 +62,12 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     let plays = plays.map_or(0, |plays| u16::from_le_bytes(*plays).into());
     // The image-webp crate decides by the alpha channel of the pixels whether a frame is opaque, not by its header, so
     // each frame is decoded as a file of its own.
-    let (metadata, orientation, losses) = open(ImageFormat::WebP, bytes, limits)?.described();
-    let about = About {
-        limits,
-        size: [side([w0, w1, w2]), side([h0, h1, h2])],
-        channels: if flags & ALPHA == 0 { 3 } else { 4 },
-        count,
-        animation: (count > 1).then_some(Animation { plays, delays }),
-        metadata,
-        orientation,
-        losses,
-        damage: None,
-    };
+    let mut page = open(ImageFormat::WebP, bytes, limits)?.page;
+    page.image.width = side([w0, w1, w2]);
+    page.image.height = side([h0, h1, h2]);
+    page.image.channels = if flags & ALPHA == 0 { 3 } else { 4 };
+    let animation = (count > 1).then_some(Animation { plays, delays });
+    let about = About { limits, page, count, animation };
     Ok(Box::new(Animated::new(frames, about)))
 }
 

@@ -10,7 +10,7 @@ use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 use super::{
     chunk::{SIGNATURE, checksum, chunk},
     encode::encode,
-    open::{Opened, open},
+    open::open,
 };
 use crate::{
     data::{dtype::Dtype, image::Image},
@@ -129,34 +129,22 @@ pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>
     let Some(Described { plays, frames, has_still }) = described(bytes)? else {
         return Ok(None);
     };
-    let Opened { reader, size, channels, dtype, metadata, orientation, mut losses } =
-        open(Cursor::new(bytes), Cursor::new(bytes))?;
+    let (reader, mut page) = open(Cursor::new(bytes), Cursor::new(bytes))?;
     if has_still {
-        losses.push("the picture that stands in for the animation is left out".into());
+        page.losses.push("the picture that stands in for the animation is left out".into());
     }
     let info = reader.info();
     let covers = frames[0].size == [info.width, info.height];
     let clears = frames[..frames.len() - 1].iter().any(|frame| frame.clears);
-    let seen = match channels {
-        1 | 3 if !covers || clears => channels + 1,
-        _ => channels,
-    };
+    let (channels, dtype) = (page.image.channels, page.image.samples.dtype());
+    page.image.channels += usize::from(matches!(channels, 1 | 3) && (!covers || clears));
     // A denominator of 0 stands for 100.
     let denominator = |stated: u16| if stated == 0 { 100 } else { stated.into() };
     let delays = frames.iter().map(|FrameHeader { delay: [numerator, stated], .. }| Delay {
         seconds: [(*numerator).into(), denominator(*stated)],
     });
-    let about = About {
-        limits,
-        size,
-        channels: seen,
-        count: frames.len(),
-        animation: Some(Animation { plays, delays: delays.collect() }),
-        metadata,
-        orientation,
-        losses,
-        damage: None,
-    };
+    let animation = Some(Animation { plays, delays: delays.collect() });
+    let about = About { limits, page, count: frames.len(), animation };
     let interlaced = info.interlaced;
     Ok(Some(match dtype {
         Dtype::U16 => {

@@ -20,14 +20,9 @@ use super::{
     probe::Probe,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Image, Metadata},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, image::Metadata},
     io::Limits,
 };
-use open::Opened;
 
 /// PNG.
 pub(super) const CODEC: Codec = Codec {
@@ -72,16 +67,13 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let Opened { mut reader, size, channels, dtype, metadata, orientation, losses } =
-        open::open(Cursor::new(bytes), Cursor::new(bytes))?;
-    let [width, height] = size;
-    let samples = reader.output_buffer_size().ok_or("its size is too large")?;
-    check_size(limits, size, samples as u64)?;
-    let mut samples = Samples::zeros(dtype, width * height * channels)?;
+    let (mut reader, page) = open::open(Cursor::new(bytes), Cursor::new(bytes))?;
+    let len = reader.output_buffer_size().ok_or("its size is too large")?;
+    check_size(limits, page.size(), len as u64)?;
+    let mut samples = page.zeros()?;
     reader.next_frame(samples.as_bytes_mut())?;
-    if cfg!(target_endian = "little") && dtype == Dtype::U16 {
+    if cfg!(target_endian = "little") && samples.dtype() == Dtype::U16 {
         samples.swap_bytes();
     }
-    let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Ok(Decoded { image, orientation, losses, damage: None })
+    Ok(page.with(samples))
 }

@@ -6,34 +6,23 @@ use png::{Decoder, Limits, Reader, Transformations};
 
 use super::beside;
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Metadata, Orientation},
-    },
+    data::{dtype::Dtype, image::Metadata},
     io::image::{
-        codec::BoxError,
+        codec::{BoxError, Decoded},
         limits::MOST_BESIDE,
         metadata::{Block, read_exif},
     },
 };
 
-/// A file that is read up to its pixels. These come as samples of 8 bits, or of 16 bits in big-endian order.
-pub struct Opened<R: BufRead + Seek> {
-    pub reader: Reader<R>,
-    pub size: [usize; 2],
-    pub channels: usize,
-    pub dtype: Dtype,
-    pub metadata: Metadata,
-    pub orientation: Orientation,
-    /// What is left out of the metadata, in words.
-    pub losses: Vec<String>,
-}
-
-/// Opens the file that both `input` and `again` read.
+/// Opens the file that both `input` and `again` read. Returns a reader of its pixels, which come as samples of 8 bits, or
+/// of 16 bits in big-endian order, and its header.
 ///
 /// # Errors
 /// If the file is broken, or its profile and EXIF take more than [`MOST_BESIDE`] bytes.
-pub fn open<R: BufRead + Seek>(input: R, again: impl Read + Seek) -> Result<Opened<R>, BoxError> {
+pub fn open<R: BufRead + Seek>(
+    input: R,
+    again: impl Read + Seek,
+) -> Result<(Reader<R>, Decoded), BoxError> {
     let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
@@ -54,13 +43,9 @@ pub fn open<R: BufRead + Seek>(input: R, again: impl Read + Seek) -> Result<Open
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
     let behind = beside::read(again, &mut metadata, &mut losses)?;
     metadata.icc = Block::Icc.capped(metadata.icc.take(), &mut losses);
-    Ok(Opened {
-        size: [info.width as usize, info.height as usize],
-        channels: colour.samples(),
-        dtype: if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 },
-        metadata,
-        orientation: orientation.or(behind).unwrap_or_default(),
-        losses,
-        reader,
-    })
+    let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
+    let size = [info.width as usize, info.height as usize];
+    let orientation = orientation.or(behind).unwrap_or_default();
+    let page = Decoded::header(size, colour.samples(), dtype, metadata, orientation, losses)?;
+    Ok((reader, page))
 }

@@ -7,10 +7,10 @@ use std::{
 
 use super::{
     encode::{Png, PngWriter},
-    open::{self, Opened},
+    open,
 };
 use crate::{
-    data::{dtype::Dtype, image::Orientation, samples::Samples},
+    data::{dtype::Dtype, samples::Samples},
     io::{
         Limits, Output, Source,
         image::{
@@ -37,8 +37,7 @@ pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
         open::open(input, BufReader::new(File::open(path)?))
     };
     // An error is reported when the picture is decoded as a whole instead.
-    let Ok(opened) = open() else { return Ok(None) };
-    let Opened { reader, size, channels, dtype, metadata, orientation, losses } = opened;
+    let Ok((reader, page)) = open() else { return Ok(None) };
     let info = reader.info();
     // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
     let is_animated = info.animation_control.is_some_and(|animation| {
@@ -48,18 +47,7 @@ pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     if info.interlaced || is_animated {
         return Ok(None);
     }
-    let info = RowsInfo {
-        width: size[0],
-        height: size[1],
-        channels,
-        dtype,
-        metadata,
-        is_upright: orientation == Orientation::default(),
-        held_bytes: 0,
-        is_held_whole: true,
-        pages: 1,
-        losses,
-    };
+    let info = page.by_rows(1, 0, true);
     Ok(Some(Box::new(PngRows { name: source.to_string(), info, reader })))
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     data::{
-        image::{Image, Metadata, Orientation, PagesText, Part},
+        image::{Metadata, Orientation, PagesText, Part},
         samples::Samples,
     },
     io::{
@@ -122,9 +122,8 @@ impl Pages for TiffPages<'_> {
 pub struct OpenedPage {
     pub page: Page,
     pub meaning: Meaning,
-    pub metadata: Metadata,
-    pub orientation: Orientation,
-    pub losses: Vec<String>,
+    /// The header of the picture.
+    pub decoded: Decoded,
 }
 
 impl OpenedPage {
@@ -167,7 +166,10 @@ impl OpenedPage {
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
         let orientation =
             orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
-        Ok(Self { page, meaning, metadata, orientation: orientation.unwrap_or_default(), losses })
+        let (orientation, channels) = (orientation.unwrap_or_default(), meaning.channels);
+        let decoded =
+            Decoded::header(page.size, channels, meaning.dtype, metadata, orientation, losses)?;
+        Ok(Self { page, meaning, decoded })
     }
 }
 
@@ -201,8 +203,7 @@ pub fn decode_page(
     whole: &TiffDescription,
     limits: Limits,
 ) -> Result<Decoded, BoxError> {
-    let OpenedPage { page, meaning, metadata, orientation, losses } =
-        OpenedPage::new(file, at, whole)?;
+    let OpenedPage { page, meaning, decoded } = OpenedPage::new(file, at, whole)?;
     let [width, height] = page.size;
     // Bytes of a pixel as stored and, if it is converted, as decoded.
     let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
@@ -214,10 +215,8 @@ pub fn decode_page(
     let mut rows =
         Rows::new(page, Arc::clone(&file.bytes), meaning.wanted.clone(), limits, u64::MAX);
     rows.read(0..height, samples.as_bytes_mut())?;
-    let samples = meaning.apply(samples)?;
-    let channels = meaning.channels;
-    let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Ok(Decoded { image, orientation, losses, damage: rows.damage() })
+    let damage = rows.damage();
+    Ok(Decoded { damage, ..decoded.with(meaning.apply(samples)?) })
 }
 
 /// The first page of a file, read by rows.
@@ -243,21 +242,11 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
         Ok((file, pages.offsets.len(), opened))
     });
     let Ok((file, count, opened)) = opened else { return Ok(None) };
-    let OpenedPage { page, meaning, metadata, orientation, losses } = opened;
-    let ([width, height], stored) = (page.size, page.dtype.size() * meaning.wanted.len());
+    let OpenedPage { page, meaning, decoded } = opened;
+    let stored_row = page.size[0] * page.dtype.size() * meaning.wanted.len();
     let rows = Rows::new(page, file.bytes, meaning.wanted.clone(), limits, TALL);
-    let info = RowsInfo {
-        width,
-        height,
-        channels: meaning.channels,
-        dtype: meaning.dtype,
-        metadata,
-        is_upright: orientation == Orientation::default(),
-        pages: count,
-        is_held_whole: false,
-        held_bytes: rows.held_bytes().saturating_add((width * stored) as u64),
-        losses,
-    };
+    let held = rows.held_bytes().saturating_add(stored_row as u64);
+    let info = decoded.by_rows(count, held, false);
     let (name, is_strict) = (source.to_string(), limits.strict);
     Ok(Some(Box::new(TiffRows { rows, meaning, info, next: 0, name, is_strict })))
 }

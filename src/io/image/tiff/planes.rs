@@ -202,7 +202,7 @@ impl Planes {
             let opened = OpenedPage::new(&self.file, first, &TiffDescription::default())?;
             self.dtype = opened.meaning.dtype;
             self.channels = opened.meaning.channels;
-            self.losses = opened.losses;
+            self.losses = opened.decoded.losses;
         } else {
             self.losses.extend(self.page.loss());
             if samples > 1 {
