@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io::{BufReader, Cursor, Read},
     ops::Range,
-    sync::{Mutex, PoisonError},
 };
 
 use super::{
@@ -18,7 +17,7 @@ use crate::{
     io::{
         Limits, Source,
         jpeg::{Summary, has_signature},
-        losses,
+        losses::LossLog,
     },
     util::{
         error::{Error, Result},
@@ -44,7 +43,7 @@ pub struct ImageFile<'a> {
     data: Data,
     limits: Limits,
     /// Losses that have been reported.
-    told: Mutex<Vec<String>>,
+    told: LossLog,
 }
 
 #[derive(Debug)]
@@ -64,10 +63,10 @@ impl<'a> ImageFile<'a> {
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
-            return Ok(Self { source, data: Data::File(file), limits, told: Mutex::default() });
+            return Ok(Self { source, data: Data::File(file), limits, told: LossLog::default() });
         }
         let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-        Ok(Self { source, data: Data::Bytes(bytes), limits, told: Mutex::default() })
+        Ok(Self { source, data: Data::Bytes(bytes), limits, told: LossLog::default() })
     }
 
     /// Finds the pages of the file.
@@ -195,20 +194,10 @@ impl<'a> ImageFile<'a> {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
                 );
             }
-            Some(damage) => self.tell_once(damage, false)?,
+            Some(damage) => self.told.tell_once(source, damage, false)?,
             None => {}
         }
-        lost.iter().try_for_each(|loss| self.tell_once(loss, strict))
-    }
-
-    /// Reports a loss once, however often the file is decoded.
-    fn tell_once(&self, loss: &str, strict: bool) -> Result<()> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.iter().any(|known| known == loss) {
-            losses::tell(self.source, loss, strict)?;
-            told.push(loss.to_owned());
-        }
-        Ok(())
+        lost.iter().try_for_each(|loss| self.told.tell_once(source, loss, strict))
     }
 
     /// Runs `decode`; its error gets the name of the file.
@@ -311,7 +300,7 @@ impl ImagePages<'_> {
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
-        file.tell_once(&loss, file.limits.strict)
+        file.told.tell_once(file.source, &loss, file.limits.strict)
     }
 
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.

@@ -63,6 +63,16 @@ fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
     }
 }
 
+/// Sets the resolution across and down, in pixels per unit number `unit`.
+fn set_resolution(values: &mut Vec<Value>, [across, down]: [f64; 2], unit: u16) {
+    values.retain(|value| !RESOLUTION.contains(&value.tag));
+    values.extend([
+        Value::fraction(tag::X_RESOLUTION, across),
+        Value::fraction(tag::Y_RESOLUTION, down),
+        Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
+    ]);
+}
+
 /// A page to be written.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
@@ -97,12 +107,7 @@ impl Outgoing {
                 DensityUnit::Inch => 2,
                 DensityUnit::Centimetre => 3,
             };
-            description.values.retain(|value| !RESOLUTION.contains(&value.tag));
-            description.values.extend([
-                Value::fraction(tag::X_RESOLUTION, density.pixels[0]),
-                Value::fraction(tag::Y_RESOLUTION, density.pixels[1]),
-                Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
-            ]);
+            set_resolution(&mut description.values, density.pixels, unit);
         }
         add_texts(&mut description.values, texts);
         let row = size[0] * channels * dtype.size();
@@ -126,43 +131,37 @@ impl Outgoing {
             return;
         };
         let values = &mut self.description.values;
-        match stack::writer(&pages.text) {
+        let text = match stack::writer(&pages.text) {
             Some(stack::Writer::ImageJ) if count > 1 => {
                 let unit = stack::line(&pages.text, "unit").and_then(length::symbol);
                 let unit = unit.and_then(|unit| length::convert(1.0, &unit, "cm"));
                 let per_centimetre =
                     metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
                 if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
-                    values.retain(|value| !RESOLUTION.contains(&value.tag));
-                    values.extend([
-                        Value::fraction(tag::X_RESOLUTION, pixels[0] * unit),
-                        Value::fraction(tag::Y_RESOLUTION, pixels[1] * unit),
-                        Value::shorts(tag::RESOLUTION_UNIT, &[1]),
-                    ]);
+                    set_resolution(values, pixels.map(|pixels| pixels * unit), 1);
                 }
-                values.retain(|value| value.tag != tag::DESCRIPTION);
-                let text = stack::with_pages(&pages.text, count);
-                values.push(Value::text(tag::DESCRIPTION, &text));
+                stack::with_pages(&pages.text, count)
             }
-            Some(stack::Writer::Ome | stack::Writer::Tifffile) => {
-                values.retain(|value| value.tag != tag::DESCRIPTION);
-                values.push(Value::text(tag::DESCRIPTION, &pages.text));
-            }
-            _ => {}
-        }
+            Some(stack::Writer::Ome | stack::Writer::Tifffile) => pages.text.to_string(),
+            _ => return,
+        };
+        values.retain(|value| value.tag != tag::DESCRIPTION);
+        values.push(Value::text(tag::DESCRIPTION, &text));
+    }
+
+    /// Bytes of a row of samples.
+    fn row_bytes(&self) -> u64 {
+        (self.size[0] * self.channels * self.dtype.size()) as u64
     }
 
     /// Bytes of the samples.
     fn bytes(&self) -> u64 {
-        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
-        row.saturating_mul(self.size[1] as u64)
+        self.row_bytes().saturating_mul(self.size[1] as u64)
     }
 
     /// The directory of a page whose samples start at offset `at`.
     fn directory(&self, at: u64, is_big_tiff: bool) -> Tree {
-        let mut tree = self.description.clone();
-        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
-        let has_alpha = matches!(self.channels, 2 | 4);
+        let (mut tree, row) = (self.description.clone(), self.row_bytes());
         let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
         let format = match self.dtype {
             Dtype::F32 | Dtype::F64 => 3,
@@ -181,26 +180,17 @@ impl Outgoing {
             Value::shorts(tag::PLANAR, &[1]),
             Value::shorts(tag::SAMPLE_FORMAT, &same(format)),
         ]);
-        if has_alpha {
+        if matches!(self.channels, 2 | 4) {
             tree.values.push(Value::shorts(tag::EXTRA_SAMPLES, &[2]));
         }
         let firsts = (0..self.size[1]).step_by(self.strip_rows.max(1));
         let lengths =
             firsts.clone().map(|first| row * self.strip_rows.min(self.size[1] - first) as u64);
         let offsets = firsts.map(|first| at.saturating_add(row.saturating_mul(first as u64)));
-        match is_big_tiff {
-            true => tree.values.extend([
-                Value::long8s(tag::STRIP_OFFSETS, &offsets.collect::<Vec<_>>()),
-                Value::long8s(tag::STRIP_BYTES, &lengths.collect::<Vec<_>>()),
-            ]),
-            false => {
-                let narrow = |n: u64| n as u32;
-                tree.values.extend([
-                    Value::longs(tag::STRIP_OFFSETS, &offsets.map(narrow).collect::<Vec<_>>()),
-                    Value::longs(tag::STRIP_BYTES, &lengths.map(narrow).collect::<Vec<_>>()),
-                ]);
-            }
-        }
+        tree.values.extend([
+            Value::offsets(tag::STRIP_OFFSETS, offsets, is_big_tiff),
+            Value::offsets(tag::STRIP_BYTES, lengths, is_big_tiff),
+        ]);
         tree
     }
 }
@@ -222,7 +212,7 @@ pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
     while let Some(page) = pages.next() {
         let directory = page.directory(at, is_big_tiff);
         let next = file.len() as u64 + directory.len(is_big_tiff);
-        directory.write(&mut file, is_big_tiff, if pages.peek().is_some() { next } else { 0 });
+        directory.write(&mut file, 0, is_big_tiff, if pages.peek().is_some() { next } else { 0 });
         at = at.saturating_add(page.bytes());
     }
     file.resize(first, 0);
@@ -266,11 +256,7 @@ pub fn stack_header(
     page.strip_rows = height.max(1);
     if let Some([x, y, _]) = spacing {
         // The resolution is in pixels per unit. The description names the unit.
-        page.description.values.extend([
-            Value::fraction(tag::X_RESOLUTION, 1.0 / x),
-            Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
-            Value::shorts(tag::RESOLUTION_UNIT, &[1]),
-        ]);
+        set_resolution(&mut page.description.values, [1.0 / x, 1.0 / y], 1);
     }
     let mut first_page = page.clone();
     first_page.description.values.push(Value::text(tag::DESCRIPTION, &text));
@@ -375,7 +361,7 @@ impl PageWriter for TiffPages<'_> {
         self.left = self.left.checked_sub(1).ok_or("there are more pages than was said")?;
         let mut bytes = Vec::new();
         let following = if self.left > 0 { next } else { 0 };
-        page.directory(first, is_big_tiff).write_at(&mut bytes, at, is_big_tiff, following);
+        page.directory(first, is_big_tiff).write(&mut bytes, at, is_big_tiff, following);
         bytes.resize((first - at) as usize, 0);
         self.output.write_all(&bytes)?;
         self.output.write_all(little(&image.samples)?.as_bytes())?;

@@ -102,7 +102,7 @@ impl Exif {
     /// The EXIF as a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);
-        self.root.write(&mut block, false, 0);
+        self.root.write(&mut block, 0, false, 0);
         block
     }
 }

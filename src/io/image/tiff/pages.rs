@@ -317,7 +317,7 @@ mod tests {
         let at = bytes.len() as u64 + directory.len(false);
         directory.values.pop();
         directory.values.push(Value::longs(tag::STRIP_OFFSETS, &[at as u32]));
-        directory.write(&mut bytes, false, 0);
+        directory.write(&mut bytes, 0, false, 0);
         bytes.extend(samples);
         let file = File::open(Arc::new(&bytes[..])).unwrap();
         let page =
