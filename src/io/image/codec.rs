@@ -56,19 +56,17 @@ impl Codec {
         decode: Decode,
         encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
     ) -> Self {
-        let holds = Holds::PLAIN;
-        let (encode_pages, probe, most_bytes, rows) = (None, None, None, None);
         Self {
             name,
             extensions,
             has_signature,
-            holds,
+            holds: Holds::PLAIN,
             decode,
             encode,
-            encode_pages,
-            probe,
-            most_bytes,
-            rows,
+            encode_pages: None,
+            probe: None,
+            most_bytes: None,
+            rows: None,
         }
     }
 }
@@ -82,8 +80,8 @@ pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
 pub struct ByRows {
     /// Opens a file; `None` if it is of another format, cannot be read by rows, or has a broken header.
     pub open: fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>,
-    /// Begins a file of a sample type that the format holds.
-    pub create: fn(&RowsInfo, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
+    /// Begins a file with the image that is given without samples, whose type the format holds.
+    pub create: fn(&Image, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
 }
 
 /// The pages of a file whose bytes live for `'a`.
@@ -127,24 +125,16 @@ pub trait Pages {
     }
 }
 
-/// The only picture of a file.
-#[derive(Debug)]
-pub struct OnePage<'a> {
-    /// All bytes of the file.
-    pub bytes: &'a [u8],
-    /// Limits on the picture.
-    pub limits: Limits,
-    /// Decodes the file.
-    pub decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
-}
+/// The only picture of a file, and the function that decodes it.
+pub struct OnePage<F>(pub F);
 
-impl Pages for OnePage<'_> {
+impl<F: Fn() -> Result<Decoded, BoxError>> Pages for OnePage<F> {
     fn count(&self) -> usize {
         1
     }
 
     fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
-        (self.decode)(self.bytes, self.limits)
+        (self.0)()
     }
 
     fn sample_bytes(&self, _: usize) -> Option<u64> {

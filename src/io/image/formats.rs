@@ -10,11 +10,11 @@ use super::{
     bmp,
     codec::{BoxError, Codec, Encoding},
     exr, foreign, gif, jpeg, pfm, png, pnm,
-    rows::{ReadRows, RowsInfo, WriteRows},
+    rows::{ReadRows, WriteRows},
     tiff, webp,
 };
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, image::Image},
     io::{Limits, Output, Sink, Source},
     util::error::{Error, Result},
 };
@@ -144,16 +144,16 @@ pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
     format.codec().rows.is_some() && format.codec().holds.dtypes.contains(&dtype)
 }
 
-/// Begins a file of `format`, for which [`can_write_rows`] holds.
+/// Begins a file of `format`, for which [`can_write_rows`] holds. `head` is the image without samples.
 ///
 /// # Errors
 /// Those of writing.
 pub fn create_rows(
     format: ImageFormat,
-    info: &RowsInfo,
+    head: &Image,
     encoding: &Encoding,
     output: Output,
 ) -> io::Result<Box<dyn WriteRows>> {
     let rows = format.codec().rows.ok_or(io::ErrorKind::Unsupported)?;
-    (rows.create)(info, encoding, output)
+    (rows.create)(head, encoding, output)
 }

@@ -78,7 +78,7 @@ impl<'a> ImageFile<'a> {
             let codec = self.found()?.codec();
             Ok(match (codec.decode, &self.data) {
                 (Decode::One(decode), Data::Bytes(bytes)) => {
-                    Box::new(OnePage { bytes, limits: self.limits, decode }) as Box<dyn Pages>
+                    Box::new(OnePage(move || decode(bytes, self.limits))) as Box<dyn Pages>
                 }
                 (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
                 (Decode::Seeking(open), Data::Bytes(bytes)) => {

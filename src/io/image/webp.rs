@@ -52,7 +52,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
     let frames: Vec<WebPFrame<'_>> = frames(bytes).collect();
     if frames.is_empty() {
-        return Ok(Box::new(OnePage { bytes, limits, decode }));
+        return Ok(Box::new(OnePage(move || decode(bytes, limits))));
     }
     let (count, delays) = (frames.len(), frames.iter().map(|frame| frame.delay).collect());
     let header = chunk(bytes, b"VP8X").and_then(<[u8]>::first_chunk::<10>);

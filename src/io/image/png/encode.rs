@@ -42,17 +42,16 @@ pub struct Png<'a> {
 const BAND: usize = 1 << 20;
 
 impl<'a> Png<'a> {
-    /// The header of a picture whose samples are of type `dtype`, u8 or u16.
-    pub fn new(
-        size: [usize; 2],
-        channels: usize,
-        dtype: Dtype,
-        metadata: &'a Metadata,
-        encoding: &Encoding,
-    ) -> Self {
-        let [width, height] = size.map(|side| side as u32);
-        let (channels, sample_bytes) = (channels as u8, dtype.size() as u8);
-        Self { width, height, channels, sample_bytes, metadata, compression: encoding.compression }
+    /// The header of an image, whose samples are u8 or u16.
+    pub fn of(image: &'a Image, encoding: &Encoding) -> Self {
+        Self {
+            width: image.width as u32,
+            height: image.height as u32,
+            channels: image.channels as u8,
+            sample_bytes: image.samples.dtype().size() as u8,
+            metadata: &image.metadata,
+            compression: encoding.compression,
+        }
     }
 
     /// Encodes `pixels`: rows from the top, u16 samples in big-endian order.
@@ -196,17 +195,14 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
 /// # Errors
 /// If there is no memory for its samples in big-endian order.
 pub fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let dtype = image.samples.dtype();
     let mut samples = Cow::Borrowed(&image.samples);
-    if cfg!(target_endian = "little") && dtype == Dtype::U16 {
+    if cfg!(target_endian = "little") && image.samples.dtype() == Dtype::U16 {
         let mut big_endian = image.samples.copy()?;
         big_endian.swap_bytes();
         samples = Cow::Owned(big_endian);
     }
-    let (size, metadata) = ([image.width, image.height], &image.metadata);
-    let png = Png::new(size, image.channels, dtype, metadata, encoding);
     let mut bytes = Vec::new();
-    png.write(samples.as_bytes(), &mut bytes)?;
+    Png::of(image, encoding).write(samples.as_bytes(), &mut bytes)?;
     Ok(bytes)
 }
 

@@ -62,7 +62,7 @@ fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
     Ok(match animation::pages(bytes, limits)? {
         Some(animation) => animation,
-        None => Box::new(OnePage { bytes, limits, decode }),
+        None => Box::new(OnePage(move || decode(bytes, limits))),
     })
 }
 

@@ -10,7 +10,7 @@ use super::{
     open,
 };
 use crate::{
-    data::{dtype::Dtype, samples::Samples},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     io::{
         Limits, Output, Source,
         image::{
@@ -74,14 +74,8 @@ impl ReadRows for PngRows {
 }
 
 /// Begins a file.
-pub fn create(
-    info: &RowsInfo,
-    encoding: &Encoding,
-    output: Output,
-) -> io::Result<Box<dyn WriteRows>> {
-    let size = [info.width, info.height];
-    let png = Png::new(size, info.channels, info.dtype, &info.metadata, encoding);
-    Ok(Box::new(png.start(output)?))
+pub fn create(head: &Image, encoding: &Encoding, output: Output) -> io::Result<Box<dyn WriteRows>> {
+    Ok(Box::new(Png::of(head, encoding).start(output)?))
 }
 
 impl WriteRows for PngWriter<Output> {

@@ -26,7 +26,7 @@ use crate::{
         Output,
         image::{
             codec::{BoxError, Encoding, PageWriter, Series},
-            rows::{RowsInfo, WriteRows},
+            rows::WriteRows,
         },
     },
     util::{error::Result, memory},
@@ -116,10 +116,15 @@ impl Outgoing {
         Self { size, channels, dtype, strip_rows, description }
     }
 
+    fn of(image: &Image) -> Self {
+        let (size, dtype) = ([image.width, image.height], image.samples.dtype());
+        Self::picture(size, image.channels, dtype, &image.metadata)
+    }
+
     /// The only page of a file.
-    pub fn only(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
-        let mut page = Self::picture(size, channels, dtype, metadata);
-        page.describe(metadata, 1);
+    fn only(image: &Image) -> Self {
+        let mut page = Self::of(image);
+        page.describe(&image.metadata, 1);
         page
     }
 
@@ -268,9 +273,7 @@ pub fn stack_header(
 /// # Errors
 /// If there is no memory for the file.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-    let page = Outgoing::only(size, image.channels, dtype, &image.metadata);
-    let mut file = head([&page].into_iter());
+    let mut file = head([&Outgoing::only(image)].into_iter());
     let samples = little(&image.samples)?;
     memory::reserve(&mut file, samples.as_bytes().len())?;
     file.extend_from_slice(samples.as_bytes());
@@ -291,13 +294,11 @@ fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
 
 /// Begins a file with one picture, whose rows follow.
 pub fn create_rows(
-    info: &RowsInfo,
+    image: &Image,
     _: &Encoding,
     mut output: Output,
 ) -> io::Result<Box<dyn WriteRows>> {
-    let size = [info.width, info.height];
-    let page = Outgoing::only(size, info.channels, info.dtype, &info.metadata);
-    output.write_all(&head([&page].into_iter()))?;
+    output.write_all(&head([&Outgoing::only(image)].into_iter()))?;
     Ok(Box::new(TiffWriter(output)))
 }
 
@@ -348,8 +349,7 @@ struct TiffPages<'a> {
 impl PageWriter for TiffPages<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let Self { at, is_big_tiff, .. } = *self;
-        let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-        let mut page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
+        let mut page = Outgoing::of(image);
         if at == header(is_big_tiff).1 {
             page.describe(&image.metadata, self.count);
         }
