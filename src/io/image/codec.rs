@@ -1,9 +1,11 @@
 //! What every image format provides, and the types that pass between a format and its callers.
 
 use std::{
-    io::{self, Read, Seek, Write},
+    borrow::Cow,
+    io::{self, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    sync::Arc,
 };
 
 use serde::Serialize;
@@ -94,14 +96,21 @@ pub enum Decode {
     One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
     /// Any number of pages, from all bytes of a file.
     Pages(for<'a> fn(&'a [u8], Limits) -> Opened<'a>),
-    /// Any number of pages, from a file that is read with seeks and need not fit into memory.
-    Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Opened<'a>),
+    /// Any number of pages, from a file that is read at any offset and need not fit into memory.
+    Seeking(for<'a> fn(Arc<dyn Bytes + 'a>, Limits) -> Opened<'a>),
 }
 
-/// A file that can be read anywhere.
-pub trait ReadSeek: Read + Seek + Send {}
+/// Bytes that can be read at any offset, by several threads at once.
+pub trait Bytes: Send + Sync {
+    /// Number of bytes.
+    fn len(&self) -> u64;
 
-impl<T: Read + Seek + Send> ReadSeek for T {}
+    /// Reads `len` bytes from offset `at` on, or fewer at the end.
+    ///
+    /// # Errors
+    /// If reading fails, or there is no memory.
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
+}
 
 /// The pages of an opened file: pictures of a stack, or frames of an animation, each composed with the frames below it.
 /// They are numbered from 0.

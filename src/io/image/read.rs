@@ -1,16 +1,13 @@
 //! Reading of image files of every format: a file is opened, then decoded page by page.
 
-use std::{
-    fs::File,
-    io::{BufReader, Cursor, Read},
-    ops::Range,
-};
+use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
-    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, ReadSeek, caught},
+    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, caught},
     foreign,
     formats::ImageFormat,
     jpeg,
+    tiff::bytes::FileBytes,
 };
 use crate::{
     data::{image::Image, jpeg::SparseCoefficients},
@@ -82,10 +79,10 @@ impl<'a> ImageFile<'a> {
                 }
                 (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
                 (Decode::Seeking(open), Data::Bytes(bytes)) => {
-                    open(Box::new(Cursor::new(&bytes[..])), self.limits)?
+                    open(Arc::new(&bytes[..]), self.limits)?
                 }
                 (Decode::Seeking(open), Data::File(file)) => {
-                    open(Box::new(BufReader::new(file)) as Box<dyn ReadSeek>, self.limits)?
+                    open(Arc::new(FileBytes::new(file.try_clone()?)?), self.limits)?
                 }
                 _ => return Err("the file has changed".into()),
             })

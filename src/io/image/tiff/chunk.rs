@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    bytes::Bytes,
     page::Page,
     storage::{Compression, Format},
     unpack::{Unpacked, unpacked},
@@ -17,7 +16,10 @@ use crate::{
     data::{dtype::Dtype, jpeg::ColourModel},
     io::{
         Limits,
-        image::{codec::BoxError, limits::check_scratch},
+        image::{
+            codec::{BoxError, Bytes},
+            limits::check_scratch,
+        },
         jpeg::{Colour, Context, File},
     },
     util::memory,

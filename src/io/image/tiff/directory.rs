@@ -12,11 +12,11 @@ use std::{
     },
 };
 
-use super::{
-    bytes::{Bytes, FileBytes},
-    tag,
+use super::{bytes::FileBytes, tag};
+use crate::{
+    io::image::codec::{BoxError, Bytes},
+    util::memory,
 };
-use crate::{io::image::codec::BoxError, util::memory};
 
 /// Maximum number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;

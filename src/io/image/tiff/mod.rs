@@ -2,7 +2,7 @@
 //! (`chunk`) of a page (`page`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
 //! picture (`picture`, `pages`) or to planes of a volume (`planes`). Files are written by `encode`.
 
-mod bytes;
+pub(super) mod bytes;
 mod chunk;
 pub(super) mod density;
 pub(super) mod directory;

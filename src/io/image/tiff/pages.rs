@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{
-    bytes::SharedBytes,
     density::density,
     directory::{Directory, File, PageList},
     exif::Exif,
@@ -22,7 +21,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{
-            codec::{BoxError, Decoded, Pages, ReadSeek, caught},
+            codec::{BoxError, Bytes, Decoded, Pages, caught},
             limits::check_size,
             metadata::Block,
             rows::{ReadRows, RowsInfo},
@@ -37,10 +36,10 @@ use crate::{
 /// # Errors
 /// If the header or the first directory is broken.
 pub fn open<'a>(
-    input: Box<dyn ReadSeek + 'a>,
+    input: Arc<dyn Bytes + 'a>,
     limits: Limits,
 ) -> Result<Box<dyn Pages + 'a>, BoxError> {
-    let file = File::open(Arc::new(SharedBytes::new(input)?))?;
+    let file = File::open(input)?;
     let pages = file.pages()?;
     let description = TiffDescription::of(&file, &pages)?;
     Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
