@@ -76,7 +76,7 @@ where
         let (limits, size) = (self.about.limits, self.about.page.size());
         let channels = self.about.page.image.channels;
         check_size(limits, size, self.bytes(channels))?;
-        // The canvas, a frame as its decoder gives it, and that frame as RGBA.
+        // The canvas, a frame as RGBA, and that frame as its decoder gives it or, later, the pixels below it.
         check_scratch(limits, self.bytes(12), "drawing its frames takes")?;
         let (mut canvas, next) = match self.drawn.take() {
             Some(drawn) if drawn.1 <= page => drawn,
@@ -192,7 +192,8 @@ impl<T: Sample> Canvas<T> {
         let ((x, width), (y, height)) = (clipped(0), clipped(1));
         self.last = (Area { at: [x, y], size: [width, height] }, disposal);
         if disposal == Disposal::Restore {
-            self.before = memory::room(width * height)?;
+            self.before.clear();
+            memory::reserve(&mut self.before, width * height)?;
             for row in 0..height {
                 let range = self.range(x, y + row, width);
                 self.before.extend_from_slice(&self.pixels[range]);
