@@ -6,7 +6,7 @@ use std::{fs::File, io::Read, path::Path};
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport},
     image_crate,
     probe::Probe,
     tiff::density::density_of,
@@ -22,7 +22,10 @@ use crate::{
 
 /// BMP.
 pub const CODEC: Codec = Codec {
-    holds: Holds { metadata: Beside { density: true, ..Beside::NONE }, ..Holds::PLAIN },
+    holds: Holds {
+        metadata: MetadataSupport { density: true, ..MetadataSupport::NONE },
+        ..Holds::PLAIN
+    },
     probe: Some(probe),
     ..Codec::new("BMP", &["bmp"], |bytes| bytes.starts_with(b"BM"), Decode::One(decode), encode)
 };

@@ -239,12 +239,12 @@ pub struct Holds {
     /// How long each of several pages is shown.
     pub animation: bool,
     /// What the format holds of [`Metadata`](crate::data::image::Metadata).
-    pub metadata: Beside,
+    pub metadata: MetadataSupport,
 }
 
 /// What files of a format can hold beside samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside {
+pub struct MetadataSupport {
     /// Blocks of bytes.
     pub blocks: &'static [Block],
     /// The size of pixels (density).
@@ -282,7 +282,7 @@ impl Texts {
     }
 }
 
-impl Beside {
+impl MetadataSupport {
     /// All blocks and the density.
     pub const ALL: Self = Self { blocks: &Block::ALL, density: true, ..Self::NONE };
     /// Nothing.
@@ -298,7 +298,7 @@ impl Holds {
         linear: false,
         true_colour: true,
         animation: false,
-        metadata: Beside::NONE,
+        metadata: MetadataSupport::NONE,
     };
 
     /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest

@@ -14,8 +14,8 @@ use ::gif::{
 use super::{
     canvas::{About, Animated, Area, Disposal, Frame, Frames},
     codec::{
-        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, PageWriter,
-        Series, Texts,
+        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
+        PageWriter, Series, Texts,
     },
     limits::check_size,
     metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
@@ -35,7 +35,7 @@ pub const CODEC: Codec = Codec {
     holds: Holds {
         true_colour: false,
         animation: true,
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
         ..Holds::PLAIN
     },
     encode_pages: Some(start),

@@ -6,7 +6,7 @@
 use std::{fs::File as FsFile, io::Read, path::Path};
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
     limits::{check_scratch, check_size},
     metadata::{
         Block, XMP_NAME, add_text, iptc_of_resources, iptc_resource, read_exif, utf8_or_latin,
@@ -31,7 +31,7 @@ use crate::{
 pub(super) const CODEC: Codec = Codec {
     holds: Holds {
         alpha: false,
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::ALL },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::ALL },
         ..Holds::PLAIN
     },
     probe: Some(probe),

@@ -6,7 +6,7 @@ use std::{fs::File, io::Read, path::Path};
 use image::ImageFormat;
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Holds, MetadataSupport, Texts},
     image_crate,
     metadata::{LONGEST_TEXT, add_text, utf8_or_latin},
     probe::Probe,
@@ -25,7 +25,7 @@ use crate::{
 pub const CODEC: Codec = Codec {
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16],
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
         ..Holds::PLAIN
     },
     probe: Some(probe),

@@ -9,8 +9,8 @@ use super::{
     apart,
     canvas::{About, Animated, Area, Disposal, Frame, Frames},
     codec::{
-        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, OnePage,
-        PageWriter, Pages, Series, UNEQUAL_PAGES,
+        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
+        OnePage, PageWriter, Pages, Series, UNEQUAL_PAGES,
     },
     image_crate::{self, open},
     limits::LEAST_SCRATCH,
@@ -31,7 +31,10 @@ use crate::{
 pub const CODEC: Codec = Codec {
     holds: Holds {
         animation: true,
-        metadata: Beside { blocks: &[Block::Icc, Block::Exif, Block::Xmp], ..Beside::NONE },
+        metadata: MetadataSupport {
+            blocks: &[Block::Icc, Block::Exif, Block::Xmp],
+            ..MetadataSupport::NONE
+        },
         ..Holds::PLAIN
     },
     encode_pages: Some(start),

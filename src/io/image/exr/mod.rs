@@ -31,7 +31,7 @@ use exr::{
 };
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
     limits::{check_scratch, check_size},
     probe::Probe,
 };
@@ -49,11 +49,11 @@ pub const CODEC: Codec = Codec {
     holds: Holds {
         dtypes: &[Dtype::F32],
         linear: true,
-        metadata: Beside {
+        metadata: MetadataSupport {
             density: true,
             texts: Texts::If(attributes::holds_text),
             parts: "OpenEXR",
-            ..Beside::NONE
+            ..MetadataSupport::NONE
         },
         ..Holds::PLAIN
     },

@@ -13,7 +13,9 @@ pub use encode::{Png, PngWriter};
 use std::{io::Cursor, path::Path};
 
 use super::{
-    codec::{Beside, BoxError, ByRows, Codec, Decode, Decoded, Holds, OnePage, Pages, Texts},
+    codec::{
+        BoxError, ByRows, Codec, Decode, Decoded, Holds, MetadataSupport, OnePage, Pages, Texts,
+    },
     image_crate,
     limits::check_size,
     metadata::Block,
@@ -29,7 +31,11 @@ pub(super) const CODEC: Codec = Codec {
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16],
         animation: true,
-        metadata: Beside { texts: Texts::If(beside::is_keyword), parts: "PNG", ..Beside::ALL },
+        metadata: MetadataSupport {
+            texts: Texts::If(beside::is_keyword),
+            parts: "PNG",
+            ..MetadataSupport::ALL
+        },
         ..Holds::PLAIN
     },
     encode_pages: Some(animation::start),

@@ -22,14 +22,18 @@ mod tree;
 mod unpack;
 
 pub use self::{encode::stack_header, planes::Planes};
-use super::codec::{Beside, ByRows, Codec, Decode, Holds, Texts};
+use super::codec::{ByRows, Codec, Decode, Holds, MetadataSupport, Texts};
 use crate::data::dtype::Dtype;
 
 /// TIFF.
 pub(super) const CODEC: Codec = Codec {
     holds: Holds {
         dtypes: &Dtype::SAMPLES,
-        metadata: Beside { texts: Texts::Of(&encode::TEXTS), pages: true, ..Beside::ALL },
+        metadata: MetadataSupport {
+            texts: Texts::Of(&encode::TEXTS),
+            pages: true,
+            ..MetadataSupport::ALL
+        },
         ..Holds::PLAIN
     },
     encode_pages: Some(encode::encode_pages),

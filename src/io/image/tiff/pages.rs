@@ -7,7 +7,7 @@ use super::{
     directory::{Directory, File, PageList},
     exif::Exif,
     page::Page,
-    picture::Meaning,
+    picture::ColorConversion,
     rows::{Rows, TALL},
     stack,
     storage::photometric,
@@ -112,15 +112,15 @@ impl Pages for TiffPages<'_> {
     fn sample_bytes(&self, page: usize) -> Option<u64> {
         let directory = self.file.directory(*self.pages.get(page)?).ok()?;
         let page = Page::read(&self.file, &directory).ok()?;
-        let meaning = Meaning::of(&self.file, &directory, &page).ok()?;
-        Some(meaning.bytes(&page))
+        let conversion = ColorConversion::of(&self.file, &directory, &page).ok()?;
+        Some(conversion.bytes(&page))
     }
 }
 
 /// A page whose directory is read.
 pub struct OpenedPage {
     pub page: Page,
-    pub meaning: Meaning,
+    pub conversion: ColorConversion,
     /// The header of the picture.
     pub decoded: Decoded,
 }
@@ -133,8 +133,8 @@ impl OpenedPage {
     pub fn new(file: &File<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
-        let meaning = Meaning::of(file, &directory, &page)?;
-        let mut losses = meaning.losses.clone();
+        let conversion = ColorConversion::of(file, &directory, &page)?;
+        let mut losses = conversion.losses.clone();
         losses.extend(page.loss());
         losses.extend_from_slice(&whole.losses);
         let exif = Exif::of_page(file, at, whole.is_of_pages);
@@ -165,10 +165,10 @@ impl OpenedPage {
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
         let orientation =
             orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
-        let (orientation, channels) = (orientation.unwrap_or_default(), meaning.channels);
+        let (orientation, channels) = (orientation.unwrap_or_default(), conversion.channels);
         let decoded =
-            Decoded::header(page.size, channels, meaning.dtype, metadata, orientation, losses)?;
-        Ok(Self { page, meaning, decoded })
+            Decoded::header(page.size, channels, conversion.dtype, metadata, orientation, losses)?;
+        Ok(Self { page, conversion, decoded })
     }
 }
 
@@ -202,26 +202,26 @@ pub fn decode_page(
     whole: &TiffDescription,
     limits: Limits,
 ) -> Result<Decoded, BoxError> {
-    let OpenedPage { page, meaning, decoded } = OpenedPage::new(file, at, whole)?;
+    let OpenedPage { page, conversion, decoded } = OpenedPage::new(file, at, whole)?;
     let [width, height] = page.size;
     // Bytes of a pixel as stored and, if it is converted, as decoded.
-    let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
-    let made = (meaning.channels * meaning.dtype.size()) as u64;
+    let stored = (conversion.wanted.len() * page.dtype.size()) as u64;
+    let made = (conversion.channels * conversion.dtype.size()) as u64;
     let both = if stored == made { stored } else { stored + made };
     let pixels = (width as u64).saturating_mul(height as u64);
     check_size(limits, page.size, pixels.saturating_mul(both))?;
-    let mut samples = Samples::zeros(page.dtype, width * height * meaning.wanted.len())?;
+    let mut samples = Samples::zeros(page.dtype, width * height * conversion.wanted.len())?;
     let mut rows =
-        Rows::new(page, Arc::clone(&file.bytes), meaning.wanted.clone(), limits, u64::MAX);
+        Rows::new(page, Arc::clone(&file.bytes), conversion.wanted.clone(), limits, u64::MAX);
     rows.read(0..height, samples.as_bytes_mut())?;
     let damage = rows.damage();
-    Ok(Decoded { damage, ..decoded.with(meaning.apply(samples)?) })
+    Ok(Decoded { damage, ..decoded.with(conversion.apply(samples)?) })
 }
 
 /// The first page of a file, read by rows.
 struct TiffRows {
     rows: Rows<'static>,
-    meaning: Meaning,
+    conversion: ColorConversion,
     info: RowsInfo,
     /// Number of the next row.
     next: usize,
@@ -241,13 +241,13 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
         Ok((file, pages.offsets.len(), opened))
     });
     let Ok((file, count, opened)) = opened else { return Ok(None) };
-    let OpenedPage { page, meaning, decoded } = opened;
-    let stored_row = page.size[0] * page.dtype.size() * meaning.wanted.len();
-    let rows = Rows::new(page, file.bytes, meaning.wanted.clone(), limits, TALL);
+    let OpenedPage { page, conversion, decoded } = opened;
+    let stored_row = page.size[0] * page.dtype.size() * conversion.wanted.len();
+    let rows = Rows::new(page, file.bytes, conversion.wanted.clone(), limits, TALL);
     let held = rows.held_bytes().saturating_add(stored_row as u64);
     let info = decoded.by_rows(count, held, false);
     let (name, is_strict) = (source.to_string(), limits.strict);
-    Ok(Some(Box::new(TiffRows { rows, meaning, info, next: 0, name, is_strict })))
+    Ok(Some(Box::new(TiffRows { rows, conversion, info, next: 0, name, is_strict })))
 }
 
 impl TiffRows {
@@ -257,9 +257,10 @@ impl TiffRows {
         self.next += count;
         let page = self.rows.page();
         let stored = page.dtype;
-        let mut samples = Samples::zeros(stored, count * page.size[0] * self.meaning.wanted.len())?;
+        let mut samples =
+            Samples::zeros(stored, count * page.size[0] * self.conversion.wanted.len())?;
         self.rows.read(range, samples.as_bytes_mut())?;
-        let samples = self.meaning.apply(samples)?;
+        let samples = self.conversion.apply(samples)?;
         rows.copy_from_slice(samples.as_bytes());
         if self.next == self.info.height
             && let Some(damage) = self.rows.damage()

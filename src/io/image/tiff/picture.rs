@@ -1,4 +1,4 @@
-//! The meaning of the samples of a page: how they are converted to the channels of a picture.
+//! How the samples of a page are converted to the channels of a picture.
 //!
 //! Unsigned samples of fewer than 8 or 16 bits are scaled to the full range, as in PNG and by libvips; all others keep
 //! their type and value.
@@ -17,7 +17,7 @@ use crate::{
 
 /// The conversion of the samples of a page to a picture.
 #[derive(Clone, Debug)]
-pub struct Meaning {
+pub struct ColorConversion {
     /// Indices of the samples of a pixel that are used: colours, then alpha.
     pub wanted: Vec<usize>,
     /// Number of channels of the picture.
@@ -121,8 +121,8 @@ impl Colours {
 const ASSOCIATED: u64 = 1;
 const UNASSOCIATED: u64 = 2;
 
-impl Meaning {
-    /// The meaning of the samples of `page`.
+impl ColorConversion {
+    /// The conversion of the samples of `page`.
     ///
     /// # Errors
     /// If the colours are not supported.

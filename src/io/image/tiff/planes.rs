@@ -200,8 +200,8 @@ impl Planes {
         let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
         if is_colour && samples > 1 {
             let opened = OpenedPage::new(&self.file, first, &TiffDescription::default())?;
-            self.dtype = opened.meaning.dtype;
-            self.channels = opened.meaning.channels;
+            self.dtype = opened.conversion.dtype;
+            self.channels = opened.conversion.channels;
             self.losses = opened.decoded.losses;
         } else {
             self.losses.extend(self.page.loss());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     density::density, directory::File, exif::Exif, page::Page, pages::TiffDescription,
-    picture::Meaning, tag,
+    picture::ColorConversion, tag,
 };
 use crate::io::image::{
     codec::BoxError,
@@ -21,7 +21,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let first = pages.offsets[0];
     let directory = file.directory(first)?;
     let page = Page::read(&file, &directory)?;
-    let meaning = Meaning::of(&file, &directory, &page)?;
+    let conversion = ColorConversion::of(&file, &directory, &page)?;
     let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
     let mut tell = |name: &str, value: String| metadata.push((name.to_owned(), value));
     if page.is_tiled {
@@ -53,16 +53,16 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         tell("orientation", format!("{orientation}, as in EXIF"));
     }
-    for loss in meaning.losses.iter().chain(&page.loss()).chain(&description.losses) {
+    for loss in conversion.losses.iter().chain(&page.loss()).chain(&description.losses) {
         tell("note", loss.clone());
     }
     let format = if file.is_big_tiff() { "BigTIFF" } else { "TIFF" };
     Ok(Probe {
         dtype: page.type_name(),
-        channels: meaning.channel_names(&page),
+        channels: conversion.channel_names(&page),
         pages: Some(pages.offsets.len()),
         metadata,
         is_turned: orientation.is_some_and(|orientation| orientation > 4),
-        ..Probe::new(format, page.size, meaning.channels, meaning.dtype)
+        ..Probe::new(format, page.size, conversion.channels, conversion.dtype)
     })
 }
