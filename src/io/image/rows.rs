@@ -1,11 +1,11 @@
 //! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
-use std::io;
 use crate::{
     data::{dtype::Dtype, image::Metadata, samples::Samples},
     io::{Output, reader::Reader},
     util::{error::Result, memory},
 };
+use std::io;
 
 /// The header of a picture that is read or written by rows.
 #[derive(Clone, Debug)]
