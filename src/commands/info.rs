@@ -366,7 +366,7 @@ fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info>
     Ok(Info {
         range,
         kind: "image",
-        format: probe.format,
+        format: probe.format.into(),
         size: probe.size.to_vec(),
         dtype: Some(probe.dtype),
         channels: Some(probe.channels),

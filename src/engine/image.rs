@@ -227,9 +227,8 @@ fn write_blocks(
     };
     session.image_target(&job.sink, format, settings.encoding).check(&head)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
-    let target = RowsInfo { channels: output.shape.channels, dtype: output.dtype, ..info.clone() };
     let file = job.sink.create(session.no_clobber)?;
-    let mut writer = create_rows(format, &target, &settings.encoding, file).map_err(failed)?;
+    let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
     let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
         let rows =

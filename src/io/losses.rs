@@ -1,6 +1,9 @@
 //! Reports of what is lost between an input and its result. All readers and writers of formats report losses here.
 
-use std::fmt::Display;
+use std::{
+    fmt::Display,
+    sync::{Mutex, PoisonError},
+};
 
 use crate::util::error::{Error, Result};
 
@@ -15,4 +18,23 @@ pub fn tell(subject: impl Display, loss: impl Display, strict: bool) -> Result<(
     }
     log::warn!("{line}");
     Ok(())
+}
+
+/// The losses of a file that have been reported.
+#[derive(Debug, Default)]
+pub struct LossLog(Mutex<Vec<String>>);
+
+impl LossLog {
+    /// [Reports](tell) a loss, unless that has been done, however many pages have it.
+    ///
+    /// # Errors
+    /// As [`tell`].
+    pub fn tell_once(&self, subject: impl Display, loss: &str, strict: bool) -> Result<()> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.iter().any(|known| known == loss) {
+            tell(subject, loss, strict)?;
+            known.push(loss.to_owned());
+        }
+        Ok(())
+    }
 }

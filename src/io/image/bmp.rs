@@ -1,17 +1,19 @@
 //! BMP, by the image crate. The density, which the crate ignores, and grey palettes, which it expands to RGB, are
 //! handled here.
 
-use image::ImageFormat;
+use std::{fs::File, io::Read, path::Path};
+
+use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport},
     image_crate,
-    metadata::density_of,
+    probe::Probe,
+    tiff::density::density_of,
 };
 use crate::{
     data::{
-        dtype::Dtype,
-        image::{Density, DensityUnit, Image},
+        image::{Density, DensityUnit, Image, Metadata},
         samples::Samples,
     },
     io::Limits,
@@ -20,20 +22,21 @@ use crate::{
 
 /// BMP.
 pub const CODEC: Codec = Codec {
-    extensions: &["bmp"],
-    has_signature: |bytes| bytes.starts_with(b"BM"),
     holds: Holds {
-        dtypes: &[Dtype::U8],
-        alpha: true,
-        linear: false,
-        true_colour: true,
-        animation: false,
-        metadata: Beside { density: true, ..Beside::NONE },
+        metadata: MetadataSupport { density: true, ..MetadataSupport::NONE },
+        ..Holds::PLAIN
     },
-    decode: Decode::One(decode),
-    encode,
-    encode_pages: None,
+    probe: Some(probe),
+    ..Codec::new("BMP", &["bmp"], |bytes| bytes.starts_with(b"BM"), Decode::One(decode), encode)
 };
+
+fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let mut probe = image_crate::probe(ImageFormat::Bmp, CODEC.name, path)?;
+    let mut header = Vec::new();
+    File::open(path)?.take(COLOURS as u64).read_to_end(&mut header)?;
+    probe.tell_beside(&Metadata { density: density(&header), ..Metadata::default() });
+    Ok(probe)
+}
 
 // Offsets in the file, in bytes: the length of the information header, bits per pixel, pixels per metre across and
 // down, and the number of colours of the palette.
@@ -79,7 +82,7 @@ fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
 }
 
 /// The density of the pixels of a file, if it states one.
-pub fn density(bytes: &[u8]) -> Option<Density> {
+fn density(bytes: &[u8]) -> Option<Density> {
     number(bytes, HEADER).filter(|len| *len >= INFO)?;
     let [Some(across), Some(down)] = PER_METRE.map(|at| number(bytes, at)) else {
         return None;
@@ -90,11 +93,16 @@ pub fn density(bytes: &[u8]) -> Option<Density> {
 }
 
 fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let mut bytes = match image.channels {
-        // BMP has no grey samples with alpha.
-        2 => image_crate::encode(ImageFormat::Bmp, &image.to_rgba()?)?,
-        _ => image_crate::encode(ImageFormat::Bmp, image)?,
+    // BMP has no grey samples with alpha.
+    let image = if image.channels == 2 { &image.to_rgba()? } else { image };
+    let colour = match image.channels {
+        1 => ExtendedColorType::L8,
+        3 => ExtendedColorType::Rgb8,
+        _ => ExtendedColorType::Rgba8,
     };
+    let (mut bytes, size) = (Vec::new(), [image.width as u32, image.height as u32]);
+    let encoder = BmpEncoder::new(&mut bytes);
+    encoder.write_image(image.samples.as_bytes(), size[0], size[1], colour)?;
     if let Some(pixels) = density_of(&image.metadata).and_then(|d| d.per(DensityUnit::Centimetre)) {
         for (at, pixels) in PER_METRE.into_iter().zip(pixels) {
             let pixels = (pixels * 100.0).round() as i32;

@@ -1,8 +1,107 @@
-//! The canvas of an animation (APNG, GIF and WebP): a frame is drawn over the frames before it, and disposed of before
-//! the next is drawn.
+//! Animations (APNG, GIF and WebP): a frame is drawn on a canvas over the frames before it, and disposed of before the
+//! next is drawn. The canvas with the frame is a page.
 
-use super::codec::BoxError;
-use crate::util::memory;
+use super::{
+    codec::{Animation, BoxError, Decoded, Pages},
+    limits::{check_scratch, check_size},
+};
+use crate::{
+    data::{image::Image, samples::Samples},
+    io::Limits,
+    util::memory,
+};
+
+/// A frame of an animation.
+pub struct Frame<T> {
+    pub area: Area,
+    pub disposal: Disposal,
+    /// Whether pixels are composed with those below by their alpha; otherwise they replace them.
+    pub blends: bool,
+    /// Red, green, blue and straight alpha, row by row.
+    pub pixels: Vec<[T; 4]>,
+}
+
+/// Decodes the frames of an opened file.
+pub trait Frames {
+    /// The type of samples.
+    type Sample: Sample;
+
+    /// Decodes frame `number`, which is 0 or follows the last one that was decoded.
+    ///
+    /// # Errors
+    /// If the file is broken, or the frame exceeds `limits`.
+    fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<Self::Sample>, BoxError>;
+}
+
+/// What is known of a file before its frames are decoded.
+pub struct About {
+    pub limits: Limits,
+    /// The header of all pages.
+    pub page: Decoded,
+    /// Number of frames.
+    pub count: usize,
+    pub animation: Option<Animation>,
+}
+
+/// The pages of an animation.
+pub struct Animated<F: Frames> {
+    frames: F,
+    about: About,
+    /// The canvas, and the number of the frame that is drawn next.
+    drawn: Option<(Canvas<F::Sample>, usize)>,
+}
+
+impl<F: Frames> Animated<F> {
+    /// The pages that `frames` make.
+    pub fn new(frames: F, about: About) -> Self {
+        Self { frames, about, drawn: None }
+    }
+
+    /// Bytes of `samples` samples for each pixel.
+    fn bytes(&self, samples: usize) -> u64 {
+        let pixel = (samples * size_of::<F::Sample>()) as u64;
+        self.about.page.size().iter().fold(pixel, |bytes, &side| bytes.saturating_mul(side as u64))
+    }
+}
+
+impl<F: Frames> Pages for Animated<F>
+where
+    Samples: From<Vec<F::Sample>>,
+{
+    fn count(&self) -> usize {
+        self.about.count
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        let (limits, size) = (self.about.limits, self.about.page.size());
+        let channels = self.about.page.image.channels;
+        check_size(limits, size, self.bytes(channels))?;
+        // The canvas, a frame as RGBA, and that frame as its decoder gives it or, later, the pixels below it.
+        check_scratch(limits, self.bytes(12), "drawing its frames takes")?;
+        let (mut canvas, next) = match self.drawn.take() {
+            Some(drawn) if drawn.1 <= page => drawn,
+            _ => (Canvas::new(size)?, 0),
+        };
+        for number in next..=page {
+            canvas.draw(&self.frames.decode(number, limits)?)?;
+        }
+        let samples = canvas.samples(channels)?.into();
+        self.drawn = Some((canvas, page + 1));
+        let Decoded { image, orientation, losses, damage } = &mut self.about.page;
+        let image = Image { samples, metadata: image.metadata.clone(), ..*image };
+        // Each loss is reported once, with the first page.
+        let (losses, damage) = (std::mem::take(losses), damage.take());
+        Ok(Decoded { image, orientation: *orientation, losses, damage })
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        Some(self.bytes(self.about.page.image.channels))
+    }
+
+    fn animation(&self) -> Option<&Animation> {
+        self.about.animation.as_ref()
+    }
+}
 
 /// A rectangle of a canvas, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,24 +123,17 @@ pub enum Disposal {
     Restore,
 }
 
-/// A sample of a canvas.
-pub trait Sample: bytemuck::Pod + From<u8> {
+/// A sample of a canvas: u8 or u16.
+pub trait Sample: bytemuck::Pod + From<u8> + Into<u64> {
     /// Full intensity.
-    const MOST: u64;
-
-    /// The sample as a number.
-    fn number(self) -> u64;
+    const MOST: Self;
 
     /// The sample with the value `number`, which is at most [`Sample::MOST`].
     fn of(number: u64) -> Self;
 }
 
 impl Sample for u8 {
-    const MOST: u64 = 255;
-
-    fn number(self) -> u64 {
-        self.into()
-    }
+    const MOST: Self = Self::MAX;
 
     fn of(number: u64) -> Self {
         number as Self
@@ -49,61 +141,49 @@ impl Sample for u8 {
 }
 
 impl Sample for u16 {
-    const MOST: u64 = 65_535;
-
-    fn number(self) -> u64 {
-        self.into()
-    }
+    const MOST: Self = Self::MAX;
 
     fn of(number: u64) -> Self {
         number as Self
     }
 }
 
-/// A canvas of interleaved samples, transparent black at first.
-#[derive(Debug)]
-pub struct Canvas<T> {
+/// A canvas of RGBA pixels, transparent black at first.
+struct Canvas<T> {
     size: [usize; 2],
-    channels: usize,
-    pixels: Vec<T>,
+    pixels: Vec<[T; 4]>,
     /// Area and disposal of the last frame.
     last: (Area, Disposal),
     /// The pixels of the last frame's area before that frame, if they are to be restored; else unused.
-    before: Vec<T>,
+    before: Vec<[T; 4]>,
 }
 
 impl<T: Sample> Canvas<T> {
     /// A transparent canvas of `size` pixels.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub fn new(size: [usize; 2], channels: usize) -> Result<Self, BoxError> {
-        let pixels = memory::zeros(size[0] * size[1] * channels)?;
+    fn new(size: [usize; 2]) -> Result<Self, BoxError> {
+        let pixels = memory::zeros(size[0] * size[1])?;
         let last = (Area::default(), Disposal::Keep);
-        Ok(Self { size, channels, pixels, last, before: Vec::new() })
+        Ok(Self { size, pixels, last, before: Vec::new() })
     }
 
-    /// The samples of the whole canvas, row by row.
-    pub fn pixels(&self) -> &[T] {
-        &self.pixels
+    /// The samples of the whole canvas, row by row: grey, grey and alpha, RGB or RGBA. Grey is one of the equal colours.
+    fn samples(&self, channels: usize) -> Result<Vec<T>, BoxError> {
+        let mut samples = memory::room(self.pixels.len() * channels)?;
+        for pixel @ &[grey, .., alpha] in &self.pixels {
+            match channels {
+                2 => samples.extend([grey, alpha]),
+                _ => samples.extend_from_slice(&pixel[..channels]),
+            }
+        }
+        Ok(samples)
     }
 
-    /// Disposes of the last frame and draws the next one into `area`. `pixel(x, y)` has the samples of a pixel of the
-    /// frame, or `None` if it is transparent. Pixels outside of the canvas are ignored. If the frame `blends`, its
-    /// pixels are composed with those below by their alpha, else they replace them.
-    ///
-    /// # Errors
-    /// If there is no memory for the pixels that are to be restored.
-    pub fn draw<'a>(
-        &mut self,
-        area: Area,
-        disposal: Disposal,
-        blends: bool,
-        pixel: impl Fn(usize, usize) -> Option<&'a [T]>,
-    ) -> Result<(), BoxError>
-    where
-        T: 'a,
-    {
+    /// Disposes of the last frame and draws the next one. Pixels outside of the canvas are ignored.
+    fn draw(&mut self, frame: &Frame<T>) -> Result<(), BoxError> {
+        let &Frame { area, disposal, blends, ref pixels } = frame;
+        if pixels.len() < area.size[0] * area.size[1] {
+            return Err("a frame is too short".into());
+        }
         self.dispose();
         let clipped = |axis: usize| {
             let at = area.at[axis].min(self.size[axis]);
@@ -112,20 +192,20 @@ impl<T: Sample> Canvas<T> {
         let ((x, width), (y, height)) = (clipped(0), clipped(1));
         self.last = (Area { at: [x, y], size: [width, height] }, disposal);
         if disposal == Disposal::Restore {
-            self.before = memory::room(width * height * self.channels)?;
+            self.before.clear();
+            memory::reserve(&mut self.before, width * height)?;
             for row in 0..height {
                 let range = self.range(x, y + row, width);
                 self.before.extend_from_slice(&self.pixels[range]);
             }
         }
-        for row in 0..height {
+        for (row, above) in pixels.chunks(area.size[0].max(1)).take(height).enumerate() {
             let range = self.range(x, y + row, width);
-            let below = self.pixels[range].chunks_exact_mut(self.channels);
-            for (column, below) in below.enumerate() {
-                match pixel(column, row) {
-                    Some(above) if blends && matches!(self.channels, 2 | 4) => over(below, above),
-                    Some(above) => below.copy_from_slice(above),
-                    None => {}
+            for (below, above) in self.pixels[range].iter_mut().zip(above) {
+                if blends {
+                    over(below, above);
+                } else {
+                    *below = *above;
                 }
             }
         }
@@ -134,44 +214,43 @@ impl<T: Sample> Canvas<T> {
 
     fn dispose(&mut self) {
         let (Area { at: [x, y], size: [width, height] }, disposal) = self.last;
-        let row_len = width * self.channels;
         for row in 0..height {
             let range = self.range(x, y + row, width);
             match disposal {
                 Disposal::Keep => return,
-                Disposal::Clear => self.pixels[range].fill(T::from(0)),
+                Disposal::Clear => self.pixels[range].fill([T::from(0); 4]),
                 Disposal::Restore => {
-                    self.pixels[range].copy_from_slice(&self.before[row * row_len..][..row_len]);
+                    self.pixels[range].copy_from_slice(&self.before[row * width..][..width]);
                 }
             }
         }
     }
 
     fn range(&self, x: usize, y: usize, width: usize) -> std::ops::Range<usize> {
-        let start = (y * self.size[0] + x) * self.channels;
-        start..start + width * self.channels
+        let start = y * self.size[0] + x;
+        start..start + width
     }
 }
 
 /// Composes a pixel of straight alpha `above` over another (Porter and Duff's `over`): the alpha is `a + b (1 - a)`,
 /// each colour `(a A + b (1 - a) B) / alpha`, rounded.
-fn over<T: Sample>(below: &mut [T], above: &[T]) {
-    let alpha = above.len() - 1;
-    let (a, b) = (above[alpha].number(), below[alpha].number());
-    if a == T::MOST || b == 0 {
-        below.copy_from_slice(above);
+fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
+    let most: u64 = T::MOST.into();
+    let (a, b): (u64, u64) = (above[3].into(), below[3].into());
+    if a == most || b == 0 {
+        *below = *above;
         return;
     }
     if a == 0 {
         return;
     }
-    // The weights a and b (1 - a), in units of 1 / MOST².
-    let (front, back) = (a * T::MOST, b * (T::MOST - a));
+    // The weights a and b (1 - a), in units of 1 / most².
+    let (front, back) = (a * most, b * (most - a));
     let all = front + back;
-    for (below, above) in below[..alpha].iter_mut().zip(above) {
-        *below = T::of((front * above.number() + back * below.number() + all / 2) / all);
+    for (below, &above) in below[..3].iter_mut().zip(above) {
+        *below = T::of((front * above.into() + back * (*below).into() + all / 2) / all);
     }
-    below[alpha] = T::of((all + T::MOST / 2) / T::MOST);
+    below[3] = T::of((all + most / 2) / most);
 }
 
 #[cfg(test)]
@@ -180,31 +259,35 @@ mod tests {
 
     #[test]
     fn frames_are_laid_over_each_other_and_disposed_of() {
-        let mut canvas = Canvas::<u8>::new([3, 1], 2).unwrap();
-        let whole = Area { at: [0, 0], size: [3, 1] };
-        canvas.draw(whole, Disposal::Keep, false, |_, _| Some(&[10, 255])).unwrap();
-        let part = Area { at: [1, 0], size: [5, 4] };
-        canvas.draw(part, Disposal::Restore, false, |_, _| Some(&[20, 0])).unwrap();
-        assert_eq!(canvas.pixels(), [10, 255, 20, 0, 20, 0]);
+        let mut canvas = Canvas::<u8>::new([3, 1]).unwrap();
+        let mut draw = |at: usize, size: [usize; 2], disposal, blends, pixels: &[[u8; 2]]| {
+            let pixels = pixels.iter().map(|&[grey, alpha]| [grey, grey, grey, alpha]).collect();
+            let area = Area { at: [at, 0], size };
+            canvas.draw(&Frame { area, disposal, blends, pixels }).unwrap();
+            canvas.samples(2).unwrap()
+        };
+        draw(0, [3, 1], Disposal::Keep, false, &[[10, 255]; 3]);
+        let samples = draw(1, [5, 4], Disposal::Restore, false, &[[20, 0]; 20]);
+        assert_eq!(samples, [10, 255, 20, 0, 20, 0]);
         // A half opaque pixel over an opaque one, a transparent pixel, and pixels outside of the canvas.
-        let half = |x, _| (x == 0).then_some(&[210, 128][..]);
-        canvas.draw(part, Disposal::Clear, true, half).unwrap();
-        assert_eq!(canvas.pixels(), [10, 255, 110, 255, 10, 255]);
-        let last = Area { at: [0, 0], size: [1, 1] };
-        canvas.draw(last, Disposal::Keep, true, |_, _| Some(&[9, 1])).unwrap();
-        assert_eq!(canvas.pixels(), [10, 255, 0, 0, 0, 0]);
+        let mut half = [[0, 0]; 20];
+        half[0] = [210, 128];
+        let samples = draw(1, [5, 4], Disposal::Clear, true, &half);
+        assert_eq!(samples, [10, 255, 110, 255, 10, 255]);
+        let samples = draw(0, [1, 1], Disposal::Keep, true, &[[9, 1]]);
+        assert_eq!(samples, [10, 255, 0, 0, 0, 0]);
     }
 
     #[test]
     fn alpha_over_alpha_is_as_the_formula_says() {
         for (a, b) in [(1u16, 65_535u16), (30_000, 20_000), (65_534, 3)] {
-            let mut below = [1000, b];
-            over(&mut below, &[50_000, a]);
+            let mut below = [1000, 1000, 1000, b];
+            over(&mut below, &[50_000, 50_000, 50_000, a]);
             let (a, b) = (f64::from(a) / 65_535.0, f64::from(b) / 65_535.0);
             let alpha = a + b * (1.0 - a);
             let colour = (a * 50_000.0 + b * (1.0 - a) * 1000.0) / alpha;
             assert!((f64::from(below[0]) - colour).abs() <= 0.5 + 1e-6, "{a} {b}");
-            assert!((f64::from(below[1]) - alpha * 65_535.0).abs() <= 0.5 + 1e-6, "{a} {b}");
+            assert!((f64::from(below[3]) - alpha * 65_535.0).abs() <= 0.5 + 1e-6, "{a} {b}");
         }
     }
 }

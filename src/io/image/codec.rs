@@ -1,19 +1,34 @@
 //! What every image format provides, and the types that pass between a format and its callers.
 
-use std::io::{Read, Seek, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
 
 use serde::Serialize;
 
+use super::{
+    metadata::Block,
+    probe::Probe,
+    rows::{ReadRows, RowsInfo, WriteRows},
+};
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Image, Orientation},
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
     },
-    io::Limits,
+    io::{Limits, Output, Source},
+    util::{error::Result, memory},
 };
 
 /// An image format: one constant in one file.
 pub struct Codec {
+    /// The name of the format.
+    pub name: &'static str,
     /// File name extensions in lower case, the usual one first.
     pub extensions: &'static [&'static str],
     /// Whether a file of this format may begin with these bytes.
@@ -26,6 +41,49 @@ pub struct Codec {
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
     /// Begins a file of several pages; `None` if the format has no pages.
     pub encode_pages: Option<EncodePages>,
+    /// Reads the header of a file, without decoding it; `None` if that takes no less time.
+    pub probe: Option<ReadProbe>,
+    /// An upper bound of the bytes of a decoded page, if it is not the number of bytes in the probe.
+    pub most_bytes: Option<fn(&Path) -> Option<u64>>,
+    /// How files are read and written by rows, if they can be.
+    pub rows: Option<ByRows>,
+}
+
+impl Codec {
+    /// A format of single pages of 8 bits, with alpha and without metadata.
+    pub const fn new(
+        name: &'static str,
+        extensions: &'static [&'static str],
+        has_signature: fn(&[u8]) -> bool,
+        decode: Decode,
+        encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
+    ) -> Self {
+        Self {
+            name,
+            extensions,
+            has_signature,
+            holds: Holds::PLAIN,
+            decode,
+            encode,
+            encode_pages: None,
+            probe: None,
+            most_bytes: None,
+            rows: None,
+        }
+    }
+}
+
+/// Reads the header of a file. The bytes of the file are given if they are in memory: then metadata behind the pixels
+/// are read, too.
+pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
+
+/// Reading and writing of pictures by rows.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRows {
+    /// Opens a file; `None` if it is of another format, cannot be read by rows, or has a broken header.
+    pub open: fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>,
+    /// Begins a file with the image that is given without samples, whose type the format holds.
+    pub create: fn(&Image, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
 }
 
 /// The pages of a file whose bytes live for `'a`.
@@ -38,14 +96,21 @@ pub enum Decode {
     One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
     /// Any number of pages, from all bytes of a file.
     Pages(for<'a> fn(&'a [u8], Limits) -> Opened<'a>),
-    /// Any number of pages, from a file that is read with seeks and need not fit into memory.
-    Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Opened<'a>),
+    /// Any number of pages, from a file that is read at any offset and need not fit into memory.
+    Seeking(for<'a> fn(Arc<dyn Bytes + 'a>, Limits) -> Opened<'a>),
 }
 
-/// A file that can be read anywhere.
-pub trait ReadSeek: Read + Seek + Send {}
+/// Bytes that can be read at any offset, by several threads at once.
+pub trait Bytes: Send + Sync {
+    /// Number of bytes.
+    fn len(&self) -> u64;
 
-impl<T: Read + Seek + Send> ReadSeek for T {}
+    /// Reads `len` bytes from offset `at` on, or fewer at the end.
+    ///
+    /// # Errors
+    /// If reading fails, or there is no memory.
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
+}
 
 /// The pages of an opened file: pictures of a stack, or frames of an animation, each composed with the frames below it.
 /// They are numbered from 0.
@@ -69,24 +134,16 @@ pub trait Pages {
     }
 }
 
-/// The only picture of a file.
-#[derive(Debug)]
-pub struct OnePage<'a> {
-    /// All bytes of the file.
-    pub bytes: &'a [u8],
-    /// Limits on the picture.
-    pub limits: Limits,
-    /// Decodes the file.
-    pub decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
-}
+/// The only picture of a file, and the function that decodes it.
+pub struct OnePage<F>(pub F);
 
-impl Pages for OnePage<'_> {
+impl<F: Fn() -> Result<Decoded, BoxError>> Pages for OnePage<F> {
     fn count(&self) -> usize {
         1
     }
 
     fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
-        (self.decode)(self.bytes, self.limits)
+        (self.0)()
     }
 
     fn sample_bytes(&self, _: usize) -> Option<u64> {
@@ -182,20 +239,14 @@ pub struct Holds {
     /// How long each of several pages is shown.
     pub animation: bool,
     /// What the format holds of [`Metadata`](crate::data::image::Metadata).
-    pub metadata: Beside,
+    pub metadata: MetadataSupport,
 }
 
 /// What files of a format can hold beside samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside {
-    /// ICC profiles.
-    pub icc: bool,
-    /// EXIF.
-    pub exif: bool,
-    /// XMP.
-    pub xmp: bool,
-    /// IPTC data sets.
-    pub iptc: bool,
+pub struct MetadataSupport {
+    /// Blocks of bytes.
+    pub blocks: &'static [Block],
     /// The size of pixels (density).
     pub density: bool,
     /// Texts.
@@ -231,24 +282,25 @@ impl Texts {
     }
 }
 
-impl Beside {
-    /// ICC profiles, EXIF, XMP, IPTC and the density.
-    pub const ALL: Self =
-        Self { icc: true, exif: true, xmp: true, iptc: true, density: true, ..Self::NONE };
+impl MetadataSupport {
+    /// All blocks and the density.
+    pub const ALL: Self = Self { blocks: &Block::ALL, density: true, ..Self::NONE };
     /// Nothing.
-    pub const NONE: Self = Self {
-        icc: false,
-        exif: false,
-        xmp: false,
-        iptc: false,
-        density: false,
-        texts: Texts::None,
-        pages: false,
-        parts: "",
-    };
+    pub const NONE: Self =
+        Self { blocks: &[], density: false, texts: Texts::None, pages: false, parts: "" };
 }
 
 impl Holds {
+    /// Pictures of 8 bits with alpha, without metadata.
+    pub const PLAIN: Self = Self {
+        dtypes: &[Dtype::U8],
+        alpha: true,
+        linear: false,
+        true_colour: true,
+        animation: false,
+        metadata: MetadataSupport::NONE,
+    };
+
     /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest
     /// supported type that is no larger, else the smallest.
     pub fn nearest(&self, dtype: Dtype) -> Dtype {
@@ -260,7 +312,7 @@ impl Holds {
     }
 }
 
-/// A decoded page of a file.
+/// A decoded page of a file, or the header of one, whose image has no samples yet.
 #[derive(Debug)]
 pub struct Decoded {
     /// The image with its metadata, in the orientation in which it is stored.
@@ -271,6 +323,63 @@ pub struct Decoded {
     pub losses: Vec<String>,
     /// What is missing of the picture because the file is cut off or damaged, in words.
     pub damage: Option<String>,
+}
+
+impl Decoded {
+    /// The header of a page whose samples are of type `dtype`.
+    ///
+    /// # Errors
+    /// Never: there are no samples to be allocated.
+    pub fn header(
+        [width, height]: [usize; 2],
+        channels: usize,
+        dtype: Dtype,
+        metadata: Metadata,
+        orientation: Orientation,
+        losses: Vec<String>,
+    ) -> Result<Self> {
+        let samples = Samples::zeros(dtype, 0)?;
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        Ok(Self { image, orientation, losses, damage: None })
+    }
+
+    /// Width and height.
+    pub fn size(&self) -> [usize; 2] {
+        [self.image.width, self.image.height]
+    }
+
+    /// Memory for the samples.
+    ///
+    /// # Errors
+    /// If there is not enough.
+    pub fn zeros(&self) -> Result<Samples> {
+        let Image { width, height, channels, samples, .. } = &self.image;
+        Samples::zeros(samples.dtype(), width * height * channels)
+    }
+
+    /// The header for a reader of rows that holds `held_bytes` in memory. The file has `pages` pages, and lies in memory
+    /// if it `is_held_whole`.
+    pub fn by_rows(self, pages: usize, held_bytes: u64, is_held_whole: bool) -> RowsInfo {
+        let Self { image, orientation, losses, .. } = self;
+        RowsInfo {
+            width: image.width,
+            height: image.height,
+            channels: image.channels,
+            dtype: image.samples.dtype(),
+            metadata: image.metadata,
+            is_upright: orientation == Orientation::default(),
+            pages,
+            held_bytes,
+            is_held_whole,
+            losses,
+        }
+    }
+
+    /// The page with its samples.
+    pub fn with(mut self, samples: Samples) -> Self {
+        self.image.samples = samples;
+        self
+    }
 }
 
 /// Parameters of encoders.
@@ -292,6 +401,16 @@ impl Default for Encoding {
 
 /// Error message for a file on which a decoder panics.
 pub const CRASHED: &str = "it is damaged, and its decoder failed on the damage";
+
+/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
+pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
+        Err(match memory::raised(panic) {
+            Ok(error) => error.into(),
+            Err(_) => CRASHED.into(),
+        })
+    })
+}
 
 /// Any error of a decoder or encoder.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,8 +1,18 @@
 //! Formats that are recognized but not read here, so that the error can say how to convert the file.
 
-/// A format: a test of the first bytes and the extension of a file, the name of the format, and a command that converts
-/// `FILE` to a format that is read here.
-type Foreign = (fn(&[u8], &str) -> bool, &'static str, &'static str);
+/// What a foreign format is recognized by.
+enum Sign {
+    /// One of these beginnings.
+    Start(&'static [&'static [u8]]),
+    /// One of these major brands of the ISO base media file format.
+    Brand(&'static [&'static [u8; 4]]),
+    /// A beginning that other files may have, too, and one of these extensions.
+    Named(&'static [u8], &'static [&'static str]),
+    /// A test of the first bytes and the extension.
+    Test(fn(&[u8], &str) -> bool),
+}
+
+use Sign::{Brand, Named, Start, Test};
 
 /// Extensions of camera raw files that have the signature of TIFF. Read as TIFF, they would only give a preview.
 const RAW: [&str; 14] = [
@@ -10,97 +20,58 @@ const RAW: [&str; 14] = [
     "srw",
 ];
 
-const FOREIGN: [Foreign; 33] = [
-    (|bytes, _| has_brand(bytes, &[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
+/// How formats are recognized, their names, and commands that convert `FILE` to a format that is read here.
+const FOREIGN: [(Sign, &str, &str); 33] = [
+    (Brand(&[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
     (
-        |bytes, _| {
-            let brands: [&[u8; 4]; 8] =
-                [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
-            has_brand(bytes, &brands)
-        },
+        Brand(&[b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"]),
         "HEIC",
         "heif-convert FILE out.png",
     ),
+    (Start(&[b"\xff\x0a", b"\0\0\0\x0cJXL \r\n\x87\n"]), "JPEG XL", "djxl FILE out.png"),
     (
-        |bytes, _| bytes.starts_with(b"\xff\x0a") || bytes.starts_with(b"\0\0\0\x0cJXL \r\n\x87\n"),
-        "JPEG XL",
-        "djxl FILE out.png",
-    ),
-    (
-        |bytes, _| {
-            bytes.starts_with(b"\xff\x4f\xff\x51") || bytes.starts_with(b"\0\0\0\x0cjP  \r\n\x87\n")
-        },
+        Start(&[b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  \r\n\x87\n"]),
         "JPEG 2000",
         "opj_decompress -i FILE -o out.tif",
     ),
-    (|bytes, _| bytes.starts_with(b"%PDF-"), "PDF", "pdftoppm -png FILE out"),
-    (|bytes, extension| is_svg(bytes, extension), "SVG", "rsvg-convert FILE -o out.png"),
-    (|bytes, _| bytes.starts_with(b"8BPS"), "Photoshop", "magick 'FILE[0]' out.tif"),
-    (is_raw, "camera raw", "dcraw_emu -T -6 FILE"),
-    (|bytes, _| bytes.starts_with(b"II\xbc\x01"), "JPEG XR", "JxrDecApp -i FILE -o out.tif"),
-    (is_tga, "TGA", "magick FILE out.png"),
-    (|bytes, _| matches!(bytes, [1, 0xda, 0 | 1, 1 | 2, ..]), "SGI", "magick FILE out.png"),
+    (Start(&[b"%PDF-"]), "PDF", "pdftoppm -png FILE out"),
+    (Test(is_svg), "SVG", "rsvg-convert FILE -o out.png"),
+    (Start(&[b"8BPS"]), "Photoshop", "magick 'FILE[0]' out.tif"),
+    (Test(is_raw), "camera raw", "dcraw_emu -T -6 FILE"),
+    (Start(&[b"II\xbc\x01"]), "JPEG XR", "JxrDecApp -i FILE -o out.tif"),
+    (Test(is_tga), "TGA", "magick FILE out.png"),
+    (Test(|bytes, _| matches!(bytes, [1, 0xda, 0 | 1, 1 | 2, ..])), "SGI", "magick FILE out.png"),
+    (Test(is_pcx), "PCX", "magick FILE out.png"),
+    (Start(&[b"/* XPM */"]), "XPM", "magick FILE out.png"),
+    (Test(|bytes, _| is_xbm(bytes)), "XBM", "magick FILE out.png"),
+    (Test(is_ico), "ICO", "magick 'FILE[0]' out.png"),
+    (Start(&[b"icns"]), "Apple's icons", "icns2png -x FILE"),
+    (Start(&[b"DDS "]), "DDS", "magick FILE out.png"),
+    (Start(&[b"qoif"]), "QOI", "magick FILE out.png"),
+    (Start(&[b"farbfeld"]), "farbfeld", "ff2png < FILE > out.png"),
+    (Start(&[b"#?RADIANCE", b"#?RGBE"]), "Radiance HDR", "magick FILE out.exr"),
+    (Start(&[b"SDPX", b"XPDS"]), "DPX", "magick FILE out.tif"),
+    (Start(&[b"\x59\xa6\x6a\x95"]), "Sun raster", "magick FILE out.png"),
+    (Start(&[b"gimp xcf"]), "GIMP's XCF", "xcf2png FILE -o out.png"),
+    (Start(&[b"AT&TFORM"]), "DjVu", "ddjvu -format=tiff FILE out.tif"),
     (
-        |bytes, extension| {
-            matches!(bytes, [10, 0 | 2..=5, 1, 1 | 2 | 4 | 8, ..]) && extension == "pcx"
-        },
-        "PCX",
-        "magick FILE out.png",
-    ),
-    (|bytes, _| bytes.starts_with(b"/* XPM */"), "XPM", "magick FILE out.png"),
-    (|bytes, _| is_xbm(bytes), "XBM", "magick FILE out.png"),
-    (
-        |bytes, extension| {
-            matches!(bytes, [0, 0, 1 | 2, 0, _, 0, ..]) && ["ico", "cur"].contains(&extension)
-        },
-        "ICO",
-        "magick 'FILE[0]' out.png",
-    ),
-    (|bytes, _| bytes.starts_with(b"icns"), "Apple's icons", "icns2png -x FILE"),
-    (|bytes, _| bytes.starts_with(b"DDS "), "DDS", "magick FILE out.png"),
-    (|bytes, _| bytes.starts_with(b"qoif"), "QOI", "magick FILE out.png"),
-    (|bytes, _| bytes.starts_with(b"farbfeld"), "farbfeld", "ff2png < FILE > out.png"),
-    (
-        |bytes, _| bytes.starts_with(b"#?RADIANCE") || bytes.starts_with(b"#?RGBE"),
-        "Radiance HDR",
-        "magick FILE out.exr",
-    ),
-    (
-        |bytes, _| bytes.starts_with(b"SDPX") || bytes.starts_with(b"XPDS"),
-        "DPX",
-        "magick FILE out.tif",
-    ),
-    (|bytes, _| bytes.starts_with(b"\x59\xa6\x6a\x95"), "Sun raster", "magick FILE out.png"),
-    (|bytes, _| bytes.starts_with(b"gimp xcf"), "GIMP's XCF", "xcf2png FILE -o out.png"),
-    (|bytes, _| bytes.starts_with(b"AT&TFORM"), "DjVu", "ddjvu -format=tiff FILE out.tif"),
-    (
-        |bytes, _| bytes.starts_with(b"%!PS") || bytes.starts_with(b"\xc5\xd0\xd3\xc6"),
+        Start(&[b"%!PS", b"\xc5\xd0\xd3\xc6"]),
         "PostScript",
         "gs -o out.png -sDEVICE=png16m -r300 FILE",
     ),
-    (|bytes, _| bytes.starts_with(b"\x8aMNG\r\n\x1a\n"), "MNG", "magick FILE out.gif"),
-    (|bytes, _| bytes.starts_with(b"BPG\xfb"), "BPG", "bpgdec -o out.png FILE"),
-    (|bytes, _| bytes.starts_with(b"ZISRAWFILE"), "Zeiss CZI", MICROSCOPE),
+    (Start(&[b"\x8aMNG\r\n\x1a\n"]), "MNG", "magick FILE out.gif"),
+    (Start(&[b"BPG\xfb"]), "BPG", "bpgdec -o out.png FILE"),
+    (Start(&[b"ZISRAWFILE"]), "Zeiss CZI", MICROSCOPE),
+    (Named(b"\x70\0\0\0", &["lif"]), "Leica LIF", MICROSCOPE),
+    (Start(&[b"\xda\xce\xbe\x0a"]), "Nikon ND2", MICROSCOPE),
+    // The signature of Microsoft's Compound File Binary format, which many other programs use, too.
     (
-        |bytes, extension| bytes.starts_with(b"\x70\0\0\0") && extension == "lif",
-        "Leica LIF",
-        MICROSCOPE,
-    ),
-    (|bytes, _| bytes.starts_with(b"\xda\xce\xbe\x0a"), "Nikon ND2", MICROSCOPE),
-    (
-        // The signature of Microsoft's Compound File Binary format, which many other programs use, too.
-        |bytes, extension| {
-            bytes.starts_with(b"\xd0\xcf\x11\xe0") && ["oib", "zvi", "ipw"].contains(&extension)
-        },
+        Named(b"\xd0\xcf\x11\xe0", &["oib", "zvi", "ipw"]),
         "a microscope's compound file",
         MICROSCOPE,
     ),
-    (|bytes, _| bytes.starts_with(b"SIMPLE  ="), "FITS", "magick FILE out.tif"),
-    (
-        |bytes, _| bytes.starts_with(b"\x89HDF\r\n\x1a\n"),
-        "HDF5",
-        "h5dump -d DATASET -b LE -o out.raw FILE",
-    ),
+    (Start(&[b"SIMPLE  ="]), "FITS", "magick FILE out.tif"),
+    (Start(&[b"\x89HDF\r\n\x1a\n"]), "HDF5", "h5dump -d DATASET -b LE -o out.raw FILE"),
 ];
 
 /// A command that converts files of microscopes.
@@ -112,7 +83,13 @@ pub const FIRST: usize = 1024;
 /// An error message for a file of a foreign format; `None` for other files.
 pub fn refusal(bytes: &[u8], extension: &str) -> Option<String> {
     let bytes = &bytes[..bytes.len().min(FIRST)];
-    let (_, name, command) = FOREIGN.iter().find(|(is, ..)| is(bytes, extension))?;
+    let is = |sign: &Sign| match sign {
+        Start(starts) => starts.iter().any(|start| bytes.starts_with(start)),
+        Brand(brands) => has_brand(bytes, brands),
+        Named(start, extensions) => bytes.starts_with(start) && extensions.contains(&extension),
+        Test(is) => is(bytes, extension),
+    };
+    let (_, name, command) = FOREIGN.iter().find(|(sign, ..)| is(sign))?;
     Some(format!("{name} is not read here: convert it first, as by `{command}`"))
 }
 
@@ -141,6 +118,14 @@ fn is_tga(bytes: &[u8], extension: &str) -> bool {
     let named = ["tga", "icb", "vda", "vst", "targa"].contains(&extension);
     let kinds = matches!(bytes, [_, 0 | 1, 1..=3 | 9..=11, ..]);
     named && kinds && matches!(bytes.get(16), Some(8 | 15 | 16 | 24 | 32))
+}
+
+fn is_pcx(bytes: &[u8], extension: &str) -> bool {
+    matches!(bytes, [10, 0 | 2..=5, 1, 1 | 2 | 4 | 8, ..]) && extension == "pcx"
+}
+
+fn is_ico(bytes: &[u8], extension: &str) -> bool {
+    matches!(bytes, [0, 0, 1 | 2, 0, _, 0, ..]) && ["ico", "cur"].contains(&extension)
 }
 
 /// X bitmaps are C source that begins with `#define NAME_width 16`.

@@ -1,6 +1,10 @@
 //! GIF, by the gif crate: frames are composed on a canvas, and written with a palette for each frame.
 
-use std::io::{Cursor, Write};
+use std::{
+    fs::File,
+    io::{Cursor, Read, Write},
+    path::Path,
+};
 
 use ::gif::{
     ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, Extension, Frame as GifFrame,
@@ -8,13 +12,13 @@ use ::gif::{
 };
 
 use super::{
-    canvas::{Area, Canvas, Disposal},
+    canvas::{About, Animated, Area, Disposal, Frame, Frames},
     codec::{
-        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, PageWriter,
-        Pages, Series, Texts,
+        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
+        PageWriter, Series, Texts,
     },
-    limits::{check_scratch, check_size},
-    metadata::{LONGEST_TEXT, add_text, capped_icc, capped_xmp},
+    limits::check_size,
+    metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
 };
 use crate::{
     data::{
@@ -28,44 +32,39 @@ use crate::{
 
 /// GIF.
 pub const CODEC: Codec = Codec {
-    extensions: &["gif"],
-    has_signature: |bytes| bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a"),
     holds: Holds {
-        dtypes: &[Dtype::U8],
-        alpha: true,
-        linear: false,
         true_colour: false,
         animation: true,
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
+        ..Holds::PLAIN
     },
-    decode: Decode::Pages(|bytes, limits| Ok(Box::new(Gif::open(bytes, limits)?))),
-    encode,
     encode_pages: Some(start),
+    most_bytes: Some(canvas_bytes),
+    ..Codec::new(
+        "GIF",
+        &["gif"],
+        |bytes| bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a"),
+        Decode::Pages(|bytes, limits| Ok(Box::new(open(bytes, limits)?))),
+        encode,
+    )
 };
+
+/// Bytes of a file's canvas as RGBA.
+fn canvas_bytes(path: &Path) -> Option<u64> {
+    let mut header = [0; 10];
+    File::open(path).ok()?.read_exact(&mut header).ok()?;
+    let [.., w0, w1, h0, h1] = header;
+    Some(4 * u64::from(u16::from_le_bytes([w0, w1])) * u64::from(u16::from_le_bytes([h0, h1])))
+}
 
 /// Units of delay per second.
 const UNITS: u32 = 100;
 
-/// An opened file.
-struct Gif<'a> {
+/// The frames of a file.
+struct GifFrames<'a> {
     bytes: &'a [u8],
-    limits: Limits,
-    size: [usize; 2],
-    /// Samples a pixel of decoded pages: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
-    channels: usize,
-    animation: Animation,
-    metadata: Metadata,
-    losses: Vec<String>,
-    damage: Option<String>,
-    /// The canvas and the decoder behind the last frame that was drawn.
-    drawn: Option<Drawn<'a>>,
-}
-
-struct Drawn<'a> {
-    decoder: Decoder<Cursor<&'a [u8]>>,
-    canvas: Canvas<u8>,
-    /// Number of the frame that the decoder reads next.
-    next: usize,
+    /// Decodes the next frame.
+    decoder: Option<Decoder<Cursor<&'a [u8]>>>,
 }
 
 fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&[u8]>>, BoxError> {
@@ -76,46 +75,31 @@ fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&
     Ok(options.read_info(Cursor::new(bytes))?)
 }
 
-impl<'a> Gif<'a> {
-    /// Reads the headers of all frames.
-    fn open(bytes: &'a [u8], limits: Limits) -> Result<Self, BoxError> {
-        let mut decoder = decoder(bytes, limits, true)?;
-        let size = [usize::from(decoder.width()), usize::from(decoder.height())];
-        let FrameHeaders { delays, is_grey, is_opaque, damage } =
-            FrameHeaders::read(&mut decoder, size)?;
-        let plays = match decoder.repeat() {
-            Repeat::Infinite => 0,
-            Repeat::Finite(again) => u32::from(again) + 1,
-        };
-        let mut losses = Vec::new();
-        let mut metadata = Metadata {
-            icc: capped_icc(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
-            xmp: capped_xmp(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
-            ..Metadata::default()
-        };
-        read_comments(bytes, &mut metadata, &mut losses);
-        let channels = if is_grey { 1 } else { 3 } + usize::from(!is_opaque);
-        let animation = Animation { plays, delays };
-        let drawn = None;
-        Ok(Self { bytes, limits, size, channels, animation, metadata, losses, damage, drawn })
-    }
-
-    /// Draws all frames up to `page`.
-    fn draw(&mut self, page: usize) -> Result<&Canvas<u8>, BoxError> {
-        if self.drawn.as_ref().is_none_or(|drawn| drawn.next > page) {
-            let (decoder, canvas) =
-                (decoder(self.bytes, self.limits, false)?, Canvas::new(self.size, 4)?);
-            self.drawn = Some(Drawn { decoder, canvas, next: 0 });
-        }
-        let drawn = self.drawn.as_mut().expect("made above");
-        while drawn.next <= page {
-            if let Err(error) = drawn.frame(self.limits) {
-                self.drawn = None;
-                return Err(error);
-            }
-        }
-        Ok(&self.drawn.as_ref().expect("made above").canvas)
-    }
+/// Reads the headers of all frames.
+fn open(bytes: &[u8], limits: Limits) -> Result<Animated<GifFrames<'_>>, BoxError> {
+    let mut decoder = decoder(bytes, limits, true)?;
+    let size = [usize::from(decoder.width()), usize::from(decoder.height())];
+    let FrameHeaders { delays, is_grey, is_opaque, damage } =
+        FrameHeaders::read(&mut decoder, size)?;
+    let plays = match decoder.repeat() {
+        Repeat::Infinite => 0,
+        Repeat::Finite(again) => u32::from(again) + 1,
+    };
+    let mut losses = Vec::new();
+    let mut metadata = Metadata {
+        icc: Block::Icc.capped(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
+        xmp: Block::Xmp.capped(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
+        ..Metadata::default()
+    };
+    read_comments(bytes, &mut metadata, &mut losses);
+    let channels = if is_grey { 1 } else { 3 } + usize::from(!is_opaque);
+    let orientation = Orientation::default();
+    let mut page = Decoded::header(size, channels, Dtype::U8, metadata, orientation, losses)?;
+    page.damage = damage;
+    let count = delays.len();
+    let animation = (count > 1).then_some(Animation { plays, delays });
+    let about = About { limits, page, count, animation };
+    Ok(Animated::new(GifFrames { bytes, decoder: None }, about))
 }
 
 /// What the headers of all frames say together.
@@ -173,11 +157,16 @@ impl FrameHeaders {
     }
 }
 
-impl Drawn<'_> {
-    fn frame(&mut self, limits: Limits) -> Result<(), BoxError> {
-        let Some(frame) = self.decoder.next_frame_info()? else {
-            return Err("the file ends early".into());
-        };
+impl Frames for GifFrames<'_> {
+    type Sample = u8;
+
+    fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<u8>, BoxError> {
+        if number == 0 {
+            self.decoder = Some(decoder(self.bytes, limits, false)?);
+        }
+        let ends = "the file ends early";
+        let decoder = self.decoder.as_mut().ok_or(ends)?;
+        let frame = decoder.next_frame_info()?.ok_or(ends)?;
         let size = [usize::from(frame.width), usize::from(frame.height)];
         let area = Area { at: [usize::from(frame.left), usize::from(frame.top)], size };
         let (transparent, disposal) = (
@@ -188,22 +177,17 @@ impl Drawn<'_> {
                 DisposalMethod::Previous => Disposal::Restore,
             },
         );
-        if size.contains(&0) {
-            // A frame without pixels.
-            self.next += 1;
-            return self.canvas.draw(area, disposal, false, |_, _| None);
+        let mut pixels = Vec::new();
+        if !size.contains(&0) {
+            let count = size[0] * size[1];
+            check_size(limits, size, count as u64)?;
+            let colours = palette(decoder.palette()?, transparent);
+            let mut indices = memory::zeros(count)?;
+            decoder.read_into_buffer(&mut indices)?;
+            pixels = memory::room(count)?;
+            pixels.extend(indices.into_iter().map(|index| colours[usize::from(index)]));
         }
-        check_size(limits, size, (size[0] * size[1]) as u64)?;
-        let colours = palette(self.decoder.palette()?, transparent);
-        let mut indices = memory::zeros(size[0] * size[1])?;
-        self.decoder.read_into_buffer(&mut indices)?;
-        let colour = |x: usize, y: usize| -> Option<&[u8]> {
-            let colour = &colours[usize::from(indices[y * size[0] + x])];
-            (colour[3] > 0).then_some(colour)
-        };
-        self.canvas.draw(area, disposal, false, colour)?;
-        self.next += 1;
-        Ok(())
+        Ok(Frame { area, disposal, blends: true, pixels })
     }
 }
 
@@ -241,9 +225,7 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
                 }
             }
             if comment {
-                let latin = || text.iter().map(|&byte| char::from(byte)).collect();
-                let text = std::str::from_utf8(&text).map_or_else(|_| latin(), str::to_owned);
-                add_text(metadata, "Comment", &text, losses);
+                add_text(metadata, "Comment", &utf8_or_latin(&text), losses);
             }
         }
     };
@@ -260,42 +242,6 @@ fn palette(palette: &[u8], transparent: Option<u8>) -> Vec<[u8; 4]> {
         colours[usize::from(index)] = [0; 4];
     }
     colours
-}
-
-impl Pages for Gif<'_> {
-    fn count(&self) -> usize {
-        self.animation.delays.len()
-    }
-
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        let (size @ [width, height], channels) = (self.size, self.channels);
-        let pixels = (width * height) as u64;
-        check_size(self.limits, size, pixels * channels as u64)?;
-        check_scratch(self.limits, 8 * pixels, "drawing its frames takes")?;
-        let canvas = self.draw(page)?.pixels().as_chunks::<4>().0;
-        let mut samples = memory::room(width * height * channels)?;
-        for &[r, g, b, a] in canvas {
-            match channels {
-                1 => samples.push(r),
-                2 => samples.extend([r, a]),
-                3 => samples.extend([r, g, b]),
-                _ => samples.extend([r, g, b, a]),
-            }
-        }
-        let (samples, metadata) = (Samples::U8(samples), self.metadata.clone());
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        // Each loss is reported once, with the first page.
-        let (losses, damage) = (std::mem::take(&mut self.losses), self.damage.take());
-        Ok(Decoded { image, orientation: Orientation::default(), losses, damage })
-    }
-
-    fn sample_bytes(&self, _: usize) -> Option<u64> {
-        Some((self.size[0] * self.size[1] * self.channels) as u64)
-    }
-
-    fn animation(&self) -> Option<&Animation> {
-        (self.count() > 1).then_some(&self.animation)
-    }
 }
 
 fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
@@ -399,6 +345,7 @@ fn frame(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::image::codec::Pages;
 
     /// A first frame that is disposed of to what was before it leaves transparent pixels.
     #[test]
@@ -423,7 +370,7 @@ mod tests {
                 encoder.write_frame(&frame).unwrap();
             }
             drop(encoder);
-            let mut pages = Gif::open(&file, Limits::from(1 << 20)).unwrap();
+            let mut pages = open(&file, Limits::from(1 << 20)).unwrap();
             let samples = pages.decode(1).unwrap().image.samples;
             assert_eq!(samples, Samples::U8(expected), "{dispose:?}");
         }

@@ -1,33 +1,31 @@
-//! Decoding and encoding by the image crate, for formats without a faster decoder or encoder here.
+//! Decoding by the image crate, for formats without a faster decoder here, and the headers of files.
 
-use std::io::Cursor;
+use std::{
+    fs::File,
+    io::{BufReader, Cursor},
+    path::Path,
+};
 
-use image::{ColorType, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
+use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::{
     codec::{BoxError, Decoded},
-    limits::check_size,
-    metadata::{capped_icc, capped_xmp, read_exif},
+    limits::{MOST_BESIDE, check_size},
+    metadata::{Block, read_exif},
+    probe::Probe,
     riff,
+    tiff::exif,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Image, Metadata, Orientation},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, image::Metadata},
     io::Limits,
 };
-
-/// Maximum memory in bytes for what is read with a header, such as profiles and texts.
-pub const MOST_BESIDE: u64 = 32 << 20;
 
 /// A file whose header and metadata are read, and whose size is within limits.
 pub struct Opened<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    orientation: Orientation,
-    metadata: Metadata,
-    losses: Vec<String>,
+    /// The header of the file.
+    pub page: Decoded,
 }
 
 /// Reads the header and the metadata of a file.
@@ -40,20 +38,21 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     allowed.max_alloc = Some(limits.bytes);
     reader.limits(allowed);
     let mut decoder = reader.into_decoder()?;
-    let (width, height) = decoder.dimensions();
-    check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
+    let (size, channels, dtype) = layout(&decoder);
+    check_size(limits, size, decoder.total_bytes())?;
     let mut losses = Vec::new();
     let [icc, exif, xmp] = match format {
         // The decoder of WebP trusts the declared lengths of these chunks.
         ImageFormat::WebP => riff::metadata(Cursor::new(bytes), &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };
-    let icc = capped_icc(icc, &mut losses);
+    let icc = Block::Icc.capped(icc, &mut losses);
     let (exif, orientation) = read_exif(exif, &mut losses);
     let orientation = orientation.unwrap_or_default();
-    let xmp = capped_xmp(xmp, &mut losses);
+    let xmp = Block::Xmp.capped(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
-    Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
+    let page = Decoded::header(size, channels, dtype, metadata, orientation, losses)?;
+    Ok(Opened { decoder: Box::new(decoder), page })
 }
 
 impl Opened<'_> {
@@ -63,11 +62,6 @@ impl Opened<'_> {
     /// If the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
-    }
-
-    /// What the file holds besides samples: metadata, orientation, and losses in words.
-    pub fn described(self) -> (Metadata, Orientation, Vec<String>) {
-        (self.metadata, self.orientation, self.losses)
     }
 
     /// Bytes of the decoded samples.
@@ -83,59 +77,50 @@ impl Opened<'_> {
         self,
         read: impl FnOnce(Box<dyn ImageDecoder + '_>, &mut [u8]) -> Result<(), BoxError>,
     ) -> Result<Decoded, BoxError> {
-        let Self { decoder, orientation, metadata, losses } = self;
-        let (width, height) = decoder.dimensions();
-        let (width, height) = (width as usize, height as usize);
-        let (channels, dtype) = match decoder.color_type() {
-            ColorType::L8 => (1, Dtype::U8),
-            ColorType::La8 => (2, Dtype::U8),
-            ColorType::Rgb8 => (3, Dtype::U8),
-            ColorType::Rgba8 => (4, Dtype::U8),
-            ColorType::L16 => (1, Dtype::U16),
-            ColorType::La16 => (2, Dtype::U16),
-            ColorType::Rgb16 => (3, Dtype::U16),
-            ColorType::Rgba16 => (4, Dtype::U16),
-            ColorType::Rgb32F => (3, Dtype::F32),
-            ColorType::Rgba32F => (4, Dtype::F32),
-            other => return Err(format!("{other:?} samples are not supported").into()),
-        };
-        let mut samples = Samples::zeros(dtype, width * height * channels)?;
-        read(decoder, samples.as_bytes_mut())?;
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        Ok(Decoded { image, orientation, losses, damage: None })
+        let mut samples = self.page.zeros()?;
+        read(self.decoder, samples.as_bytes_mut())?;
+        Ok(self.page.with(samples))
     }
 }
 
-/// Encodes the samples of an image, without metadata.
+/// Size, channels and type of the decoded picture.
+fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
+    let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
+    let dtype = match colour.bytes_per_pixel() / colour.channel_count() {
+        1 => Dtype::U8,
+        2 => Dtype::U16,
+        _ => Dtype::F32,
+    };
+    ([width as usize, height as usize], colour.channel_count().into(), dtype)
+}
+
+/// Probes the file at `path`, whose format is called `name`.
 ///
 /// # Errors
-/// If the format does not support these samples or channels.
-pub fn encode(format: ImageFormat, image: &Image) -> Result<Vec<u8>, BoxError> {
-    let mut bytes = Vec::new();
-    image::write_buffer_with_format(
-        &mut Cursor::new(&mut bytes),
-        image.samples.as_bytes(),
-        image.width as u32,
-        image.height as u32,
-        colour_type(image),
-        format,
-    )?;
-    Ok(bytes)
-}
-
-/// The image crate's type for the samples and channels of an image.
-pub fn colour_type(image: &Image) -> ExtendedColorType {
-    use ExtendedColorType as C;
-    match (&image.samples, image.channels) {
-        (Samples::U8(_), 1) => C::L8,
-        (Samples::U8(_), 2) => C::La8,
-        (Samples::U8(_), 3) => C::Rgb8,
-        (Samples::U8(_), _) => C::Rgba8,
-        (Samples::U16(_), 1) => C::L16,
-        (Samples::U16(_), 2) => C::La16,
-        (Samples::U16(_), 3) => C::Rgb16,
-        (Samples::U16(_), _) => C::Rgba16,
-        (_, 3) => C::Rgb32F,
-        (_, _) => C::Rgba32F,
+/// If the header is broken.
+pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Probe, BoxError> {
+    let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MOST_BESIDE);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder()?;
+    let stored = decoder.original_color_type();
+    let bits = stored.bits_per_pixel() / u16::from(stored.channel_count()).max(1);
+    let is_float = matches!(stored, ExtendedColorType::Rgb32F | ExtendedColorType::Rgba32F);
+    let (size, channels, dtype) = layout(&decoder);
+    let mut probe = Probe::new(name, size, channels, dtype);
+    probe.dtype = format!("{}{bits}", if is_float { 'f' } else { 'u' });
+    if stored.channel_count() == 1 && channels > 2 {
+        probe.channels = "palette".to_owned();
     }
+    let [icc, exif, xmp] = match format {
+        // The decoder of WebP trusts the declared lengths of these chunks.
+        ImageFormat::WebP => riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?,
+        _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
+            .map(|found| found.ok().flatten()),
+    };
+    probe.add_block(Block::Xmp, xmp.as_deref());
+    probe.add_block(Block::Icc, icc.as_deref());
+    exif::add(&mut probe, exif);
+    Ok(probe)
 }

@@ -3,14 +3,16 @@
 //! Metadata are EXIF, the ICC profile, the density in the JFIF segment (T.871, 10.1), XMP, comments, and IPTC among
 //! Photoshop's image resources.
 
+use std::{fs::File as FsFile, io::Read, path::Path};
+
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
     limits::{check_scratch, check_size},
     metadata::{
-        XMP_NAME, add_text, capped_icc, capped_iptc, capped_xmp, density_of, iptc_of_resources,
-        iptc_resource, read_exif,
+        Block, XMP_NAME, add_text, iptc_of_resources, iptc_resource, read_exif, utf8_or_latin,
     },
-    tiff,
+    probe::Probe,
+    tiff::{density::density_of, directory::number_in, exif},
 };
 use crate::{
     data::{
@@ -21,26 +23,37 @@ use crate::{
     },
     io::{
         Limits,
-        jpeg::{Context, Damage, File, Picture, encode, has_signature, marker},
+        jpeg::{Context, Damage, File, Picture, Summary, encode, has_signature, marker},
     },
 };
 
 /// JPEG.
 pub(super) const CODEC: Codec = Codec {
-    extensions: &["jpg", "jpeg", "jfif"],
-    has_signature,
     holds: Holds {
-        dtypes: &[Dtype::U8],
         alpha: false,
-        linear: false,
-        true_colour: true,
-        animation: false,
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::ALL },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::ALL },
+        ..Holds::PLAIN
     },
-    decode: Decode::One(decode),
-    encode: encode_image,
-    encode_pages: None,
+    probe: Some(probe),
+    ..Codec::new("JPEG", &["jpg", "jpeg", "jfif"], has_signature, Decode::One(decode), encode_image)
 };
+
+fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    /// Bytes in which the header is searched.
+    const MAX_HEADER: u64 = 8 << 20;
+    let mut start = Vec::new();
+    FsFile::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
+    let Summary { segments, size, channels } =
+        Summary::new(&start).ok_or("the JPEG file has no frame header")?;
+    let (metadata, ..) = metadata(&segments);
+    let mut probe = Probe::new(CODEC.name, size, channels, Dtype::U8);
+    probe.add_block(Block::Xmp, metadata.xmp.as_deref());
+    probe.add_block(Block::Icc, metadata.icc.as_deref());
+    exif::add(&mut probe, exif(&segments));
+    probe.add_block(Block::Iptc, metadata.iptc.as_deref());
+    probe.tell_beside(&metadata);
+    Ok(probe)
+}
 
 /// The lowest quality at which chroma is stored at full resolution, as in most programs.
 const FULL_CHROMA: u8 = 95;
@@ -62,7 +75,7 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<File<'_>, BoxError> {
 ///
 /// # Errors
 /// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
-pub(super) fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let file = parse(bytes, limits)?;
     let (samples, damage) = file.decode()?;
     Ok(decoded(&file, samples, damage))
@@ -139,7 +152,7 @@ const MAX_RESOURCES: usize = 1 << 20;
 const ICC_PART: usize = 65_533 - 14;
 
 /// EXIF, from its TIFF header on.
-pub(super) fn exif(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
+fn exif(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
     let mut all = segments.iter().filter(|(marker, _)| *marker == marker::APP1);
     all.find_map(|(_, body)| body.strip_prefix(EXIF)).map(<[u8]>::to_vec)
 }
@@ -157,10 +170,10 @@ fn icc(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
 }
 
 /// Metadata and orientation of a file by the segments before its first scan, and what is lost of them, in words.
-pub(super) fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
+fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif(segments), &mut losses);
-    let icc = capped_icc(icc(segments), &mut losses);
+    let icc = Block::Icc.capped(icc(segments), &mut losses);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
     let mut resources = Vec::new();
     let (mut has_extended_xmp, mut has_more_resources) = (false, false);
@@ -171,7 +184,8 @@ pub(super) fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<
                 metadata.density = body.strip_prefix(JFIF).and_then(density);
             }
             marker::APP1 if metadata.xmp.is_none() && body.starts_with(XMP_NAME) => {
-                metadata.xmp = capped_xmp(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
+                metadata.xmp =
+                    Block::Xmp.capped(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
             }
             marker::APP1 => has_extended_xmp |= body.starts_with(EXTENDED_XMP),
             // The resources may continue in the next segment.
@@ -181,10 +195,8 @@ pub(super) fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<
             marker::APP13 => has_more_resources = true,
             marker::APP2 => pictures = pictures.max(body.strip_prefix(MPF).map_or(0, count)),
             marker::COM => {
-                // The comment is UTF-8 or, in old files, Latin-1.
-                let latin = || body.iter().map(|&byte| char::from(byte)).collect();
-                let text = std::str::from_utf8(body).map_or_else(|_| latin(), str::to_owned);
-                add_text(&mut metadata, "Comment", &text, &mut losses);
+                // Old files have comments in Latin-1.
+                add_text(&mut metadata, "Comment", &utf8_or_latin(body), &mut losses);
             }
             _ => {}
         }
@@ -204,14 +216,14 @@ pub(super) fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<
     if has_more_resources {
         losses.push("Photoshop's resources beyond the first MiB are left out".into());
     }
-    metadata.iptc = capped_iptc(iptc_of_resources(&resources), &mut losses);
+    metadata.iptc = Block::Iptc.capped(iptc_of_resources(&resources), &mut losses);
     (metadata, orientation.unwrap_or_default(), losses)
 }
 
 /// The number of pictures that a Multi-Picture Format segment states (CIPA DC-007, 5.2.3).
 fn count(mpf: &[u8]) -> u64 {
     const NUMBER_OF_IMAGES: u16 = 0xb001;
-    tiff::number_in(mpf, NUMBER_OF_IMAGES).unwrap_or(0)
+    number_in(mpf, NUMBER_OF_IMAGES).unwrap_or(0)
 }
 
 /// The density in a JFIF segment, without its identifier; `None` if the segment only states that pixels are square.

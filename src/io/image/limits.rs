@@ -30,6 +30,9 @@ pub fn check_size(
         .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
 }
 
+/// Maximum memory in bytes for what is read with a header, such as profiles and texts.
+pub const MOST_BESIDE: u64 = 32 << 20;
+
 /// Bytes that a decoder may always take beside the samples, however low the limit.
 pub const LEAST_SCRATCH: u64 = 16 << 20;
 

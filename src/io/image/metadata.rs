@@ -1,20 +1,74 @@
 //! ICC profiles, EXIF, XMP, IPTC and texts: their maximal lengths, the frames around them, and the orientation in EXIF.
 
-use super::tiff;
-use crate::data::image::{Density, Metadata, Orientation, Text};
+use crate::data::image::{Metadata, Orientation, Text};
 
-/// Maximum length of an ICC profile in bytes. Longer ones are dropped.
-pub const LONGEST_ICC: usize = 4 << 20;
-/// Maximum length of EXIF in bytes: what one JPEG segment holds after its length and `Exif\0\0`.
-pub const LONGEST_EXIF: usize = 65_533 - 6;
+/// Metadata that are kept as the bytes that the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// An ICC profile.
+    Icc,
+    /// EXIF from its TIFF header on.
+    Exif,
+    /// XMP.
+    Xmp,
+    /// IPTC data sets.
+    Iptc,
+}
 
-/// Maximum length of XMP in bytes: what one JPEG segment holds after its length and [`XMP_NAME`].
-pub const LONGEST_XMP: usize = 65_533 - XMP_NAME.len();
+impl Block {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Icc, Self::Exif, Self::Xmp, Self::Iptc];
+
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Icc => "a colour profile",
+            Self::Exif => "EXIF",
+            Self::Xmp => "XMP",
+            Self::Iptc => "IPTC",
+        }
+    }
+
+    /// Maximum length in bytes; longer ones are dropped. Except for profiles, this is what one JPEG segment holds after
+    /// its length and its identifier, or the frame made by [`iptc_resource`].
+    pub const fn longest(self) -> usize {
+        const SEGMENT: usize = 65_533;
+        match self {
+            Self::Icc => 4 << 20,
+            Self::Exif => SEGMENT - 6,
+            Self::Xmp => SEGMENT - XMP_NAME.len(),
+            Self::Iptc => SEGMENT - 32,
+        }
+    }
+
+    /// The block in `metadata`.
+    pub fn of(self, metadata: &Metadata) -> Option<&[u8]> {
+        let Metadata { icc, exif, xmp, iptc, .. } = metadata;
+        match self {
+            Self::Icc => icc.as_deref(),
+            Self::Exif => exif.as_deref(),
+            Self::Xmp => xmp.as_deref(),
+            Self::Iptc => iptc.as_deref(),
+        }
+    }
+
+    /// Whether `len` bytes are not too long; if they are, that is noted in `losses`.
+    pub fn fits(self, len: u64, losses: &mut Vec<String>) -> bool {
+        let fits = len <= self.longest() as u64;
+        if !fits {
+            losses.push(format!("{} of {len} bytes is left out", self.name()));
+        }
+        fits
+    }
+
+    /// `data` if they are not too long. An empty block counts as none.
+    pub fn capped(self, data: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
+        data.filter(|data| !data.is_empty() && self.fits(data.len() as u64, losses))
+    }
+}
+
 /// The identifier in front of XMP in a JPEG segment.
 pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Maximum length of IPTC in bytes: what one JPEG segment holds in addition to the frame made by [`iptc_resource`].
-pub const LONGEST_IPTC: usize = 65_533 - 32;
-
 /// Maximum length of a text in bytes: what one JPEG segment holds.
 pub const LONGEST_TEXT: usize = 65_533;
 /// Maximum size in bytes of all texts of a file, and of all parts that only one format holds.
@@ -38,9 +92,10 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
     }
 }
 
-/// The density to be written: that of the file, or that in EXIF, where cameras store it.
-pub fn density_of(metadata: &Metadata) -> Option<Density> {
-    metadata.density.or_else(|| tiff::exif_density(metadata.exif.as_deref()?))
+/// `bytes` as UTF-8 if they are valid, else as Latin-1, for formats that define no encoding of comments.
+pub fn utf8_or_latin(bytes: &[u8]) -> String {
+    let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
+    std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
 /// Adds `loss` to `losses`, unless it is there already or `losses` has its maximal length.
@@ -97,44 +152,6 @@ pub fn iptc_resource(iptc: &[u8]) -> Vec<u8> {
     resource
 }
 
-/// The ICC profile if it is short enough; else `None`, and a note in `losses`.
-pub fn capped_icc(icc: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
-    capped(icc, LONGEST_ICC, "a colour profile", losses)
-}
-
-/// EXIF if it is short enough; else `None`, and a note in `losses`.
-pub fn capped_exif(exif: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
-    capped(exif, LONGEST_EXIF, "EXIF", losses)
-}
-
-/// XMP if it is short enough; else `None`, and a note in `losses`. Empty XMP counts as none.
-pub fn capped_xmp(xmp: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
-    capped(xmp.filter(|xmp| !xmp.is_empty()), LONGEST_XMP, "XMP", losses)
-}
-
-/// IPTC if it is short enough; else `None`, and a note in `losses`. Empty IPTC counts as none.
-pub fn capped_iptc(iptc: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
-    capped(iptc.filter(|iptc| !iptc.is_empty()), LONGEST_IPTC, "IPTC", losses)
-}
-
-fn capped(
-    data: Option<Vec<u8>>,
-    longest: usize,
-    what: &str,
-    losses: &mut Vec<String>,
-) -> Option<Vec<u8>> {
-    data.filter(|data| fits(data.len() as u64, longest, what, losses))
-}
-
-/// Whether `len` bytes of `what` are at most `longest`; if not, that is noted in `losses`.
-pub fn fits(len: u64, longest: usize, what: &str, losses: &mut Vec<String>) -> bool {
-    let fits = len <= longest as u64;
-    if !fits {
-        losses.push(format!("{what} of {len} bytes is left out"));
-    }
-    fits
-}
-
 /// Prepares EXIF for keeping: takes out the orientation, which is returned apart. EXIF that is too long is noted in
 /// `losses`.
 pub fn read_exif(
@@ -143,7 +160,7 @@ pub fn read_exif(
 ) -> (Option<Vec<u8>>, Option<Orientation>) {
     let mut exif = exif.map(without_prefix);
     let orientation = exif.as_deref_mut().and_then(take_orientation);
-    (capped_exif(exif, losses), orientation)
+    (Block::Exif.capped(exif, losses), orientation)
 }
 
 /// EXIF from its TIFF header on. Some writers put the prefix that JPEG demands into PNG and WebP files, too.

@@ -2,7 +2,7 @@
 //! `pfm(5)`).
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds},
+    codec::{BoxError, Codec, Decode, Decoded, Holds},
     limits::check_size,
     pnm,
 };
@@ -18,19 +18,14 @@ use crate::{
 
 /// Portable Float Map.
 pub const CODEC: Codec = Codec {
-    extensions: &["pfm"],
-    has_signature: |bytes| matches!(bytes, [b'P', b'F' | b'f', b' ' | b'\n' | b'\r' | b'\t', ..]),
-    holds: Holds {
-        dtypes: &[Dtype::F32],
-        alpha: false,
-        linear: false,
-        true_colour: true,
-        animation: false,
-        metadata: Beside::NONE,
-    },
-    decode: Decode::One(decode),
-    encode: |image, _| encode(image),
-    encode_pages: None,
+    holds: Holds { dtypes: &[Dtype::F32], alpha: false, ..Holds::PLAIN },
+    ..Codec::new(
+        "PFM",
+        &["pfm"],
+        |bytes| matches!(bytes, [b'P', b'F' | b'f', b' ' | b'\n' | b'\r' | b'\t', ..]),
+        Decode::One(decode),
+        |image, _| encode(image),
+    )
 };
 
 /// Bytes of a sample.

@@ -1,12 +1,15 @@
 //! PBM, PGM, PPM and PAM (netpbm's `pnm(5)` and `pam(5)`), decoded by the image crate. That skips the comments in
 //! headers, so they are read here.
 
+use std::{fs::File, io::Read, path::Path};
+
 use image::ImageFormat;
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Holds, MetadataSupport, Texts},
     image_crate,
-    metadata::{LONGEST_TEXT, add_text},
+    metadata::{LONGEST_TEXT, add_text, utf8_or_latin},
+    probe::Probe,
 };
 use crate::{
     data::{
@@ -20,20 +23,31 @@ use crate::{
 
 /// The formats of netpbm.
 pub const CODEC: Codec = Codec {
-    extensions: &["pnm", "pbm", "pam", "ppm", "pgm"],
-    has_signature: |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16],
-        alpha: true,
-        linear: false,
-        true_colour: true,
-        animation: false,
-        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
+        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
+        ..Holds::PLAIN
     },
-    decode: Decode::One(decode),
-    encode: |image, _| encode(image),
-    encode_pages: None,
+    probe: Some(probe),
+    ..Codec::new(
+        "PNM",
+        &["pnm", "pbm", "pam", "ppm", "pgm"],
+        |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
+        Decode::One(decode),
+        |image, _| encode(image),
+    )
 };
+
+fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    /// Bytes in which comments are searched: more than all that are kept.
+    const LONGEST_HEADER: u64 = 4 * LONGEST_TEXT as u64;
+    let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path)?;
+    let (mut beside, mut start) = (Metadata::default(), Vec::new());
+    File::open(path)?.take(LONGEST_HEADER).read_to_end(&mut start)?;
+    read_comments(&start, &mut beside, &mut Vec::new());
+    probe.tell_beside(&beside);
+    Ok(probe)
+}
 
 /// The keyword under which comments are kept in [`Metadata`], as in other formats.
 const COMMENT: &str = "Comment";
@@ -71,7 +85,7 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
             [b'#', ..] if len > LONGEST_TEXT => {}
             [b'#', comment @ ..] => {
                 let comment = comment.trim_ascii();
-                let comment = as_text(&comment[..comment.len().min(LONGEST_TEXT + 1)]);
+                let comment = utf8_or_latin(&comment[..comment.len().min(LONGEST_TEXT + 1)]);
                 len += comment.len() + 1;
                 comments.push(comment);
             }
@@ -80,12 +94,6 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
         }
     }
     add_text(metadata, COMMENT, comments.join("\n").trim(), losses);
-}
-
-/// `bytes` as UTF-8 if they are valid, else as Latin-1: the formats define no encoding of comments.
-fn as_text(bytes: &[u8]) -> String {
-    let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
-    std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
 /// Encodes a file with comments behind its signature: PGM or PPM, which more programs read than PAM, or PAM if there is

@@ -1,28 +1,23 @@
 //! Reading of image files of every format: a file is opened, then decoded page by page.
 
-use std::{
-    fs::File,
-    io::{BufReader, Cursor, Read},
-    ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, PoisonError},
-};
+use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
-    ImageFormat,
-    codec::{Animation, BoxError, CRASHED, Decode, Decoded, OnePage, Pages, ReadSeek},
-    foreign, jpeg,
+    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, caught},
+    foreign,
+    formats::ImageFormat,
+    jpeg,
+    tiff::bytes::FileBytes,
 };
 use crate::{
     data::{image::Image, jpeg::SparseCoefficients},
     io::{
         Limits, Source,
         jpeg::{Summary, has_signature},
-        losses,
+        losses::LossLog,
     },
     util::{
         error::{Error, Result},
-        memory,
         timings::Timings,
     },
 };
@@ -45,7 +40,7 @@ pub struct ImageFile<'a> {
     data: Data,
     limits: Limits,
     /// Losses that have been reported.
-    told: Mutex<Vec<String>>,
+    told: LossLog,
 }
 
 #[derive(Debug)]
@@ -65,10 +60,10 @@ impl<'a> ImageFile<'a> {
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
-            return Ok(Self { source, data: Data::File(file), limits, told: Mutex::default() });
+            return Ok(Self { source, data: Data::File(file), limits, told: LossLog::default() });
         }
         let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-        Ok(Self { source, data: Data::Bytes(bytes), limits, told: Mutex::default() })
+        Ok(Self { source, data: Data::Bytes(bytes), limits, told: LossLog::default() })
     }
 
     /// Finds the pages of the file.
@@ -80,14 +75,14 @@ impl<'a> ImageFile<'a> {
             let codec = self.found()?.codec();
             Ok(match (codec.decode, &self.data) {
                 (Decode::One(decode), Data::Bytes(bytes)) => {
-                    Box::new(OnePage { bytes, limits: self.limits, decode }) as Box<dyn Pages>
+                    Box::new(OnePage(move || decode(bytes, self.limits))) as Box<dyn Pages>
                 }
                 (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
                 (Decode::Seeking(open), Data::Bytes(bytes)) => {
-                    open(Box::new(Cursor::new(&bytes[..])), self.limits)?
+                    open(Arc::new(&bytes[..]), self.limits)?
                 }
                 (Decode::Seeking(open), Data::File(file)) => {
-                    open(Box::new(BufReader::new(file)) as Box<dyn ReadSeek>, self.limits)?
+                    open(Arc::new(FileBytes::new(file.try_clone()?)?), self.limits)?
                 }
                 _ => return Err("the file has changed".into()),
             })
@@ -196,20 +191,10 @@ impl<'a> ImageFile<'a> {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
                 );
             }
-            Some(damage) => self.tell_once(damage, false)?,
+            Some(damage) => self.told.tell_once(source, damage, false)?,
             None => {}
         }
-        lost.iter().try_for_each(|loss| self.tell_once(loss, strict))
-    }
-
-    /// Reports a loss once, however often the file is decoded.
-    fn tell_once(&self, loss: &str, strict: bool) -> Result<()> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.iter().any(|known| known == loss) {
-            losses::tell(self.source, loss, strict)?;
-            told.push(loss.to_owned());
-        }
-        Ok(())
+        lost.iter().try_for_each(|loss| self.told.tell_once(source, loss, strict))
     }
 
     /// Runs `decode`; its error gets the name of the file.
@@ -221,16 +206,6 @@ impl<'a> ImageFile<'a> {
         let decoded = timings.time("decode", || caught(decode));
         decoded.map_err(|error| self.cannot_decode(error))
     }
-}
-
-/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
-pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
-        Err(match memory::raised(panic) {
-            Ok(error) => error.into(),
-            Err(_) => CRASHED.into(),
-        })
-    })
 }
 
 /// `source`, opened, if it is a regular file of a format whose decoder seeks.
@@ -322,7 +297,7 @@ impl ImagePages<'_> {
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
-        file.tell_once(&loss, file.limits.strict)
+        file.told.tell_once(file.source, &loss, file.limits.strict)
     }
 
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.

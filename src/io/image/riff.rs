@@ -2,10 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use super::{
-    codec::BoxError,
-    metadata::{LONGEST_EXIF, LONGEST_ICC, LONGEST_XMP, fits},
-};
+use super::{codec::BoxError, metadata::Block};
 
 /// Names and data of the chunks of a file. The data of a chunk that is cut off end with the file.
 pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
@@ -29,12 +26,8 @@ pub fn metadata(
     mut input: impl Read + Seek,
     losses: &mut Vec<String>,
 ) -> Result<[Option<Vec<u8>>; 3], BoxError> {
-    // EXIF may have a prefix of 6 bytes.
-    const WANTED: [(&[u8; 4], usize, &str); 3] = [
-        (b"ICCP", LONGEST_ICC, "a colour profile"),
-        (b"EXIF", LONGEST_EXIF + 6, "EXIF"),
-        (b"XMP ", LONGEST_XMP, "XMP"),
-    ];
+    const WANTED: [(&[u8; 4], Block); 3] =
+        [(b"ICCP", Block::Icc), (b"EXIF", Block::Exif), (b"XMP ", Block::Xmp)];
     let file_bytes = input.seek(SeekFrom::End(0))?;
     input.rewind()?;
     let mut header = [0; 12];
@@ -54,15 +47,17 @@ pub fn metadata(
         let wanted = WANTED.iter().zip(&mut found).find(|((wanted, ..), _)| **wanted == name);
         match wanted {
             Some((_, Some(_))) | None => input.seek_relative(padded as i64)?,
-            Some((&(_, longest, what), found)) => {
+            Some((&(_, block), found)) => {
                 if len > file_bytes - at {
                     let left = file_bytes - at;
                     return Err(format!(
-                        "{what} claims {len} bytes, but the file ends after {left}"
+                        "{} claims {len} bytes, but the file ends after {left}",
+                        block.name()
                     )
                     .into());
                 }
-                if fits(len, longest, what, losses) {
+                // EXIF may have a prefix of 6 bytes. Whoever keeps a block checks its length again.
+                if len <= block.longest() as u64 + 6 || block.fits(len, losses) {
                     let mut data = vec![0; len as usize];
                     input.read_exact(&mut data)?;
                     *found = Some(data);

@@ -1,17 +1,11 @@
 //! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
-use std::io::{self, Write};
-
-use super::{
-    Encoding, ImageFormat,
-    png::{self, PngRows, PngWriter},
-    tiff,
-};
 use crate::{
     data::{dtype::Dtype, image::Metadata, samples::Samples},
-    io::{Limits, Output, Source, reader::Reader},
+    io::{Output, reader::Reader},
     util::{error::Result, memory},
 };
+use std::io;
 
 /// The header of a picture that is read or written by rows.
 #[derive(Clone, Debug)]
@@ -141,79 +135,4 @@ pub trait WriteRows: Send {
     /// # Errors
     /// Those of writing.
     fn finish(self: Box<Self>) -> io::Result<Output>;
-}
-
-/// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
-///
-/// # Errors
-/// If the file cannot be opened.
-pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
-    if let Some(rows) = PngRows::open(source)? {
-        return Ok(Some(Box::new(rows)));
-    }
-    Ok(tiff::TiffRows::open(source, limits)?.map(|rows| Box::new(rows) as _))
-}
-
-/// Whether a file of `format` with samples of type `dtype` can be written by rows.
-pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
-    match format {
-        ImageFormat::Png => matches!(dtype, Dtype::U8 | Dtype::U16),
-        ImageFormat::Tiff => true,
-        _ => false,
-    }
-}
-
-/// Begins a file of `format`, for which [`can_write_rows`] holds.
-///
-/// # Errors
-/// Those of writing.
-pub fn create_rows(
-    format: ImageFormat,
-    info: &RowsInfo,
-    encoding: &Encoding,
-    mut output: Output,
-) -> io::Result<Box<dyn WriteRows>> {
-    if format == ImageFormat::Tiff {
-        output.write_all(&tiff::head_of_picture(info))?;
-        return Ok(Box::new(TiffWriter(output)));
-    }
-    let png = png::Png {
-        width: info.width as u32,
-        height: info.height as u32,
-        channels: info.channels as u8,
-        sample_bytes: info.dtype.size() as u8,
-        metadata: &info.metadata,
-        compression: encoding.compression,
-    };
-    Ok(Box::new(png.start(output)?))
-}
-
-impl WriteRows for PngWriter<Output> {
-    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
-        // Samples of PNG are big-endian.
-        if cfg!(target_endian = "little") {
-            samples.swap_bytes();
-        }
-        self.rows(samples.as_bytes())
-    }
-
-    fn finish(self: Box<Self>) -> io::Result<Output> {
-        PngWriter::finish(*self)
-    }
-}
-
-/// A TIFF file whose header and directories are written; only samples follow.
-struct TiffWriter(Output);
-
-impl WriteRows for TiffWriter {
-    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
-        if cfg!(target_endian = "big") {
-            samples.swap_bytes();
-        }
-        self.0.write_all(samples.as_bytes())
-    }
-
-    fn finish(self: Box<Self>) -> io::Result<Output> {
-        Ok(self.0)
-    }
 }

@@ -1,25 +1,26 @@
 //! WebP: files and animations are read by the image-webp crate, lossy and lossless ones; lossless ones are written.
 
-use std::io::Write;
+use std::{io::Write, path::Path};
 
 use image::ImageFormat;
 use image_webp::{ColorType, WebPEncoder};
 
 use super::{
     apart,
-    canvas::{Area, Canvas, Disposal},
+    canvas::{About, Animated, Area, Disposal, Frame, Frames},
     codec::{
-        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, OnePage,
-        PageWriter, Pages, Series,
+        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
+        OnePage, PageWriter, Pages, Series, UNEQUAL_PAGES,
     },
-    image_crate::open,
-    limits::{LEAST_SCRATCH, check_scratch, check_size},
+    image_crate::{self, open},
+    limits::LEAST_SCRATCH,
+    metadata::Block,
+    probe::Probe,
     riff,
 };
 use crate::{
     data::{
-        dtype::Dtype,
-        image::{Image, Metadata, Orientation},
+        image::{Image, Metadata},
         samples::Samples,
     },
     io::Limits,
@@ -28,27 +29,35 @@ use crate::{
 
 /// WebP.
 pub const CODEC: Codec = Codec {
-    extensions: &["webp"],
-    has_signature: |bytes| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
     holds: Holds {
-        dtypes: &[Dtype::U8],
-        alpha: true,
-        linear: false,
-        true_colour: true,
         animation: true,
-        metadata: Beside { icc: true, exif: true, xmp: true, ..Beside::NONE },
+        metadata: MetadataSupport {
+            blocks: &[Block::Icc, Block::Exif, Block::Xmp],
+            ..MetadataSupport::NONE
+        },
+        ..Holds::PLAIN
     },
-    decode: Decode::Pages(pages),
-    encode,
     encode_pages: Some(start),
+    probe: Some(probe),
+    ..Codec::new(
+        "WEBP",
+        &["webp"],
+        |bytes| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
+        Decode::Pages(pages),
+        encode,
+    )
 };
 
+fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    image_crate::probe(ImageFormat::WebP, CODEC.name, path)
+}
+
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
-    let frames: Vec<Frame<'_>> = frames(bytes).collect();
+    let frames: Vec<WebPFrame<'_>> = frames(bytes).collect();
     if frames.is_empty() {
-        return Ok(Box::new(OnePage { bytes, limits, decode }));
+        return Ok(Box::new(OnePage(move || decode(bytes, limits))));
     }
-    let delays = frames.iter().map(|frame| frame.delay).collect();
+    let (count, delays) = (frames.len(), frames.iter().map(|frame| frame.delay).collect());
     let header = chunk(bytes, b"VP8X").and_then(<[u8]>::first_chunk::<10>);
     let &[flags, _, _, _, w0, w1, w2, h0, h1, h2] = header.ok_or("its header is missing")?;
     let side = |bytes: [u8; 3]| number(bytes) + 1;
@@ -56,18 +65,13 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     let plays = plays.map_or(0, |plays| u16::from_le_bytes(*plays).into());
     // The image-webp crate decides by the alpha channel of the pixels whether a frame is opaque, not by its header, so
     // each frame is decoded as a file of its own.
-    let (metadata, orientation, losses) = open(ImageFormat::WebP, bytes, limits)?.described();
-    Ok(Box::new(Animated {
-        frames,
-        limits,
-        size: [side([w0, w1, w2]), side([h0, h1, h2])],
-        channels: if flags & ALPHA == 0 { 3 } else { 4 },
-        animation: Animation { plays, delays },
-        metadata,
-        orientation,
-        losses,
-        drawn: None,
-    }))
+    let mut page = open(ImageFormat::WebP, bytes, limits)?.page;
+    page.image.width = side([w0, w1, w2]);
+    page.image.height = side([h0, h1, h2]);
+    page.image.channels = if flags & ALPHA == 0 { 3 } else { 4 };
+    let animation = (count > 1).then_some(Animation { plays, delays });
+    let about = About { limits, page, count, animation };
+    Ok(Box::new(Animated::new(frames, about)))
 }
 
 /// Flag of a VP8X header: pixels may be transparent.
@@ -83,7 +87,7 @@ fn chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {
 }
 
 /// A frame of an animation.
-struct Frame<'a> {
+struct WebPFrame<'a> {
     area: Area,
     delay: Delay,
     blends: bool,
@@ -92,11 +96,11 @@ struct Frame<'a> {
     picture: &'a [u8],
 }
 
-fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+fn frames(bytes: &[u8]) -> impl Iterator<Item = WebPFrame<'_>> {
     riff::chunks(bytes).filter(|(name, _)| name == b"ANMF").filter_map(|(_, data)| {
         let (header, picture) = data.split_first_chunk::<16>()?;
         let three = |at: usize| number([header[at], header[at + 1], header[at + 2]]);
-        Some(Frame {
+        Some(WebPFrame {
             area: Area { at: [2 * three(0), 2 * three(3)], size: [three(6) + 1, three(9) + 1] },
             delay: Delay { seconds: [three(12) as u32, 1000] },
             blends: header[15] & 2 == 0,
@@ -106,7 +110,7 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     })
 }
 
-impl Frame<'_> {
+impl WebPFrame<'_> {
     /// The picture of the frame as a WebP file.
     fn to_file(&self) -> Vec<u8> {
         // `chunk` skips the header of a file, 12 bytes.
@@ -130,70 +134,20 @@ impl Frame<'_> {
     }
 }
 
-/// An animation.
-struct Animated<'a> {
-    frames: Vec<Frame<'a>>,
-    limits: Limits,
-    size: [usize; 2],
-    channels: usize,
-    animation: Animation,
-    metadata: Metadata,
-    orientation: Orientation,
-    losses: Vec<String>,
-    /// The canvas, and the number of the frame that is drawn next.
-    drawn: Option<(Canvas<u8>, usize)>,
-}
+impl Frames for Vec<WebPFrame<'_>> {
+    type Sample = u8;
 
-impl Animated<'_> {
-    fn draw(&self, frame: &Frame<'_>, canvas: &mut Canvas<u8>) -> Result<(), BoxError> {
-        let Decoded { image, .. } = decode(&frame.to_file(), self.limits)?;
-        if [image.width, image.height] != frame.area.size {
+    fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<u8>, BoxError> {
+        let &WebPFrame { area, blends, disposal, .. } = &self[number];
+        let Decoded { image, .. } = decode(&self[number].to_file(), limits)?;
+        if [image.width, image.height] != area.size {
             return Err("a frame has another size than its description".into());
         }
         let Samples::U8(samples) = &image.samples else { unreachable!("WebP holds u8") };
-        let mut rgba = memory::room(image.width * image.height * 4)?;
-        for pixel in samples.chunks_exact(image.channels) {
-            rgba.extend_from_slice(&pixel[..3]);
-            rgba.push(*pixel.get(3).unwrap_or(&u8::MAX));
-        }
-        let pixel = |x: usize, y: usize| Some(&rgba[(y * image.width + x) * 4..][..4]);
-        canvas.draw(frame.area, frame.disposal, frame.blends, pixel)
-    }
-}
-
-impl Pages for Animated<'_> {
-    fn count(&self) -> usize {
-        self.animation.delays.len()
-    }
-
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        let (size @ [width, height], channels) = (self.size, self.channels);
-        let pixels = (width * height) as u64;
-        check_size(self.limits, size, pixels * channels as u64)?;
-        // Memory of the canvas, a frame, and that frame as RGBA.
-        check_scratch(self.limits, 12 * pixels, "drawing its frames takes")?;
-        let (mut canvas, next) = match self.drawn.take() {
-            Some(drawn) if drawn.1 <= page => drawn,
-            _ => (Canvas::new(size, 4)?, 0),
-        };
-        for frame in &self.frames[next..=page] {
-            self.draw(frame, &mut canvas)?;
-        }
-        let mut samples = memory::room(width * height * channels)?;
-        canvas.pixels().chunks_exact(4).for_each(|pixel| samples.extend(&pixel[..channels]));
-        self.drawn = Some((canvas, page + 1));
-        let (samples, metadata) = (Samples::U8(samples), self.metadata.clone());
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        let losses = std::mem::take(&mut self.losses);
-        Ok(Decoded { image, orientation: self.orientation, losses, damage: None })
-    }
-
-    fn sample_bytes(&self, _: usize) -> Option<u64> {
-        Some((self.size[0] * self.size[1] * self.channels) as u64)
-    }
-
-    fn animation(&self) -> Option<&Animation> {
-        (self.count() > 1).then_some(&self.animation)
+        let mut pixels = memory::room(image.width * image.height)?;
+        let rgba = |pixel: &[u8]| [pixel[0], pixel[1], pixel[2], *pixel.get(3).unwrap_or(&u8::MAX)];
+        pixels.extend(samples.chunks_exact(image.channels).map(rgba));
+        Ok(Frame { area, disposal, blends, pixels })
     }
 }
 
@@ -317,7 +271,7 @@ impl PageWriter for Writer<'_> {
         let first =
             self.first.get_or_insert_with(|| First { size, metadata: image.metadata.clone() });
         if first.size != size {
-            return Err(super::codec::UNEQUAL_PAGES.into());
+            return Err(UNEQUAL_PAGES.into());
         }
         self.has_alpha |= image.has_alpha();
         let mut file = Vec::new();

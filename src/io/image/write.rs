@@ -5,15 +5,14 @@ use std::{
     borrow::Cow,
     collections::HashSet,
     io::{self, Write},
-    sync::{Mutex, PoisonError},
 };
 
 use super::{
-    ImageFormat,
     codec::{BoxError, Encoding, Holds, PageWriter, Series, Texts},
+    formats::ImageFormat,
     jpeg,
-    metadata::{describes_file, shown},
-    tiff,
+    metadata::{Block, describes_file, shown},
+    tiff::exif,
 };
 use crate::{
     data::{
@@ -22,7 +21,7 @@ use crate::{
         jpeg::SparseCoefficients,
         samples::Samples,
     },
-    io::{Sink, losses},
+    io::{Sink, losses::LossLog},
     util::{
         error::{Error, Result},
         memory,
@@ -60,7 +59,7 @@ pub struct ImageTarget<'a> {
     /// Whether it is an error that the format cannot hold all of an image.
     pub strict: bool,
     /// Losses that have been reported.
-    told: Mutex<Vec<String>>,
+    told: LossLog,
 }
 
 impl<'a> ImageTarget<'a> {
@@ -71,7 +70,7 @@ impl<'a> ImageTarget<'a> {
         encoding: Encoding,
         timings: &'a Timings,
     ) -> Self {
-        let told = Mutex::default();
+        let told = LossLog::default();
         Self { sink, format, encoding, timings, no_clobber: false, strict: false, told }
     }
 
@@ -96,19 +95,13 @@ impl<'a> ImageTarget<'a> {
     /// As [`ImageTarget::check`], for one page of `count`.
     fn check_page(&self, image: &Image, count: usize) -> Result<()> {
         match losses_of(image, &self.format.codec().holds, count) {
-            Some(lost) => self.tell(lost),
+            Some(lost) => self.tell(&lost),
             None => Ok(()),
         }
     }
 
-    /// Reports a loss once, however many pages have it.
-    fn tell(&self, lost: String) -> Result<()> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.contains(&lost) {
-            losses::tell(self.sink, format_args!("{lost} in this format"), self.strict)?;
-            told.push(lost);
-        }
-        Ok(())
+    fn tell(&self, lost: &str) -> Result<()> {
+        self.told.tell_once(self.sink, &format!("{lost} in this format"), self.strict)
     }
 
     /// Writes an image.
@@ -158,7 +151,7 @@ impl<'a> ImageTarget<'a> {
             return Err(Error::usage(format_args!("{sink}: this format holds one page")));
         };
         if series.animation.is_some() && !codec.holds.animation {
-            self.tell("how long frames are shown is dropped".into())?;
+            self.tell("how long frames are shown is dropped")?;
         }
         let failed = |cause| cannot_write(sink, cause);
         let mut output = sink.create(self.no_clobber)?;
@@ -267,17 +260,17 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
-    let tells_exif = metadata.exif.as_deref().is_some_and(tiff::exif_describes);
-    for (is_there, is_kept, loss) in [
-        (metadata.icc.is_some(), kept.icc, "the colour profile is dropped"),
-        (tells_exif, kept.exif, "EXIF is dropped"),
-        (metadata.xmp.is_some(), kept.xmp, "XMP is dropped"),
-        (metadata.iptc.is_some(), kept.iptc, "IPTC is dropped"),
-        (metadata.density.is_some(), kept.density, "the size of pixels is dropped"),
-    ] {
-        if is_there && !is_kept {
-            losses.push(loss.to_owned());
-        }
+    let lost = |block: &Block| match (block, block.of(metadata)) {
+        (Block::Exif, Some(block)) => exif::describes(block),
+        (_, block) => block.is_some(),
+    };
+    let dropped = Block::ALL.iter().filter(|block| !kept.blocks.contains(block) && lost(block));
+    losses.extend(dropped.map(|block| match block {
+        Block::Icc => "the colour profile is dropped".to_owned(),
+        block => format!("{} is dropped", block.name()),
+    }));
+    if metadata.density.is_some() && !kept.density {
+        losses.push("the size of pixels is dropped".to_owned());
     }
     losses.extend(lost_texts(metadata, kept.texts));
     if let Some(pages) = &metadata.pages {

@@ -8,7 +8,10 @@
 
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Part},
-    io::image::metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, density_of, note, shown},
+    io::image::{
+        metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, note, shown},
+        tiff::density::density_of,
+    },
 };
 
 /// Offset of the first attribute in a file.

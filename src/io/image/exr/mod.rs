@@ -6,9 +6,12 @@
 
 mod attributes;
 
-pub(super) use attributes::read as read_beside;
-
-use std::{collections::HashSet, io::Cursor};
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{Cursor, Read},
+    path::Path,
+};
 
 use exr::{
     block::{
@@ -28,8 +31,9 @@ use exr::{
 };
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
+    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
     limits::{check_scratch, check_size},
+    probe::Probe,
 };
 use crate::{
     data::{
@@ -42,25 +46,70 @@ use crate::{
 
 /// OpenEXR.
 pub const CODEC: Codec = Codec {
-    extensions: &["exr"],
-    has_signature: |bytes| bytes.starts_with(&[0x76, 0x2f, 0x31, 0x01]),
     holds: Holds {
         dtypes: &[Dtype::F32],
-        alpha: true,
         linear: true,
-        true_colour: true,
-        animation: false,
-        metadata: Beside {
+        metadata: MetadataSupport {
             density: true,
             texts: Texts::If(attributes::holds_text),
             parts: "OpenEXR",
-            ..Beside::NONE
+            ..MetadataSupport::NONE
         },
+        ..Holds::PLAIN
     },
-    decode: Decode::One(decode),
-    encode,
-    encode_pages: None,
+    probe: Some(probe),
+    most_bytes: Some(most_bytes),
+    ..Codec::new(
+        "OpenEXR",
+        &["exr"],
+        |bytes| bytes.starts_with(&[0x76, 0x2f, 0x31, 0x01]),
+        Decode::One(decode),
+        encode,
+    )
 };
+
+/// An upper bound of the decoded bytes: RGBA as f32, in the largest layer or display window.
+fn most_bytes(path: &Path) -> Option<u64> {
+    let file = MetaData::read_from_file(path, false).ok()?;
+    let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
+    let bytes = |Vec2(width, height): Vec2<usize>| {
+        (width as u64).saturating_mul(height as u64).saturating_mul(16)
+    };
+    file.headers.iter().flat_map(windows).map(bytes).max()
+}
+
+fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    /// Maximum size in bytes of a header in which attributes are searched.
+    const LONGEST_HEADER: u64 = 2 << 20;
+    let file = MetaData::read_from_file(path, false)?;
+    let first = file.headers.first().ok_or("there are no layers")?;
+    let channels = &first.channels.list;
+    let names: Vec<String> = channels.iter().map(|channel| channel.name.to_string()).collect();
+    let kind = channels.first().map(|channel| match channel.sample_type {
+        SampleType::F16 => "f16",
+        SampleType::F32 => "f32",
+        SampleType::U32 => "u32",
+    });
+    let pixels = (first.layer_size.width() as u64).saturating_mul(first.layer_size.height() as u64);
+    let mut probe = Probe {
+        format: CODEC.name,
+        size: [first.layer_size.width(), first.layer_size.height()],
+        dtype: kind.unwrap_or_default().to_owned(),
+        decoded: Dtype::F32,
+        channels: names.join(", "),
+        has_colour: !has(first, "Y"),
+        has_alpha: has(first, "A"),
+        pages: (file.headers.len() > 1).then_some(file.headers.len()),
+        metadata: vec![("compression".into(), first.compression.to_string())],
+        bytes: pixels.saturating_mul(4 * names.len() as u64),
+        is_turned: false,
+    };
+    let (mut beside, mut start) = (Metadata::default(), Vec::new());
+    File::open(path)?.take(LONGEST_HEADER).read_to_end(&mut start)?;
+    attributes::read(&start, 0, &mut beside, &mut Vec::new());
+    probe.tell_beside(&beside);
+    Ok(probe)
+}
 
 /// Memory that decoding a block takes, as a multiple of its samples (measured).
 const BLOCK_COPIES: u64 = 8;

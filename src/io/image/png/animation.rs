@@ -1,61 +1,42 @@
 //! Animated PNG (PNG, third edition, 11.3.6): frames are composed on a canvas, and written as whole pictures.
 
-use std::io::{self, Cursor, Write};
+use std::{
+    io::{self, Cursor, Write},
+    marker::PhantomData,
+};
 
 use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 
 use super::{
-    SIGNATURE, encode,
-    encode::{checksum, chunk},
-    open::{Opened, open_bytes},
+    chunk::{SIGNATURE, checksum, chunk},
+    encode::encode,
+    open::open,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Image, Metadata, Orientation},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, image::Image},
     io::{
         Limits,
         image::{
-            canvas::{Area, Canvas, Disposal, Sample},
+            canvas::{About, Animated, Area, Disposal, Frame, Frames, Sample},
             codec::{
-                Animation, BoxError, Decoded, Delay, Encoding, PageWriter, Pages, Series,
-                UNEQUAL_PAGES,
+                Animation, BoxError, Delay, Encoding, PageWriter, Pages, Series, UNEQUAL_PAGES,
             },
-            limits::{check_scratch, check_size},
         },
     },
     util::memory,
 };
 
-/// An opened animation.
-pub struct Apng<'a> {
+/// The frames of a file.
+struct ApngFrames<'a, T> {
     bytes: &'a [u8],
-    limits: Limits,
-    size: [usize; 2],
-    /// Channels in the file, and of decoded pages, which may have an additional alpha channel.
-    channels: [usize; 2],
-    dtype: Dtype,
+    /// Decodes the next frame.
+    reader: Option<Reader<Cursor<&'a [u8]>>>,
+    /// Samples a pixel in the file.
+    channels: usize,
     interlaced: bool,
     /// Whether the first picture is a still one, which is not part of the animation.
     has_still: bool,
-    animation: Animation,
-    metadata: Metadata,
-    orientation: Orientation,
-    losses: Vec<String>,
-    drawn: Option<Drawn<'a>>,
-}
-
-struct Drawn<'a> {
-    reader: Reader<Cursor<&'a [u8]>>,
-    canvas: Layers,
-    next: usize,
-}
-
-enum Layers {
-    U8(Canvas<u8>),
-    U16(Canvas<u16>),
+    samples: PhantomData<T>,
 }
 
 /// A chunk of a file.
@@ -140,145 +121,109 @@ struct FrameHeader {
     clears: bool,
 }
 
-impl<'a> Apng<'a> {
-    /// Opens an animation; `None` if the file is none.
-    ///
-    /// # Errors
-    /// If the file is broken or too large.
-    pub fn open(bytes: &'a [u8], limits: Limits) -> Result<Option<Self>, BoxError> {
-        let Some(Described { plays, frames, has_still }) = described(bytes)? else {
-            return Ok(None);
-        };
-        let Opened { reader, size, channels: stored, dtype, metadata, orientation, mut losses } =
-            open_bytes(bytes)?;
-        if has_still {
-            losses.push("the picture that stands in for the animation is left out".into());
+/// The pages of an animation; `None` if the file is none.
+///
+/// # Errors
+/// If the file is broken or too large.
+pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>, BoxError> {
+    let Some(Described { plays, frames, has_still }) = described(bytes)? else {
+        return Ok(None);
+    };
+    let (reader, mut page) = open(Cursor::new(bytes), Cursor::new(bytes))?;
+    if has_still {
+        page.losses.push("the picture that stands in for the animation is left out".into());
+    }
+    let info = reader.info();
+    let covers = frames[0].size == [info.width, info.height];
+    let clears = frames[..frames.len() - 1].iter().any(|frame| frame.clears);
+    let (channels, dtype) = (page.image.channels, page.image.samples.dtype());
+    page.image.channels += usize::from(matches!(channels, 1 | 3) && (!covers || clears));
+    // A denominator of 0 stands for 100.
+    let denominator = |stated: u16| if stated == 0 { 100 } else { stated.into() };
+    let delays = frames.iter().map(|FrameHeader { delay: [numerator, stated], .. }| Delay {
+        seconds: [(*numerator).into(), denominator(*stated)],
+    });
+    let animation = Some(Animation { plays, delays: delays.collect() });
+    let about = About { limits, page, count: frames.len(), animation };
+    let interlaced = info.interlaced;
+    Ok(Some(match dtype {
+        Dtype::U16 => {
+            let frames = ApngFrames::<u16>::new(bytes, channels, interlaced, has_still);
+            Box::new(Animated::new(frames, about))
         }
-        let info = reader.info();
-        let covers = frames[0].size == [info.width, info.height];
-        let clears = frames[..frames.len() - 1].iter().any(|frame| frame.clears);
-        let seen = match stored {
-            1 | 3 if !covers || clears => stored + 1,
-            _ => stored,
-        };
-        let delays = frames.iter().map(|frame| Delay {
-            // A denominator of 0 stands for 100.
-            seconds: [
-                frame.delay[0].into(),
-                if frame.delay[1] == 0 { 100 } else { frame.delay[1].into() },
-            ],
-        });
-        Ok(Some(Self {
-            bytes,
-            limits,
-            size,
-            channels: [stored, seen],
-            dtype,
-            interlaced: info.interlaced,
-            has_still,
-            animation: Animation { plays, delays: delays.collect() },
-            metadata,
-            orientation,
-            losses,
-            drawn: None,
-        }))
-    }
-
-    fn start(&self) -> Result<Drawn<'a>, BoxError> {
-        let seen = self.channels[1];
-        let canvas = match self.dtype {
-            Dtype::U16 => Layers::U16(Canvas::new(self.size, seen)?),
-            _ => Layers::U8(Canvas::new(self.size, seen)?),
-        };
-        let mut drawn = Drawn { reader: frames(self.bytes)?, canvas, next: 0 };
-        if self.has_still {
-            drawn.reader.next_frame(&mut self.room(&drawn.reader)?)?;
+        _ => {
+            let frames = ApngFrames::<u8>::new(bytes, channels, interlaced, has_still);
+            Box::new(Animated::new(frames, about))
         }
-        Ok(drawn)
-    }
+    }))
+}
 
-    fn room(&self, reader: &Reader<Cursor<&'a [u8]>>) -> Result<Vec<u8>, BoxError> {
-        Ok(memory::zeros(reader.output_buffer_size().ok_or("its size is too large")?)?)
+impl<'a, T> ApngFrames<'a, T> {
+    fn new(bytes: &'a [u8], channels: usize, interlaced: bool, has_still: bool) -> Self {
+        Self { bytes, reader: None, channels, interlaced, has_still, samples: PhantomData }
     }
+}
 
-    fn frame(&self, drawn: &mut Drawn<'a>) -> Result<(), BoxError> {
-        let mut samples: Vec<u8> = self.room(&drawn.reader)?;
-        let output = drawn.reader.next_frame(&mut samples)?;
-        let control = drawn.reader.info().frame_control;
+/// Decodes the next picture of a file, and returns its size and the bytes of a row.
+fn next_picture(
+    reader: &mut Reader<Cursor<&[u8]>>,
+) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
+    let len = reader.output_buffer_size().ok_or("its size is too large")?;
+    let mut samples = memory::zeros(len)?;
+    let output = reader.next_frame(&mut samples)?;
+    Ok((samples, output))
+}
+
+impl<T: Sample> Frames for ApngFrames<'_, T> {
+    type Sample = T;
+
+    fn decode(&mut self, number: usize, _: Limits) -> Result<Frame<T>, BoxError> {
+        if number == 0 {
+            let reader = self.reader.insert(frames(self.bytes)?);
+            if self.has_still {
+                next_picture(reader)?;
+            }
+        }
+        let reader = self.reader.as_mut().ok_or("a frame is missing")?;
+        let (samples, output) = next_picture(reader)?;
+        let control = reader.info().frame_control;
         let control = control.ok_or("a frame has no description")?;
-        let area = Area {
-            at: [control.x_offset as usize, control.y_offset as usize],
-            size: [output.width as usize, output.height as usize],
-        };
+        let size @ [width, height] = [output.width as usize, output.height as usize];
+        let area = Area { at: [control.x_offset as usize, control.y_offset as usize], size };
         let disposal = match control.dispose_op {
             DisposeOp::None => Disposal::Keep,
             // For the first frame, `Previous` means `Background` (11.3.6.2).
-            DisposeOp::Previous if drawn.next > 0 => Disposal::Restore,
+            DisposeOp::Previous if number > 0 => Disposal::Restore,
             DisposeOp::Background | DisposeOp::Previous => Disposal::Clear,
         };
-        let blends = control.blend_op == BlendOp::Over;
         // The rows of an interlaced frame have the stride of the whole picture.
         let row = match self.interlaced {
-            true => drawn.reader.output_line_size(drawn.reader.info().width),
+            true => reader.output_line_size(reader.info().width),
             false => Some(output.line_size),
         };
-        let row = row.ok_or("its size is too large")?;
-        match &mut drawn.canvas {
-            Layers::U8(canvas) => {
-                let pixels = self.seen(area, row, &samples, |[value]: [u8; 1]| value)?;
-                self.draw(canvas, area, disposal, blends, &pixels)?;
+        let (row, sample) = (row.ok_or("its size is too large")?, size_of::<T>());
+        // Samples are big-endian.
+        let value = |bytes: &[u8]| T::of(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)));
+        let rgba = |pixel: &[u8]| {
+            let value = |i: usize| value(&pixel[i * sample..][..sample]);
+            match self.channels {
+                1 => [value(0), value(0), value(0), T::MOST],
+                2 => [value(0), value(0), value(0), value(1)],
+                3 => [value(0), value(1), value(2), T::MOST],
+                _ => [value(0), value(1), value(2), value(3)],
             }
-            Layers::U16(canvas) => {
-                let pixels = self.seen(area, row, &samples, u16::from_be_bytes)?;
-                self.draw(canvas, area, disposal, blends, &pixels)?;
-            }
-        }
-        drawn.next += 1;
-        Ok(())
-    }
-
-    /// The pixels of a frame as samples, with opaque alpha if decoded pages have alpha but the file does not.
-    fn seen<T: Sample, const N: usize>(
-        &self,
-        area: Area,
-        row: usize,
-        samples: &[u8],
-        value: impl Fn([u8; N]) -> T,
-    ) -> Result<Vec<T>, BoxError> {
-        let ([stored, seen], [width, height]) = (self.channels, area.size);
-        let mut pixels = memory::room(width * height * seen)?;
+        };
+        let mut pixels = memory::room(width * height)?;
         for row in samples.chunks(row).take(height) {
-            let values = row.get(..width * stored * N).ok_or("a frame is too short")?;
-            for pixel in values.as_chunks::<N>().0.chunks_exact(stored) {
-                pixels.extend(pixel.iter().map(|&bytes| value(bytes)));
-                if seen > stored {
-                    pixels.push(T::of(T::MOST));
-                }
-            }
+            let row = row.get(..width * self.channels * sample).ok_or("a frame is too short")?;
+            pixels.extend(row.chunks_exact(self.channels * sample).map(rgba));
         }
-        Ok(pixels)
-    }
-
-    fn draw<T: Sample>(
-        &self,
-        canvas: &mut Canvas<T>,
-        area: Area,
-        disposal: Disposal,
-        blends: bool,
-        pixels: &[T],
-    ) -> Result<(), BoxError> {
-        let seen = self.channels[1];
-        let [width, height] = area.size;
-        if pixels.len() < width * height * seen {
-            return Err("a frame is too short".into());
-        }
-        let pixel = |x: usize, y: usize| Some(&pixels[(y * width + x) * seen..][..seen]);
-        canvas.draw(area, disposal, blends, pixel)
+        Ok(Frame { area, disposal, blends: control.blend_op == BlendOp::Over, pixels })
     }
 }
 
 /// A reader of the frames alone. The png crate counts each row towards its limits, so there are none here: the chunks
-/// that limits are for are read by [`open_bytes`].
+/// that limits are for are read by [`open`].
 fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     let limits = png::Limits { bytes: usize::MAX };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
@@ -286,45 +231,6 @@ fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
     Ok(decoder.read_info()?)
-}
-
-impl Pages for Apng<'_> {
-    fn count(&self) -> usize {
-        self.animation.delays.len()
-    }
-
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        let bytes = self.sample_bytes(page).unwrap_or(u64::MAX);
-        check_size(self.limits, self.size, bytes)?;
-        check_scratch(self.limits, bytes.saturating_mul(3), "drawing its frames takes")?;
-        let mut drawn = match self.drawn.take() {
-            Some(drawn) if drawn.next <= page => drawn,
-            _ => self.start()?,
-        };
-        while drawn.next <= page {
-            self.frame(&mut drawn)?;
-        }
-        let samples = match &drawn.canvas {
-            Layers::U8(canvas) => Samples::U8(memory::copied(canvas.pixels())?),
-            Layers::U16(canvas) => Samples::U16(memory::copied(canvas.pixels())?),
-        };
-        self.drawn = Some(drawn);
-        let ([width, height], channels) = (self.size, self.channels[1]);
-        let metadata = self.metadata.clone();
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        let losses = std::mem::take(&mut self.losses);
-        Ok(Decoded { image, orientation: self.orientation, losses, damage: None })
-    }
-
-    fn sample_bytes(&self, _: usize) -> Option<u64> {
-        let sides = self.size.map(|side| side as u64);
-        let pixel = (self.channels[1] * self.dtype.size()) as u64;
-        Some(sides[0].saturating_mul(sides[1]).saturating_mul(pixel))
-    }
-
-    fn animation(&self) -> Option<&Animation> {
-        Some(&self.animation)
-    }
 }
 
 /// Begins an animation.
@@ -428,7 +334,7 @@ impl PageWriter for Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::image::png::zlib::compress;
+    use crate::{data::samples::Samples, io::image::png::zlib::compress};
 
     /// `Previous` of the first frame clears it (11.3.6.2), so that the next one is seen on transparent pixels.
     #[test]
@@ -452,7 +358,7 @@ mod tests {
             let frame = [vec![0, 0, 0, 2], compress(&[0, 0, 9, 0]).unwrap()].concat();
             add(b"fdAT", &frame);
             add(b"IEND", &[]);
-            let mut pages = Apng::open(&file, Limits::from(1 << 20)).unwrap().unwrap();
+            let mut pages = pages(&file, Limits::from(1 << 20)).unwrap().unwrap();
             let samples = pages.decode(1).unwrap().image.samples;
             assert_eq!(samples, Samples::U8(expected), "{dispose}");
         }

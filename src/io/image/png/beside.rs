@@ -1,25 +1,19 @@
 //! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). Texts
 //! and EXIF may stand behind the pixels, too.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write},
-    path::Path,
-};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use flate2::read::ZlibDecoder;
 
-use super::{
-    SIGNATURE,
-    encode::{checksum, chunk},
-};
+use super::chunk::{SIGNATURE, checksum, chunk};
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Orientation, Part},
-    io::image::codec::BoxError,
-    io::image::metadata::{
-        LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text, capped_icc,
-        capped_iptc, capped_xmp, density_of, iptc_of_resources, iptc_resource, note, read_exif,
-        shown,
+    io::image::{
+        codec::BoxError,
+        metadata::{
+            Block, LONGEST_TEXT, add_text, iptc_of_resources, iptc_resource, note, read_exif, shown,
+        },
+        tiff::density::density_of,
     },
 };
 
@@ -29,7 +23,7 @@ const XMP: &str = "XML:com.adobe.xmp";
 /// the bytes in hexadecimal.
 const PROFILE: &str = "Raw profile type ";
 /// Maximum length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
-const LONGEST_CHUNK: u64 = 2 * LONGEST_ICC as u64 + (1 << 20);
+const LONGEST_CHUNK: u64 = 2 * Block::Icc.longest() as u64 + (1 << 20);
 /// Maximum length of all chunks that are read, in bytes.
 const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
 /// Maximum length of all uncompressed texts, in bytes.
@@ -48,33 +42,12 @@ struct Found {
     text: Option<String>,
 }
 
-/// Adds the metadata of the file at `path` to `metadata`. Returns the orientation if it is only stated in a text or
-/// behind the pixels, so that the png crate has not seen it.
+/// Adds the metadata of a file to `metadata`. Returns the orientation if it is only stated in a text or behind the
+/// pixels, so that the png crate has not seen it.
 ///
 /// # Errors
-/// If the file cannot be opened, or if a chunk is damaged that the png crate leaves out then, although pixels depend on
-/// it.
-pub fn read_path(
-    path: &Path,
-    metadata: &mut Metadata,
-    losses: &mut Vec<String>,
-) -> Result<Option<Orientation>, BoxError> {
-    read(BufReader::new(File::open(path)?), metadata, losses)
-}
-
-/// As [`read_path`], for a file whose bytes are in memory.
-///
-/// # Errors
-/// As [`read_path`].
-pub fn read_file(
-    bytes: &[u8],
-    metadata: &mut Metadata,
-    losses: &mut Vec<String>,
-) -> Result<Option<Orientation>, BoxError> {
-    read(Cursor::new(bytes), metadata, losses)
-}
-
-fn read(
+/// If a chunk is damaged that the png crate leaves out then, although pixels depend on it.
+pub fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
@@ -163,41 +136,47 @@ fn take_text(
 ) {
     let lost = || format!("{} that cannot be read, or is too long, is left out", of(found));
     let Some(text) = &found.text else { return note(losses, lost()) };
-    let Some(kind) = found.keyword.strip_prefix(PROFILE) else {
-        match found.keyword.as_str() {
-            XMP => metadata.xmp = capped_xmp(Some(text.clone().into_bytes()), losses),
-            keyword => add_text(metadata, keyword, text, losses),
-        }
-        return;
+    let data = match (block(&found.keyword), found.keyword == XMP) {
+        (None, _) => return add_text(metadata, &found.keyword, text, losses),
+        (Some(_), true) => Some(text.clone().into_bytes()),
+        (Some(_), false) => raw_profile(text),
     };
-    let Some(profile) = raw_profile(text) else { return note(losses, lost()) };
-    match kind {
-        "iptc" | "8bim" if metadata.iptc.is_none() => {
-            let iptc = match profile.starts_with(b"8BIM") {
-                true => iptc_of_resources(&profile),
-                false => Some(profile),
+    let Some(data) = data else { return note(losses, lost()) };
+    match block(&found.keyword) {
+        Some(Block::Iptc) if metadata.iptc.is_none() => {
+            let iptc = match data.starts_with(b"8BIM") {
+                true => iptc_of_resources(&data),
+                false => Some(data),
             };
-            metadata.iptc = capped_iptc(iptc, losses);
+            metadata.iptc = Block::Iptc.capped(iptc, losses);
         }
-        "xmp" if !has_xmp => metadata.xmp = capped_xmp(Some(profile), losses),
-        "exif" | "APP1" if exif.is_none() => *exif = Some(profile),
-        "icc" | "icm" if metadata.icc.is_none() => {
-            metadata.icc = capped_icc(Some(profile), losses);
+        Some(Block::Xmp) if found.keyword == XMP || !has_xmp => {
+            metadata.xmp = Block::Xmp.capped(Some(data), losses);
         }
-        "iptc" | "8bim" | "xmp" | "exif" | "APP1" | "icc" | "icm" => {}
-        _ => add_text(metadata, &found.keyword, text, losses),
+        Some(Block::Exif) if exif.is_none() => *exif = Some(data),
+        Some(Block::Icc) if metadata.icc.is_none() => {
+            metadata.icc = Block::Icc.capped(Some(data), losses);
+        }
+        _ => {}
+    }
+}
+
+/// The block of metadata that a text with this keyword is; `None` for other texts.
+fn block(keyword: &str) -> Option<Block> {
+    match keyword.strip_prefix(PROFILE) {
+        None => (keyword == XMP).then_some(Block::Xmp),
+        Some("xmp") => Some(Block::Xmp),
+        Some("iptc" | "8bim") => Some(Block::Iptc),
+        Some("exif" | "APP1") => Some(Block::Exif),
+        Some("icc" | "icm") => Some(Block::Icc),
+        Some(_) => None,
     }
 }
 
 /// The name of a text in messages.
 fn of(found: &Found) -> String {
-    match (found.keyword.as_str(), found.keyword.strip_prefix(PROFILE)) {
-        (XMP, _) | (_, Some("xmp")) => "XMP".into(),
-        (_, Some("iptc" | "8bim")) => "IPTC".into(),
-        (_, Some("exif" | "APP1")) => "EXIF".into(),
-        (_, Some("icc" | "icm")) => "a colour profile".into(),
-        (keyword, _) => format!("the text {}", shown(keyword)),
-    }
+    let text = || format!("the text {}", shown(&found.keyword));
+    block(&found.keyword).map_or_else(text, |block| block.name().to_owned())
 }
 
 /// Calls `take` with name and body of each chunk of metadata, up to the end of the file; without the body where the
@@ -252,10 +231,10 @@ fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
     let (keyword, rest) = (fields.next()?, fields.next()?);
     let keyword: String = keyword.iter().map(|&byte| char::from(byte)).collect();
     // A raw profile takes two hexadecimal digits for each byte.
-    let longest = match keyword.strip_prefix(PROFILE) {
-        Some("icc" | "icm") => LONGEST_CHUNK as usize,
-        Some(_) => 4 * LONGEST_IPTC.max(LONGEST_EXIF),
-        None => LONGEST_TEXT.max(LONGEST_XMP),
+    let longest = match (block(&keyword), keyword.strip_prefix(PROFILE)) {
+        (Some(Block::Icc), _) => LONGEST_CHUNK as usize,
+        (_, Some(_)) => 4 * Block::Exif.longest(),
+        _ => LONGEST_TEXT,
     };
     let longest = longest.min(*room);
     let latin = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();

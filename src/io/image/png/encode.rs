@@ -2,15 +2,24 @@
 //! stream.
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     mem,
 };
 
 use super::{
-    SIGNATURE, beside,
+    beside,
+    chunk::{SIGNATURE, chunk},
     zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
 };
-use crate::{data::image::Metadata, util::parallel::Parallel};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata},
+    },
+    io::image::codec::{BoxError, Encoding},
+    util::parallel::Parallel,
+};
 
 /// The header of a file, and the effort of compression.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +41,19 @@ pub struct Png<'a> {
 /// Approximate bytes of a band before compression.
 const BAND: usize = 1 << 20;
 
-impl Png<'_> {
+impl<'a> Png<'a> {
+    /// The header of an image, whose samples are u8 or u16.
+    pub fn of(image: &'a Image, encoding: &Encoding) -> Self {
+        Self {
+            width: image.width as u32,
+            height: image.height as u32,
+            channels: image.channels as u8,
+            sample_bytes: image.samples.dtype().size() as u8,
+            metadata: &image.metadata,
+            compression: encoding.compression,
+        }
+    }
+
     /// Encodes `pixels`: rows from the top, u16 samples in big-endian order.
     ///
     /// # Errors
@@ -169,30 +190,20 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
     filtered
 }
 
-/// The checksum (CRC) of a chunk.
-pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(name);
-    crc.update(body);
-    crc.finalize()
-}
-
-/// Writes a chunk, whose body is `parts` one behind the other.
+/// Encodes a picture.
 ///
 /// # Errors
-/// Those of writing.
-pub fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
-    let len: usize = parts.iter().map(|part| part.len()).sum();
-    let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(name);
-    output.write_all(&len.to_be_bytes())?;
-    output.write_all(name)?;
-    for part in parts {
-        crc.update(part);
-        output.write_all(part)?;
+/// If there is no memory for its samples in big-endian order.
+pub fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+    let mut samples = Cow::Borrowed(&image.samples);
+    if cfg!(target_endian = "little") && image.samples.dtype() == Dtype::U16 {
+        let mut big_endian = image.samples.copy()?;
+        big_endian.swap_bytes();
+        samples = Cow::Owned(big_endian);
     }
-    output.write_all(&crc.finalize().to_be_bytes())
+    let mut bytes = Vec::new();
+    Png::of(image, encoding).write(samples.as_bytes(), &mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

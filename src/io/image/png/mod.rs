@@ -2,85 +2,84 @@
 
 mod animation;
 mod beside;
+mod chunk;
 mod encode;
 mod open;
 mod rows;
 mod zlib;
 
-pub(super) use beside::read_file as read_beside;
 pub use encode::{Png, PngWriter};
-use open::Opened;
-pub use rows::PngRows;
 
-use std::borrow::Cow;
+use std::{io::Cursor, path::Path};
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, OnePage, Pages, Texts},
+    codec::{
+        BoxError, ByRows, Codec, Decode, Decoded, Holds, MetadataSupport, OnePage, Pages, Texts,
+    },
+    image_crate,
     limits::check_size,
+    metadata::Block,
+    probe::Probe,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, samples::Samples},
+    data::{dtype::Dtype, image::Metadata},
     io::Limits,
 };
 
 /// PNG.
 pub(super) const CODEC: Codec = Codec {
-    extensions: &["png", "apng"],
-    has_signature: |bytes| bytes.starts_with(SIGNATURE),
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16],
-        alpha: true,
-        linear: false,
-        true_colour: true,
         animation: true,
-        metadata: Beside { texts: Texts::If(beside::is_keyword), parts: "PNG", ..Beside::ALL },
+        metadata: MetadataSupport {
+            texts: Texts::If(beside::is_keyword),
+            parts: "PNG",
+            ..MetadataSupport::ALL
+        },
+        ..Holds::PLAIN
     },
-    decode: Decode::Pages(pages),
-    encode,
     encode_pages: Some(animation::start),
+    probe: Some(probe),
+    rows: Some(ByRows { open: rows::open, create: rows::create }),
+    ..Codec::new(
+        "PNG",
+        &["png", "apng"],
+        |bytes| bytes.starts_with(chunk::SIGNATURE),
+        Decode::Pages(pages),
+        encode::encode,
+    )
 };
 
-const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path)?;
+    if let Some(bytes) = bytes {
+        let (mut beside, mut losses) = (Metadata::default(), Vec::new());
+        // Damage is reported when the picture is decoded.
+        beside::read(Cursor::new(bytes), &mut beside, &mut losses).ok();
+        // The image crate misses some metadata.
+        for block in [Block::Xmp, Block::Exif, Block::Iptc] {
+            probe.add_block(block, block.of(&beside));
+        }
+        probe.tell_beside(&beside);
+    }
+    Ok(probe)
+}
 
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
-    Ok(match animation::Apng::open(bytes, limits)? {
-        Some(animation) => Box::new(animation),
-        None => Box::new(OnePage { bytes, limits, decode }),
+    Ok(match animation::pages(bytes, limits)? {
+        Some(animation) => animation,
+        None => Box::new(OnePage(move || decode(bytes, limits))),
     })
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let Opened { mut reader, size, channels, dtype, metadata, orientation, losses } =
-        open::open_bytes(bytes)?;
-    let [width, height] = size;
-    let samples = reader.output_buffer_size().ok_or("its size is too large")?;
-    check_size(limits, size, samples as u64)?;
-    let mut samples = Samples::zeros(dtype, width * height * channels)?;
+    let (mut reader, page) = open::open(Cursor::new(bytes), Cursor::new(bytes))?;
+    let len = reader.output_buffer_size().ok_or("its size is too large")?;
+    check_size(limits, page.size(), len as u64)?;
+    let mut samples = page.zeros()?;
     reader.next_frame(samples.as_bytes_mut())?;
-    if cfg!(target_endian = "little") && dtype == Dtype::U16 {
+    if cfg!(target_endian = "little") && samples.dtype() == Dtype::U16 {
         samples.swap_bytes();
     }
-    let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Ok(Decoded { image, orientation, losses, damage: None })
-}
-
-fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let dtype = image.samples.dtype();
-    let mut samples = Cow::Borrowed(&image.samples);
-    if cfg!(target_endian = "little") && dtype == Dtype::U16 {
-        let mut big_endian = image.samples.copy()?;
-        big_endian.swap_bytes();
-        samples = Cow::Owned(big_endian);
-    }
-    let png = Png {
-        width: image.width as u32,
-        height: image.height as u32,
-        channels: image.channels as u8,
-        sample_bytes: dtype.size() as u8,
-        metadata: &image.metadata,
-        compression: encoding.compression,
-    };
-    let mut bytes = Vec::new();
-    png.write(samples.as_bytes(), &mut bytes)?;
-    Ok(bytes)
+    Ok(page.with(samples))
 }

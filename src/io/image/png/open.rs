@@ -1,59 +1,28 @@
 //! Opening of PNG files: their header and metadata.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Cursor, Seek},
-    path::Path,
-};
+use std::io::{BufRead, Read, Seek};
 
 use png::{Decoder, Limits, Reader, Transformations};
 
 use super::beside;
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Metadata, Orientation},
-    },
+    data::{dtype::Dtype, image::Metadata},
     io::image::{
-        codec::BoxError,
-        image_crate::MOST_BESIDE,
-        metadata::{capped_icc, read_exif},
+        codec::{BoxError, Decoded},
+        limits::MOST_BESIDE,
+        metadata::{Block, read_exif},
     },
 };
 
-/// A file that is read up to its pixels. These come as samples of 8 bits, or of 16 bits in big-endian order.
-pub struct Opened<R: BufRead + Seek> {
-    pub reader: Reader<R>,
-    pub size: [usize; 2],
-    pub channels: usize,
-    pub dtype: Dtype,
-    pub metadata: Metadata,
-    pub orientation: Orientation,
-    /// What is left out of the metadata, in words.
-    pub losses: Vec<String>,
-}
-
-/// Opens the file at `path`.
+/// Opens the file that both `input` and `again` read. Returns a reader of its pixels, which come as samples of 8 bits, or
+/// of 16 bits in big-endian order, and its header.
 ///
 /// # Errors
 /// If the file is broken, or its profile and EXIF take more than [`MOST_BESIDE`] bytes.
-pub fn open_file(path: &Path) -> Result<Opened<BufReader<File>>, BoxError> {
-    let input = BufReader::with_capacity(1 << 16, File::open(path)?);
-    open(input, |metadata, losses| beside::read_path(path, metadata, losses))
-}
-
-/// Opens a file whose bytes are in memory.
-///
-/// # Errors
-/// As [`open_file`].
-pub fn open_bytes(bytes: &[u8]) -> Result<Opened<Cursor<&[u8]>>, BoxError> {
-    open(Cursor::new(bytes), |metadata, losses| beside::read_file(bytes, metadata, losses))
-}
-
-fn open<R: BufRead + Seek>(
+pub fn open<R: BufRead + Seek>(
     input: R,
-    read_others: impl FnOnce(&mut Metadata, &mut Vec<String>) -> Result<Option<Orientation>, BoxError>,
-) -> Result<Opened<R>, BoxError> {
+    again: impl Read + Seek,
+) -> Result<(Reader<R>, Decoded), BoxError> {
     let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
@@ -72,15 +41,11 @@ fn open<R: BufRead + Seek>(
     let (exif, orientation) = read_exif(exif, &mut losses);
     let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-    let behind = read_others(&mut metadata, &mut losses)?;
-    metadata.icc = capped_icc(metadata.icc.take(), &mut losses);
-    Ok(Opened {
-        size: [info.width as usize, info.height as usize],
-        channels: colour.samples(),
-        dtype: if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 },
-        metadata,
-        orientation: orientation.or(behind).unwrap_or_default(),
-        losses,
-        reader,
-    })
+    let behind = beside::read(again, &mut metadata, &mut losses)?;
+    metadata.icc = Block::Icc.capped(metadata.icc.take(), &mut losses);
+    let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
+    let size = [info.width as usize, info.height as usize];
+    let orientation = orientation.or(behind).unwrap_or_default();
+    let page = Decoded::header(size, colour.samples(), dtype, metadata, orientation, losses)?;
+    Ok((reader, page))
 }

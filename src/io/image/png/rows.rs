@@ -1,70 +1,54 @@
-//! PNG files read by rows, for pictures that do not fit into memory.
+//! PNG files read and written by rows, for pictures that do not fit into memory.
 
-use std::{fs::File, io::BufReader};
+use std::{
+    fs::File,
+    io::{self, BufReader},
+};
 
-use super::open::{Opened, open_file};
+use super::{
+    encode::{Png, PngWriter},
+    open,
+};
 use crate::{
-    data::{dtype::Dtype, image::Orientation},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     io::{
-        Source,
-        image::rows::{ReadRows, RowsInfo},
+        Limits, Output, Source,
+        image::{
+            codec::Encoding,
+            rows::{ReadRows, RowsInfo, WriteRows},
+        },
     },
     util::error::{Error, Result},
 };
 
 /// A PNG file being read. Palettes and samples of less than 8 bits are expanded to u8.
-#[expect(missing_debug_implementations, reason = "the decoder has none")]
-pub struct PngRows {
+struct PngRows {
     reader: png::Reader<BufReader<File>>,
     name: String,
     /// The header; samples are u8 or u16.
     info: RowsInfo,
 }
 
-impl PngRows {
-    /// Opens a file; `None` if it is no PNG file, interlaced, animated, or has a broken header.
-    ///
-    /// # Errors
-    /// If the file cannot be opened.
-    pub fn open(source: &Source) -> Result<Option<Self>> {
-        let Some(path) = source.path() else {
-            return Ok(None);
-        };
-        let name = source.to_string();
-        if source.size()?.is_none() {
-            return Ok(None);
-        }
-        // An error is reported when the picture is decoded as a whole instead.
-        let Ok(opened) = open_file(path) else {
-            return Ok(None);
-        };
-        let Opened { reader, size, channels, dtype, metadata, orientation, losses } = opened;
-        let info = reader.info();
-        // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
-        let is_animated = info.animation_control.is_some_and(|animation| {
-            // A single frame may follow a picture that is not of the animation.
-            animation.num_frames > 1 || info.frame_control.is_none()
-        });
-        if info.interlaced || is_animated {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            name,
-            info: RowsInfo {
-                width: size[0],
-                height: size[1],
-                channels,
-                dtype,
-                metadata,
-                is_upright: orientation == Orientation::default(),
-                held_bytes: 0,
-                is_held_whole: true,
-                pages: 1,
-                losses,
-            },
-            reader,
-        }))
+/// Opens a file; `None` if it is no PNG file, interlaced, animated, or has a broken header.
+pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
+    let Some(path) = source.path() else { return Ok(None) };
+    let open = || {
+        let input = BufReader::with_capacity(1 << 16, File::open(path)?);
+        open::open(input, BufReader::new(File::open(path)?))
+    };
+    // An error is reported when the picture is decoded as a whole instead.
+    let Ok((reader, page)) = open() else { return Ok(None) };
+    let info = reader.info();
+    // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
+    let is_animated = info.animation_control.is_some_and(|animation| {
+        // A single frame may follow a picture that is not of the animation.
+        animation.num_frames > 1 || info.frame_control.is_none()
+    });
+    if info.interlaced || is_animated {
+        return Ok(None);
     }
+    let info = page.by_rows(1, 0, true);
+    Ok(Some(Box::new(PngRows { name: source.to_string(), info, reader })))
 }
 
 impl ReadRows for PngRows {
@@ -86,5 +70,24 @@ impl ReadRows for PngRows {
             }
         }
         Ok(())
+    }
+}
+
+/// Begins a file.
+pub fn create(head: &Image, encoding: &Encoding, output: Output) -> io::Result<Box<dyn WriteRows>> {
+    Ok(Box::new(Png::of(head, encoding).start(output)?))
+}
+
+impl WriteRows for PngWriter<Output> {
+    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
+        // Samples of PNG are big-endian.
+        if cfg!(target_endian = "little") {
+            samples.swap_bytes();
+        }
+        self.rows(samples.as_bytes())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Output> {
+        PngWriter::finish(*self)
     }
 }

@@ -8,15 +8,18 @@ use std::{
 };
 
 use super::{
-    bytes::Bytes,
-    page::{Compression, Format, Page},
+    page::Page,
+    storage::{Compression, Format},
     unpack::{Unpacked, unpacked},
 };
 use crate::{
     data::{dtype::Dtype, jpeg::ColourModel},
     io::{
         Limits,
-        image::{codec::BoxError, limits::check_scratch},
+        image::{
+            codec::{BoxError, Bytes},
+            limits::check_scratch,
+        },
         jpeg::{Colour, Context, File},
     },
     util::memory,
@@ -314,7 +317,7 @@ fn from_jpeg(
     wanted: Wanted<'_>,
     limits: Limits,
 ) -> Result<Block, BoxError> {
-    use super::page::photometric::{RGB, YCBCR};
+    use super::storage::photometric::{RGB, YCBCR};
     let count = page.chunk_samples();
     // The directory states the colours; what the JPEG stream states is ignored.
     let colour = match (count, page.photometric) {

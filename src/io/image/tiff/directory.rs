@@ -4,14 +4,19 @@
 use std::{
     borrow::Cow,
     collections::HashSet,
+    fs,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use super::{bytes::Bytes, tag};
-use crate::{io::image::codec::BoxError, util::memory};
+use super::{bytes::FileBytes, tag};
+use crate::{
+    io::image::codec::{BoxError, Bytes},
+    util::memory,
+};
 
 /// Maximum number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;
@@ -151,6 +156,22 @@ impl<'a> File<'a> {
             _ => return Err("it does not begin as TIFF files do".into()),
         };
         Ok(file)
+    }
+
+    /// Opens a file on disk, and reads its header only.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no TIFF file.
+    pub fn open_path(path: &Path) -> Result<File<'static>, BoxError> {
+        File::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
+    }
+
+    /// Reads the header of a block in memory that has the form of a TIFF file.
+    ///
+    /// # Errors
+    /// If the header is not that of a TIFF file.
+    pub fn open_block(block: &'a [u8]) -> Result<Self, BoxError> {
+        Self::open(Arc::new(block))
     }
 
     /// An unsigned number of up to 8 bytes.
@@ -366,4 +387,10 @@ impl<'a> File<'a> {
 /// Splits `bytes` into numbers of `N` bytes.
 fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
     bytes.as_chunks().0.iter().map(move |&bytes| of(bytes))
+}
+
+/// The value of a tag in the first directory of a block that has the form of a TIFF file.
+pub fn number_in(block: &[u8], tag: u16) -> Option<u64> {
+    let file = File::open_block(block).ok()?;
+    file.number_of(&file.directory(file.first).ok()?, tag).ok().flatten()
 }

@@ -1,13 +1,18 @@
 //! The encoder: uncompressed strips, as TIFF, or as BigTIFF if the file exceeds 4 GiB. The header and all directories
 //! precede the samples of all pages, so that files are written in order, without seeks.
 
-use std::{borrow::Cow, io::Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    iter,
+};
 
 use super::{
     directory::kind,
     exif::{Exif, RESOLUTION},
-    page::photometric,
-    stack, tag,
+    stack,
+    storage::photometric,
+    tag,
     tree::{Tree, Value, header},
 };
 use crate::{
@@ -17,7 +22,13 @@ use crate::{
         length,
         samples::Samples,
     },
-    io::image::codec::{BoxError, Encoding, PageWriter, Series},
+    io::{
+        Output,
+        image::{
+            codec::{BoxError, Encoding, PageWriter, Series},
+            rows::WriteRows,
+        },
+    },
     util::{error::Result, memory},
 };
 
@@ -50,6 +61,16 @@ fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
             }
         }
     }
+}
+
+/// Sets the resolution across and down, in pixels per unit number `unit`.
+fn set_resolution(values: &mut Vec<Value>, [across, down]: [f64; 2], unit: u16) {
+    values.retain(|value| !RESOLUTION.contains(&value.tag));
+    values.extend([
+        Value::fraction(tag::X_RESOLUTION, across),
+        Value::fraction(tag::Y_RESOLUTION, down),
+        Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
+    ]);
 }
 
 /// A page to be written.
@@ -86,12 +107,7 @@ impl Outgoing {
                 DensityUnit::Inch => 2,
                 DensityUnit::Centimetre => 3,
             };
-            description.values.retain(|value| !RESOLUTION.contains(&value.tag));
-            description.values.extend([
-                Value::fraction(tag::X_RESOLUTION, density.pixels[0]),
-                Value::fraction(tag::Y_RESOLUTION, density.pixels[1]),
-                Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
-            ]);
+            set_resolution(&mut description.values, density.pixels, unit);
         }
         add_texts(&mut description.values, texts);
         let row = size[0] * channels * dtype.size();
@@ -100,10 +116,15 @@ impl Outgoing {
         Self { size, channels, dtype, strip_rows, description }
     }
 
+    fn of(image: &Image) -> Self {
+        let (size, dtype) = ([image.width, image.height], image.samples.dtype());
+        Self::picture(size, image.channels, dtype, &image.metadata)
+    }
+
     /// The only page of a file.
-    pub fn only(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
-        let mut page = Self::picture(size, channels, dtype, metadata);
-        page.describe(metadata, 1);
+    fn only(image: &Image) -> Self {
+        let mut page = Self::of(image);
+        page.describe(&image.metadata, 1);
         page
     }
 
@@ -115,43 +136,37 @@ impl Outgoing {
             return;
         };
         let values = &mut self.description.values;
-        match stack::writer(&pages.text) {
+        let text = match stack::writer(&pages.text) {
             Some(stack::Writer::ImageJ) if count > 1 => {
                 let unit = stack::line(&pages.text, "unit").and_then(length::symbol);
                 let unit = unit.and_then(|unit| length::convert(1.0, &unit, "cm"));
                 let per_centimetre =
                     metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
                 if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
-                    values.retain(|value| !RESOLUTION.contains(&value.tag));
-                    values.extend([
-                        Value::fraction(tag::X_RESOLUTION, pixels[0] * unit),
-                        Value::fraction(tag::Y_RESOLUTION, pixels[1] * unit),
-                        Value::shorts(tag::RESOLUTION_UNIT, &[1]),
-                    ]);
+                    set_resolution(values, pixels.map(|pixels| pixels * unit), 1);
                 }
-                values.retain(|value| value.tag != tag::DESCRIPTION);
-                let text = stack::with_pages(&pages.text, count);
-                values.push(Value::text(tag::DESCRIPTION, &text));
+                stack::with_pages(&pages.text, count)
             }
-            Some(stack::Writer::Ome | stack::Writer::Tifffile) => {
-                values.retain(|value| value.tag != tag::DESCRIPTION);
-                values.push(Value::text(tag::DESCRIPTION, &pages.text));
-            }
-            _ => {}
-        }
+            Some(stack::Writer::Ome | stack::Writer::Tifffile) => pages.text.to_string(),
+            _ => return,
+        };
+        values.retain(|value| value.tag != tag::DESCRIPTION);
+        values.push(Value::text(tag::DESCRIPTION, &text));
+    }
+
+    /// Bytes of a row of samples.
+    fn row_bytes(&self) -> u64 {
+        (self.size[0] * self.channels * self.dtype.size()) as u64
     }
 
     /// Bytes of the samples.
     fn bytes(&self) -> u64 {
-        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
-        row.saturating_mul(self.size[1] as u64)
+        self.row_bytes().saturating_mul(self.size[1] as u64)
     }
 
     /// The directory of a page whose samples start at offset `at`.
     fn directory(&self, at: u64, is_big_tiff: bool) -> Tree {
-        let mut tree = self.description.clone();
-        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
-        let has_alpha = matches!(self.channels, 2 | 4);
+        let (mut tree, row) = (self.description.clone(), self.row_bytes());
         let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
         let format = match self.dtype {
             Dtype::F32 | Dtype::F64 => 3,
@@ -170,26 +185,17 @@ impl Outgoing {
             Value::shorts(tag::PLANAR, &[1]),
             Value::shorts(tag::SAMPLE_FORMAT, &same(format)),
         ]);
-        if has_alpha {
+        if matches!(self.channels, 2 | 4) {
             tree.values.push(Value::shorts(tag::EXTRA_SAMPLES, &[2]));
         }
         let firsts = (0..self.size[1]).step_by(self.strip_rows.max(1));
         let lengths =
             firsts.clone().map(|first| row * self.strip_rows.min(self.size[1] - first) as u64);
         let offsets = firsts.map(|first| at.saturating_add(row.saturating_mul(first as u64)));
-        match is_big_tiff {
-            true => tree.values.extend([
-                Value::long8s(tag::STRIP_OFFSETS, &offsets.collect::<Vec<_>>()),
-                Value::long8s(tag::STRIP_BYTES, &lengths.collect::<Vec<_>>()),
-            ]),
-            false => {
-                let narrow = |n: u64| n as u32;
-                tree.values.extend([
-                    Value::longs(tag::STRIP_OFFSETS, &offsets.map(narrow).collect::<Vec<_>>()),
-                    Value::longs(tag::STRIP_BYTES, &lengths.map(narrow).collect::<Vec<_>>()),
-                ]);
-            }
-        }
+        tree.values.extend([
+            Value::offsets(tag::STRIP_OFFSETS, offsets, is_big_tiff),
+            Value::offsets(tag::STRIP_BYTES, lengths, is_big_tiff),
+        ]);
         tree
     }
 }
@@ -211,11 +217,55 @@ pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
     while let Some(page) = pages.next() {
         let directory = page.directory(at, is_big_tiff);
         let next = file.len() as u64 + directory.len(is_big_tiff);
-        directory.write(&mut file, is_big_tiff, if pages.peek().is_some() { next } else { 0 });
+        directory.write(&mut file, 0, is_big_tiff, if pages.peek().is_some() { next } else { 0 });
         at = at.saturating_add(page.bytes());
     }
     file.resize(first, 0);
     file
+}
+
+/// The spacing in a unit whose resolution fits the fractions of 32 bits of TIFF: the given one where it does.
+fn as_resolution(
+    spacing: Option<[f64; 3]>,
+    unit: Option<&str>,
+) -> (Option<[f64; 3]>, Option<&str>) {
+    let fits = |[x, y, _]: [f64; 3]| [x, y].iter().all(|side| (1e-9..=1e9).contains(side));
+    if let (Some(lengths), Some(from)) = (spacing, unit)
+        && !fits(lengths)
+    {
+        for to in ["nm", "um", "mm", "m", "km"] {
+            let Some(factor) = length::convert(1.0, from, to) else { break };
+            let lengths = lengths.map(|length| length * factor);
+            if fits(lengths) {
+                return (Some(lengths), Some(to));
+            }
+        }
+    }
+    (spacing, unit)
+}
+
+/// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
+/// z; `first` is the position of the first sample, in multiples of the spacing.
+pub fn stack_header(
+    dims: [usize; 3],
+    dtype: Dtype,
+    spacing: Option<[f64; 3]>,
+    unit: Option<&str>,
+    first: [f64; 3],
+) -> Vec<u8> {
+    let [width, height, slices] = dims;
+    let (spacing, unit) = as_resolution(spacing, unit);
+    let text = stack::description(slices, spacing.map(|[.., z]| z), unit, first);
+    let mut page = Outgoing::picture([width, height], 1, dtype, &Metadata::default());
+    // One strip for each page: readers of stacks expect pages in one piece.
+    page.strip_rows = height.max(1);
+    if let Some([x, y, _]) = spacing {
+        // The resolution is in pixels per unit. The description names the unit.
+        set_resolution(&mut page.description.values, [1.0 / x, 1.0 / y], 1);
+    }
+    let mut first_page = page.clone();
+    first_page.description.values.push(Value::text(tag::DESCRIPTION, &text));
+    head(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
 }
 
 /// Encodes a picture.
@@ -223,9 +273,7 @@ pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
 /// # Errors
 /// If there is no memory for the file.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-    let page = Outgoing::only(size, image.channels, dtype, &image.metadata);
-    let mut file = head([&page].into_iter());
+    let mut file = head([&Outgoing::only(image)].into_iter());
     let samples = little(&image.samples)?;
     memory::reserve(&mut file, samples.as_bytes().len())?;
     file.extend_from_slice(samples.as_bytes());
@@ -242,6 +290,32 @@ fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
         }
         false => Cow::Borrowed(samples),
     })
+}
+
+/// Begins a file with one picture, whose rows follow.
+pub fn create_rows(
+    image: &Image,
+    _: &Encoding,
+    mut output: Output,
+) -> io::Result<Box<dyn WriteRows>> {
+    output.write_all(&head([&Outgoing::only(image)].into_iter()))?;
+    Ok(Box::new(TiffWriter(output)))
+}
+
+/// A file whose header and directories are written; only samples follow.
+struct TiffWriter(Output);
+
+impl WriteRows for TiffWriter {
+    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
+        if cfg!(target_endian = "big") {
+            samples.swap_bytes();
+        }
+        self.0.write_all(samples.as_bytes())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Output> {
+        Ok(self.0)
+    }
 }
 
 /// Begins a file of several pages.
@@ -275,8 +349,7 @@ struct TiffPages<'a> {
 impl PageWriter for TiffPages<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let Self { at, is_big_tiff, .. } = *self;
-        let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-        let mut page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
+        let mut page = Outgoing::of(image);
         if at == header(is_big_tiff).1 {
             page.describe(&image.metadata, self.count);
         }
@@ -288,7 +361,7 @@ impl PageWriter for TiffPages<'_> {
         self.left = self.left.checked_sub(1).ok_or("there are more pages than was said")?;
         let mut bytes = Vec::new();
         let following = if self.left > 0 { next } else { 0 };
-        page.directory(first, is_big_tiff).write_at(&mut bytes, at, is_big_tiff, following);
+        page.directory(first, is_big_tiff).write(&mut bytes, at, is_big_tiff, following);
         bytes.resize((first - at) as usize, 0);
         self.output.write_all(&bytes)?;
         self.output.write_all(little(&image.samples)?.as_bytes())?;

@@ -1,15 +1,17 @@
 //! EXIF: in a TIFF file it is spread over the directories of the file, in other formats it is a block that begins with
 //! a TIFF header. Both forms are read and written.
 
-use std::sync::Arc;
+use image::metadata::Orientation;
 
 use super::{
-    bytes::Bytes,
     directory::{File, kind, sizes},
     tag,
     tree::{Tree, Value, header},
 };
-use crate::io::image::metadata::LONGEST_EXIF;
+use crate::io::image::{
+    metadata::{Block, without_prefix},
+    probe::Probe,
+};
 
 /// Tags of the first directory that are kept: those that describe the picture, not its storage (EXIF 2.32, table 4,
 /// except the orientation, which is applied, and the resolution, which is kept as density), titles of documents and
@@ -44,8 +46,7 @@ pub struct Exif {
 impl Exif {
     /// Reads a block of EXIF.
     pub fn of_block(block: &[u8]) -> Option<Self> {
-        let bytes: Arc<dyn Bytes + '_> = Arc::new(block);
-        let file = File::open(bytes).ok()?;
+        let file = File::open_block(block).ok()?;
         let mut kept = KEPT.to_vec();
         kept.extend(RESOLUTION);
         Self::read(&file, file.first, &kept)
@@ -61,7 +62,7 @@ impl Exif {
 
     /// Reads the directory at `first` with those below it. Of the first directory, only the tags `kept` are read.
     fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
-        let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
+        let mut reader = Reader { file, kept, room: Block::Exif.longest(), is_partial: false };
         let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
@@ -101,9 +102,28 @@ impl Exif {
     /// The EXIF as a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);
-        self.root.write(&mut block, false, 0);
+        self.root.write(&mut block, 0, false, 0);
         block
     }
+}
+
+/// Adds a block of EXIF to a probe: its size, its texts, and the orientation that it states.
+pub fn add(probe: &mut Probe, exif: Option<Vec<u8>>) {
+    let Some(block) = exif.map(without_prefix) else { return };
+    probe.add_block(Block::Exif, Some(&block));
+    let texts = Exif::of_block(&block).map_or_else(Vec::new, |exif| exif.texts().collect());
+    probe.metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
+    let orientation = Orientation::from_exif_chunk(&block).unwrap_or(Orientation::NoTransforms);
+    if orientation != Orientation::NoTransforms {
+        probe.metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
+    }
+    probe.is_turned = orientation.to_exif() > 4;
+}
+
+/// Whether a block of EXIF describes the picture, and not only its file. A block that cannot be read counts as if it
+/// did.
+pub fn describes(block: &[u8]) -> bool {
+    Exif::of_block(block).is_none_or(|exif| exif.describes())
 }
 
 /// A reader of directories, which may point to each other in circles, and claim values of any length.

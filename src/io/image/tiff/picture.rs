@@ -1,11 +1,12 @@
-//! The meaning of the samples of a page: how they are converted to the channels of a picture.
+//! How the samples of a page are converted to the channels of a picture.
 //!
 //! Unsigned samples of fewer than 8 or 16 bits are scaled to the full range, as in PNG and by libvips; all others keep
 //! their type and value.
 
 use super::{
     directory::{Directory, File},
-    page::{Compression, Page, photometric},
+    page::Page,
+    storage::{Compression, photometric},
     tag,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 
 /// The conversion of the samples of a page to a picture.
 #[derive(Clone, Debug)]
-pub struct Meaning {
+pub struct ColorConversion {
     /// Indices of the samples of a pixel that are used: colours, then alpha.
     pub wanted: Vec<usize>,
     /// Number of channels of the picture.
@@ -120,8 +121,8 @@ impl Colours {
 const ASSOCIATED: u64 = 1;
 const UNASSOCIATED: u64 = 2;
 
-impl Meaning {
-    /// The meaning of the samples of `page`.
+impl ColorConversion {
+    /// The conversion of the samples of `page`.
     ///
     /// # Errors
     /// If the colours are not supported.
@@ -222,8 +223,7 @@ impl Meaning {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);
         }
-        let channels = self.wanted.len();
-        let made = match (&self.colours, stored) {
+        let mut made = match (&self.colours, stored) {
             (Colours::Palette { colours, is_grey }, stored) => {
                 return palette(&stored, colours, *is_grey, self.dtype);
             }
@@ -251,80 +251,63 @@ impl Meaning {
                     of_lab(lab).map(|v| (v * 65535.0).round() as u16)
                 })?)
             }
-            (colours, stored) => {
-                let is_white = matches!(colours, Colours::MinIsWhite);
-                self.scaled(stored, is_white)
+            (colours, mut stored) => {
+                self.scale(&mut stored);
+                if matches!(colours, Colours::MinIsWhite) {
+                    self.invert(&mut stored);
+                }
+                stored
             }
         };
-        Ok(match self.is_associated {
-            true => straight(made, channels),
-            false => made,
-        })
+        if self.is_associated {
+            straighten(&mut made, self.wanted.len());
+        }
+        Ok(made)
     }
 
-    /// Scales integers of 8 and 16 bits to the full range. If `is_white`, the first sample of each pixel is inverted.
-    fn scaled(&self, stored: Samples, is_white: bool) -> Samples {
-        let channels = self.wanted.len();
+    /// Scales integers of 8 and 16 bits to the full range.
+    fn scale(&self, samples: &mut Samples) {
         let most = (1u64 << self.bits.min(32)) - 1;
-        match stored {
-            Samples::U8(mut values) => {
-                let scale = |v: u64| ((v * 255 + most / 2) / most) as u8;
-                let table: Vec<u8> = (0..256).map(|v: u64| scale(v.min(most))).collect();
-                each(&mut values, channels, |place, value| {
-                    *value = table[usize::from(*value)];
-                    if is_white && place == 0 {
-                        *value = 255 - *value;
-                    }
-                });
-                Samples::U8(values)
+        match samples {
+            Samples::U8(values) if self.bits < 8 => {
+                let scale = |v: u64| ((v.min(most) * 255 + most / 2) / most) as u8;
+                let table: Vec<u8> = (0..256).map(scale).collect();
+                each_pixel(values, 1, |value| value[0] = table[usize::from(value[0])]);
             }
-            Samples::U16(mut values) => {
-                let scale = |v: u64| ((v.min(most) * 65535 + most / 2) / most) as u16;
-                each(&mut values, channels, |place, value| {
-                    *value = scale(u64::from(*value));
-                    if is_white && place == 0 {
-                        *value = 65535 - *value;
-                    }
-                });
-                Samples::U16(values)
+            Samples::U16(values) if self.bits < 16 => {
+                let scale = |v: u16| ((u64::from(v).min(most) * 65535 + most / 2) / most) as u16;
+                each_pixel(values, 1, |value| value[0] = scale(value[0]));
             }
-            other if !is_white => other,
-            Samples::U32(values) => turned(values, channels, |v| (most as u32).saturating_sub(v)),
-            // This swaps the minimum and the maximum of the type.
-            Samples::I8(values) => turned(values, channels, |v| !v),
-            Samples::I16(values) => turned(values, channels, |v| !v),
-            Samples::I32(values) => turned(values, channels, |v| !v),
-            Samples::F32(values) => turned(values, channels, |v| 1.0 - v),
-            Samples::F64(values) => turned(values, channels, |v| 1.0 - v),
+            _ => {}
+        }
+    }
+
+    /// Inverts the first sample of each pixel. Among signed integers, this swaps the minimum and the maximum.
+    fn invert(&self, samples: &mut Samples) {
+        let channels = self.wanted.len();
+        let most = ((1u64 << self.bits.min(32)) - 1) as u32;
+        match samples {
+            Samples::U8(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
+            Samples::U16(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
+            Samples::U32(values) => {
+                each_pixel(values, channels, |pixel| pixel[0] = most.saturating_sub(pixel[0]));
+            }
+            Samples::I8(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
+            Samples::I16(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
+            Samples::I32(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
+            Samples::F32(values) => each_pixel(values, channels, |pixel| pixel[0] = 1.0 - pixel[0]),
+            Samples::F64(values) => each_pixel(values, channels, |pixel| pixel[0] = 1.0 - pixel[0]),
         }
     }
 }
 
-/// Inverts the first sample of each pixel by `turn`.
-fn turned<T: Copy + Send>(
-    mut values: Vec<T>,
-    channels: usize,
-    turn: impl Fn(T) -> T + Sync,
-) -> Samples
-where
-    Samples: From<Vec<T>>,
-{
-    each(&mut values, channels, |place, value| {
-        if place == 0 {
-            *value = turn(*value);
-        }
-    });
-    values.into()
-}
-
-/// Calls `change` with each sample and its index in its pixel.
-fn each<T: Send>(values: &mut [T], channels: usize, change: impl Fn(usize, &mut T) + Sync) {
+/// Calls `change` with each pixel of `channels` samples.
+fn each_pixel<T: Send>(values: &mut [T], channels: usize, change: impl Fn(&mut [T]) + Sync) {
     const PIXELS: usize = 1 << 15;
-    values.chunks_mut(PIXELS * channels.max(1)).par_each(|values| {
-        for pixel in values.chunks_mut(channels.max(1)) {
-            pixel.iter_mut().enumerate().for_each(|(place, value)| change(place, value));
-        }
-    });
+    let channels = channels.max(1);
+    values
+        .chunks_mut(PIXELS * channels)
+        .par_each(|values| values.chunks_exact_mut(channels).for_each(&change));
 }
 
 /// Whether all levels are 8-bit levels `v`, stored as `v * 257` or as `v * 256`.
@@ -335,31 +318,28 @@ fn is_narrow(colours: &[[u16; 3]]) -> bool {
     all(257) || all(256)
 }
 
+/// The colours with the numbers `stored`; those beyond the palette are black.
 fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) -> Result<Samples> {
-    fn pick<T: Copy + Send + Sync + Default>(
-        stored: &Samples,
-        colours: &[[u16; 3]],
+    fn pick<N: Copy + Into<usize>, T: Copy + Default>(
+        numbers: &[N],
+        levels: &[[T; 3]],
         is_grey: bool,
-        of: impl Fn(u16) -> T + Sync,
     ) -> Result<Vec<T>> {
         let channels = if is_grey { 1 } else { 3 };
-        let mut picked = memory::room(stored.len() * channels)?;
-        let levels: Vec<[T; 3]> = colours.iter().map(|colour| colour.map(&of)).collect();
-        let colour = |i: usize| levels.get(i).copied().unwrap_or_default();
-        match stored {
-            Samples::U8(numbers) => numbers
-                .iter()
-                .for_each(|&i| picked.extend_from_slice(&colour(usize::from(i))[..channels])),
-            Samples::U16(numbers) => numbers
-                .iter()
-                .for_each(|&i| picked.extend_from_slice(&colour(usize::from(i))[..channels])),
-            other => unreachable!("palettes have no {}", other.dtype()),
+        let mut picked = memory::room(numbers.len() * channels)?;
+        for &number in numbers {
+            let colour = levels.get(number.into()).copied().unwrap_or_default();
+            picked.extend_from_slice(&colour[..channels]);
         }
         Ok(picked)
     }
-    Ok(match dtype {
-        Dtype::U8 => Samples::U8(pick(stored, colours, is_grey, |level| (level >> 8) as u8)?),
-        _ => Samples::U16(pick(stored, colours, is_grey, |level| level)?),
+    let narrow: Vec<_> = colours.iter().map(|colour| colour.map(|v| (v >> 8) as u8)).collect();
+    Ok(match (stored, dtype) {
+        (Samples::U8(numbers), Dtype::U8) => pick(numbers, &narrow, is_grey)?.into(),
+        (Samples::U8(numbers), _) => pick(numbers, colours, is_grey)?.into(),
+        (Samples::U16(numbers), Dtype::U8) => pick(numbers, &narrow, is_grey)?.into(),
+        (Samples::U16(numbers), _) => pick(numbers, colours, is_grey)?.into(),
+        (other, _) => unreachable!("palettes have no {}", other.dtype()),
     })
 }
 
@@ -415,52 +395,29 @@ fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
     })
 }
 
-/// Divides colours by the alpha behind them, to straight alpha.
-fn straight(samples: Samples, channels: usize) -> Samples {
-    fn divide<T: Copy + Send>(values: &mut [T], channels: usize, of: impl Fn(T, T) -> T + Sync) {
-        const PIXELS: usize = 1 << 14;
-        values.chunks_mut(PIXELS * channels).par_each(|values| {
-            for pixel in values.chunks_exact_mut(channels) {
-                let Some((alpha, colours)) = pixel.split_last_mut() else { return };
-                colours.iter_mut().for_each(|colour| *colour = of(*colour, *alpha));
-            }
-        });
+/// Divides colours by the alpha behind them, to straight alpha. Other types have no alpha.
+fn straighten(samples: &mut Samples, channels: usize) {
+    fn divide<T: Copy>(pixel: &mut [T], of: impl Fn(T, T) -> T) {
+        let Some((&mut alpha, colours)) = pixel.split_last_mut() else { return };
+        colours.iter_mut().for_each(|colour| *colour = of(*colour, alpha));
     }
+    let whole = |colour: u32, alpha: u32, most: u32| match alpha {
+        0 => colour,
+        alpha => ((colour * most + alpha / 2) / alpha).min(most),
+    };
     match samples {
-        Samples::U8(mut values) => {
-            divide(&mut values, channels, |colour, alpha| match u32::from(alpha) {
-                0 => colour,
-                alpha => ((u32::from(colour) * 255 + alpha / 2) / alpha).min(255) as u8,
-            });
-            Samples::U8(values)
-        }
-        Samples::U16(mut values) => {
-            divide(&mut values, channels, |colour, alpha| match u32::from(alpha) {
-                0 => colour,
-                alpha => ((u32::from(colour) * 65535 + alpha / 2) / alpha).min(65535) as u16,
-            });
-            Samples::U16(values)
-        }
-        Samples::F32(mut values) => {
-            divide(
-                &mut values,
-                channels,
-                |colour, alpha| {
-                    if alpha > 0.0 { colour / alpha } else { colour }
-                },
-            );
-            Samples::F32(values)
-        }
-        Samples::F64(mut values) => {
-            divide(
-                &mut values,
-                channels,
-                |colour, alpha| {
-                    if alpha > 0.0 { colour / alpha } else { colour }
-                },
-            );
-            Samples::F64(values)
-        }
-        other => other,
+        Samples::U8(values) => each_pixel(values, channels, |pixel| {
+            divide(pixel, |colour, alpha| whole(colour.into(), alpha.into(), 255) as u8);
+        }),
+        Samples::U16(values) => each_pixel(values, channels, |pixel| {
+            divide(pixel, |colour, alpha| whole(colour.into(), alpha.into(), 65535) as u16);
+        }),
+        Samples::F32(values) => each_pixel(values, channels, |pixel| {
+            divide(pixel, |colour, alpha| if alpha > 0.0 { colour / alpha } else { colour });
+        }),
+        Samples::F64(values) => each_pixel(values, channels, |pixel| {
+            divide(pixel, |colour, alpha| if alpha > 0.0 { colour / alpha } else { colour });
+        }),
+        _ => {}
     }
 }

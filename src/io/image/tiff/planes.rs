@@ -4,17 +4,22 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use super::{
-    Opened, Told, decode_page,
+    density::density,
     directory::{Directory, File, PageList},
     exif::Exif,
-    ome, open,
-    page::{Compression, Page, photometric},
+    ome,
+    page::Page,
+    pages::{OpenedPage, TiffDescription, decode_page},
     rows::Rows,
     stack::{Writer, line, writer},
+    storage::{Compression, Format, photometric},
     tag,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image},
+    data::{
+        dtype::Dtype,
+        image::{DensityUnit, Image},
+    },
     io::{Limits, image::codec::BoxError},
 };
 
@@ -90,7 +95,7 @@ impl Planes {
     /// # Errors
     /// If the file is broken, or its pages differ in size or type.
     pub fn open(path: &Path) -> Result<Self, BoxError> {
-        let file = open(path)?;
+        let file = File::open_path(path)?;
         let PageList { offsets: pages, loss } = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;
@@ -194,10 +199,10 @@ impl Planes {
         let Page { samples, compression, .. } = self.page;
         let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
         if is_colour && samples > 1 {
-            let opened = Opened::new(&self.file, first, &Told::default())?;
-            self.dtype = opened.meaning.dtype;
-            self.channels = opened.meaning.channels;
-            self.losses = opened.losses;
+            let opened = OpenedPage::new(&self.file, first, &TiffDescription::default())?;
+            self.dtype = opened.conversion.dtype;
+            self.channels = opened.conversion.channels;
+            self.losses = opened.decoded.losses;
         } else {
             self.losses.extend(self.page.loss());
             if samples > 1 {
@@ -343,8 +348,8 @@ impl Planes {
 
     /// Takes the spacing from the resolution, if no description states it.
     fn of_resolution(&mut self, directory: &Directory) {
-        if let Some(density) = super::density(&self.file, directory, None)
-            && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
+        if let Some(density) = density(&self.file, directory, None)
+            && let Some([across, down]) = density.per(DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
             self.spacing = Some([x, y, x]);
@@ -387,9 +392,9 @@ impl Planes {
         Ok(())
     }
 
-    /// The name of the sample type as stored.
-    pub fn stored(&self) -> String {
-        self.page.type_name()
+    /// Whether samples are stored as floats of 16 bits.
+    pub fn is_half(&self) -> bool {
+        (self.page.format, self.page.bits) == (Format::Float, 16)
     }
 
     /// Whether numbers in the file are little-endian.
@@ -434,7 +439,7 @@ impl Planes {
     /// If the plane is broken.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
-        Ok(decode_page(&self.file, pages[number], &Told::default(), self.limits)?.image)
+        Ok(decode_page(&self.file, pages[number], &TiffDescription::default(), self.limits)?.image)
     }
 
     /// Bytes of memory that reading a plane takes beside its samples.
@@ -464,43 +469,5 @@ fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
         // Frames of one slice are taken for slices, as in ImageJ's own commands for stacks.
         [1, 1, frames] => (images, [1, frames, 1]),
         counts => (images, counts),
-    }
-}
-
-/// Writes ImageJ's description of a stack.
-pub fn description(
-    slices: usize,
-    spacing: Option<f64>,
-    unit: Option<&str>,
-    first: [f64; 3],
-) -> String {
-    let mut text = format!("ImageJ=1.54f\nimages={slices}\nslices={slices}\n");
-    if let Some(unit) = unit {
-        // The description is ASCII.
-        let name = if unit == "um" { "micron" } else { unit };
-        text += &format!("unit={name}\n");
-    }
-    if let Some(spacing) = spacing {
-        text += &format!("spacing={spacing}\n");
-    }
-    for (name, place) in ["xorigin", "yorigin", "zorigin"].into_iter().zip(first) {
-        if place != 0.0 {
-            text += &format!("{name}={}\n", 0.0 - place);
-        }
-    }
-    text + "loop=false\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn descriptions_are_read_as_they_are_written() {
-        let text = description(7, Some(2.5), Some("um"), [-3.0, 0.0, 1.5]);
-        assert_eq!(writer(&text), Some(Writer::ImageJ));
-        let lines = ["images", "unit", "spacing", "xorigin", "yorigin", "zorigin"];
-        let values = lines.map(|name| line(&text, name));
-        assert_eq!(values, [Some("7"), Some("micron"), Some("2.5"), Some("3"), None, Some("-1.5")]);
     }
 }

@@ -9,12 +9,15 @@ use std::{
 };
 
 use super::{
-    bytes::Bytes,
     chunk::{Block, Stream, decode},
-    page::{Compression, Page},
+    page::Page,
+    storage::Compression,
 };
 use crate::{
-    io::{Limits, image::codec::BoxError},
+    io::{
+        Limits,
+        image::codec::{BoxError, Bytes},
+    },
     util::{memory, parallel::Parallel},
 };
 

@@ -67,6 +67,30 @@ pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     description.lines().find_map(value)
 }
 
+/// Writes ImageJ's description of a stack.
+pub fn description(
+    slices: usize,
+    spacing: Option<f64>,
+    unit: Option<&str>,
+    first: [f64; 3],
+) -> String {
+    let mut text = format!("ImageJ=1.54f\nimages={slices}\nslices={slices}\n");
+    if let Some(unit) = unit {
+        // The description is ASCII.
+        let name = if unit == "um" { "micron" } else { unit };
+        text += &format!("unit={name}\n");
+    }
+    if let Some(spacing) = spacing {
+        text += &format!("spacing={spacing}\n");
+    }
+    for (name, place) in ["xorigin", "yorigin", "zorigin"].into_iter().zip(first) {
+        if place != 0.0 {
+            text += &format!("{name}={}\n", 0.0 - place);
+        }
+    }
+    text + "loop=false\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +114,14 @@ mod tests {
             with_pages(text, 4),
             "ImageJ=1.53k\nimages=4\nslices=4\nunit=micron\nspacing=2.0\n"
         );
+    }
+
+    #[test]
+    fn descriptions_are_read_as_they_are_written() {
+        let text = description(7, Some(2.5), Some("um"), [-3.0, 0.0, 1.5]);
+        assert_eq!(writer(&text), Some(Writer::ImageJ));
+        let lines = ["images", "unit", "spacing", "xorigin", "yorigin", "zorigin"];
+        let values = lines.map(|name| line(&text, name));
+        assert_eq!(values, [Some("7"), Some("micron"), Some("2.5"), Some("3"), None, Some("-1.5")]);
     }
 }

@@ -24,9 +24,15 @@ impl Value {
         Self { tag, kind: kind::LONG, bytes: bytemuck::cast_slice(values).to_vec() }
     }
 
-    /// 64-bit numbers, which only BigTIFF has.
-    pub fn long8s(tag: u16, values: &[u64]) -> Self {
-        Self { tag, kind: kind::LONG8, bytes: bytemuck::cast_slice(values).to_vec() }
+    /// Offsets or lengths: 64-bit numbers in BigTIFF, otherwise their low 32 bits.
+    pub fn offsets(tag: u16, values: impl Iterator<Item = u64>, is_big_tiff: bool) -> Self {
+        match is_big_tiff {
+            true => {
+                let bytes = values.flat_map(u64::to_ne_bytes).collect();
+                Self { tag, kind: kind::LONG8, bytes }
+            }
+            false => Self::longs(tag, &values.map(|value| value as u32).collect::<Vec<_>>()),
+        }
     }
 
     /// Text.
@@ -97,14 +103,9 @@ impl Tree {
         if is_big_tiff { 8 + 20 * count + 8 } else { 2 + 12 * count + 4 }
     }
 
-    /// Appends the tree to a file whose next directory is at offset `next`.
-    pub fn write(&self, file: &mut Vec<u8>, is_big_tiff: bool, next: u64) {
-        self.write_at(file, 0, is_big_tiff, next);
-    }
-
     /// Appends the tree to `file`, which is the part of the whole file from offset `start` on. The next directory is at
     /// offset `next`.
-    pub fn write_at(&self, file: &mut Vec<u8>, start: u64, is_big_tiff: bool, next: u64) {
+    pub fn write(&self, file: &mut Vec<u8>, start: u64, is_big_tiff: bool, next: u64) {
         let mut far_at = start + file.len() as u64 + self.own_len(is_big_tiff);
         let mut far = Vec::new();
         let offset = |at: u64| match is_big_tiff {
@@ -149,7 +150,7 @@ impl Tree {
         }
         file.extend(offset(next));
         file.extend(far);
-        self.children.iter().for_each(|(_, child)| child.write_at(file, start, is_big_tiff, 0));
+        self.children.iter().for_each(|(_, child)| child.write(file, start, is_big_tiff, 0));
     }
 }
 
@@ -172,7 +173,7 @@ mod tests {
         let tree = Tree { values: Vec::new(), children: vec![(34665, child)] };
         for (start, is_big_tiff) in [(0, false), (0, true), (5 << 30, true)] {
             let mut file = Vec::new();
-            tree.write_at(&mut file, start, is_big_tiff, 0);
+            tree.write(&mut file, start, is_big_tiff, 0);
             let own_len = tree.own_len(is_big_tiff);
             assert_eq!(file.len() as u64, tree.len(is_big_tiff));
             let pointer = match is_big_tiff {

@@ -7,7 +7,7 @@ use flate2::bufread::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
-use super::page::Compression;
+use super::storage::Compression;
 
 /// A stream of decompressed bytes.
 pub type Unpacked<'a> = Box<dyn Read + Send + 'a>;

@@ -38,7 +38,7 @@ struct Pictures {
 
 /// The properties of an image that must be equal in all slices.
 fn kind(probe: &Probe) -> (&str, [usize; 2], &str) {
-    (&probe.format, probe.size, &probe.dtype)
+    (probe.format, probe.size, &probe.dtype)
 }
 
 fn described(probe: &Probe) -> String {
@@ -69,7 +69,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let (size, dtype) = match &tiff {
         Some(planes) => (planes.size, planes.dtype),
         // There may not be enough memory to decode a large slice.
-        None if first.bytes > LARGE => first.decoded(),
+        None if first.bytes > LARGE => (first.decoded_size(), first.decoded),
         None => {
             let Image { width, height, samples, .. } = read(&files[0], false, limits)?;
             ([width, height], samples.dtype())
@@ -78,7 +78,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let mut header = Header::new([size[0], size[1], files.len()], Stored::As(dtype), 0);
     header.warnings = warnings;
     let coloured = match &tiff {
-        None => probes.iter().filter(|probe| is_coloured(probe)).count(),
+        None => probes.iter().filter(|probe| probe.has_colour).count(),
         // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
         Some(planes) => {
             header.losses = planes.losses.clone();
@@ -95,14 +95,14 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         };
         header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ"));
     }
-    if tiff.is_none() && probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
+    if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
         header.losses.push("alpha is left out".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     Ok(Stack {
-        format: format(&first.format),
+        format: format(first.format),
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
@@ -136,10 +136,6 @@ fn first_planes(file: &Path) -> Result<Planes> {
     Planes::open(file).map_err(|error| {
         Error::bad_input(format_args!("cannot decode {}", file.display())).caused_by(error)
     })
-}
-
-fn is_coloured(probe: &Probe) -> bool {
-    !probe.channels.starts_with("grey") && probe.channels != "Y"
 }
 
 fn format(name: &str) -> &'static str {

@@ -54,9 +54,9 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
             "{source}: {width} x {height} pixels are no picture"
         )));
     }
-    let stored = match planes.stored().as_str() {
-        "f16" => Stored::F16,
-        _ => Stored::As(planes.dtype),
+    let stored = match planes.is_half() {
+        true => Stored::F16,
+        false => Stored::As(planes.dtype),
     };
     let mut header = Header::new([width, height, planes.slices], stored, 0);
     header.volumes = planes.volumes;

@@ -1,0 +1,159 @@
+//! The list of image formats.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{
+    bmp,
+    codec::{BoxError, Codec, Encoding},
+    exr, foreign, gif, jpeg, pfm, png, pnm,
+    rows::{ReadRows, WriteRows},
+    tiff, webp,
+};
+use crate::{
+    data::{dtype::Dtype, image::Image},
+    io::{Limits, Output, Sink, Source},
+    util::error::{Error, Result},
+};
+
+/// An image format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "names of formats")]
+pub enum ImageFormat {
+    Png,
+    Jpeg,
+    Tiff,
+    OpenExr,
+    WebP,
+    Bmp,
+    Pnm,
+    Pfm,
+    Gif,
+}
+
+impl ImageFormat {
+    /// All formats, in the order in which signatures are tried.
+    pub const ALL: [Self; 9] = [
+        Self::Png,
+        Self::Jpeg,
+        Self::Tiff,
+        Self::OpenExr,
+        Self::WebP,
+        Self::Gif,
+        Self::Bmp,
+        Self::Pnm,
+        Self::Pfm,
+    ];
+
+    /// What is known of the format.
+    pub(super) fn codec(self) -> &'static Codec {
+        match self {
+            Self::Png => &png::CODEC,
+            Self::Jpeg => &jpeg::CODEC,
+            Self::Tiff => &tiff::CODEC,
+            Self::OpenExr => &exr::CODEC,
+            Self::WebP => &webp::CODEC,
+            Self::Bmp => &bmp::CODEC,
+            Self::Pnm => &pnm::CODEC,
+            Self::Pfm => &pfm::CODEC,
+            Self::Gif => &gif::CODEC,
+        }
+    }
+
+    /// The usual file name extension of the format, in lower case.
+    pub fn extension(self) -> &'static str {
+        self.codec().extensions[0]
+    }
+
+    /// The format named by the extension of `sink`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if the extension names no image format.
+    pub fn of_output(sink: &Sink) -> Result<Self> {
+        let extension = sink.extension();
+        let named = |format: &Self| format.codec().extensions.contains(&extension.as_str());
+        Self::ALL.into_iter().find(named).ok_or_else(|| {
+            let what = match extension.is_empty() {
+                true => "a name without an extension tells no image format".to_owned(),
+                false => format!("no image format is known by the extension `{extension}`"),
+            };
+            Error::usage(format_args!(
+                "{sink}: {what}; use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
+            ))
+        })
+    }
+
+    /// The format of a file that begins with `bytes`, found by its signature. The extension only helps to recognize
+    /// formats that are not supported.
+    pub(super) fn of_file(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
+        if bytes.is_empty() {
+            return Err("the file is empty".into());
+        }
+        if let Some(refusal) = foreign::refusal(bytes, extension) {
+            return Err(refusal.into());
+        }
+        Self::of_start(bytes).ok_or_else(|| match image::guess_format(bytes) {
+            Ok(other) => format!("The image format {other:?} is not supported").into(),
+            Err(_) => "this is no image format that is known here".into(),
+        })
+    }
+
+    /// The format with the signature that a file begins with.
+    fn of_start(bytes: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| (format.codec().has_signature)(bytes))
+    }
+
+    /// The format of the file at `path`, by its signature; `None` if it is no regular file, or of no known format.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        /// Length of the longest signature, in bytes.
+        const LONGEST: u64 = 12;
+        let mut start = Vec::new();
+        File::open(path).ok()?.take(LONGEST).read_to_end(&mut start).ok()?;
+        Self::of_start(&start)
+    }
+}
+
+/// Whether the extension of `source` is that of an image format, supported or not.
+pub fn has_image_name(source: &Source) -> bool {
+    let extension = source.extension();
+    let known = image::ImageFormat::from_extension(&extension);
+    known.is_some_and(|format| format.can_read())
+        || ImageFormat::ALL.iter().any(|own| own.codec().extensions.contains(&extension.as_str()))
+}
+
+/// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
+    let regular = source.path().is_some() && source.size()?.is_some();
+    for rows in ImageFormat::ALL.iter().filter_map(|format| format.codec().rows).filter(|_| regular)
+    {
+        if let Some(opened) = (rows.open)(source, limits)? {
+            return Ok(Some(opened));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a file of `format` with samples of type `dtype` can be written by rows.
+pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
+    format.codec().rows.is_some() && format.codec().holds.dtypes.contains(&dtype)
+}
+
+/// Begins a file of `format`, for which [`can_write_rows`] holds. `head` is the image without samples.
+///
+/// # Errors
+/// Those of writing.
+pub fn create_rows(
+    format: ImageFormat,
+    head: &Image,
+    encoding: &Encoding,
+    output: Output,
+) -> io::Result<Box<dyn WriteRows>> {
+    let rows = format.codec().rows.ok_or(io::ErrorKind::Unsupported)?;
+    (rows.create)(head, encoding, output)
+}

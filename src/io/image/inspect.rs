@@ -1,0 +1,129 @@
+//! Headers of image files of any format, without decoding.
+
+use std::{panic::catch_unwind, path::Path};
+
+use super::{
+    codec::{Animation, BoxError, Decode, caught},
+    formats::ImageFormat,
+    metadata::Block,
+    probe::Probe,
+    read::ImageFile,
+};
+use crate::{
+    data::image::{Image, Metadata},
+    io::{Limits, Source},
+    util::{
+        error::{Error, Result},
+        timings::Timings,
+    },
+};
+
+/// Bytes of the decoded samples of the image file `source`; `None` if that cannot be found out without consuming or
+/// decoding the file. The value is for planning only; decoders check the header again.
+pub fn sample_bytes(source: &Source) -> Option<u64> {
+    let path = source.path()?;
+    // A pipe can be read only once.
+    source.size().ok()??;
+    let codec = ImageFormat::of_path(path)?.codec();
+    if let Some(most_bytes) = codec.most_bytes {
+        return most_bytes(path);
+    }
+    // Decoders panic on some broken files.
+    catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
+}
+
+/// Whether the file has the signature of TIFF.
+pub fn is_tiff(path: &Path) -> bool {
+    ImageFormat::of_path(path) == Some(ImageFormat::Tiff)
+}
+
+/// Whether `source` is a regular file with the signature of JPEG. Its samples are then u8.
+pub fn is_jpeg(source: &Source) -> bool {
+    let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
+    ImageFormat::of_path(path) == Some(ImageFormat::Jpeg)
+}
+
+/// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
+/// the file has at most `longest` bytes, or its format is read with seeks.
+///
+/// # Errors
+/// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read,
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it is no image of a known format, or broken.
+pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
+    let Some(path) = source.path() else {
+        return Err(Error::usage("an image is looked at in a file, not in standard input"));
+    };
+    if source.size()?.is_none() {
+        return Err(Error::bad_input(format_args!("{source} is no regular file")));
+    }
+    caught(|| header(source, path, longest))
+        .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
+}
+
+/// Probes a source that can be read only once, such as a pipe: decodes its first page. Returns the header's contents,
+/// as far as that page tells them, and the page.
+///
+/// # Errors
+/// As [`probe`], and when it breaks the limits.
+pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
+    let timings = Timings::new(false);
+    let file = ImageFile::read(source, limits, &timings)?;
+    let format = file.format()?;
+    let mut pages = file.pages(&timings)?;
+    let image = pages.decode(0, &timings)?;
+    let mut probe = of_image(format, &image);
+    probe.pages = (pages.count() > 1).then_some(pages.count());
+    Ok((probe, image))
+}
+
+/// Probes a file: by its header alone, or if there may be several pages, through those that its decoder finds.
+fn header(source: &Source, path: &Path, longest: u64) -> Result<Probe, BoxError> {
+    let found = ImageFormat::of_path(path).map(ImageFormat::codec);
+    let probe = found.and_then(|codec| codec.probe);
+    if let (Some(probe), Some(Decode::One(_) | Decode::Seeking(_))) =
+        (probe, found.map(|codec| codec.decode))
+    {
+        return probe(path, None);
+    }
+    let timings = Timings::new(false);
+    let file = match (ImageFile::read(source, Limits::from(longest), &timings), probe) {
+        (Ok(file), _) => file,
+        (Err(_), Some(probe)) if source.size()? > Some(longest) => return probe(path, None),
+        (Err(error), _) => return Err(error.into()),
+    };
+    let format = file.format()?;
+    let mut pages = file.pages(&timings)?;
+    let mut probe = match probe {
+        Some(probe) => probe(path, file.bytes())?,
+        None => of_image(format, &pages.decode(0, &timings)?),
+    };
+    probe.pages = (pages.count() > 1).then_some(pages.count());
+    if let Some(Animation { plays, delays }) = pages.animation() {
+        let seconds: f64 = delays
+            .iter()
+            .map(|delay| f64::from(delay.seconds[0]) / f64::from(delay.seconds[1]))
+            .sum();
+        let times = match plays {
+            0 => "for ever".to_owned(),
+            1 => "once".to_owned(),
+            plays => format!("{plays} times"),
+        };
+        // A sum of tenths is not exact in binary.
+        let seconds = (seconds * 1e6).round() / 1e6;
+        let frames = if delays.len() == 1 { "frame" } else { "frames" };
+        let text = format!("{} {frames} in {seconds} s, {times}", delays.len());
+        probe.metadata.push(("animation".into(), text));
+    }
+    Ok(probe)
+}
+
+/// The properties of a decoded image.
+fn of_image(format: ImageFormat, image: &Image) -> Probe {
+    let Metadata { icc, xmp, .. } = &image.metadata;
+    let size = [image.width, image.height];
+    let mut probe = Probe::new(format.codec().name, size, image.channels, image.samples.dtype());
+    probe.add_block(Block::Icc, icc.as_deref());
+    probe.add_block(Block::Xmp, xmp.as_deref());
+    probe.tell_beside(&image.metadata);
+    probe
+}

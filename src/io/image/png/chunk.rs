@@ -1,0 +1,32 @@
+//! The chunks of PNG files (PNG, third edition, 5.3).
+
+use std::io::{self, Write};
+
+/// The first bytes of a file.
+pub const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// The checksum (CRC) of a chunk.
+pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(name);
+    crc.update(body);
+    crc.finalize()
+}
+
+/// Writes a chunk, whose body is `parts` one behind the other.
+///
+/// # Errors
+/// Those of writing.
+pub fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(name);
+    output.write_all(&len.to_be_bytes())?;
+    output.write_all(name)?;
+    for part in parts {
+        crc.update(part);
+        output.write_all(part)?;
+    }
+    output.write_all(&crc.finalize().to_be_bytes())
+}

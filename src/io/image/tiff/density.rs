@@ -1,0 +1,55 @@
+//! The density of pixels, by the tags of a page, in EXIF, or by the description of all pages.
+
+use super::{
+    directory::{Directory, File},
+    ome, stack, tag,
+};
+use crate::data::{
+    image::{Density, DensityUnit, Metadata, PagesText},
+    length,
+};
+
+/// The density to be written: that of the file, or that in EXIF, where cameras store it.
+pub fn density_of(metadata: &Metadata) -> Option<Density> {
+    metadata.density.or_else(|| {
+        let file = File::open_block(metadata.exif.as_deref()?).ok()?;
+        density(&file, &file.directory(file.first).ok()?, None)
+    })
+}
+
+/// The density of the pixels of a page. `pages` describes all pages, and takes precedence.
+pub fn density(
+    file: &File<'_>,
+    directory: &Directory,
+    pages: Option<&PagesText>,
+) -> Option<Density> {
+    let text = pages.map_or("", |pages| &pages.text);
+    let by = stack::writer(text);
+    let [x, y, _] = match by {
+        Some(stack::Writer::Ome) => ome::lengths(text),
+        _ => [None; 3],
+    };
+    if let Some(x) = x {
+        let side = |(length, unit)| length::convert(length, &length::symbol(unit)?, "cm");
+        let pixels = [side(x)?, side(y.unwrap_or(x))?].map(|length| 1.0 / length);
+        return Density::new(pixels, DensityUnit::Centimetre);
+    }
+    let first = |tag| file.floats(directory, tag, 1)?.first().copied();
+    let across = first(tag::X_RESOLUTION)?;
+    let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
+    let unit = match file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten() {
+        Some(1) => DensityUnit::Aspect,
+        Some(3) => DensityUnit::Centimetre,
+        _ => DensityUnit::Inch,
+    };
+    if unit == DensityUnit::Aspect {
+        // In ImageJ's files, the resolution is per unit that the description names.
+        let unit = stack::line(text, "unit").filter(|_| by == Some(stack::Writer::ImageJ));
+        let unit = unit.and_then(length::symbol);
+        if let Some(length) = unit.and_then(|unit| length::convert(1.0, &unit, "cm")) {
+            let pixels = pixels.map(|count| count / length);
+            return Density::new(pixels, DensityUnit::Centimetre);
+        }
+    }
+    Density::new(pixels, unit).filter(|_| unit != DensityUnit::Aspect || pixels[0] != pixels[1])
+}

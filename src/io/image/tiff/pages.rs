@@ -1,0 +1,366 @@
+//! The pages of a file as pictures, decoded as a whole or by rows.
+
+use std::sync::Arc;
+
+use super::{
+    density::density,
+    directory::{Directory, File, PageList},
+    exif::Exif,
+    page::Page,
+    picture::ColorConversion,
+    rows::{Rows, TALL},
+    stack,
+    storage::photometric,
+    tag,
+};
+use crate::{
+    data::{
+        image::{Metadata, Orientation, PagesText, Part},
+        samples::Samples,
+    },
+    io::{
+        Limits, Source,
+        image::{
+            codec::{BoxError, Bytes, Decoded, Pages, caught},
+            limits::check_size,
+            metadata::Block,
+            rows::{ReadRows, RowsInfo},
+        },
+        losses,
+    },
+    util::error::{Error, Result},
+};
+
+/// Opens the pages of a file.
+///
+/// # Errors
+/// If the header or the first directory is broken.
+pub fn open<'a>(
+    input: Arc<dyn Bytes + 'a>,
+    limits: Limits,
+) -> Result<Box<dyn Pages + 'a>, BoxError> {
+    let file = File::open(input)?;
+    let pages = file.pages()?;
+    let description = TiffDescription::of(&file, &pages)?;
+    Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
+}
+
+/// What the description (tag 270) of the first page states about all pages, and which of them are missing.
+#[derive(Clone, Debug, Default)]
+pub struct TiffDescription {
+    /// Whether the description is about the pages of the file, not about the picture.
+    pub is_of_pages: bool,
+    pub pages: Option<PagesText>,
+    /// What is lost of the description, and which pages are missing, in words.
+    pub losses: Vec<String>,
+}
+
+impl TiffDescription {
+    /// Reads the description.
+    pub fn of(file: &File<'_>, pages: &PageList) -> Result<Self, BoxError> {
+        let mut found = Self::described(file, &pages.offsets)?;
+        found.losses.extend(pages.loss.clone());
+        Ok(found)
+    }
+
+    fn described(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
+        /// Maximum length in bytes of a description that is kept.
+        const LONGEST: u64 = 1 << 20;
+        let directory = file.directory(pages[0])?;
+        let Some(entry) = directory.find(tag::DESCRIPTION) else { return Ok(Self::default()) };
+        let text = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
+        let Some(by) = stack::writer(&text) else { return Ok(Self::default()) };
+        let page = Page::read(file, &directory)?;
+        let loss = stack::loss(by, &text);
+        if by == stack::Writer::Tifffile && loss.is_none() && (pages.len() == 1 || page.is_planar) {
+            // The description only states the shape of the file that tifffile wrote.
+            return Ok(Self { is_of_pages: true, ..Self::default() });
+        }
+        if entry.bytes() > LONGEST {
+            let losses = loss.map(str::to_owned).into_iter().collect();
+            return Ok(Self { is_of_pages: true, pages: None, losses });
+        }
+        let pages = PagesText {
+            text: text.into(),
+            pages: pages.len(),
+            dtype: page.dtype,
+            is_divisible: by == stack::Writer::ImageJ,
+            loss,
+        };
+        Ok(Self { is_of_pages: true, pages: Some(pages), losses: Vec::new() })
+    }
+}
+
+/// The pages of a file.
+struct TiffPages<'a> {
+    file: File<'a>,
+    /// Offsets of their directories.
+    pages: Vec<u64>,
+    description: TiffDescription,
+    limits: Limits,
+}
+
+impl Pages for TiffPages<'_> {
+    fn count(&self) -> usize {
+        self.pages.len()
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        decode_page(&self.file, self.pages[page], &self.description, self.limits)
+    }
+
+    fn sample_bytes(&self, page: usize) -> Option<u64> {
+        let directory = self.file.directory(*self.pages.get(page)?).ok()?;
+        let page = Page::read(&self.file, &directory).ok()?;
+        let conversion = ColorConversion::of(&self.file, &directory, &page).ok()?;
+        Some(conversion.bytes(&page))
+    }
+}
+
+/// A page whose directory is read.
+pub struct OpenedPage {
+    pub page: Page,
+    pub conversion: ColorConversion,
+    /// The header of the picture.
+    pub decoded: Decoded,
+}
+
+impl OpenedPage {
+    /// Reads the directory at offset `at`, and the metadata of its page. `whole` is of the whole file.
+    ///
+    /// # Errors
+    /// If the page is broken, or not supported.
+    pub fn new(file: &File<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
+        let directory = file.directory(at)?;
+        let page = Page::read(file, &directory)?;
+        let conversion = ColorConversion::of(file, &directory, &page)?;
+        let mut losses = conversion.losses.clone();
+        losses.extend(page.loss());
+        losses.extend_from_slice(&whole.losses);
+        let exif = Exif::of_page(file, at, whole.is_of_pages);
+        if exif.as_ref().is_some_and(|exif| exif.is_partial) {
+            losses.push("EXIF that cannot be read, or is too long, is left out".into());
+        }
+        let exif = Block::Exif.capped(exif.map(|exif| exif.to_block()), &mut losses);
+        // Lengths are checked before values are read, which may be as long as the file.
+        let mut value = |tag, block: Block| {
+            let entry = directory.find(tag)?;
+            let fits = block.fits(entry.bytes(), &mut losses);
+            let value = fits.then(|| file.value(entry).ok()).flatten()?;
+            (!value.is_empty()).then_some(value)
+        };
+        // A profile of CMYK colours does not apply to the picture, which becomes RGB.
+        let icc =
+            (page.photometric != photometric::CMYK).then(|| value(tag::ICC, Block::Icc)).flatten();
+        let metadata = Metadata {
+            icc,
+            exif,
+            xmp: value(tag::XMP, Block::Xmp),
+            iptc: value(tag::IPTC, Block::Iptc),
+            density: density(file, &directory, whole.pages.as_ref()),
+            pages: whole.pages.clone(),
+            parts: parts(&directory),
+            ..Metadata::default()
+        };
+        let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+        let orientation =
+            orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
+        let (orientation, channels) = (orientation.unwrap_or_default(), conversion.channels);
+        let decoded =
+            Decoded::header(page.size, channels, conversion.dtype, metadata, orientation, losses)?;
+        Ok(Self { page, conversion, decoded })
+    }
+}
+
+/// Private tags of microscope programs, which are not kept.
+fn parts(directory: &Directory) -> Vec<Part> {
+    const MICROSCOPE: &str = "what the microscope's program wrote beside is dropped";
+    const TAGS: [(u16, &str, &str); 5] = [
+        (33628, "MetaMorph", MICROSCOPE),
+        (34361, "FluoView", MICROSCOPE),
+        (34412, "LSM", MICROSCOPE),
+        (50839, "ImageJ", "ImageJ's labels and marks are dropped"),
+        (51123, "Micro-Manager", MICROSCOPE),
+    ];
+    let found = TAGS.iter().filter(|(tag, ..)| directory.find(*tag).is_some());
+    let part = |&(_, name, loss): &(u16, &'static str, &'static str)| Part {
+        format: name,
+        name: name.to_owned(),
+        bytes: Vec::new(),
+        loss: Some(loss),
+    };
+    found.map(part).collect()
+}
+
+/// Decodes the page with the directory at offset `at`. `whole` is of the whole file.
+///
+/// # Errors
+/// If the page is broken, or exceeds `limits`.
+pub fn decode_page(
+    file: &File<'_>,
+    at: u64,
+    whole: &TiffDescription,
+    limits: Limits,
+) -> Result<Decoded, BoxError> {
+    let OpenedPage { page, conversion, decoded } = OpenedPage::new(file, at, whole)?;
+    let [width, height] = page.size;
+    // Bytes of a pixel as stored and, if it is converted, as decoded.
+    let stored = (conversion.wanted.len() * page.dtype.size()) as u64;
+    let made = (conversion.channels * conversion.dtype.size()) as u64;
+    let both = if stored == made { stored } else { stored + made };
+    let pixels = (width as u64).saturating_mul(height as u64);
+    check_size(limits, page.size, pixels.saturating_mul(both))?;
+    let mut samples = Samples::zeros(page.dtype, width * height * conversion.wanted.len())?;
+    let mut rows =
+        Rows::new(page, Arc::clone(&file.bytes), conversion.wanted.clone(), limits, u64::MAX);
+    rows.read(0..height, samples.as_bytes_mut())?;
+    let damage = rows.damage();
+    Ok(Decoded { damage, ..decoded.with(conversion.apply(samples)?) })
+}
+
+/// The first page of a file, read by rows.
+struct TiffRows {
+    rows: Rows<'static>,
+    conversion: ColorConversion,
+    info: RowsInfo,
+    /// Number of the next row.
+    next: usize,
+    name: String,
+    is_strict: bool,
+}
+
+/// Opens a file; `None` if it is no TIFF file, or has a broken header.
+pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
+    let Some(path) = source.path() else { return Ok(None) };
+    // An error is reported when the picture is decoded as a whole instead.
+    let opened = caught(|| {
+        let file = File::open_path(path)?;
+        let pages = file.pages()?;
+        let description = TiffDescription::of(&file, &pages)?;
+        let opened = OpenedPage::new(&file, pages.offsets[0], &description)?;
+        Ok((file, pages.offsets.len(), opened))
+    });
+    let Ok((file, count, opened)) = opened else { return Ok(None) };
+    let OpenedPage { page, conversion, decoded } = opened;
+    let stored_row = page.size[0] * page.dtype.size() * conversion.wanted.len();
+    let rows = Rows::new(page, file.bytes, conversion.wanted.clone(), limits, TALL);
+    let held = rows.held_bytes().saturating_add(stored_row as u64);
+    let info = decoded.by_rows(count, held, false);
+    let (name, is_strict) = (source.to_string(), limits.strict);
+    Ok(Some(Box::new(TiffRows { rows, conversion, info, next: 0, name, is_strict })))
+}
+
+impl TiffRows {
+    fn try_read(&mut self, rows: &mut [u8]) -> Result<(), BoxError> {
+        let count = rows.len() / self.info.row_bytes().max(1);
+        let range = self.next..self.next + count;
+        self.next += count;
+        let page = self.rows.page();
+        let stored = page.dtype;
+        let mut samples =
+            Samples::zeros(stored, count * page.size[0] * self.conversion.wanted.len())?;
+        self.rows.read(range, samples.as_bytes_mut())?;
+        let samples = self.conversion.apply(samples)?;
+        rows.copy_from_slice(samples.as_bytes());
+        if self.next == self.info.height
+            && let Some(damage) = self.rows.damage()
+        {
+            losses::tell(&self.name, damage, self.is_strict)?;
+        }
+        Ok(())
+    }
+}
+
+impl ReadRows for TiffRows {
+    fn info(&self) -> &RowsInfo {
+        &self.info
+    }
+
+    fn read(&mut self, rows: &mut [u8]) -> Result<()> {
+        // Decoders panic on some broken files.
+        let read = caught(|| self.try_read(rows));
+        read.map_err(|error| {
+            Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::{
+        super::{
+            storage::photometric,
+            tree::{self, Value},
+        },
+        *,
+    };
+
+    /// Alpha beside YCbCr is left out, and told.
+    #[test]
+    fn colours_of_ycbcr_are_converted_beside_other_samples() {
+        let samples = [10, 128, 128, 0, 200, 128, 128, 255];
+        let (mut bytes, _) = tree::header(false);
+        let mut directory = tree::Tree::default();
+        directory.values.extend([
+            Value::shorts(tag::WIDTH, &[2]),
+            Value::shorts(tag::HEIGHT, &[1]),
+            Value::shorts(tag::BITS, &[8; 4]),
+            Value::shorts(tag::PHOTOMETRIC, &[photometric::YCBCR as u16]),
+            Value::shorts(tag::SAMPLES_PER_PIXEL, &[4]),
+            Value::shorts(tag::EXTRA_SAMPLES, &[2]),
+            Value::shorts(tag::YCBCR_SUBSAMPLING, &[1, 1]),
+            Value::longs(tag::STRIP_BYTES, &[8]),
+            Value::longs(tag::STRIP_OFFSETS, &[0]),
+        ]);
+        let at = bytes.len() as u64 + directory.len(false);
+        directory.values.pop();
+        directory.values.push(Value::longs(tag::STRIP_OFFSETS, &[at as u32]));
+        directory.write(&mut bytes, 0, false, 0);
+        bytes.extend(samples);
+        let file = File::open(Arc::new(&bytes[..])).unwrap();
+        let page =
+            decode_page(&file, file.first, &TiffDescription::default(), Limits::from(1 << 20))
+                .unwrap();
+        assert_eq!(page.image.samples, Samples::U8(vec![10, 10, 10, 200, 200, 200]));
+        assert_eq!(page.image.channels, 3);
+        assert!(
+            page.losses[0].starts_with("1 of its 4 channels are left out"),
+            "{:?}",
+            page.losses
+        );
+    }
+
+    /// Rows are the same in bands of any height, and with strips unpacked as a whole or as a stream.
+    #[test]
+    fn rows_do_not_depend_on_how_many_are_read_at_once() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {
+            let file = File::open_path(&path).unwrap();
+            let directory = file.directory(file.pages().unwrap().offsets[0]).unwrap();
+            let page = Page::read(&file, &directory).unwrap();
+            let height = page.size[1];
+            let wanted: Vec<usize> = (0..page.samples).rev().collect();
+            let limits = Limits::from(u64::MAX);
+            let rows = |tall| {
+                Rows::new(page.clone(), Arc::clone(&file.bytes), wanted.clone(), limits, tall)
+            };
+            let mut whole = vec![0; rows(0).row_bytes() * height];
+            rows(u64::MAX).read(0..height, &mut whole).unwrap();
+            for (tall, step) in [(u64::MAX, 1), (u64::MAX, 5), (0, 1), (0, 3), (0, height)] {
+                let mut rows = rows(tall);
+                let mut parts = vec![0; whole.len()];
+                let each = parts.chunks_mut(rows.row_bytes() * step);
+                for (part, first) in each.zip((0..height).step_by(step)) {
+                    rows.read(first..(first + step).min(height), part).unwrap();
+                }
+                assert!(parts == whole, "{}: {step} rows, {tall}", path.display());
+            }
+            count += 1;
+        }
+        assert!(count > 25);
+    }
+}

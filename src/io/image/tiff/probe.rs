@@ -1,0 +1,68 @@
+//! The contents of a file, by its directories.
+
+use std::path::Path;
+
+use super::{
+    density::density, directory::File, exif::Exif, page::Page, pages::TiffDescription,
+    picture::ColorConversion, tag,
+};
+use crate::io::image::{
+    codec::BoxError,
+    probe::{Probe, in_words},
+};
+
+/// Reads the directories of the file at `path`.
+///
+/// # Errors
+/// If the file is broken, or its first page is not supported.
+pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let file = File::open_path(path)?;
+    let pages = file.pages()?;
+    let first = pages.offsets[0];
+    let directory = file.directory(first)?;
+    let page = Page::read(&file, &directory)?;
+    let conversion = ColorConversion::of(&file, &directory, &page)?;
+    let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
+    let mut tell = |name: &str, value: String| metadata.push((name.to_owned(), value));
+    if page.is_tiled {
+        let [width, height] = page.chunk;
+        tell("tiles", format!("{width}x{height}"));
+    }
+    if page.is_planar {
+        tell("planes", "each channel apart".to_owned());
+    }
+    if let Some(entry) = directory.find(tag::ICC) {
+        tell("colour profile", format!("{} bytes", entry.count));
+    }
+    for (tag, name) in [(tag::XMP, "XMP"), (tag::IPTC, "IPTC")] {
+        if let Some(entry) = directory.find(tag) {
+            tell(name, format!("{} bytes", entry.count));
+        }
+    }
+    let description = TiffDescription::of(&file, &pages)?;
+    if let Some(density) = density(&file, &directory, description.pages.as_ref()) {
+        tell("pixels", in_words(density));
+    }
+    if let Some(exif) = Exif::of_page(&file, first, description.is_of_pages) {
+        for (name, text) in exif.texts() {
+            tell(name, text);
+        }
+        tell("EXIF", format!("{} bytes", exif.to_block().len()));
+    }
+    let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
+        tell("orientation", format!("{orientation}, as in EXIF"));
+    }
+    for loss in conversion.losses.iter().chain(&page.loss()).chain(&description.losses) {
+        tell("note", loss.clone());
+    }
+    let format = if file.is_big_tiff() { "BigTIFF" } else { "TIFF" };
+    Ok(Probe {
+        dtype: page.type_name(),
+        channels: conversion.channel_names(&page),
+        pages: Some(pages.offsets.len()),
+        metadata,
+        is_turned: orientation.is_some_and(|orientation| orientation > 4),
+        ..Probe::new(format, page.size, conversion.channels, conversion.dtype)
+    })
+}

@@ -1,0 +1,116 @@
+//! How samples are stored: their types, compressions and photometric interpretations.
+
+use crate::{data::dtype::Dtype, io::image::codec::BoxError};
+
+/// The kind of number that a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+/// The compression of strips or tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Lzw,
+    Deflate,
+    PackBits,
+    Zstd,
+    Jpeg,
+}
+
+impl Compression {
+    /// The compression with this number in the tag.
+    ///
+    /// # Errors
+    /// If the compression is not supported.
+    pub fn of(number: u64) -> Result<Self, BoxError> {
+        let name = match number {
+            1 => return Ok(Self::None),
+            5 => return Ok(Self::Lzw),
+            8 | 32946 => return Ok(Self::Deflate),
+            32773 => return Ok(Self::PackBits),
+            50000 | 34926 => return Ok(Self::Zstd),
+            7 => return Ok(Self::Jpeg),
+            2..=4 | 32771 => "CCITT fax",
+            6 => "old-style JPEG",
+            9 | 10 | 34661 => "JBIG",
+            32766 => "NeXT",
+            32809 => "ThunderScan",
+            32908 | 32909 => "PixarLog",
+            33003..=33005 | 34712 => "JPEG 2000",
+            34676 | 34677 => "LogLuv",
+            34887 => "LERC",
+            34892 => "lossy DNG",
+            34925 => "LZMA",
+            34927 | 50001 => "WebP",
+            34715 => "JBIG2",
+            34933 => "PNG",
+            22610 | 34934 => "JPEG XR",
+            50002 | 52546 => "JPEG XL",
+            _ => "",
+        };
+        Err(match name {
+            "" => format!("its compression, number {number}, is not known").into(),
+            name => format!(
+                "its compression, {name}, is not supported; `tiffcp -c zip` or `magick` write it anew"
+            )
+            .into(),
+        })
+    }
+
+    /// The name of the compression.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lzw => "LZW",
+            Self::Deflate => "deflate",
+            Self::PackBits => "PackBits",
+            Self::Zstd => "zstd",
+            Self::Jpeg => "JPEG",
+        }
+    }
+}
+
+/// Numbers of photometric interpretations.
+pub mod photometric {
+    pub const MIN_IS_WHITE: u64 = 0;
+    pub const MIN_IS_BLACK: u64 = 1;
+    pub const RGB: u64 = 2;
+    pub const PALETTE: u64 = 3;
+    pub const MASK: u64 = 4;
+    pub const CMYK: u64 = 5;
+    pub const YCBCR: u64 = 6;
+    pub const CIELAB: u64 = 8;
+}
+
+/// The kind of number and the type in memory of samples with `bits` bits and the number `format` in the tag.
+///
+/// # Errors
+/// If there is no such type, or it is not supported.
+pub fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
+    let format = match format {
+        // 4 is undefined.
+        1 | 4 => Format::Unsigned,
+        2 => Format::Signed,
+        3 => Format::Float,
+        5 | 6 => return Err("complex numbers are not supported".into()),
+        other => return Err(format!("its sample format, number {other}, is not known").into()),
+    };
+    let dtype = match (format, bits) {
+        (Format::Unsigned, 1..=8) => Dtype::U8,
+        (Format::Unsigned, 9..=16) => Dtype::U16,
+        (Format::Unsigned, 17..=32) => Dtype::U32,
+        (Format::Signed, 2..=8) => Dtype::I8,
+        (Format::Signed, 9..=16) => Dtype::I16,
+        (Format::Signed, 17..=32) => Dtype::I32,
+        (Format::Float, 16 | 24 | 32) => Dtype::F32,
+        (Format::Float, 64) => Dtype::F64,
+        (Format::Unsigned, 64) => return Err("u64 samples are not supported".into()),
+        (Format::Signed, 64) => return Err("i64 samples are not supported".into()),
+        _ => return Err(format!("samples of {bits} bits are not supported").into()),
+    };
+    Ok((format, dtype))
+}
