@@ -98,20 +98,12 @@ pub enum Feature {
     F64,
     /// 64-bit integers in shaders.
     Int64,
-    /// Atomic operations on 64-bit integers in shaders.
-    AtomicInt64,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 6] = [
-        Self::Subgroups,
-        Self::SubgroupBarriers,
-        Self::Timestamps,
-        Self::F64,
-        Self::Int64,
-        Self::AtomicInt64,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Subgroups, Self::SubgroupBarriers, Self::Timestamps, Self::F64, Self::Int64];
 
     pub(super) fn flag(self) -> wgpu::Features {
         match self {
@@ -120,7 +112,6 @@ impl Feature {
             Self::Timestamps => wgpu::Features::TIMESTAMP_QUERY,
             Self::F64 => wgpu::Features::SHADER_F64,
             Self::Int64 => wgpu::Features::SHADER_INT64,
-            Self::AtomicInt64 => wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Buffer, Context, Pipeline, ShaderStruct, shader::Binding};
+use super::{Buffer, Context, Pipeline, Shader, ShaderStruct, shader::Binding};
+use crate::util::error::Result;
 
 /// Work for the device, in order. Describe it once; submit it once or, to measure, many times.
 #[derive(Debug)]
@@ -29,14 +30,7 @@ pub(super) struct Recorded {
     pub buffers: Vec<(u32, Buffer)>,
     /// Binding number, and offset and length in [`Batch::uniforms`].
     pub uniforms: Vec<(u32, u64, u64)>,
-    pub workgroups: Workgroups,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Workgroups {
-    Direct([u32; 3]),
-    /// Three u32 in a buffer.
-    Indirect(Buffer),
+    pub workgroups: [u32; 3],
 }
 
 impl Context {
@@ -56,6 +50,34 @@ impl<'a> Batch<'a> {
             buffers: Vec::new(),
             uniforms: Vec::new(),
         }
+    }
+
+    /// Records a pass of the entry point `entry` of `shader` with `params` as its uniform, and with those of `buffers`
+    /// that it uses.
+    ///
+    /// # Errors
+    /// As [`Context::pipeline`].
+    ///
+    /// # Panics
+    /// As [`Pass::uniform`] and [`Pass::dispatch`].
+    pub fn dispatch<T: ShaderStruct>(
+        &mut self,
+        label: &str,
+        (shader, entry): (&Shader, &str),
+        params: &T,
+        buffers: &[(&str, &Buffer)],
+        workgroups: [u32; 3],
+    ) -> Result<()> {
+        let pipeline = self.context.pipeline(shader, entry)?;
+        let mut pass = self.pass(label, &pipeline);
+        if let Some(uniform) = pipeline.bindings.iter().find(|binding| !binding.is_storage) {
+            pass = pass.uniform(&uniform.name, params);
+        }
+        for (name, buffer) in buffers.iter().filter(|(name, _)| pipeline.uses(name)) {
+            pass = pass.buffer(name, buffer);
+        }
+        pass.dispatch(workgroups);
+        Ok(())
     }
 
     /// Copies all of `from` to the start of `to`. They must not be parts of one buffer.
@@ -112,20 +134,9 @@ impl Pass<'_, '_> {
     /// # Panics
     /// When a variable was left unbound: that is a mistake in the program.
     pub fn dispatch(self, workgroups: [u32; 3]) {
-        if !workgroups.contains(&0) {
-            self.record(Workgroups::Direct(workgroups));
+        if workgroups.contains(&0) {
+            return;
         }
-    }
-
-    /// Records the pass with the workgroup counts that `arguments` will hold: three u32.
-    ///
-    /// # Panics
-    /// As [`Pass::dispatch`].
-    pub fn dispatch_indirect(self, arguments: &Buffer) {
-        self.record(Workgroups::Indirect(arguments.clone()));
-    }
-
-    fn record(self, workgroups: Workgroups) {
         let Self { batch, label, pipeline, buffers, uniforms } = self;
         for Binding { name, number, .. } in &pipeline.bindings {
             let bound = buffers.iter().map(|b| b.0).chain(uniforms.iter().map(|u| u.0));

@@ -53,6 +53,5 @@ pub use multiply_add::MultiplyAdd;
 pub use pipeline::Pipeline;
 pub use probe::multiply_add_probes;
 pub use shader::{Shader, ShaderStruct};
-pub use submit::Submission;
 pub use watch::{patience, tick};
 pub(crate) use watch::{patiently, watched, watched_loosely};

@@ -22,7 +22,7 @@ pub struct Reflection {
 pub struct Binding {
     pub name: String,
     pub number: u32,
-    is_storage: bool,
+    pub is_storage: bool,
     variable_type: Handle<Type>,
 }
 

@@ -101,50 +101,35 @@ impl<'a> SlabPasses<'a> {
         self.record_counts(&mut batch)?;
         batch.run()?;
         let start = 4 * section("TOTALS", self.params.blocks.into());
-        let mut totals = Totals::default();
-        let bytes = start..start + size_of::<Totals>() as u64;
-        self.context.read_with(&self.blocks, bytes, |bytes| {
-            bytemuck::bytes_of_mut(&mut totals).copy_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(totals)
+        let totals = self.blocks.slice(start..start + size_of::<Totals>() as u64);
+        Ok(self.context.read(&totals, 1)?[0])
     }
 
     /// Records the passes that fill the planes of bits.
     fn record_bits(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, volume, bits, has_nan, .. } = self;
+        let Self { context, params, volume, has_nan, .. } = self;
         let entry = match &volume[..] {
             [_] => classifier(self.kind, params.pad, params.width),
             _ => "classify",
         };
-        let name = if entry == "classify_u8" { "volume4" } else { "volume" };
         let groups = |slices: u32| {
             context.fold((u64::from(slices) * u64::from(params.slice_words)).div_ceil(block()))
         };
         for band in volume {
-            batch
-                .pass("mesh classify", &context.pipeline(shader, entry)?)
-                .uniform("params", &params.of_band(band))
-                .buffer(name, &band.samples)
-                .buffer("bits", bits)
-                .dispatch(groups(params.slices + u32::from(*has_nan))?);
+            let slices = params.slices + u32::from(*has_nan);
+            let (params, samples) = (params.of_band(band), &band.samples);
+            let buffers = [("volume", samples), ("volume4", samples)];
+            self.record(batch, ("mesh classify", entry), &params, &buffers, groups(slices)?)?;
         }
         if *has_nan {
-            batch
-                .pass("mesh validate", &context.pipeline(shader, "validate")?)
-                .uniform("params", params)
-                .buffer("bits", bits)
-                .dispatch(groups(params.layers + 2)?);
+            let groups = groups(params.layers + 2)?;
+            self.record(batch, ("mesh validate", "validate"), params, &[], groups)?;
         }
         if self.kernel.topology == Topology::Exact {
             for band in volume {
-                batch
-                    .pass("mesh resolve", &context.pipeline(shader, "resolve")?)
-                    .uniform("params", &params.of_band(band))
-                    .buffer("volume", &band.samples)
-                    .buffer("bits", bits)
-                    .buffer("blocks", &self.blocks)
-                    .dispatch(groups(params.layers)?);
+                let (groups, buffers) = (groups(params.layers)?, [("volume", &band.samples)]);
+                let params = params.of_band(band);
+                self.record(batch, ("mesh resolve", "resolve"), &params, &buffers, groups)?;
             }
         }
         Ok(())
@@ -152,28 +137,29 @@ impl<'a> SlabPasses<'a> {
 
     /// Records the passes that count.
     fn record_counts(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, bits, .. } = self;
-        let [blocks, starts] = self.blocks_and_starts();
-        batch
-            .pass("mesh count", &context.pipeline(shader, "count")?)
-            .uniform("params", params)
-            .buffer("bits", bits)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .dispatch(context.fold(params.blocks.into())?);
-        batch
-            .pass("mesh scan", &context.pipeline(shader, "scan")?)
-            .uniform("params", params)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .dispatch([1, 1, 1]);
-        Ok(())
+        let groups = self.context.fold(self.params.blocks.into())?;
+        self.record(batch, ("mesh count", "count"), &self.params, &[], groups)?;
+        self.record(batch, ("mesh scan", "scan"), &self.params, &[], [1; 3])
     }
 
-    /// The two parts of `blocks`.
-    fn blocks_and_starts(&self) -> [Buffer; 2] {
+    /// Records a pass, given its label and its entry point. It reads and writes the planes, `blocks`, and `more`.
+    fn record(
+        &self,
+        batch: &mut Batch<'_>,
+        (label, entry): (&str, &str),
+        params: &SlabParams,
+        more: &[(&str, &Buffer)],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        let Self { context, shader, bits, blocks, .. } = self;
         let start = 4 * u64::from(self.params.starts);
-        [self.blocks.slice(0..start), self.blocks.slice(start..self.blocks.bytes())]
+        // An entry point that uses `starts` has the two parts of `blocks` apart.
+        let (blocks, starts) = match context.pipeline(shader, entry)?.uses("starts") {
+            true => (blocks.slice(0..start), blocks.slice(start..blocks.bytes())),
+            false => (blocks.clone(), blocks.clone()),
+        };
+        let buffers = [&[("bits", bits), ("blocks", &blocks), ("starts", &starts)], more].concat();
+        batch.dispatch(label, (shader, entry), params, &buffers, groups)
     }
 
     /// Buffers for the results of an emission.
@@ -198,7 +184,6 @@ impl<'a> SlabPasses<'a> {
         buffers: &SurfaceBuffers,
         first_vertex: u64,
     ) -> Result<()> {
-        let Self { context, shader, volume, bits, blocks, .. } = self;
         let params = SlabParams {
             first_active: range.active.start,
             active_blocks: range.active.end - range.active.start,
@@ -207,34 +192,20 @@ impl<'a> SlabPasses<'a> {
             first_vertex: first_vertex as u32,
             ..self.params
         };
-        let groups = context.fold(params.active_blocks.into())?;
+        let groups = self.context.fold(params.active_blocks.into())?;
         let passes = [
-            ("vertices", "positions", Some(&buffers.positions)),
-            ("vertex_normals", "normals", buffers.normals.as_ref()),
+            ("mesh positions", "vertices", "positions", Some(&buffers.positions)),
+            ("mesh normals", "vertex_normals", "normals", buffers.normals.as_ref()),
         ];
-        for (entry, name, buffer) in passes {
+        for (label, entry, name, buffer) in passes {
             let Some(buffer) = buffer else { continue };
-            for band in volume {
-                batch
-                    .pass(&format!("mesh {name}"), &context.pipeline(shader, entry)?)
-                    .uniform("params", &params.of_band(band))
-                    .buffer("bits", bits)
-                    .buffer("blocks", blocks)
-                    .buffer("volume", &band.samples)
-                    .buffer(name, buffer)
-                    .dispatch(groups);
+            for band in &self.volume {
+                let buffers = [("volume", &band.samples), (name, buffer)];
+                self.record(batch, (label, entry), &params.of_band(band), &buffers, groups)?;
             }
         }
-        let [blocks, starts] = self.blocks_and_starts();
-        batch
-            .pass("mesh faces", &context.pipeline(shader, "faces")?)
-            .uniform("params", &params)
-            .buffer("bits", bits)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .buffer("triangles", &buffers.triangles)
-            .dispatch(groups);
-        Ok(())
+        let triangles = [("triangles", &buffers.triangles)];
+        self.record(batch, ("mesh faces", "faces"), &params, &triangles, groups)
     }
 
     /// Reads the results of [`SlabPasses::emit`].

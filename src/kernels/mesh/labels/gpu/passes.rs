@@ -215,34 +215,19 @@ impl<'a> NetPasses<'a> {
         let Self { context, params, shader, edges, blocks, .. } = self;
         let mut batch = context.batch();
         let points = u64::from(params.numbered) + u64::from(params.slice_words);
+        let points = context.fold(points.div_ceil(block()))?;
         for chunk in &self.chunks {
-            batch
-                .pass("labels edges", &context.pipeline(shader, "edges")?)
-                .uniform("params", &params_of(params, chunk))
-                .buffer("volume", &chunk.labels)
-                .buffer("edge_bits", edges)
-                .dispatch(context.fold(points.div_ceil(block()))?);
+            let (params, buffers) =
+                (params_of(params, chunk), [("volume", &chunk.labels), ("edge_bits", edges)]);
+            batch.dispatch("labels edges", (shader, "edges"), &params, &buffers, points)?;
         }
-        batch
-            .pass("labels count", &context.pipeline(shader, "count")?)
-            .uniform("params", params)
-            .buffer("edge_bits", edges)
-            .buffer("blocks", blocks)
-            .dispatch(context.fold(params.blocks.into())?);
-        batch
-            .pass("labels scan", &context.pipeline(shader, "scan")?)
-            .uniform("params", params)
-            .buffer("blocks", blocks)
-            .dispatch([1, 1, 1]);
+        let buffers = [("edge_bits", edges), ("blocks", blocks)];
+        let groups = context.fold(params.blocks.into())?;
+        batch.dispatch("labels count", (shader, "count"), params, &buffers, groups)?;
+        batch.dispatch("labels scan", (shader, "scan"), params, &buffers, [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", params.blocks.into());
-        let mut totals = Totals::default();
-        let bytes = start..start + size_of::<Totals>() as u64;
-        context.read_with(blocks, bytes, |bytes| {
-            bytemuck::bytes_of_mut(&mut totals).copy_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(totals)
+        Ok(context.read(&blocks.slice(start..start + size_of::<Totals>() as u64), 1)?[0])
     }
 
     /// Whether the results fit the device.
@@ -288,43 +273,26 @@ impl<'a> NetPasses<'a> {
             ..self.params
         };
         let NetBuffers { cells, links, places, vertices, faces } = buffers;
+        let mut record = |label, entry, params: &NetParams, more: &[(&str, &Buffer)], groups| {
+            let buffers = [("edge_bits", edges), ("blocks", blocks), ("links", links)];
+            let buffers = [&buffers[..], &[("cells", cells), ("vertices", vertices)], more];
+            batch.dispatch(label, (shader, entry), params, &buffers.concat(), groups)
+        };
         let all_blocks = context.fold(params.blocks.into())?;
-        batch
-            .pass("labels links", &context.pipeline(shader, "find_links")?)
-            .uniform("params", &params)
-            .buffer("edge_bits", edges)
-            .buffer("blocks", blocks)
-            .buffer("links", links)
-            .buffer("cells", cells)
-            .dispatch(all_blocks);
         let groups = |count: u32| context.fold(u64::from(count).div_ceil(block()));
+        record("labels links", "find_links", &params, &[], all_blocks)?;
         for steps in 0..self.steps {
             let [from, to] = [0, 1].map(|i| &places[(steps as usize + i) % 2]);
-            batch
-                .pass("labels smooth", &context.pipeline(shader, "smooth_step")?)
-                .uniform("params", &NetParams { steps, ..params })
-                .buffer("cells", cells)
-                .buffer("links", links)
-                .buffer("places", from)
-                .buffer("moved", to)
-                .dispatch(groups(params.vertices)?);
+            let (params, moved) =
+                (NetParams { steps, ..params }, [("places", from), ("moved", to)]);
+            record("labels smooth", "smooth_step", &params, &moved, groups(params.vertices)?)?;
         }
-        batch
-            .pass("labels vertices", &context.pipeline(shader, "place")?)
-            .uniform("params", &NetParams { steps: self.steps, ..params })
-            .buffer("cells", cells)
-            .buffer("places", &places[self.steps as usize % 2])
-            .buffer("vertices", vertices)
-            .dispatch(groups(params.core_vertices)?);
+        let last = [("places", &places[self.steps as usize % 2])];
+        let all_steps = NetParams { steps: self.steps, ..params };
+        record("labels vertices", "place", &all_steps, &last, groups(params.core_vertices)?)?;
         for chunk in &self.chunks {
-            batch
-                .pass("labels quads", &context.pipeline(shader, "quads")?)
-                .uniform("params", &params_of(&params, chunk))
-                .buffer("volume", &chunk.labels)
-                .buffer("edge_bits", edges)
-                .buffer("blocks", blocks)
-                .buffer("faces", faces)
-                .dispatch(all_blocks);
+            let more = [("volume", &chunk.labels), ("faces", faces)];
+            record("labels quads", "quads", &params_of(&params, chunk), &more, all_blocks)?;
         }
         Ok(())
     }
