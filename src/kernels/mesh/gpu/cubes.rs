@@ -8,7 +8,6 @@ use super::{
         params::{MarchingCubes, Slab, Topology, check_count},
         voxel::Isovalue,
     },
-    emission::{Emission, SurfaceBuffers},
     layout::{
         SHADER, SlabParams, Totals, block, blocks_words, classifier, plane_words, section,
         specialised,
@@ -25,17 +24,45 @@ use crate::{
 /// A piece of a slab on the device, and the passes over it.
 #[derive(Debug)]
 pub(super) struct SlabPasses<'a> {
-    pub(super) context: &'a Context,
+    context: &'a Context,
     /// The layers of cells, for messages.
     layers: Range<usize>,
     kernel: MarchingCubes,
     kind: VoxelKind,
     has_nan: bool,
     shader: Shader,
-    pub(super) params: SlabParams,
+    params: SlabParams,
     volume: Vec<RowBand>,
     bits: Buffer,
-    pub(super) blocks: Buffer,
+    blocks: Buffer,
+}
+
+/// Active blocks whose results fit one binding each, and where these results lie in those of the piece.
+#[derive(Clone, Debug)]
+struct Emission {
+    active: Range<u32>,
+    vertices: Range<u32>,
+    triangles: Range<u32>,
+}
+
+/// Where the results of each active block begin.
+struct Starts {
+    /// The first vertex of each block of the piece, then the first triangle of each block.
+    blocks: Vec<u32>,
+    /// The numbers of the active blocks.
+    active: Vec<u32>,
+    /// Vertices and triangles of the piece.
+    totals: [u32; 2],
+}
+
+impl Starts {
+    /// The first vertex and triangle of active block `index`; the totals behind the last.
+    fn of(&self, index: u32) -> [u32; 2] {
+        let (vertices, triangles) = self.blocks.split_at(self.blocks.len() / 2);
+        self.active.get(index as usize).map_or(self.totals, |&block| {
+            [vertices, triangles].map(|starts| starts[block as usize])
+        })
+    }
 }
 
 impl<'a> SlabPasses<'a> {
@@ -85,24 +112,74 @@ impl<'a> SlabPasses<'a> {
         self.kernel.check_bytes(&self.layers, found)?;
         let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
         for range in self.emissions(&totals)? {
-            let buffers = self.buffers(&range)?;
-            let mut batch = self.context.batch();
-            self.emit(&mut batch, &range, &buffers, first_vertex)?;
-            batch.run()?;
-            surface.append(self.read(&range, &buffers)?)?;
+            surface.append(self.emit(&range, first_vertex)?)?;
         }
         Ok(surface)
     }
 
     /// Runs the passes up to the totals and reads the totals: the one readback before the results.
-    pub(super) fn count(&self) -> Result<Totals> {
+    fn count(&self) -> Result<Totals> {
         let mut batch = self.context.batch();
         self.record_bits(&mut batch)?;
-        self.record_counts(&mut batch)?;
+        let groups = self.context.fold(self.params.blocks.into())?;
+        self.record(&mut batch, ("mesh count", "count"), &self.params, &[], groups)?;
+        self.record(&mut batch, ("mesh scan", "scan"), &self.params, &[], [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", self.params.blocks.into());
         let totals = self.blocks.slice(start..start + size_of::<Totals>() as u64);
         Ok(self.context.read(&totals, 1)?[0])
+    }
+
+    /// The piece as one emission, or as several, each as large as the device's bindings and workgroups allow.
+    fn emissions(&self, totals: &Totals) -> Result<Vec<Emission>> {
+        let Totals { vertices, triangles, active, .. } = *totals;
+        if active == 0 {
+            return Ok(Vec::new());
+        }
+        let (limit, groups) = (self.context.max_binding(), self.context.limits.folded_workgroups());
+        let fits = |[vertices, triangles]: [u32; 2], active: u32| {
+            12 * u64::from(vertices.max(triangles)) <= limit && u64::from(active) <= groups
+        };
+        if fits([vertices, triangles], active) {
+            let (active, vertices, triangles) = (0..active, 0..vertices, 0..triangles);
+            return Ok(vec![Emission { active, vertices, triangles }]);
+        }
+        let starts = self.read_starts(totals)?;
+        let mut emissions = Vec::new();
+        let mut start = 0;
+        while start < active {
+            let first = starts.of(start);
+            let len = |end: u32| {
+                let [vertices, triangles] = starts.of(end);
+                [vertices - first[0], triangles - first[1]]
+            };
+            // At least one block, whose results fit any device.
+            let mut end = start + 1;
+            while end < active && fits(len(end + 1), end + 1 - start) {
+                end += 1;
+            }
+            let behind = starts.of(end);
+            emissions.push(Emission {
+                active: start..end,
+                vertices: first[0]..behind[0],
+                triangles: first[1]..behind[1],
+            });
+            start = end;
+        }
+        Ok(emissions)
+    }
+
+    /// Reads the sections VERTICES, TRIANGLES and ACTIVE of `blocks`, which follow each other.
+    fn read_starts(&self, totals: &Totals) -> Result<Starts> {
+        let count = u64::from(self.params.blocks);
+        let [first, active, end] =
+            ["VERTICES", "ACTIVE", "NAN_CELLS"].map(|name| section(name, count) as usize);
+        let words: Vec<u32> = self.context.read(&self.blocks, end)?;
+        Ok(Starts {
+            blocks: words[first..active].to_vec(),
+            active: words[active..][..totals.active as usize].to_vec(),
+            totals: [totals.vertices, totals.triangles],
+        })
     }
 
     /// Records the passes that fill the planes of bits.
@@ -135,13 +212,6 @@ impl<'a> SlabPasses<'a> {
         Ok(())
     }
 
-    /// Records the passes that count.
-    fn record_counts(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let groups = self.context.fold(self.params.blocks.into())?;
-        self.record(batch, ("mesh count", "count"), &self.params, &[], groups)?;
-        self.record(batch, ("mesh scan", "scan"), &self.params, &[], [1; 3])
-    }
-
     /// Records a pass, given its label and its entry point. It reads and writes the planes, `blocks`, and `more`.
     fn record(
         &self,
@@ -162,28 +232,9 @@ impl<'a> SlabPasses<'a> {
         batch.dispatch(label, (shader, entry), params, &buffers, groups)
     }
 
-    /// Buffers for the results of an emission.
-    pub(super) fn buffers(&self, range: &Emission) -> Result<SurfaceBuffers> {
-        let bytes = |range: &Range<u32>| 12 * u64::from(range.end - range.start);
-        let allocate = |label, range| self.context.allocate(label, bytes(range));
-        Ok(SurfaceBuffers {
-            positions: allocate("positions", &range.vertices)?,
-            normals: match self.kernel.normals {
-                true => Some(allocate("normals", &range.vertices)?),
-                false => None,
-            },
-            triangles: allocate("triangles", &range.triangles)?,
-        })
-    }
-
-    /// Records the passes that fill `buffers`.
-    pub(super) fn emit(
-        &self,
-        batch: &mut Batch<'_>,
-        range: &Emission,
-        buffers: &SurfaceBuffers,
-        first_vertex: u64,
-    ) -> Result<()> {
+    /// Runs the passes of an emission and reads its results.
+    fn emit(&self, range: &Emission, first_vertex: u64) -> Result<Surface> {
+        let context = self.context;
         let params = SlabParams {
             first_active: range.active.start,
             active_blocks: range.active.end - range.active.start,
@@ -192,32 +243,30 @@ impl<'a> SlabPasses<'a> {
             first_vertex: first_vertex as u32,
             ..self.params
         };
-        let groups = self.context.fold(params.active_blocks.into())?;
-        let passes = [
-            ("mesh positions", "vertices", "positions", Some(&buffers.positions)),
-            ("mesh normals", "vertex_normals", "normals", buffers.normals.as_ref()),
-        ];
-        for (label, entry, name, buffer) in passes {
-            let Some(buffer) = buffer else { continue };
+        let groups = context.fold(params.active_blocks.into())?;
+        let allocate = |label, range: &Range<u32>| context.allocate(label, 12 * range.len() as u64);
+        let mut batch = context.batch();
+        let mut vectors = |name, entry| -> Result<Buffer> {
+            let (label, vectors) = (format!("mesh {name}"), allocate(name, &range.vertices)?);
             for band in &self.volume {
-                let buffers = [("volume", &band.samples), (name, buffer)];
-                self.record(batch, (label, entry), &params.of_band(band), &buffers, groups)?;
+                let more = [("volume", &band.samples), (name, &vectors)];
+                let params = params.of_band(band);
+                self.record(&mut batch, (&label, entry), &params, &more, groups)?;
             }
-        }
-        let triangles = [("triangles", &buffers.triangles)];
-        self.record(batch, ("mesh faces", "faces"), &params, &triangles, groups)
-    }
-
-    /// Reads the results of [`SlabPasses::emit`].
-    pub(super) fn read(&self, range: &Emission, buffers: &SurfaceBuffers) -> Result<Surface> {
-        let context = self.context;
+            Ok(vectors)
+        };
+        let positions = vectors("positions", "vertices")?;
+        let normals = self.kernel.normals.then(|| vectors("normals", "vertex_normals"));
+        let normals = normals.transpose()?;
+        let triangles = allocate("triangles", &range.triangles)?;
+        let more = [("triangles", &triangles)];
+        self.record(&mut batch, ("mesh faces", "faces"), &params, &more, groups)?;
+        batch.run()?;
+        let read = |vectors: &Buffer| context.read(vectors, range.vertices.len());
         Ok(Surface {
-            positions: context.read(&buffers.positions, range.vertices.len())?,
-            normals: match &buffers.normals {
-                Some(normals) => context.read(normals, range.vertices.len())?,
-                None => Vec::new(),
-            },
-            triangles: context.read(&buffers.triangles, range.triangles.len())?,
+            positions: read(&positions)?,
+            normals: normals.map_or(Ok(Vec::new()), |normals| read(&normals))?,
+            triangles: context.read(&triangles, range.triangles.len())?,
             ..Surface::default()
         })
     }

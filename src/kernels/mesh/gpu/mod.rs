@@ -1,7 +1,6 @@
 //! Marching cubes on a GPU: pieces of the slab that fit the device, one after another.
 
 mod cubes;
-mod emission;
 mod layout;
 mod pieces;
 mod recipe;

@@ -27,11 +27,7 @@ pub(super) fn mesh(kernel: &SurfaceNets, context: &Context, slab: &Slab) -> Resu
         check_count(first_vertex, totals.core_vertices().into())?;
         let found = [totals.core_vertices().into(), totals.quads.into()];
         kernel.check_bytes(slab, found, totals.vertices.into())?;
-        let buffers = passes.buffers(&totals)?;
-        let mut batch = context.batch();
-        passes.record_mesh(&mut batch, &totals, &buffers, first_vertex)?;
-        batch.run()?;
-        mesh.append(passes.read(&totals, &buffers)?)
+        mesh.append(passes.mesh(&totals, first_vertex)?)
     })?;
     Ok(mesh)
 }

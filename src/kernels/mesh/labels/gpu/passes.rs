@@ -11,7 +11,7 @@ use crate::{
         label_mesh::{LabelMesh, Quad},
         samples::Samples,
     },
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Buffer, Context, Shader},
     shader, shader_struct,
     util::error::Result,
 };
@@ -156,16 +156,6 @@ impl Totals {
     }
 }
 
-/// Buffers for vertices and quads, and for the passes between.
-#[derive(Clone, Debug)]
-pub(super) struct NetBuffers {
-    cells: Buffer,
-    links: Buffer,
-    places: [Buffer; 2],
-    vertices: Buffer,
-    faces: Buffer,
-}
-
 impl<'a> NetPasses<'a> {
     /// Uploads the labels within reach, and the tables.
     pub(super) fn upload(
@@ -240,30 +230,11 @@ impl<'a> NetPasses<'a> {
             && 7 * quads <= u64::from(u32::MAX)
     }
 
-    pub(super) fn buffers(&self, totals: &Totals) -> Result<NetBuffers> {
-        let allocate =
-            |label, bytes: u64, count: u32| self.context.allocate(label, bytes * u64::from(count));
-        let places = || allocate("places", 8, totals.vertices);
-        Ok(NetBuffers {
-            cells: allocate("cells", 8, totals.vertices)?,
-            links: allocate("links", 16, totals.vertices)?,
-            places: [places()?, places()?],
-            vertices: allocate("vertices", 12, totals.core_vertices())?,
-            faces: allocate("faces", size_of::<Quad>() as u64, totals.quads)?,
-        })
-    }
-
-    /// Records the passes that fill `buffers`.
-    pub(super) fn record_mesh(
-        &self,
-        batch: &mut Batch<'_>,
-        totals: &Totals,
-        buffers: &NetBuffers,
-        first_vertex: u64,
-    ) -> Result<()> {
+    /// Runs the passes that make the mesh and reads it.
+    pub(super) fn mesh(&self, totals: &Totals, first_vertex: u64) -> Result<LabelMesh> {
         let Self { context, shader, edges, blocks, .. } = self;
         if totals.vertices == 0 {
-            return Ok(());
+            return Ok(LabelMesh::default());
         }
         let params = NetParams {
             vertices: totals.vertices,
@@ -272,10 +243,19 @@ impl<'a> NetPasses<'a> {
             first_vertex: first_vertex as u32,
             ..self.params
         };
-        let NetBuffers { cells, links, places, vertices, faces } = buffers;
+        let allocate = |label, bytes: usize, count: u32| {
+            context.allocate(label, bytes as u64 * u64::from(count))
+        };
+        let cells = allocate("cells", 8, totals.vertices)?;
+        let links = allocate("links", 16, totals.vertices)?;
+        let places = || allocate("places", 8, totals.vertices);
+        let places = [places()?, places()?];
+        let vertices = allocate("vertices", 12, params.core_vertices)?;
+        let faces = allocate("faces", size_of::<Quad>(), totals.quads)?;
+        let mut batch = context.batch();
         let mut record = |label, entry, params: &NetParams, more: &[(&str, &Buffer)], groups| {
-            let buffers = [("edge_bits", edges), ("blocks", blocks), ("links", links)];
-            let buffers = [&buffers[..], &[("cells", cells), ("vertices", vertices)], more];
+            let buffers = [("edge_bits", edges), ("blocks", blocks), ("links", &links)];
+            let buffers = [&buffers[..], &[("cells", &cells), ("vertices", &vertices)], more];
             batch.dispatch(label, (shader, entry), params, &buffers.concat(), groups)
         };
         let all_blocks = context.fold(params.blocks.into())?;
@@ -291,17 +271,13 @@ impl<'a> NetPasses<'a> {
         let all_steps = NetParams { steps: self.steps, ..params };
         record("labels vertices", "place", &all_steps, &last, groups(params.core_vertices)?)?;
         for chunk in &self.chunks {
-            let more = [("volume", &chunk.labels), ("faces", faces)];
+            let more = [("volume", &chunk.labels), ("faces", &faces)];
             record("labels quads", "quads", &params_of(&params, chunk), &more, all_blocks)?;
         }
-        Ok(())
-    }
-
-    /// Reads the results of [`NetPasses::record_mesh`].
-    pub(super) fn read(&self, totals: &Totals, buffers: &NetBuffers) -> Result<LabelMesh> {
+        batch.run()?;
         Ok(LabelMesh {
-            vertices: self.context.read(&buffers.vertices, totals.core_vertices() as usize)?,
-            quads: self.context.read(&buffers.faces, totals.quads as usize)?,
+            vertices: context.read(&vertices, params.core_vertices as usize)?,
+            quads: context.read(&faces, totals.quads as usize)?,
         })
     }
 }
