@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Bytes of input on the device at a time.
-pub const BAND: u64 = 256 << 20;
+const BAND: u64 = 256 << 20;
 
 /// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all bands in 64
 /// bits. `record` adds the passes over a band: it gets the band's pixels, their number, and counters that hold zeros.
