@@ -5,8 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use wgpu::Features;
+
 use super::{
-    Adapter, AdapterInfo, Caps, DeviceLimits, Feature, MultiplyAdd, Pipeline, Shader,
+    Adapter, AdapterInfo, Caps, DeviceLimits, MultiplyAdd, Pipeline, Shader,
     adapter::AdapterKind,
     fault::InjectedFault,
     guard::{Driver, panic_text},
@@ -31,7 +33,7 @@ pub struct Context {
     /// Which adapter this is.
     pub info: AdapterInfo,
     pub(super) uniform_alignment: usize,
-    features: wgpu::Features,
+    features: Features,
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
     checked: bool,
@@ -106,8 +108,8 @@ impl Context {
     }
 
     /// Whether the device has a feature and may use it.
-    pub fn has(&self, feature: Feature) -> bool {
-        self.features.contains(feature.flag())
+    pub fn has(&self, feature: Features) -> bool {
+        self.features.contains(feature)
     }
 
     /// Whether this is hardware, not software on the CPU.

@@ -1,6 +1,6 @@
 //! Tests how a device multiplies and adds.
 
-use super::{Context, Feature, MultiplyAdd, Shader};
+use super::{Context, Features, MultiplyAdd, Shader};
 use crate::{data::noise::Noise, shader, util::error::Result};
 
 static PROBE: Shader =
@@ -23,7 +23,9 @@ impl Context {
         let [fused, in_f64] = multiply_add_probes();
         let way = match self.rounds_once(&fused)? {
             true => MultiplyAdd::Fused,
-            false if self.has(Feature::F64) && self.rounds_once(&in_f64)? => MultiplyAdd::InF64,
+            false if self.has(Features::SHADER_F64) && self.rounds_once(&in_f64)? => {
+                MultiplyAdd::InF64
+            }
             false => MultiplyAdd::RoundsTwice,
         };
         log::debug!("{} multiplies and adds f32: {way:?}", self.info.name);

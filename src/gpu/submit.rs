@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Batch, Context, Fault, Feature,
+    Batch, Context, Fault, Features,
     batch::{Recorded, Step},
     guard::Driver,
     transfer::unmappable,
@@ -90,7 +90,8 @@ impl<'a> Batch<'a> {
     /// Two queries a pass, where timings are wanted and the device has a clock.
     fn queries(&self, passes: u32) -> Option<wgpu::QuerySet> {
         let Context { driver, timings, .. } = self.context;
-        let wanted = timings.wants_passes() && self.context.has(Feature::Timestamps) && passes > 0;
+        let wanted =
+            timings.wants_passes() && self.context.has(Features::TIMESTAMP_QUERY) && passes > 0;
         wanted.then(|| {
             driver.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: Some("passes"),

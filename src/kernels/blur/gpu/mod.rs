@@ -18,7 +18,7 @@ use layout::Layout;
 
 use super::{Edge, Pass, Shape};
 use crate::{
-    gpu::{self, Batch, Buffer, Context, Feature, MultiplyAdd, Pipeline, Shader, ShaderStruct},
+    gpu::{self, Batch, Buffer, Context, Features, MultiplyAdd, Pipeline, Shader, ShaderStruct},
     util::error::Result,
 };
 
@@ -133,8 +133,8 @@ impl Limits {
         Ok(Self {
             workgroup_bytes: limits.workgroup_bytes as usize,
             invocations: limits.workgroup_size as usize,
-            subgroup: context.has(Feature::Subgroups).then_some(subgroup),
-            int64: context.has(Feature::Int64),
+            subgroup: context.has(Features::SUBGROUP).then_some(subgroup),
+            int64: context.has(Features::SHADER_INT64),
             binding: context.max_binding(),
             multiply_add: match are_floats {
                 true => context.multiply_add()?,
