@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Layout, Limits, Record, Recording, Task, route};
 use crate::{
-    data::blocks::Blocks,
+    data::{blocks::Blocks, samples::Samples},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
     util::{
@@ -42,7 +42,7 @@ pub fn run<'d>(
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
     };
     if let Some(blocks) = blocks.filter(worthwhile) {
-        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values);
+        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values).map(Cow::Owned);
     }
     for pass in plan {
         let radius = pass.taps.radius;
@@ -54,7 +54,7 @@ pub fn run<'d>(
                 context.info.name
             ))
         })?;
-        values = Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?;
+        values = Cow::Owned(Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?);
     }
     Ok(values)
 }
@@ -111,22 +111,22 @@ impl<'a> Job<'a> {
         Ok(Self { steps, channels: shape.channels, blocks })
     }
 
-    fn run(&self, values: &Values<'_>) -> Result<Values<'static>> {
-        Ok(match (values, self.steps.to()) {
-            (Values::U8(v), to) => self.words(v, to)?,
-            (Values::U16(v), to) => self.words(v, to)?,
-            (Values::U24(v), to) => self.words(v, to)?,
-            (Values::F32(v), _) => Values::F32(Cow::Owned(self.raster(v)?)),
-            (Values::F64(_), _) => unreachable!("f64 stays on the CPU"),
-        })
+    fn run(&self, values: &Samples) -> Result<Samples> {
+        match values {
+            Samples::U8(values) => self.integers(values),
+            Samples::U16(values) => self.integers(values),
+            Samples::U32(values) => self.integers(values),
+            Samples::F32(values) => Ok(self.raster::<_, f32>(values)?.into()),
+            other => unreachable!("{} stays on the CPU", other.dtype()),
+        }
     }
 
     /// Integers from integers.
-    fn words<S: bytemuck::Pod>(&self, source: &[S], to: Format) -> Result<Values<'static>> {
-        Ok(match to {
-            Format::U8 => Values::U8(Cow::Owned(self.raster(source)?)),
-            Format::U16 => Values::U16(Cow::Owned(self.raster(source)?)),
-            _ => Values::U24(Cow::Owned(self.raster(source)?)),
+    fn integers<S: bytemuck::Pod>(&self, source: &[S]) -> Result<Samples> {
+        Ok(match self.steps.to() {
+            Format::U8 => self.raster::<_, u8>(source)?.into(),
+            Format::U16 => self.raster::<_, u16>(source)?.into(),
+            _ => self.raster::<_, u32>(source)?.into(),
         })
     }
 
