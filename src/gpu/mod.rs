@@ -18,7 +18,6 @@ mod pool;
 mod probe;
 mod recording;
 mod shader;
-mod staging;
 mod submit;
 mod transfer;
 mod watch;

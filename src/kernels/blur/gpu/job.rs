@@ -93,7 +93,7 @@ fn blocks(
 
 /// A plan over a raster in blocks.
 struct Job<'a> {
-    steps: Steps<'a>,
+    steps: Resident<'a>,
     channels: usize,
     blocks: Blocks,
 }
@@ -107,7 +107,7 @@ impl<'a> Job<'a> {
         blocks: Blocks,
     ) -> Result<Self> {
         let largest = Shape { dims: blocks.longest(), ..shape };
-        let steps = Steps::new(context, plan, largest, edge)?;
+        let steps = Resident::new(context, plan, largest, edge)?;
         Ok(Self { steps, channels: shape.channels, blocks })
     }
 
@@ -167,7 +167,7 @@ impl<'a> Job<'a> {
             context.write(&input, 0, &padded)?;
         }
         let mut batch = context.batch();
-        let output = self.steps.record(&mut batch, layout, input)?;
+        let output = self.steps.record_block(&mut batch, layout, input)?;
         batch.run()?;
         read(context, layout, &output)
     }
@@ -186,18 +186,23 @@ fn read<T: bytemuck::Pod>(context: &Context, layout: Layout, buffer: &Buffer) ->
     Ok(rows)
 }
 
-/// A plan's routes, ready for blocks up to some size.
+/// A plan's routes over a raster that stays on the device, ready for blocks up to its size.
 #[derive(Debug)]
-struct Steps<'a> {
+pub struct Resident<'a> {
     context: &'a Context,
+    layout: Layout,
     /// What the first route reads.
     from: Format,
     /// Each route with what it writes.
     routes: Vec<(Box<dyn Record>, Format)>,
 }
 
-impl<'a> Steps<'a> {
-    fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
+impl<'a> Resident<'a> {
+    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+    pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
         let limits = Limits::of(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
@@ -213,7 +218,7 @@ impl<'a> Steps<'a> {
             .iter()
             .map(|(route, task, to)| Ok(((route.new)(context, task)?, *to)))
             .collect::<Result<_>>()?;
-        Ok(Self { context, from: plan[0].from, routes })
+        Ok(Self { context, layout: Layout::new(shape), from: plan[0].from, routes })
     }
 
     /// The format of the results.
@@ -221,8 +226,17 @@ impl<'a> Steps<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all routes and returns the buffer that will hold the result. Later routes may overwrite `input`.
-    fn record(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
+    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
+    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
+        self.record_block(batch, self.layout, input)
+    }
+
+    /// The same for a block.
+    fn record_block(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
         // Buffers that were read take later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
@@ -238,39 +252,12 @@ impl<'a> Steps<'a> {
         }
         Ok(source)
     }
-}
-
-/// A plan over samples that stay on the device.
-#[derive(Debug)]
-pub struct Resident<'a> {
-    steps: Steps<'a>,
-    layout: Layout,
-}
-
-impl<'a> Resident<'a> {
-    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-    pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
-        let steps = Steps::new(context, plan, shape, edge)?;
-        Ok(Self { steps, layout: Layout::new(shape) })
-    }
-
-    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
-    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
-    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
-        self.steps.record(batch, self.layout, input)
-    }
 
     /// The samples in a buffer that [`Resident::record`] returned, without padding.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
-        read(self.steps.context, self.layout, blurred)
+        read(self.context, self.layout, blurred)
     }
 }
