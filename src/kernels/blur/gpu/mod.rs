@@ -79,21 +79,18 @@ impl<'a> Recording<'_, 'a> {
         pass.buffer("source", &self.source).buffer("target_", &self.target)
     }
 
-    /// Records a pass along `axis` of `groups` workgroups.
+    /// Records a pass of `groups` workgroups that uses `source`, `target_` and `more` buffers.
     fn dispatch<T: ShaderStruct>(
         &mut self,
-        axis: usize,
-        pipeline: &Arc<Pipeline>,
+        label: &str,
+        entry: (&Shader, &str),
         params: &T,
-        (weights, groups): (Option<&Buffer>, u64),
+        more: &[(&str, &Buffer)],
+        groups: u64,
     ) -> Result<()> {
         let groups = self.context.fold(groups)?;
-        let mut pass = self.pass(label(axis), pipeline).uniform("params", params);
-        if let Some(weights) = weights {
-            pass = pass.buffer("weights", weights);
-        }
-        pass.dispatch(groups);
-        Ok(())
+        let buffers = [&[("source", &self.source), ("target_", &self.target)], more].concat();
+        self.batch.dispatch(label, entry, params, &buffers, groups)
     }
 }
 
