@@ -18,7 +18,7 @@ pub fn count_bands(
     bytes: &[u8],
     pixel_bytes: usize,
     counters: usize,
-    record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer),
+    record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer) -> Result<()>,
 ) -> Result<Vec<u64>> {
     let mut sums = vec![0u64; counters];
     if bytes.is_empty() {
@@ -33,7 +33,7 @@ pub fn count_bands(
         context.write(&data, 0, band)?;
         let mut batch = context.batch();
         batch.clear(&counts);
-        record(&mut batch, &data, (band.len() / pixel_bytes) as u32, &counts);
+        record(&mut batch, &data, (band.len() / pixel_bytes) as u32, &counts)?;
         batch.run()?;
         let counted: Vec<u32> = context.read(&counts, counters)?;
         sums.iter_mut().zip(counted).for_each(|(sum, more)| *sum += u64::from(more));

@@ -53,6 +53,7 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
         pass.counters,
         |batch, data, pixels, counts| {
             pass.record(batch, data, pixels, counts);
+            Ok(())
         },
     )?;
     Ok(pass.counts(&counters))
