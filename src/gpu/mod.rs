@@ -23,7 +23,7 @@ mod transfer;
 mod watch;
 
 pub use adapter::{Adapter, AdapterInfo, AdapterKind, DeviceLimits, adapters};
-pub use batch::{Batch, Pass};
+pub use batch::Batch;
 pub use buffer::Buffer;
 pub use caps::{Baseline, Caps};
 pub use context::Context;

@@ -35,12 +35,11 @@ impl Context {
     /// Whether the shader `probe` gives the same bits as the CPU.
     fn rounds_once(&self, probe: &Shader) -> Result<bool> {
         let terms = terms();
-        let pipeline = self.pipeline(probe, "probe")?;
         let source = self.upload("terms", &terms)?;
         let target = self.allocate("sums", 64 * 16)?;
         let mut batch = self.batch();
-        let pass = batch.pass("multiply and add", &pipeline);
-        pass.buffer("source", &source).buffer("target_", &target).dispatch([1, 1, 1]);
+        let buffers = [("source", &source), ("target_", &target)];
+        batch.dispatch("multiply and add", (probe, "probe"), &(), &buffers, [1; 3])?;
         batch.run()?;
         let found: Vec<f32> = self.read(&target, 64 * 4)?;
         let once = terms.as_chunks::<12>().0.iter().flat_map(|terms| {

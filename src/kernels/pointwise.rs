@@ -1,27 +1,26 @@
 //! Shaders that compute each sample from one sample, over inputs of any size.
 
-use std::sync::Arc;
-
 use crate::{
-    gpu::{Context, Pass, Pipeline},
+    gpu::{Buffer, Context, Shader, ShaderStruct},
     util::error::Result,
 };
 
 /// Bytes of input on the device at a time.
 const BLOCK: u64 = 256 << 20;
 
-/// Writes what `pipeline` makes of `data` to `result`: for each sample of `sizes[0]` bytes one of `sizes[1]`, whole pixels
-/// of `channels` samples at a time. `bind` binds what the shader needs besides `data` and `result`; it gets the pass and
-/// the number of words of the result.
+/// Writes what the entry point `entry` makes of `data` to `result`: for each sample of `sizes[0]` bytes one of `sizes[1]`,
+/// whole pixels of `channels` samples at a time. It reads `table` besides, and a uniform that `job` makes of the number
+/// of words of the result.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-pub fn map_words(
+pub fn map_words<T: ShaderStruct>(
     context: &Context,
-    (label, pipeline): (&str, &Arc<Pipeline>),
+    (shader, entry): (&Shader, &str),
     (data, result): (&[u8], &mut [u8]),
     (sizes, channels): ([usize; 2], usize),
-    bind: impl for<'p, 'b> Fn(Pass<'p, 'b>, u32) -> Pass<'p, 'b>,
+    table: (&str, &Buffer),
+    job: impl Fn(u32) -> T,
 ) -> Result<()> {
     // Whole pixels and whole words of both.
     let step = 4 * channels;
@@ -30,13 +29,14 @@ pub fn map_words(
     let [from_bytes, to_bytes] = sizes.map(|size| block * size);
     let source = context.allocate("samples", from_bytes as u64)?;
     let made = context.allocate("results", to_bytes as u64)?;
+    let size = context.pipeline(shader, entry)?.workgroup_size[0];
     for (from, to) in data.chunks(from_bytes).zip(result.chunks_mut(to_bytes)) {
         context.write(&source, 0, from)?;
         let words = to.len().div_ceil(4) as u32;
-        let groups = u64::from(words).div_ceil(u64::from(pipeline.workgroup_size[0]));
+        let groups = context.fold(words.div_ceil(size).into())?;
         let mut batch = context.batch();
-        let pass = batch.pass(label, pipeline).buffer("data", &source).buffer("result", &made);
-        bind(pass, words).dispatch(context.fold(groups)?);
+        let buffers = [("data", &source), ("result", &made), table];
+        batch.dispatch(entry, (shader, entry), &job(words), &buffers, groups)?;
         batch.run()?;
         context.read_into(&made, to)?;
     }

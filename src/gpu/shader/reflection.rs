@@ -148,6 +148,11 @@ impl Reflection {
         self.bindings(entry).iter().filter(|binding| binding.is_storage).count() as u32
     }
 
+    /// Whether the type of a variable has the name of the host struct `T`.
+    pub fn has_type<T: ShaderStruct>(&self, binding: &Binding) -> bool {
+        self.module.types[binding.variable_type].name.as_deref() == Some(T::NAME)
+    }
+
     /// Compares the host struct `T` with the type of a variable.
     ///
     /// # Panics

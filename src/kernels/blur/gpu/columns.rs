@@ -180,15 +180,18 @@ impl Record for InnerAndBorder {
         for (shader, runs, gap) in
             [(&self.border, params.runs - inner, border), (shader, inner, inside)]
         {
-            let pipeline = &to.context.pipeline(shader, "blur_columns")?;
-            let across = params.quads.div_ceil(pipeline.workgroup_size[0]);
+            let size = to.context.pipeline(shader, "blur_columns")?.workgroup_size[0];
+            let across = params.quads.div_ceil(size);
             let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
             if groups > 0 {
                 let params = ColumnParams { runs, ..params };
                 let groups = to.context.fold(groups)?;
-                let pass = to.pass(label(*axis), pipeline).uniform("params", &params);
                 let weights = weights.as_ref().expect("it has weights");
-                pass.uniform("gap", &gap).buffer("weights", weights).dispatch(groups);
+                let buffers =
+                    [("source", &to.source), ("target_", &to.target), ("weights", weights)];
+                let entry = (shader, "blur_columns");
+                let params = (&params, &gap);
+                to.batch.dispatch_with(label(*axis), entry, params, &buffers, groups)?;
             }
         }
         Ok(())

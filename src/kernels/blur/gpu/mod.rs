@@ -12,13 +12,13 @@ mod variants;
 pub use job::{Resident, fits, run, takes};
 pub use variants::variants;
 
-use std::{fmt::Debug, sync::Arc};
+use std::fmt::Debug;
 
 use layout::Layout;
 
 use super::{Edge, Pass, Shape};
 use crate::{
-    gpu::{self, Batch, Buffer, Context, Features, MultiplyAdd, Pipeline, Shader, ShaderStruct},
+    gpu::{Batch, Buffer, Context, Features, MultiplyAdd, Shader, ShaderStruct},
     util::error::Result,
 };
 
@@ -72,13 +72,7 @@ struct Recording<'r, 'a> {
     target: Buffer,
 }
 
-impl<'a> Recording<'_, 'a> {
-    /// Starts a pass from `source` to `target_`.
-    fn pass(&mut self, label: &str, pipeline: &Arc<Pipeline>) -> gpu::Pass<'_, 'a> {
-        let pass = self.batch.pass(label, pipeline);
-        pass.buffer("source", &self.source).buffer("target_", &self.target)
-    }
-
+impl Recording<'_, '_> {
     /// Records a pass of `groups` workgroups that uses `source`, `target_` and `more` buffers.
     fn dispatch<T: ShaderStruct>(
         &mut self,

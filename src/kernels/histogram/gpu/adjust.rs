@@ -44,12 +44,10 @@ pub fn variants() -> Vec<Shader> {
 /// there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
-    let pipeline = context.pipeline(&specialised(size, channels, shifts), "adjust")?;
-    let table = context.upload("table", table)?;
+    let (shader, table) = (specialised(size, channels, shifts), context.upload("table", table)?);
     let mut result = Samples::zeros(pixels.samples.dtype(), pixels.samples.len())?;
-    let (data, sizes) = ((pixels.samples.as_bytes(), result.as_bytes_mut()), ([size; 2], channels));
-    map_words(context, ("adjust", &pipeline), data, sizes, |pass, words| {
-        pass.buffer("table", &table).uniform("job", &AdjustJob { words })
-    })?;
+    let data = (pixels.samples.as_bytes(), result.as_bytes_mut());
+    let (sizes, table) = (([size; 2], channels), ("table", &table));
+    map_words(context, (&shader, "adjust"), data, sizes, table, |words| AdjustJob { words })?;
     Ok(result)
 }

@@ -74,13 +74,13 @@ pub fn record_with(
     let shader = specialise(shader, context.info.subgroup_sizes[0]);
     let tiles = (len as u32).div_ceil(shader.constant("TILE"));
     let rows = shader.constant("DIGITS") * (tiles + 1);
-    let count = U8Pass::of_words(context)?;
+    let count = U8Pass::of_words(context);
     let counts = context.allocate("digit counts", 4 * count.counters as u64)?;
     let digits = u32::BITS / BITS;
     let states = context.allocate("tile states", 4 * u64::from(digits) * u64::from(rows))?;
     batch.clear(&counts);
     batch.clear(&states);
-    count.record(batch, &keys[0], len as u32, &counts);
+    count.record(batch, &keys[0], len as u32, &counts)?;
     let digit = Digit { len: len as u32, tiles, ..Digit::default() };
     let buffers = [("counts", &counts), ("states", &states)];
     batch.dispatch("sort start", (&shader, "start"), &digit, &buffers, [digits, 1, 1])?;
