@@ -83,9 +83,9 @@ impl Batch<'_> {
         let (mut bound, mut uniforms) = (Vec::new(), Vec::new());
         for binding in &pipeline.bindings {
             if !binding.is_storage {
-                let (offset, bytes) = match shader.reflection().has_type::<A>(binding) {
-                    true => self.add_uniform(shader, binding, params.0),
-                    false => self.add_uniform(shader, binding, params.1),
+                let (offset, bytes) = match pipeline.shader.reflection().has_type::<A>(binding) {
+                    true => self.add_uniform(&pipeline.shader, binding, params.0),
+                    false => self.add_uniform(&pipeline.shader, binding, params.1),
                 };
                 uniforms.push((binding.number, offset, bytes));
                 continue;
