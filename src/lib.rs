@@ -78,34 +78,26 @@
 
 // Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),
 // vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs before other threads
-// start and when the process crashes. A test checks that there is none elsewhere.
-#[forbid(unsafe_code)]
+// start and when the process crashes. The lint `unsafe_code` and a test refuse it elsewhere.
 mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod cli;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod commands;
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod data;
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod device;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod engine;
 #[doc(hidden)]
 pub mod gpu;
-#[forbid(unsafe_code)]
 pub mod guide;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod io;
 #[doc(hidden)]
 pub mod kernels;

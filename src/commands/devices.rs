@@ -6,7 +6,7 @@ use super::table::{columns, folded};
 use crate::{
     device::automatic,
     engine::{progress::printable, session::Session},
-    gpu::{self, Feature},
+    gpu::{self, Features},
     io::standard,
     util::error::Result,
 };
@@ -75,7 +75,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             max_binding_bytes: Some(limits.binding_bytes),
             workgroup_bytes: Some(limits.workgroup_bytes),
             subgroup: Some(info.subgroup_sizes),
-            timestamps: adapter.has(Feature::Timestamps),
+            timestamps: adapter.has(Features::TIMESTAMP_QUERY),
             auto: auto == Some(index),
         }
     }));

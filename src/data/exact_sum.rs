@@ -71,12 +71,6 @@ impl PartialEq for ExactSum {
 }
 
 impl ExactSum {
-    /// Adds a number.
-    #[inline]
-    pub fn add(&mut self, value: f64) {
-        self.add_times(value, 1);
-    }
-
     /// Adds `value * times`.
     #[inline]
     pub fn add_times(&mut self, value: f64, times: u64) {
@@ -226,7 +220,7 @@ mod tests {
 
     fn sum(values: impl IntoIterator<Item = f64>) -> ExactSum {
         let mut sum = ExactSum::default();
-        values.into_iter().for_each(|value| sum.add(value));
+        values.into_iter().for_each(|value| sum.add_times(value, 1));
         sum
     }
 

@@ -5,6 +5,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use wgpu::Features;
+
 use super::guard::driver_starts;
 
 /// A GPU, or software in place of one, that could be opened.
@@ -85,46 +87,6 @@ impl AdapterInfo {
     }
 }
 
-/// What a device may be able to do beyond WebGPU's core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// Subgroup operations in shaders.
-    Subgroups,
-    /// Barriers of a subgroup in shaders.
-    SubgroupBarriers,
-    /// Times of passes by the device's own clock.
-    Timestamps,
-    /// 64-bit floats in shaders.
-    F64,
-    /// 64-bit integers in shaders.
-    Int64,
-    /// Atomic operations on 64-bit integers in shaders.
-    AtomicInt64,
-}
-
-impl Feature {
-    /// Every feature.
-    pub const ALL: [Self; 6] = [
-        Self::Subgroups,
-        Self::SubgroupBarriers,
-        Self::Timestamps,
-        Self::F64,
-        Self::Int64,
-        Self::AtomicInt64,
-    ];
-
-    pub(super) fn flag(self) -> wgpu::Features {
-        match self {
-            Self::Subgroups => wgpu::Features::SUBGROUP,
-            Self::SubgroupBarriers => wgpu::Features::SUBGROUP_BARRIER,
-            Self::Timestamps => wgpu::Features::TIMESTAMP_QUERY,
-            Self::F64 => wgpu::Features::SHADER_F64,
-            Self::Int64 => wgpu::Features::SHADER_INT64,
-            Self::AtomicInt64 => wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS,
-        }
-    }
-}
-
 /// What a device allows at most. Kernels split their work to fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
@@ -170,8 +132,8 @@ impl Adapter {
     }
 
     /// Whether the adapter has a feature.
-    pub fn has(&self, feature: Feature) -> bool {
-        self.inner.features().contains(feature.flag())
+    pub fn has(&self, feature: Features) -> bool {
+        self.inner.features().contains(feature)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Buffer, Context, Pipeline, ShaderStruct, shader::Binding};
+use super::{Buffer, Context, Pipeline, Shader, ShaderStruct, shader::Binding};
+use crate::util::error::Result;
 
 /// Work for the device, in order. Describe it once; submit it once or, to measure, many times.
 #[derive(Debug)]
@@ -29,14 +30,7 @@ pub(super) struct Recorded {
     pub buffers: Vec<(u32, Buffer)>,
     /// Binding number, and offset and length in [`Batch::uniforms`].
     pub uniforms: Vec<(u32, u64, u64)>,
-    pub workgroups: Workgroups,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Workgroups {
-    Direct([u32; 3]),
-    /// Three u32 in a buffer.
-    Indirect(Buffer),
+    pub workgroups: [u32; 3],
 }
 
 impl Context {
@@ -46,16 +40,83 @@ impl Context {
     }
 }
 
-impl<'a> Batch<'a> {
-    /// Starts a compute pass, named `label` in the timings.
-    pub fn pass(&mut self, label: &str, pipeline: &Arc<Pipeline>) -> Pass<'_, 'a> {
-        Pass {
-            batch: self,
-            label: label.to_owned(),
-            pipeline: pipeline.clone(),
-            buffers: Vec::new(),
-            uniforms: Vec::new(),
+impl Batch<'_> {
+    /// Records a pass of the entry point `entry` of `shader` with this many workgroups along x, y and z; none along one of
+    /// them means no pass. It is named `label` in the timings. It binds `params`, if it has a uniform of that type, and
+    /// those of `buffers` that it uses.
+    ///
+    /// # Errors
+    /// As [`Context::pipeline`].
+    ///
+    /// # Panics
+    /// When a variable is left unbound or the WGSL struct differs from `T`: these are mistakes in the program.
+    pub fn dispatch<T: ShaderStruct>(
+        &mut self,
+        label: &str,
+        entry: (&Shader, &str),
+        params: &T,
+        buffers: &[(&str, &Buffer)],
+        workgroups: [u32; 3],
+    ) -> Result<()> {
+        self.dispatch_with(label, entry, (params, &()), buffers, workgroups)
+    }
+
+    /// The same with uniforms of two types.
+    ///
+    /// # Errors
+    /// As [`Batch::dispatch`].
+    ///
+    /// # Panics
+    /// As [`Batch::dispatch`].
+    pub fn dispatch_with<A: ShaderStruct, B: ShaderStruct>(
+        &mut self,
+        label: &str,
+        (shader, entry): (&Shader, &str),
+        params: (&A, &B),
+        buffers: &[(&str, &Buffer)],
+        workgroups: [u32; 3],
+    ) -> Result<()> {
+        let pipeline = self.context.pipeline(shader, entry)?;
+        if workgroups.contains(&0) {
+            return Ok(());
         }
+        let (mut bound, mut uniforms) = (Vec::new(), Vec::new());
+        for binding in &pipeline.bindings {
+            if !binding.is_storage {
+                let (offset, bytes) = match pipeline.shader.reflection().has_type::<A>(binding) {
+                    true => self.add_uniform(&pipeline.shader, binding, params.0),
+                    false => self.add_uniform(&pipeline.shader, binding, params.1),
+                };
+                uniforms.push((binding.number, offset, bytes));
+                continue;
+            }
+            let mut given = buffers.iter().filter(|(name, _)| *name == binding.name);
+            let (Some((_, buffer)), None) = (given.next(), given.next()) else {
+                panic!("{}: bind `{}` once", pipeline.label, binding.name)
+            };
+            bound.push((binding.number, (*buffer).clone()));
+        }
+        let label = label.to_owned();
+        let pass = Recorded { label, pipeline, buffers: bound, uniforms, workgroups };
+        self.steps.push(Step::Pass(pass));
+        Ok(())
+    }
+
+    /// Adds the value of a uniform; returns its offset and length in [`Batch::uniforms`].
+    fn add_uniform<T: ShaderStruct>(
+        &mut self,
+        shader: &Shader,
+        binding: &Binding,
+        value: &T,
+    ) -> (u64, u64) {
+        shader.reflection().check_struct::<T>(binding);
+        let uniforms = &mut self.uniforms;
+        uniforms.resize(uniforms.len().next_multiple_of(self.context.uniform_alignment), 0);
+        let offset = uniforms.len() as u64;
+        uniforms.extend_from_slice(bytemuck::bytes_of(value));
+        // Uniform bindings are multiples of 16 bytes.
+        uniforms.resize(uniforms.len().next_multiple_of(16), 0);
+        (offset, uniforms.len() as u64 - offset)
     }
 
     /// Copies all of `from` to the start of `to`. They must not be parts of one buffer.
@@ -67,71 +128,5 @@ impl<'a> Batch<'a> {
     /// Sets all of `buffer` to zero.
     pub fn clear(&mut self, buffer: &Buffer) {
         self.steps.push(Step::Clear(buffer.clone()));
-    }
-}
-
-/// A pass being described: bind every variable that the entry point uses, then dispatch.
-#[derive(Debug)]
-#[must_use = "a pass is recorded by `dispatch`"]
-pub struct Pass<'b, 'a> {
-    batch: &'b mut Batch<'a>,
-    label: String,
-    pipeline: Arc<Pipeline>,
-    buffers: Vec<(u32, Buffer)>,
-    uniforms: Vec<(u32, u64, u64)>,
-}
-
-impl Pass<'_, '_> {
-    /// Binds `buffer` to the WGSL variable `name`.
-    ///
-    /// # Panics
-    /// When the entry point does not use such a variable: that is a mistake in the program.
-    pub fn buffer(mut self, name: &str, buffer: &Buffer) -> Self {
-        self.buffers.push((self.pipeline.binding(name), buffer.clone()));
-        self
-    }
-
-    /// Binds `value` to the WGSL uniform `name`.
-    ///
-    /// # Panics
-    /// When the WGSL struct differs from `T`: that is a mistake in the program.
-    pub fn uniform<T: ShaderStruct>(mut self, name: &str, value: &T) -> Self {
-        let number = self.pipeline.struct_binding::<T>(name);
-        let arena = &mut self.batch.uniforms;
-        arena.resize(arena.len().next_multiple_of(self.batch.context.uniform_alignment), 0);
-        let offset = arena.len() as u64;
-        arena.extend_from_slice(bytemuck::bytes_of(value));
-        // Uniform bindings are multiples of 16 bytes.
-        arena.resize(arena.len().next_multiple_of(16), 0);
-        self.uniforms.push((number, offset, arena.len() as u64 - offset));
-        self
-    }
-
-    /// Records the pass with this many workgroups along x, y and z. None along one of them means no pass.
-    ///
-    /// # Panics
-    /// When a variable was left unbound: that is a mistake in the program.
-    pub fn dispatch(self, workgroups: [u32; 3]) {
-        if !workgroups.contains(&0) {
-            self.record(Workgroups::Direct(workgroups));
-        }
-    }
-
-    /// Records the pass with the workgroup counts that `arguments` will hold: three u32.
-    ///
-    /// # Panics
-    /// As [`Pass::dispatch`].
-    pub fn dispatch_indirect(self, arguments: &Buffer) {
-        self.record(Workgroups::Indirect(arguments.clone()));
-    }
-
-    fn record(self, workgroups: Workgroups) {
-        let Self { batch, label, pipeline, buffers, uniforms } = self;
-        for Binding { name, number, .. } in &pipeline.bindings {
-            let bound = buffers.iter().map(|b| b.0).chain(uniforms.iter().map(|u| u.0));
-            let count = bound.filter(|bound| bound == number).count();
-            assert_eq!(count, 1, "{}: bind `{name}`", pipeline.label);
-        }
-        batch.steps.push(Step::Pass(Recorded { label, pipeline, buffers, uniforms, workgroups }));
     }
 }

@@ -56,8 +56,7 @@ impl Context {
         }
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
-            | wgpu::BufferUsages::COPY_DST
-            | wgpu::BufferUsages::INDIRECT;
+            | wgpu::BufferUsages::COPY_DST;
         let size = Pool::size(bytes, self.limits.buffer_bytes);
         let inner = match self.storage.take(size) {
             Some(buffer) => buffer,

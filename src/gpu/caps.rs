@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Fault, Feature};
+use wgpu::Features;
+
+use super::Fault;
 
 /// Restrictions of a device that is opened.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +18,7 @@ pub struct Caps {
     /// At most this many bytes of workgroup memory.
     pub workgroup_bytes: Option<u32>,
     /// Features to be left unused.
-    pub without: Vec<Feature>,
+    pub without: Features,
     /// Whether all shaders run with bounds and loop checks, also those with an argument against them.
     pub checked: bool,
     /// Whether the device is treated as hardware whose workgroups make progress, so that the routes for such hardware
@@ -64,9 +66,10 @@ impl Caps {
         limits
     }
 
-    /// The flags of all features but those to be left unused.
-    pub(super) fn features(&self) -> wgpu::Features {
-        let wanted = Feature::ALL.into_iter().filter(|feature| !self.without.contains(feature));
-        wanted.map(Feature::flag).fold(wgpu::Features::empty(), |all, flag| all | flag)
+    /// What shaders and timings use beyond WebGPU's core, but for the features to be left unused.
+    pub(super) fn features(&self) -> Features {
+        let subgroups = Features::SUBGROUP | Features::SUBGROUP_BARRIER;
+        let numbers = Features::SHADER_F64 | Features::SHADER_INT64;
+        (subgroups | numbers | Features::TIMESTAMP_QUERY) - self.without
     }
 }

@@ -1,19 +1,21 @@
 //! The open device that kernels run on.
 
 use std::{
+    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
+use wgpu::Features;
+
 use super::{
-    Adapter, AdapterInfo, Caps, DeviceLimits, Feature, MultiplyAdd, Pipeline, Shader,
+    Adapter, AdapterInfo, Caps, DeviceLimits, MultiplyAdd, Pipeline, Shader,
     adapter::AdapterKind,
     fault::InjectedFault,
     guard::{Driver, panic_text},
     once_cache::OnceCache,
     pipeline::module,
     pool::Pool,
-    staging::UploadStaging,
     watch::patience,
 };
 use crate::util::{
@@ -31,7 +33,7 @@ pub struct Context {
     /// Which adapter this is.
     pub info: AdapterInfo,
     pub(super) uniform_alignment: usize,
-    features: wgpu::Features,
+    features: Features,
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
     checked: bool,
@@ -43,8 +45,15 @@ pub struct Context {
     pub(super) storage: Pool,
     /// Staging buffers that no readback uses now.
     pub(super) readbacks: Pool,
-    pub(super) uploads: UploadStaging,
+    /// Mapped staging buffers that no upload uses now, and the copies after which further ones are mapped.
+    pub(super) uploads: Pool,
+    pub(super) copies: Mutex<VecDeque<wgpu::SubmissionIndex>>,
 }
+
+/// Bytes of a staging buffer for uploads, and of a part that is read back at once.
+pub(super) const CHUNK: u64 = 16 << 20;
+/// Staging buffers for uploads: enough for the cores to copy while the device does.
+pub(super) const STAGINGS: usize = 8;
 
 /// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere
 /// storage buffers are host memory, whose use commands promise to limit.
@@ -101,13 +110,14 @@ impl Context {
             multiply_add: OnceLock::new(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
-            uploads: UploadStaging::default(),
+            uploads: Pool::keeping(STAGINGS as u64 * CHUNK),
+            copies: Mutex::default(),
         })
     }
 
     /// Whether the device has a feature and may use it.
-    pub fn has(&self, feature: Feature) -> bool {
-        self.features.contains(feature.flag())
+    pub fn has(&self, feature: Features) -> bool {
+        self.features.contains(feature)
     }
 
     /// Whether this is hardware, not software on the CPU.

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{Shader, ShaderStruct, shader::Binding};
+use super::{Shader, shader::Binding};
 use crate::util::error::Result;
 
 /// An entry point of a shader, which knows its bindings by name.
@@ -98,28 +98,5 @@ impl Pipeline {
     /// Whether the entry point uses the variable `name`.
     pub fn uses(&self, name: &str) -> bool {
         self.bindings.iter().any(|binding| binding.name == name)
-    }
-
-    /// The number of the variable `name`.
-    ///
-    /// # Panics
-    /// When the entry point does not use it.
-    pub(super) fn binding(&self, name: &str) -> u32 {
-        self.find(name).number
-    }
-
-    /// The number of the variable `name`, whose type has the layout of `T`.
-    ///
-    /// # Panics
-    /// When the entry point does not use it, or the layouts differ.
-    pub(super) fn struct_binding<T: ShaderStruct>(&self, name: &str) -> u32 {
-        let binding = self.find(name);
-        self.shader.reflection().check_struct::<T>(binding);
-        binding.number
-    }
-
-    fn find(&self, name: &str) -> &Binding {
-        let found = self.bindings.iter().find(|binding| binding.name == name);
-        found.unwrap_or_else(|| panic!("{} does not use a binding `{name}`", self.label))
     }
 }

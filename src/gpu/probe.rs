@@ -1,6 +1,6 @@
 //! Tests how a device multiplies and adds.
 
-use super::{Context, Feature, MultiplyAdd, Shader};
+use super::{Context, Features, MultiplyAdd, Shader};
 use crate::{data::noise::Noise, shader, util::error::Result};
 
 static PROBE: Shader =
@@ -23,7 +23,9 @@ impl Context {
         let [fused, in_f64] = multiply_add_probes();
         let way = match self.rounds_once(&fused)? {
             true => MultiplyAdd::Fused,
-            false if self.has(Feature::F64) && self.rounds_once(&in_f64)? => MultiplyAdd::InF64,
+            false if self.has(Features::SHADER_F64) && self.rounds_once(&in_f64)? => {
+                MultiplyAdd::InF64
+            }
             false => MultiplyAdd::RoundsTwice,
         };
         log::debug!("{} multiplies and adds f32: {way:?}", self.info.name);
@@ -33,12 +35,11 @@ impl Context {
     /// Whether the shader `probe` gives the same bits as the CPU.
     fn rounds_once(&self, probe: &Shader) -> Result<bool> {
         let terms = terms();
-        let pipeline = self.pipeline(probe, "probe")?;
         let source = self.upload("terms", &terms)?;
         let target = self.allocate("sums", 64 * 16)?;
         let mut batch = self.batch();
-        let pass = batch.pass("multiply and add", &pipeline);
-        pass.buffer("source", &source).buffer("target_", &target).dispatch([1, 1, 1]);
+        let buffers = [("source", &source), ("target_", &target)];
+        batch.dispatch("multiply and add", (probe, "probe"), &(), &buffers, [1; 3])?;
         batch.run()?;
         let found: Vec<f32> = self.read(&target, 64 * 4)?;
         let once = terms.as_chunks::<12>().0.iter().flat_map(|terms| {

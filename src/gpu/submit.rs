@@ -3,31 +3,24 @@
 use std::time::Duration;
 
 use super::{
-    Batch, Context, Fault, Feature,
-    batch::{Recorded, Step, Workgroups},
+    Batch, Context, Fault, Features,
+    batch::{Recorded, Step},
     guard::Driver,
     transfer::unmappable,
 };
 use crate::util::{error::Result, timings::Clock};
 
-/// Work that was handed to the device, with its timestamps still to be read.
-#[derive(Debug)]
-#[must_use = "timestamps are recorded by `finish`"]
-pub struct Submission<'a> {
-    context: &'a Context,
-    labels: Vec<String>,
-    timestamps: Option<wgpu::Buffer>,
-}
-
 /// wgpu's limit on the queries of one set; a pass takes two.
 const MAX_QUERIES: usize = 4096;
 
 impl<'a> Batch<'a> {
-    /// Encodes everything and hands it to the device.
+    /// Encodes everything and hands it to the device. Results are waited for when they are read. Only who asks for times
+    /// of passes waits here, so that transfers and passes of several jobs overlap: they are recorded by GPU timestamps
+    /// where the device has them, else by the wall clock of the whole batch, named `passes`.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when validation, memory or the device fails.
-    pub fn submit(&self) -> Result<Submission<'a>> {
+    pub fn run(&self) -> Result<()> {
         let context = self.context;
         context.driver.check()?;
         for fault in [Fault::Submit, Fault::Invalid, Fault::Uncaught, Fault::Panic] {
@@ -39,19 +32,17 @@ impl<'a> Batch<'a> {
         });
         context.compile(passes.clone().map(|pass| &*pass.pipeline))?;
         let timed = passes.take(MAX_QUERIES / 2);
-        let labels: Vec<String> = timed.map(|pass| pass.label.clone()).collect();
+        let labels: Vec<&str> = timed.map(|pass| pass.label.as_str()).collect();
         let timestamps = context.driver.guarded(|| self.encode(labels.len() as u32))?;
         context.driver.can_fail(Fault::Lose)?;
         context.record_batch(self);
-        Ok(Submission { context, labels, timestamps })
-    }
-
-    /// [`Batch::submit`], then [`Submission::finish`].
-    ///
-    /// # Errors
-    /// As those two.
-    pub fn run(&self) -> Result<()> {
-        self.submit()?.finish()
+        match timestamps {
+            Some(timestamps) => context.record_times(&labels, &timestamps),
+            None if context.timings.wants_passes() => {
+                context.timings.time("passes", || context.wait())
+            }
+            None => context.driver.check(),
+        }
     }
 
     /// Submits all steps, with timestamps of the first `timed` passes. Returns the timestamps' buffer.
@@ -99,7 +90,8 @@ impl<'a> Batch<'a> {
     /// Two queries a pass, where timings are wanted and the device has a clock.
     fn queries(&self, passes: u32) -> Option<wgpu::QuerySet> {
         let Context { driver, timings, .. } = self.context;
-        let wanted = timings.wants_passes() && self.context.has(Feature::Timestamps) && passes > 0;
+        let wanted =
+            timings.wants_passes() && self.context.has(Features::TIMESTAMP_QUERY) && passes > 0;
         wanted.then(|| {
             driver.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: Some("passes"),
@@ -152,12 +144,8 @@ impl Recorded {
         });
         pass.set_pipeline(&pipeline);
         pass.set_bind_group(0, &group, &[]);
-        match &self.workgroups {
-            Workgroups::Direct([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
-            Workgroups::Indirect(arguments) => {
-                pass.dispatch_workgroups_indirect(&arguments.inner, arguments.offset);
-            }
-        }
+        let [x, y, z] = self.workgroups;
+        pass.dispatch_workgroups(x, y, z);
     }
 
     fn bind(
@@ -185,29 +173,17 @@ impl Recorded {
     }
 }
 
-impl Submission<'_> {
-    /// Where times of passes are wanted, waits for the work and records them: GPU timestamps where the device has
-    /// them, else the wall clock of the whole batch, named `passes`. Results are waited for when they are read.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-    pub fn finish(self) -> Result<()> {
-        let Self { context, labels, timestamps } = self;
-        let Some(timestamps) = timestamps else {
-            // Only who asks for times waits here: transfers and passes of several jobs overlap.
-            return match context.timings.wants_passes() {
-                true => context.timings.time("passes", || context.wait()),
-                false => context.driver.check(),
-            };
-        };
-        let period = f64::from(context.driver.queue.get_timestamp_period());
-        context.await_map(context.map(&timestamps, wgpu::MapMode::Read, None)?)?;
+impl Context {
+    /// Waits for the times of passes and records them.
+    fn record_times(&self, labels: &[&str], timestamps: &wgpu::Buffer) -> Result<()> {
+        let period = f64::from(self.driver.queue.get_timestamp_period());
+        self.await_map(self.map(timestamps, wgpu::MapMode::Read, None)?)?;
         let bytes = timestamps.slice(..).get_mapped_range().map_err(unmappable)?;
         let ticks: &[u64] = bytemuck::cast_slice(&bytes);
         for (label, [begin, end]) in labels.iter().zip(ticks.as_chunks().0) {
             // A device may restart its clock between passes.
             let ns = end.saturating_sub(*begin) as f64 * period;
-            context.timings.record(label, Clock::Gpu, Duration::from_nanos(ns as u64));
+            self.timings.record(label, Clock::Gpu, Duration::from_nanos(ns as u64));
         }
         Ok(())
     }

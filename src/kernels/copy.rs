@@ -32,11 +32,10 @@ impl Kernel for Copy {
         let [source, target] =
             [context.allocate("copy source", bytes)?, context.allocate("copy target", bytes)?];
         context.write(&source, 0, words)?;
-        let pipeline = context.pipeline(&SHADER, "copy")?;
         let mut batch = context.batch();
-        let pass = batch.pass("copy", &pipeline).buffer("source", &source);
-        pass.buffer("target_", &target)
-            .dispatch(context.fold(bytes.div_ceil(BYTES_PER_WORKGROUP))?);
+        let groups = context.fold(bytes.div_ceil(BYTES_PER_WORKGROUP))?;
+        let buffers = [("source", &source), ("target_", &target)];
+        batch.dispatch("copy", (&SHADER, "copy"), &(), &buffers, groups)?;
         batch.run()?;
         context.read(&target, words.len())
     }

@@ -1,7 +1,10 @@
 //! An isovalue from the data: Otsu's threshold (1979), which splits the samples' histogram into the
 //! two classes whose means differ most, weighted by their sizes.
 
-use super::quantile::{self, DIGITS as BINS};
+use super::{
+    histogram::type_range,
+    quantile::{self, DIGITS as BINS},
+};
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
@@ -38,14 +41,10 @@ pub fn extremes(samples: &Samples) -> [f64; 2] {
 impl Otsu {
     /// For samples of type `dtype`.
     pub fn new(dtype: Dtype) -> Self {
-        let (low, high) = match dtype {
-            Dtype::U8 => (0.0, 255.0),
-            Dtype::I8 => (-128.0, 127.0),
-            Dtype::U16 => (0.0, 65_535.0),
-            Dtype::I16 => (-32_768.0, 32_767.0),
-            _ => return Self { low: f64::MAX, high: f64::MIN, counts: Vec::new(), exact: false },
-        };
-        Self { low, high, counts: vec![0; BINS], exact: true }
+        let exact = dtype.size() <= 2;
+        let range = type_range(dtype).filter(|_| exact);
+        let (low, high) = range.unwrap_or((f64::MAX, f64::MIN));
+        Self { low, high, counts: vec![0; if exact { BINS } else { 0 }], exact }
     }
 
     /// Whether [`Otsu::range`] has to see all samples before [`Otsu::count`] does.

@@ -22,7 +22,7 @@ use crate::{
     shader, shader_struct,
     util::{
         error::{Error, Result},
-        parallel,
+        memory, parallel,
     },
 };
 
@@ -110,12 +110,14 @@ impl Kernel for Threshold {
         // A binding is never empty.
         keys.push(0);
         let keys = context.upload("bounds", &keys)?;
-        let pipeline = context.pipeline(&specialised(dtype), "threshold")?;
-        let classes =
-            map_words(context, &pipeline, samples.as_bytes(), dtype.size(), |pass, words| {
-                let job = ThresholdJob { words, bounds, scale: scale.into() };
-                pass.buffer("bounds", &keys).uniform("job", &job)
-            })?;
+        let mut classes = memory::zeros(samples.len())?;
+        let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
+        let (shader, table) = (specialised(dtype), ("bounds", &keys));
+        map_words(context, (&shader, "threshold"), data, sizes, table, |words| ThresholdJob {
+            words,
+            bounds,
+            scale: scale.into(),
+        })?;
         Ok(Samples::U8(classes))
     }
 }

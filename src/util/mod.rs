@@ -11,14 +11,10 @@
 //! | `timings` | how long each stage of a job takes |
 
 pub(crate) mod cache;
-#[forbid(unsafe_code)]
 pub mod error;
 pub mod memory;
 pub mod parallel;
-#[forbid(unsafe_code)]
 pub mod simd;
 #[cfg(feature = "cli")]
-#[forbid(unsafe_code)]
 pub(crate) mod threads;
-#[forbid(unsafe_code)]
 pub mod timings;

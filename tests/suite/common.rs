@@ -10,7 +10,7 @@ use gpuproc::{
         samples::Samples,
     },
     device::Kernel,
-    gpu::{Adapter, Baseline, Caps, Context, Feature, adapters},
+    gpu::{Adapter, Baseline, Caps, Context, Features, adapters},
     io::jpeg::{self, File, Picture},
     util::timings::Timings,
 };
@@ -55,7 +55,7 @@ pub fn subjects() -> &'static [Subject] {
 fn downlevel() -> Caps {
     Caps {
         baseline: Some(Baseline::Downlevel),
-        without: Feature::ALL.to_vec(),
+        without: Features::all(),
         poison: true,
         ..Caps::default()
     }
@@ -66,13 +66,13 @@ fn downlevel() -> Caps {
 pub fn others() -> Vec<(&'static str, Caps)> {
     let webgpu = Caps { baseline: Some(Baseline::WebGpu), ..downlevel() };
     let plain = Caps { poison: true, ..Caps::default() };
-    let without = |feature| Caps { without: vec![feature], ..plain.clone() };
+    let without = |feature| Caps { without: feature, ..plain.clone() };
     vec![
         ("webgpu", webgpu),
         ("downlevel", downlevel()),
         ("1 MiB bindings", Caps { binding_bytes: Some(1 << 20), ..plain.clone() }),
-        ("no subgroups", without(Feature::Subgroups)),
-        ("no timestamps", without(Feature::Timestamps)),
+        ("no subgroups", without(Features::SUBGROUP)),
+        ("no timestamps", without(Features::TIMESTAMP_QUERY)),
         ("checked", Caps { checked: true, ..plain.clone() }),
         ("hardware", Caps { as_hardware: true, ..plain }),
     ]

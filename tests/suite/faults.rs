@@ -190,8 +190,7 @@ impl Kernel for Endless {
         let out = context.upload("out", &[1u32])?;
         let mut batch = context.batch();
         let most = context.limits.workgroups;
-        let pass = batch.pass("endless", &context.pipeline(&shader, "main")?);
-        pass.buffer("out", &out).dispatch([most; 3]);
+        batch.dispatch("endless", (&shader, "main"), &(), &[("out", &out)], [most; 3])?;
         batch.run()?;
         Ok(context.read::<u32>(&out, 1)?[0])
     }

@@ -14,7 +14,7 @@ use gpuproc::{
         volume::Volume,
     },
     device::Kernel,
-    gpu::{Baseline, Caps, Context, Feature},
+    gpu::{Baseline, Caps, Context, Features},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Counts, Histogram, Pixels},
@@ -291,12 +291,10 @@ fn limits(noise: &mut Noise) -> Caps {
             1 => Some(Baseline::WebGpu),
             _ => Some(Baseline::Downlevel),
         },
-        without: [&Feature::ALL[..], &[Feature::Subgroups], &[Feature::Timestamps]]
+        without: [Features::all(), Features::SUBGROUP, Features::TIMESTAMP_QUERY]
             .into_iter()
             .filter(|_| one_of(&[0, 1]) == 1)
-            .flatten()
-            .copied()
-            .collect(),
+            .fold(Features::empty(), Features::union),
         checked: one_of(&[0, 1]) == 1,
         poison: true,
         ..Caps::default()

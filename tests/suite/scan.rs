@@ -6,7 +6,7 @@ use assert_cmd::Command;
 use gpuproc::{
     data::{dtype::Dtype, number::Number},
     device::Kernel,
-    gpu::Feature,
+    gpu::Features,
     kernels::scan::{
         Algorithm, Arrays, Axis, BLOCK, CHAINED, LOOKBACK, Op, Scan, Scannable, Scanned,
         SegmentedScan, Segments, Spec, Table, TableScan,
@@ -477,7 +477,7 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
     for Subject { name, context } in subjects() {
         let spec = Spec { algorithm: Algorithm::Auto, ..look_back_spec(false) };
         let nvidia = context.is_hardware() && context.info.vendor == 0x10de;
-        let expected = match nvidia && context.has(Feature::Subgroups) {
+        let expected = match nvidia && context.has(Features::SUBGROUP) {
             true => Algorithm::Lookback,
             false => Algorithm::Reduce,
         };

@@ -103,7 +103,7 @@ pub fn blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
     let algorithm = if method == Method::Box { "running sums" } else { "separable" };
     let (kernel, name) = blur_kernel(method, radius);
     let problem = format!("{name} r={radius}, {}", image.name);
-    Case::new(["blur", algorithm], problem, kernel, image, image.bytes, checks::blur)
+    Case::new(["blur", algorithm], problem, kernel, image, image.bytes, checks::are_close::<0>)
 }
 
 fn direct_blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
@@ -111,7 +111,8 @@ fn direct_blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
     let (kernel, name) = blur_kernel(method, radius);
     let problem = format!("{name} r={radius}, {}", image.name);
     let (kernel, bytes) = (DirectBlur(kernel), image.bytes);
-    Case::new(["blur", algorithm], problem, kernel, image, bytes, checks::direct_blur).as_baseline()
+    Case::new(["blur", algorithm], problem, kernel, image, bytes, checks::are_close::<1>)
+        .as_baseline()
 }
 
 fn blur_kernel(method: Method, radius: usize) -> (Blur, &'static str) {
@@ -135,7 +136,7 @@ pub fn histogram(pixels: &Input<Pixels>, components: Vec<Component>, bins: Bins)
         problem += &format!(", {} bins", bins.count);
     }
     let kernel = Histogram { components, bins, weighted: false };
-    Case::new(["histogram", "workgroup bins"], problem, kernel, pixels, 0, checks::histogram)
+    Case::new(["histogram", "workgroup bins"], problem, kernel, pixels, 0, PartialEq::eq)
 }
 
 fn levels(pixels: &Input<Pixels>, rows: usize) -> Case {
@@ -147,14 +148,14 @@ fn published(pixels: &Input<Pixels>, counting: Counting, rows: usize, width: usi
     let kernel = CountRgba { counting, rows, width };
     let problem = levels(pixels, rows).problem;
     let names = ["histogram", counting.name()];
-    Case::new(names, problem, kernel, pixels, 0, checks::published_histogram).as_baseline()
+    Case::new(names, problem, kernel, pixels, 0, PartialEq::eq).as_baseline()
 }
 
 /// An exclusive sum.
 pub fn scan<T: Scannable>(numbers: &Input<[T]>, algorithm: Algorithm) -> Case {
     let kernel = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
     let (problem, bytes) = (numbers.name.clone(), numbers.bytes);
-    let case = |name| Case::new(["scan", name], problem, kernel, numbers, bytes, checks::scan);
+    let case = |name| Case::new(["scan", name], problem, kernel, numbers, bytes, checks::same_sums);
     match algorithm {
         Algorithm::Blelloch => case("Blelloch").as_baseline(),
         _ => case("exclusive sum"),
@@ -164,18 +165,25 @@ pub fn scan<T: Scannable>(numbers: &Input<[T]>, algorithm: Algorithm) -> Case {
 /// A sort.
 pub fn sort<T: Sortable>(records: &Input<Records<T>>) -> Case {
     let (problem, bytes) = (records.name.clone(), records.bytes);
-    Case::new(["sort", "radix"], problem, Sort::<T>::new(false), records, bytes, checks::sort)
+    Case::new(
+        ["sort", "radix"],
+        problem,
+        Sort::<T>::new(false),
+        records,
+        bytes,
+        checks::same_records,
+    )
 }
 
 /// Marching cubes. Bytes of the surface are not counted: they are known only afterwards.
 pub fn mesh(volume: &Input<Slab>, iso: f64) -> Case {
     let (problem, kernel) = (format!("{}, iso {iso}", volume.name), MarchingCubes::new(iso));
-    Case::new(["mesh", "bit planes"], problem, kernel, volume, 0, checks::mesh)
+    Case::new(["mesh", "bit planes"], problem, kernel, volume, 0, PartialEq::eq)
 }
 
 fn classic_mesh(volume: &Input<Slab>, iso: f64) -> Case {
     let (names, problem) = (["mesh", "mark, scan, compact"], format!("{}, iso {iso}", volume.name));
-    Case::new(names, problem, ClassicCubes { iso }, volume, 0, checks::classic_mesh).as_baseline()
+    Case::new(names, problem, ClassicCubes { iso }, volume, 0, checks::same_corners).as_baseline()
 }
 
 /// A copy of `bytes` bytes.
@@ -183,7 +191,7 @@ pub fn copy(bytes: usize) -> Case {
     let name = format!("{} MiB", bytes >> 20);
     let make = move || Ok(Noise(0).u32s(bytes / 4)?.into());
     let words = Input::new(name.clone(), bytes as u64, make);
-    Case::new(["copy", "copy"], name, Copy, &words, words.bytes, checks::copy)
+    Case::new(["copy", "copy"], name, Copy, &words, words.bytes, PartialEq::eq)
 }
 
 /// Noise in four 8-bit channels. The last one is not treated as alpha.

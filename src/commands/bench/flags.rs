@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub sweep: bool,
 
-    /// Compare each result with a reference before it is timed, and fail where it differs
+    /// Compare each result with that of the CPU before it is timed, and fail where it differs
     #[arg(long)]
     check: bool,
 

@@ -24,7 +24,7 @@ use crate::{
     util::error::{Error, Kind, Result},
 };
 
-pub use case::{Case, Check, Input, Work};
+pub use case::{Case, Input, Same, Work};
 pub use cases::{cases, radii};
 pub use flags::Args;
 

@@ -8,6 +8,12 @@ pub trait ShaderStruct: bytemuck::Pod {
     const FIELDS: &'static [(&'static str, usize)];
 }
 
+/// No uniform.
+impl ShaderStruct for () {
+    const NAME: &'static str = "";
+    const FIELDS: &'static [(&'static str, usize)] = &[];
+}
+
 /// Declares a `#[repr(C)]` plain-data struct. Its fields and offsets are compared with the WGSL struct of
 /// the same name whenever it is bound.
 #[macro_export]

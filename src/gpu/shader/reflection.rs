@@ -22,7 +22,7 @@ pub struct Reflection {
 pub struct Binding {
     pub name: String,
     pub number: u32,
-    is_storage: bool,
+    pub is_storage: bool,
     variable_type: Handle<Type>,
 }
 
@@ -146,6 +146,11 @@ impl Reflection {
     /// How many storage buffers `entry` uses.
     pub fn storage_buffers(&self, entry: &str) -> u32 {
         self.bindings(entry).iter().filter(|binding| binding.is_storage).count() as u32
+    }
+
+    /// Whether the type of a variable has the name of the host struct `T`.
+    pub fn has_type<T: ShaderStruct>(&self, binding: &Binding) -> bool {
+        self.module.types[binding.variable_type].name.as_deref() == Some(T::NAME)
     }
 
     /// Compares the host struct `T` with the type of a variable.

@@ -38,27 +38,23 @@ impl Kernel for DirectBlur {
             Method::Gaussian => "gaussian",
             Method::Box => "box_filter",
         };
-        let pipeline = context.pipeline(&SHADER, entry)?;
+        let size = context.pipeline(&SHADER, entry)?.workgroup_size[0];
         let pixels = u64::from(width) * u64::from(height);
-        let groups = context.fold(pixels.div_ceil(pipeline.workgroup_size[0].into()))?;
+        let groups = context.fold(pixels.div_ceil(size.into()))?;
         let weights = taps.half_weights(method).into_iter().map(|weight| weight as f32);
         let weights = context.upload("weights", &weights.collect::<Vec<_>>())?;
         let mut record = |vertical: u32, from: &Buffer, to: &Buffer| {
             let radius = taps.radius as u32;
             let params = DirectBlurParams { width, height, radius, vertical };
-            let mut pass = batch.pass("blur direct", &pipeline).uniform("params", &params);
-            pass = pass.buffer("source", from).buffer("target_", to);
-            if pipeline.uses("weights") {
-                pass = pass.buffer("weights", &weights);
-            }
-            pass.dispatch(groups);
+            let buffers = [("source", from), ("target_", to), ("weights", &weights)];
+            batch.dispatch("blur direct", (&SHADER, entry), &params, &buffers, groups)
         };
         match method {
-            Method::Gaussian => record(0, &input, &output),
+            Method::Gaussian => record(0, &input, &output)?,
             Method::Box => {
                 let between = context.allocate("half blurred image", input.bytes())?;
-                record(0, &input, &between);
-                record(1, &between, &output);
+                record(0, &input, &between)?;
+                record(1, &between, &output)?;
             }
         }
         batch.run()?;

@@ -110,16 +110,15 @@ impl Kernel for CountRgba {
         let params = CountParams { width, pixels: count, chunks, ..CountParams::default() };
         let mut batch = context.batch();
         batch.clear(&counts);
-        let mut record = |entry, params: &CountParams, groups| -> Result<()> {
-            let pipeline = context.pipeline(&shader, entry)?;
-            let mut pass = batch.pass(&format!("histogram {entry}"), &pipeline);
-            pass = pass.uniform("params", params);
+        let mut record = |entry, params: &CountParams, groups| {
             let buffers = [("data", &data), ("counts", &counts), ("chunks", &chunk_counts)];
-            for (name, buffer) in buffers.into_iter().filter(|(name, _)| pipeline.uses(name)) {
-                pass = pass.buffer(name, buffer);
-            }
-            pass.dispatch(groups);
-            Ok(())
+            batch.dispatch(
+                &format!("histogram {entry}"),
+                (&shader, entry),
+                params,
+                &buffers,
+                groups,
+            )
         };
         if chunked {
             record("count_chunk", &params, [columns, height, 1])?;

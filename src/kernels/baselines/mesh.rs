@@ -115,10 +115,7 @@ impl<'a> Pipeline<'a> {
 
     /// Records the pass `entry` over `count` cells.
     fn record(&self, batch: &mut Batch<'_>, entry: &'static str, count: u32) -> Result<()> {
-        let pipeline = self.context.pipeline(&SHADER, entry)?;
         let params = ClassicParams { count, ..self.params };
-        let mut pass = batch.pass(&format!("classic {entry}"), &pipeline);
-        pass = pass.uniform("params", &params);
         let buffers = [
             ("volume", &self.volume),
             ("values", &self.values),
@@ -126,12 +123,9 @@ impl<'a> Pipeline<'a> {
             ("active_cells", &self.active_cells),
             ("corners", &self.corners),
         ];
-        for (name, buffer) in buffers.into_iter().filter(|(name, _)| pipeline.uses(name)) {
-            pass = pass.buffer(name, buffer);
-        }
-        let groups = count.div_ceil(pipeline.workgroup_size[0]);
-        pass.dispatch(self.context.fold(groups.into())?);
-        Ok(())
+        let size = self.context.pipeline(&SHADER, entry)?.workgroup_size[0];
+        let groups = self.context.fold(count.div_ceil(size).into())?;
+        batch.dispatch(&format!("classic {entry}"), (&SHADER, entry), &params, &buffers, groups)
     }
 
     /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum of

@@ -98,31 +98,8 @@ pub struct Blur {
     pub linear: bool,
 }
 
-/// Samples before or after a pass, in one [`Format`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values<'a> {
-    /// [`Format::U8`].
-    U8(Cow<'a, [u8]>),
-    /// [`Format::U16`].
-    U16(Cow<'a, [u16]>),
-    /// [`Format::U24`].
-    U24(Cow<'a, [u32]>),
-    /// [`Format::F32`].
-    F32(Cow<'a, [f32]>),
-    /// [`Format::F64`].
-    F64(Cow<'a, [f64]>),
-}
-
-macro_rules! owned_values {
-    ($($sample:ty => $format:ident),+) => {
-        $(impl From<Vec<$sample>> for Values<'_> {
-            fn from(values: Vec<$sample>) -> Self {
-                Self::$format(Cow::Owned(values))
-            }
-        })+
-    };
-}
-owned_values!(u8 => U8, u16 => U16, u32 => U24, f32 => F32, f64 => F64);
+/// Samples before or after a pass. Those of [`Format::U24`] are u32.
+type Values<'a> = Cow<'a, Samples>;
 
 impl Blur {
     /// Whether it leaves everything as it is.

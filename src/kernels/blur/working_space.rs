@@ -100,11 +100,13 @@ impl WorkingSpace {
 
     /// The samples in this space.
     pub fn to_working<'a>(self, raster: &'a Grid) -> Values<'a> {
-        match (&raster.samples, self.format) {
-            (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
-            (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
-            (Samples::F32(values), _) if !self.premultiply => Values::F32(Cow::Borrowed(values)),
-            (Samples::F64(values), _) if !self.premultiply => Values::F64(Cow::Borrowed(values)),
+        Cow::Owned(match (&raster.samples, self.format) {
+            (Samples::U8(_), Format::U8) | (Samples::U16(_), Format::U16) => {
+                return Cow::Borrowed(&raster.samples);
+            }
+            (Samples::F32(_) | Samples::F64(_), _) if !self.premultiply => {
+                return Cow::Borrowed(&raster.samples);
+            }
             (Samples::U8(values), _) => self.u24_of_u8(raster, values).into(),
             (Samples::U16(values), _) if self.linear => {
                 let table = linear_of_u16();
@@ -116,7 +118,7 @@ impl WorkingSpace {
             (Samples::I32(values), _) => self.floats(raster, values, f64::from).into(),
             (Samples::F64(values), _) => self.floats(raster, values, |v| v).into(),
             (Samples::I8(_) | Samples::I16(_), _) => unreachable!("blurred as unsigned"),
-        }
+        })
     }
 
     /// Converts samples to floats: colours by `colour`, then multiplied by alpha if they are premultiplied.
@@ -166,29 +168,33 @@ impl WorkingSpace {
 
     /// Samples of the raster's type from blurred ones in this space.
     pub fn to_stored(self, raster: &Grid, blurred: Values<'_>) -> Samples {
-        match (blurred, &raster.samples) {
-            (Values::U8(values), _) => Samples::U8(owned(values)),
-            (Values::U16(values), _) => Samples::U16(owned(values)),
-            (Values::U24(words), _) => Samples::U8(self.u8_of_u24(raster, &words)),
-            (Values::F32(floats), Samples::U16(_)) if self.linear => {
+        match (&*blurred, &raster.samples) {
+            (Samples::U32(words), _) => self.u8_of_u24(raster, words).into(),
+            (Samples::F32(floats), Samples::U16(_)) if self.linear => {
                 let colour = |v| (65535.0 * from_linear(f64::from(v) / 65535.0)).round() as u16;
-                Samples::U16(self.stored(raster, &floats, nearest_u16, colour))
+                self.stored(raster, floats, nearest_u16, colour).into()
             }
-            (Values::F32(floats), Samples::U16(_)) => {
-                Samples::U16(self.stored(raster, &floats, nearest_u16, nearest_u16))
+            (Samples::F32(floats), Samples::U16(_)) => {
+                self.stored(raster, floats, nearest_u16, nearest_u16).into()
             }
-            (Values::F32(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
-            (Values::F32(floats), _) => Samples::F32(self.stored(raster, &floats, |v| v, |v| v)),
-            (Values::F64(floats), Samples::U32(_)) => {
+            (Samples::F64(floats), Samples::U32(_)) => {
                 let round = |v: f64| v.round() as u32;
-                Samples::U32(self.stored(raster, &floats, round, round))
+                self.stored(raster, floats, round, round).into()
             }
-            (Values::F64(floats), Samples::I32(_)) => {
+            (Samples::F64(floats), Samples::I32(_)) => {
                 let round = |v: f64| v.round() as i32;
-                Samples::I32(self.stored(raster, &floats, round, round))
+                self.stored(raster, floats, round, round).into()
             }
-            (Values::F64(floats), _) if !self.premultiply => Samples::F64(owned(floats)),
-            (Values::F64(floats), _) => Samples::F64(self.stored(raster, &floats, |v| v, |v| v)),
+            (Samples::F32(floats), _) if self.premultiply => {
+                self.stored(raster, floats, |v| v, |v| v).into()
+            }
+            (Samples::F64(floats), _) if self.premultiply => {
+                self.stored(raster, floats, |v| v, |v| v).into()
+            }
+            _ => match blurred {
+                Cow::Borrowed(samples) => samples.copy().unwrap_or_else(raise),
+                Cow::Owned(samples) => samples,
+            },
         }
     }
 
@@ -264,13 +270,6 @@ impl Float for f64 {
 /// Channels before alpha.
 fn colours(raster: &Grid) -> usize {
     raster.channels - usize::from(raster.has_alpha())
-}
-
-fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {
-    match values {
-        Cow::Borrowed(values) => memory::copied(values).unwrap_or_else(raise),
-        Cow::Owned(values) => values,
-    }
 }
 
 /// Whether `is_so` of any pixel.

@@ -119,6 +119,11 @@ impl Chunk {
     fn params(&self, params: RenderParams) -> RenderParams {
         RenderParams { triangles: self.triangles, first: self.first, ..params }
     }
+
+    /// Its buffers and others.
+    fn with<'b>(&'b self, others: &[(&'b str, &'b Buffer)]) -> Vec<(&'b str, &'b Buffer)> {
+        [&[("vertices", &self.vertices), ("indices", &self.indices)], others].concat()
+    }
 }
 
 fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Result<Vec<u8>> {
@@ -138,47 +143,26 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
     let size = u64::from(SHADER.constant("SIZE"));
     let each = |count: u64| context.fold(count.div_ceil(size));
     let mut batch = context.batch();
-    batch
-        .pass("render reset", &context.pipeline(&painter, "reset")?)
-        .uniform("params", &params)
-        .buffer("depths", &depths)
-        .buffer("owners", &owners)
-        .dispatch(each(subpixels)?);
+    let buffers = [("depths", &depths), ("owners", &owners), ("facing", &facing)];
+    let buffers = [&buffers[..], &[("picture", &picture), ("taps", &taps)]].concat();
+    batch.dispatch("render reset", (&painter, "reset"), &params, &buffers, each(subpixels)?)?;
     let strips = params.height.div_ceil(SHADER.constant("STRIP"));
     for (identify, label) in RASTER {
         let shader = raster(identify);
         for chunk in chunks {
             let [x, y, _] = each(chunk.triangles.into())?;
+            let (params, buffers) = (chunk.params(params), chunk.with(&buffers));
             for (entry, groups) in [("raster_small", [x, y, 1]), ("raster_large", [x, y, strips])] {
-                batch
-                    .pass(label, &context.pipeline(&shader, entry)?)
-                    .uniform("params", &chunk.params(params))
-                    .buffer("vertices", &chunk.vertices)
-                    .buffer("indices", &chunk.indices)
-                    .buffer("depths", &depths)
-                    .buffer("owners", &owners)
-                    .dispatch(groups);
+                batch.dispatch(label, (&shader, entry), &params, &buffers, groups)?;
             }
         }
     }
     for chunk in chunks {
-        batch
-            .pass("render normals", &context.pipeline(&painter, "orient")?)
-            .uniform("params", &chunk.params(params))
-            .buffer("vertices", &chunk.vertices)
-            .buffer("indices", &chunk.indices)
-            .buffer("owners", &owners)
-            .buffer("facing", &facing)
-            .dispatch(each(subpixels)?);
+        let (params, buffers) = (chunk.params(params), chunk.with(&buffers));
+        let groups = each(subpixels)?;
+        batch.dispatch("render normals", (&painter, "orient"), &params, &buffers, groups)?;
     }
-    batch
-        .pass("render light", &context.pipeline(&painter, "shade")?)
-        .uniform("params", &params)
-        .buffer("depths", &depths)
-        .buffer("facing", &facing)
-        .buffer("picture", &picture)
-        .buffer("taps", &taps)
-        .dispatch(each(pixels)?);
+    batch.dispatch("render light", (&painter, "shade"), &params, &buffers, each(pixels)?)?;
     batch.run()?;
     context.read(&picture, pixels as usize * 4)
 }

@@ -2,13 +2,6 @@
 
 use std::marker::PhantomData;
 
-use super::{Scannable, cpu, gpu};
-use crate::{
-    device::Kernel,
-    gpu::Context,
-    util::{error::Result, memory},
-};
-
 /// Rows of a band that are summed in order: a fixed number, so that sums of floats do not depend on threads. Bands on a
 /// GPU are multiples of it, so that each begins at an offset that bindings may have.
 pub(super) const BAND_ROWS: usize = 64;
@@ -53,33 +46,5 @@ impl<T> TableScan<T> {
     /// Sums along `axis`.
     pub fn new(axis: Axis, inclusive: bool) -> Self {
         Self { axis, inclusive, number: PhantomData }
-    }
-}
-
-impl<T: Scannable> Kernel for TableScan<T> {
-    type In = Table<T>;
-    type Out = Table<T>;
-    const NAME: &'static str = "table";
-
-    fn cpu(&self, input: &Table<T>) -> Result<Table<T>> {
-        let mut table = Table { values: memory::copied(&input.values)?, ..*input };
-        cpu::sum_table(&mut table, self.axis, self.inclusive);
-        Ok(table)
-    }
-
-    fn gpu(&self, context: &Context, input: &Table<T>) -> Result<Table<T>> {
-        // Rows of an empty table may be of any length: nothing as long is allocated.
-        if input.values.is_empty() {
-            return Ok(input.clone());
-        }
-        match gpu::table::fits(context, input) {
-            Some(rows) => gpu::table::run(context, input, rows, self.axis, self.inclusive),
-            None => {
-                let pitch = input.width * input.channels;
-                let what = format_args!("tables of {} with rows of {pitch}", T::DTYPE);
-                log::debug!("{what} are made on the CPU");
-                context.timings().time(Self::NAME, || self.cpu(input))
-            }
-        }
     }
 }

@@ -5,14 +5,17 @@
 //! sum of a window is the difference of two prefix sums.
 
 use super::{
-    Format, Rounding, Task, Values,
+    Format, Rounding, Task,
     lines::Lines,
     number::{Keep, Round, ShiftU32},
     sliding::{Window, slide},
     sums::store,
 };
 use crate::{
-    data::division::{RoundedF64, RoundedU16, RoundedU32},
+    data::{
+        division::{RoundedF64, RoundedU16, RoundedU32},
+        samples::Samples,
+    },
     util::{error::Result, memory, simd},
 };
 
@@ -25,8 +28,8 @@ const FEW: usize = 15;
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
-pub fn blur(task: &Task<'_>) -> Result<Option<Values<'static>>> {
-    let Task { passes: [y, x], edge, shape, values: Values::U8(source) } = *task else {
+pub fn blur(task: &Task<'_>) -> Result<Option<Samples>> {
+    let Task { passes: [y, x], edge, shape, values: Samples::U8(source) } = *task else {
         return Ok(None);
     };
     let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)

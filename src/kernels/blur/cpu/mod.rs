@@ -18,6 +18,8 @@ mod weighted;
 
 pub use number::nearest_u16;
 
+use std::borrow::Cow;
+
 use bytemuck::Pod;
 use gaussian_u8::Bytes;
 use lanes::Lanes;
@@ -30,7 +32,7 @@ use super::{
     plan::{Arithmetic, Format, Pass, Rounding},
 };
 use crate::{
-    data::division::RoundedF64,
+    data::{division::RoundedF64, samples::Samples},
     util::{error::Result, simd},
 };
 use pulp::Arch;
@@ -50,7 +52,7 @@ const ROUTES: [Route; 5] = [
 struct Route {
     passes: usize,
     /// The result of the task's first passes; `None` if the route cannot compute them.
-    run: fn(&Task<'_>) -> Result<Option<Values<'static>>>,
+    run: fn(&Task<'_>) -> Result<Option<Samples>>,
 }
 
 /// The remaining passes of a plan, and the samples that they read.
@@ -58,7 +60,7 @@ struct Task<'a> {
     passes: &'a [Pass],
     edge: Edge,
     shape: Shape,
-    values: &'a Values<'a>,
+    values: &'a Samples,
 }
 
 /// Runs every pass of `plan` over `values`, a raster of `shape`.
@@ -76,11 +78,12 @@ pub fn run<'d>(
         for route in ROUTES.iter().filter(|route| route.passes <= passes.len()) {
             let task = Task { passes: &passes[..route.passes], edge, shape, values: &values };
             if let Some(blurred) = (route.run)(&task)? {
-                (values, passes) = (blurred, &passes[route.passes..]);
+                (values, passes) = (Cow::Owned(blurred), &passes[route.passes..]);
                 continue 'passes;
             }
         }
-        (values, passes) = (run_pass(&Lines::new(pass, edge, shape), &values)?, rest);
+        let blurred = run_pass(&Lines::new(pass, edge, shape), &values)?;
+        (values, passes) = (Cow::Owned(blurred), rest);
     }
     Ok(values)
 }
@@ -89,21 +92,21 @@ pub fn run<'d>(
 macro_rules! for_wide {
     ($values:expr, $to:expr, |$source:ident, $target:ident| $blurred:expr) => {
         match ($values, $to) {
-            (Values::U16($source), Format::U16) => {
+            (Samples::U16($source), Format::U16) => {
                 type $target = u16;
-                Values::from($blurred?)
+                Samples::from($blurred?)
             }
-            (Values::U16($source), _) => {
+            (Samples::U16($source), _) => {
                 type $target = u32;
-                Values::from($blurred?)
+                Samples::from($blurred?)
             }
-            (Values::U24($source), Format::U16) => {
+            (Samples::U32($source), Format::U16) => {
                 type $target = u16;
-                Values::from($blurred?)
+                Samples::from($blurred?)
             }
-            (Values::U24($source), _) => {
+            (Samples::U32($source), _) => {
                 type $target = u32;
-                Values::from($blurred?)
+                Samples::from($blurred?)
             }
             _ => unreachable!("only 16 bits have fraction bits"),
         }
@@ -111,7 +114,7 @@ macro_rules! for_wide {
 }
 
 /// Two passes of a Gaussian over u8 in 16-bit lanes, tile by tile.
-fn gaussian_u8(task: &Task<'_>) -> Result<Option<Values<'static>>> {
+fn gaussian_u8(task: &Task<'_>) -> Result<Option<Samples>> {
     match simd::arch() {
         #[cfg(target_arch = "x86_64")]
         Arch::V4(_) => bytes::<pulp::x86::V4>(task),
@@ -121,8 +124,8 @@ fn gaussian_u8(task: &Task<'_>) -> Result<Option<Values<'static>>> {
     }
 }
 
-fn bytes<L: Lanes>(task: &Task<'_>) -> Result<Option<Values<'static>>> {
-    let Task { passes, edge, shape, values: Values::U8(source) } = *task else { return Ok(None) };
+fn bytes<L: Lanes>(task: &Task<'_>) -> Result<Option<Samples>> {
+    let Task { passes, edge, shape, values: Samples::U8(source) } = *task else { return Ok(None) };
     Ok(match tiles_fit::<Bytes<L>>(passes, shape) {
         true => Some(blur_tiles::<Bytes<L>, _, u8>(passes, edge, shape, source)?.into()),
         false => None,
@@ -130,7 +133,7 @@ fn bytes<L: Lanes>(task: &Task<'_>) -> Result<Option<Values<'static>>> {
 }
 
 /// Two passes of a box filter over samples of 16 or 24 bits, row by row.
-fn box_wide(task: &Task<'_>) -> Result<Option<Values<'static>>> {
+fn box_wide(task: &Task<'_>) -> Result<Option<Samples>> {
     let Task { passes: [x, y], edge, shape, values } = *task else { return Ok(None) };
     if !box_u16::fits([x, y], shape) {
         return Ok(None);
@@ -140,13 +143,13 @@ fn box_wide(task: &Task<'_>) -> Result<Option<Values<'static>>> {
 }
 
 /// Two passes of a Gaussian over an image or three over a volume, tile by tile.
-fn tiles(task: &Task<'_>) -> Result<Option<Values<'static>>> {
+fn tiles(task: &Task<'_>) -> Result<Option<Samples>> {
     let Task { passes, edge, shape, values } = *task;
     Ok(Some(match values {
-        Values::F32(v) if tiles_fit::<Floats<f32>>(passes, shape) => {
+        Samples::F32(v) if tiles_fit::<Floats<f32>>(passes, shape) => {
             blur_tiles::<Floats<f32>, _, f32>(passes, edge, shape, v)?.into()
         }
-        Values::U16(_) | Values::U24(_) if tiles_fit::<Whole>(passes, shape) => {
+        Samples::U16(_) | Samples::U32(_) if tiles_fit::<Whole>(passes, shape) => {
             let to = passes[passes.len() - 1].to;
             for_wide!(values, to, |v, D| blur_tiles::<Whole, _, D>(passes, edge, shape, v))
         }
@@ -179,38 +182,38 @@ where
 }
 
 /// One pass by itself: any formats, along any axis.
-fn run_pass(lines: &Lines<'_>, values: &Values<'_>) -> Result<Values<'static>> {
+fn run_pass(lines: &Lines<'_>, values: &Samples) -> Result<Samples> {
     let Pass { arithmetic, rounding, integer_weights, .. } = lines.pass;
     let paired = |shift| Paired { weights: integer_weights.clone(), round: ShiftU32(shift) };
     match (values, arithmetic, *rounding) {
-        (Values::U8(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
-        (Values::U16(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
-        (Values::U24(v), Arithmetic::U39, Rounding::Divide { up, divisor }) => {
+        (Samples::U8(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
+        (Samples::U16(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
+        (Samples::U32(v), Arithmetic::U39, Rounding::Divide { up, divisor }) => {
             Ok(sliding::blur::<_, f64, u32>(lines, v, RoundedF64::new(up, divisor))?.into())
         }
-        (Values::U24(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
-        (Values::U8(v), Arithmetic::ExactF32, Rounding::Shift(shift)) => {
+        (Samples::U32(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
+        (Samples::U8(v), Arithmetic::ExactF32, Rounding::Shift(shift)) => {
             let weights: Vec<f32> = integer_weights.iter().map(|&weight| weight as f32).collect();
             run_paired(lines, v, &Paired { weights, round: ShiftU32(shift) })
         }
-        (Values::U8(v), _, Rounding::Shift(shift)) => run_paired(lines, v, &paired(shift)),
-        (Values::U16(v), Arithmetic::U32, Rounding::Shift(shift)) => {
+        (Samples::U8(v), _, Rounding::Shift(shift)) => run_paired(lines, v, &paired(shift)),
+        (Samples::U16(v), Arithmetic::U32, Rounding::Shift(shift)) => {
             run_paired(lines, v, &paired(shift))
         }
-        (Values::U16(_) | Values::U24(_), ..) => {
+        (Samples::U16(_) | Samples::U32(_), ..) => {
             let sums = Whole::of(lines.pass);
             Ok(for_wide!(values, lines.pass.to, |v, D| weighted::blur::<_, _, D>(lines, v, &sums)))
         }
-        (Values::F32(v), ..) => run_floats(lines, v),
-        (Values::F64(v), ..) => run_floats(lines, v),
-        (Values::U8(_), ..) => unreachable!("no plan has a pass like {:?}", lines.pass),
+        (Samples::F32(v), ..) => run_floats(lines, v),
+        (Samples::F64(v), ..) => run_floats(lines, v),
+        _ => unreachable!("no plan has a pass like {:?}", lines.pass),
     }
 }
 
-fn run_floats<T: Number + Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Values<'static>>
+fn run_floats<T: Number + Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples>
 where
     Keep: Round<T, T> + Round<f64, T>,
-    Values<'static>: From<Vec<T>>,
+    Samples: From<Vec<T>>,
 {
     Ok(match lines.pass.is_long_float_box() {
         true => box_floats::blur(lines, source)?.into(),
@@ -223,7 +226,7 @@ fn run_paired<T: Sample<N>, N: Number>(
     lines: &Lines<'_>,
     source: &[T],
     sums: &Paired<N>,
-) -> Result<Values<'static>>
+) -> Result<Samples>
 where
     ShiftU32: Round<N, u8> + Round<N, u16>,
 {
@@ -234,7 +237,7 @@ where
 }
 
 /// Sums of a box filter, to u8, u16 or u24.
-fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Values<'static>> {
+fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples> {
     Ok(match (lines.pass.rounding, lines.pass.to) {
         (Rounding::Divide { up, divisor }, Format::U8) => {
             sliding::blur::<_, u32, u8>(lines, source, RoundedF64::new(up, divisor))?.into()

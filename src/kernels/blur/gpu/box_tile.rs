@@ -1,14 +1,12 @@
 //! A box filter of u8 along y and x at once.
 
-use std::sync::Arc;
-
 use super::{
     IN_RANGE, Layout, Record, Recording, Route, Task,
     params::{flag, literal},
 };
 use crate::{
     data::division::RoundedU32,
-    gpu::{Buffer, Pipeline, Shader},
+    gpu::{Buffer, Shader},
     kernels::blur::{Format, Rounding},
     shader, shader_struct,
     util::error::Result,
@@ -38,10 +36,9 @@ const MAX_INVOCATIONS: usize = 640;
 
 #[derive(Debug)]
 struct BoxTile {
-    fill_margins: Arc<Pipeline>,
-    /// For long windows along y.
-    sum_blocks: Option<Arc<Pipeline>>,
-    blur: Arc<Pipeline>,
+    shader: Shader,
+    /// Whether blocks of rows are summed first, for long windows along y.
+    sums_blocks: bool,
     sizes: Sizes,
     /// All but what depends on the block.
     params: BoxTileParams,
@@ -198,16 +195,13 @@ pub const ROUTE: Route = Route {
             ("BLOCKS", flag(y >= BLOCKS_RADIUS)),
         ])]
     },
-    new: |context, task| {
-        let shader = &(ROUTE.shaders)(task)[0];
+    new: |_, task| {
         let sizes = Sizes::new(task).expect("it fits");
         let (shift, quotient) = roundings(task).expect("it fits");
         let [x, y] = radii(task);
-        let pipeline = |entry| context.pipeline(shader, entry);
         Ok(Box::new(BoxTile {
-            fill_margins: pipeline("fill_margins")?,
-            sum_blocks: (y >= BLOCKS_RADIUS).then(|| pipeline("sum_blocks")).transpose()?,
-            blur: pipeline("blur")?,
+            shader: (ROUTE.shaders)(task).remove(0),
+            sums_blocks: y >= BLOCKS_RADIUS,
             sizes,
             params: BoxTileParams {
                 tile: sizes.tile as u32,
@@ -246,30 +240,26 @@ impl Record for BoxTile {
             margin_blocks: (2 * inner * blocks * slices) as u32,
             ..self.params
         };
-        let mut make =
-            |label, pipeline: &Arc<Pipeline>, total: usize, bytes, read: Option<&Buffer>| {
-                let made = context.allocate(label, bytes)?;
-                let params = BoxTileParams { total: total as u32, ..params };
-                let groups = (total as u64).div_ceil(pipeline.workgroup_size[0].into());
-                let mut pass = to.batch.pass(label, pipeline).uniform("params", &params);
-                pass = pass.buffer("source", &to.source).buffer("made", &made);
-                if let Some(margins) = read {
-                    pass = pass.buffer("margins", margins);
-                }
-                pass.dispatch(context.fold(groups)?);
-                Result::Ok(made)
-            };
+        let shader = &self.shader;
+        let mut make = |label, entry, total: usize, bytes, margins: Option<&Buffer>| {
+            let made = context.allocate(label, bytes)?;
+            let params = BoxTileParams { total: total as u32, ..params };
+            let size = context.pipeline(shader, entry)?.workgroup_size[0];
+            let buffers = [("made", &made), ("margins", margins.unwrap_or(&made))];
+            let groups = (total as u64).div_ceil(size.into());
+            to.dispatch(label, (shader, entry), &params, &buffers, groups)?;
+            Result::Ok(made)
+        };
         let total = outer * height * slices;
-        let margins = make("blur margins", &self.fill_margins, total, buffers.margins_bytes, None)?;
-        // Bound, though never read, where no blocks are summed.
-        let mut sums = to.source.clone();
-        if let Some(pipeline) = &self.sum_blocks {
-            let total = (inner + outer) * layers * slices;
-            sums = make("blur blocks", pipeline, total, buffers.blocks_bytes, Some(&margins))?;
+        let margins = make("blur margins", "fill_margins", total, buffers.margins_bytes, None)?;
+        let mut sums = None;
+        if self.sums_blocks {
+            let (total, bytes) = ((inner + outer) * layers * slices, buffers.blocks_bytes);
+            sums = Some(make("blur blocks", "sum_blocks", total, bytes, Some(&margins))?);
         }
-        let pass = to.pass("blur yx", &self.blur).uniform("params", &params);
-        let pass = pass.buffer("margins", &margins).buffer("blocks", &sums);
-        pass.dispatch(context.fold(params.total.into())?);
-        Ok(())
+        // Bound, though never read, where no blocks are summed.
+        let sums = sums.unwrap_or_else(|| to.source.clone());
+        let more = [("margins", &margins), ("blocks", &sums)];
+        to.dispatch("blur yx", (shader, "blur"), &params, &more, params.total.into())
     }
 }

@@ -1,13 +1,11 @@
 //! Passes along y or z: the routes, their parameters and their dispatch.
 
-use std::sync::Arc;
-
 use super::{
     IN_RANGE, Layout, Record, Recording, Route, Task, label,
     params::{flag, literal},
 };
 use crate::{
-    gpu::{Buffer, Context, Pipeline, Shader},
+    gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
     shader, shader_struct,
     util::error::Result,
@@ -66,7 +64,7 @@ pub const U16: Route = Route {
         let weights = distances(&task.passes[0]);
         let run = run_of(&COLUMNS_U16);
         let inner = ColumnPass::new(context, &U16, task, (run, Some(&weights)))?;
-        let border = context.pipeline(&(U16.shaders)(task)[1], "blur_columns")?;
+        let border = (U16.shaders)(task).remove(1);
         Ok(Box::new(InnerAndBorder { inner, border }))
     },
 };
@@ -98,10 +96,10 @@ fn distances(pass: &Pass) -> Vec<u32> {
     weights
 }
 
-/// A pass along y or z with its pipeline.
+/// A pass along y or z.
 #[derive(Debug)]
 struct ColumnPass {
-    pipeline: Arc<Pipeline>,
+    shader: Shader,
     weights: Option<Buffer>,
     /// All parameters that do not depend on the block.
     params: ColumnParams,
@@ -118,9 +116,9 @@ impl ColumnPass {
         task: &Task<'_>,
         (run, weights): (usize, Option<&[u32]>),
     ) -> Result<Self> {
-        let (shader, pass) = (&(route.shaders)(task)[0], &task.passes[0]);
+        let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);
         Ok(Self {
-            pipeline: context.pipeline(shader, "blur_columns")?,
+            shader,
             weights: weights.map(|weights| context.upload("blur weights", weights)).transpose()?,
             params: ColumnParams {
                 radius: pass.taps.radius as u32,
@@ -155,21 +153,23 @@ impl Record for ColumnPass {
         let params = self.params(&to.layout);
         let invocations =
             u64::from(params.quads) * u64::from(params.runs) * u64::from(params.outer);
-        let groups = invocations.div_ceil(self.pipeline.workgroup_size[0].into());
-        to.dispatch(self.axis, &self.pipeline, &params, (self.weights.as_ref(), groups))
+        let size = to.context.pipeline(&self.shader, "blur_columns")?.workgroup_size[0];
+        let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
+        let entry = (&self.shader, "blur_columns");
+        to.dispatch(label(self.axis), entry, &params, &weights, invocations.div_ceil(size.into()))
     }
 }
 
-/// One pass with two pipelines: for runs whose windows lie inside of the image, and for the others.
+/// One pass with two shaders: for runs whose windows lie inside of the image, and for the others.
 #[derive(Debug)]
 struct InnerAndBorder {
     inner: ColumnPass,
-    border: Arc<Pipeline>,
+    border: Shader,
 }
 
 impl Record for InnerAndBorder {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
-        let ColumnPass { pipeline, weights, axis, run, .. } = &self.inner;
+        let ColumnPass { shader, weights, axis, run, .. } = &self.inner;
         let params = self.inner.params(&to.layout);
         let run = *run as u32;
         // The number of runs before the first whose window lies inside, and the number of such runs.
@@ -177,17 +177,21 @@ impl Record for InnerAndBorder {
         let inner = (params.len.saturating_sub(params.radius) / run).saturating_sub(before);
         let border = Gap { start: before, runs: inner };
         let inside = Gap { start: 0, runs: before };
-        for (pipeline, runs, gap) in
-            [(&self.border, params.runs - inner, border), (pipeline, inner, inside)]
+        for (shader, runs, gap) in
+            [(&self.border, params.runs - inner, border), (shader, inner, inside)]
         {
-            let across = params.quads.div_ceil(pipeline.workgroup_size[0]);
+            let size = to.context.pipeline(shader, "blur_columns")?.workgroup_size[0];
+            let across = params.quads.div_ceil(size);
             let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
             if groups > 0 {
                 let params = ColumnParams { runs, ..params };
                 let groups = to.context.fold(groups)?;
-                let pass = to.pass(label(*axis), pipeline).uniform("params", &params);
                 let weights = weights.as_ref().expect("it has weights");
-                pass.uniform("gap", &gap).buffer("weights", weights).dispatch(groups);
+                let buffers =
+                    [("source", &to.source), ("target_", &to.target), ("weights", weights)];
+                let entry = (shader, "blur_columns");
+                let params = (&params, &gap);
+                to.batch.dispatch_with(label(*axis), entry, params, &buffers, groups)?;
             }
         }
         Ok(())

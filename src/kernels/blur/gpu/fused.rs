@@ -1,13 +1,11 @@
 //! A small Gaussian along x and y at once, from u8.
 
-use std::sync::Arc;
-
 use super::{
     IN_RANGE, Record, Recording, Route, Task,
     params::{flag, literal},
 };
 use crate::{
-    gpu::{Pipeline, Shader},
+    gpu::Shader,
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
     shader, shader_struct,
     util::error::Result,
@@ -27,7 +25,7 @@ const MAX_RADIUS: usize = 5;
 
 #[derive(Debug)]
 struct Fused {
-    pipeline: Arc<Pipeline>,
+    shader: Shader,
     params: FusedParams,
     /// Words and rows of a tile.
     tile: [usize; 2],
@@ -60,12 +58,11 @@ pub const ROUTE: Route = Route {
         let shader = SHADER.with(&task.passes[1].to.packed());
         vec![shader.with(&[("RADIUS", &radius), ("CHANNELS", &channels), ("HAS_FILL", has_fill)])]
     },
-    new: |context, task| {
-        let shader = &(ROUTE.shaders)(task)[0];
+    new: |_, task| {
+        let shader = (ROUTE.shaders)(task).remove(0);
         let [x, y] = [0, 1].map(|i| &task.passes[i]);
         let upper = if y.to == Format::U8 { 24 } else { 16 };
         Ok(Box::new(Fused {
-            pipeline: context.pipeline(shader, "blur")?,
             params: FusedParams {
                 edge: task.edge.code(),
                 fill: x.fill_words(task.shape.channels),
@@ -74,6 +71,7 @@ pub const ROUTE: Route = Route {
                 ..FusedParams::default()
             },
             tile: ["TILE_WORDS", "HEIGHT"].map(|name| shader.constant(name) as usize),
+            shader,
         }))
     },
 };
@@ -95,8 +93,6 @@ impl Record for Fused {
             groups: groups as u32,
             ..self.params
         };
-        let groups = to.context.fold(groups as u64)?;
-        to.pass("blur xy", &self.pipeline).uniform("params", &params).dispatch(groups);
-        Ok(())
+        to.dispatch("blur xy", (&self.shader, "blur"), &params, &[], groups as u64)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Layout, Limits, Record, Recording, Task, route};
 use crate::{
-    data::blocks::Blocks,
+    data::{blocks::Blocks, samples::Samples},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
     util::{
@@ -42,7 +42,7 @@ pub fn run<'d>(
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
     };
     if let Some(blocks) = blocks.filter(worthwhile) {
-        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values);
+        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values).map(Cow::Owned);
     }
     for pass in plan {
         let radius = pass.taps.radius;
@@ -54,7 +54,7 @@ pub fn run<'d>(
                 context.info.name
             ))
         })?;
-        values = Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?;
+        values = Cow::Owned(Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?);
     }
     Ok(values)
 }
@@ -93,7 +93,7 @@ fn blocks(
 
 /// A plan over a raster in blocks.
 struct Job<'a> {
-    steps: Steps<'a>,
+    steps: Resident<'a>,
     channels: usize,
     blocks: Blocks,
 }
@@ -107,26 +107,26 @@ impl<'a> Job<'a> {
         blocks: Blocks,
     ) -> Result<Self> {
         let largest = Shape { dims: blocks.longest(), ..shape };
-        let steps = Steps::new(context, plan, largest, edge)?;
+        let steps = Resident::new(context, plan, largest, edge)?;
         Ok(Self { steps, channels: shape.channels, blocks })
     }
 
-    fn run(&self, values: &Values<'_>) -> Result<Values<'static>> {
-        Ok(match (values, self.steps.to()) {
-            (Values::U8(v), to) => self.words(v, to)?,
-            (Values::U16(v), to) => self.words(v, to)?,
-            (Values::U24(v), to) => self.words(v, to)?,
-            (Values::F32(v), _) => Values::F32(Cow::Owned(self.raster(v)?)),
-            (Values::F64(_), _) => unreachable!("f64 stays on the CPU"),
-        })
+    fn run(&self, values: &Samples) -> Result<Samples> {
+        match values {
+            Samples::U8(values) => self.integers(values),
+            Samples::U16(values) => self.integers(values),
+            Samples::U32(values) => self.integers(values),
+            Samples::F32(values) => Ok(self.raster::<_, f32>(values)?.into()),
+            other => unreachable!("{} stays on the CPU", other.dtype()),
+        }
     }
 
     /// Integers from integers.
-    fn words<S: bytemuck::Pod>(&self, source: &[S], to: Format) -> Result<Values<'static>> {
-        Ok(match to {
-            Format::U8 => Values::U8(Cow::Owned(self.raster(source)?)),
-            Format::U16 => Values::U16(Cow::Owned(self.raster(source)?)),
-            _ => Values::U24(Cow::Owned(self.raster(source)?)),
+    fn integers<S: bytemuck::Pod>(&self, source: &[S]) -> Result<Samples> {
+        Ok(match self.steps.to() {
+            Format::U8 => self.raster::<_, u8>(source)?.into(),
+            Format::U16 => self.raster::<_, u16>(source)?.into(),
+            _ => self.raster::<_, u32>(source)?.into(),
         })
     }
 
@@ -167,7 +167,7 @@ impl<'a> Job<'a> {
             context.write(&input, 0, &padded)?;
         }
         let mut batch = context.batch();
-        let output = self.steps.record(&mut batch, layout, input)?;
+        let output = self.steps.record_block(&mut batch, layout, input)?;
         batch.run()?;
         read(context, layout, &output)
     }
@@ -186,18 +186,23 @@ fn read<T: bytemuck::Pod>(context: &Context, layout: Layout, buffer: &Buffer) ->
     Ok(rows)
 }
 
-/// A plan's routes, ready for blocks up to some size.
+/// A plan's routes over a raster that stays on the device, ready for blocks up to its size.
 #[derive(Debug)]
-struct Steps<'a> {
+pub struct Resident<'a> {
     context: &'a Context,
+    layout: Layout,
     /// What the first route reads.
     from: Format,
     /// Each route with what it writes.
     routes: Vec<(Box<dyn Record>, Format)>,
 }
 
-impl<'a> Steps<'a> {
-    fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
+impl<'a> Resident<'a> {
+    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+    pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
         let limits = Limits::of(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
@@ -213,7 +218,7 @@ impl<'a> Steps<'a> {
             .iter()
             .map(|(route, task, to)| Ok(((route.new)(context, task)?, *to)))
             .collect::<Result<_>>()?;
-        Ok(Self { context, from: plan[0].from, routes })
+        Ok(Self { context, layout: Layout::new(shape), from: plan[0].from, routes })
     }
 
     /// The format of the results.
@@ -221,8 +226,17 @@ impl<'a> Steps<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all routes and returns the buffer that will hold the result. Later routes may overwrite `input`.
-    fn record(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
+    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
+    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
+        self.record_block(batch, self.layout, input)
+    }
+
+    /// The same for a block.
+    fn record_block(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
         // Buffers that were read take later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
@@ -238,39 +252,12 @@ impl<'a> Steps<'a> {
         }
         Ok(source)
     }
-}
-
-/// A plan over samples that stay on the device.
-#[derive(Debug)]
-pub struct Resident<'a> {
-    steps: Steps<'a>,
-    layout: Layout,
-}
-
-impl<'a> Resident<'a> {
-    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-    pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
-        let steps = Steps::new(context, plan, shape, edge)?;
-        Ok(Self { steps, layout: Layout::new(shape) })
-    }
-
-    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
-    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
-    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
-        self.steps.record(batch, self.layout, input)
-    }
 
     /// The samples in a buffer that [`Resident::record`] returned, without padding.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
-        read(self.steps.context, self.layout, blurred)
+        read(self.context, self.layout, blurred)
     }
 }

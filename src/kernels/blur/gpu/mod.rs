@@ -12,13 +12,13 @@ mod variants;
 pub use job::{Resident, fits, run, takes};
 pub use variants::variants;
 
-use std::{fmt::Debug, sync::Arc};
+use std::fmt::Debug;
 
 use layout::Layout;
 
 use super::{Edge, Pass, Shape};
 use crate::{
-    gpu::{self, Batch, Buffer, Context, Feature, MultiplyAdd, Pipeline, Shader, ShaderStruct},
+    gpu::{Batch, Buffer, Context, Features, MultiplyAdd, Shader, ShaderStruct},
     util::error::Result,
 };
 
@@ -72,28 +72,19 @@ struct Recording<'r, 'a> {
     target: Buffer,
 }
 
-impl<'a> Recording<'_, 'a> {
-    /// Starts a pass from `source` to `target_`.
-    fn pass(&mut self, label: &str, pipeline: &Arc<Pipeline>) -> gpu::Pass<'_, 'a> {
-        let pass = self.batch.pass(label, pipeline);
-        pass.buffer("source", &self.source).buffer("target_", &self.target)
-    }
-
-    /// Records a pass along `axis` of `groups` workgroups.
+impl Recording<'_, '_> {
+    /// Records a pass of `groups` workgroups that uses `source`, `target_` and `more` buffers.
     fn dispatch<T: ShaderStruct>(
         &mut self,
-        axis: usize,
-        pipeline: &Arc<Pipeline>,
+        label: &str,
+        entry: (&Shader, &str),
         params: &T,
-        (weights, groups): (Option<&Buffer>, u64),
+        more: &[(&str, &Buffer)],
+        groups: u64,
     ) -> Result<()> {
         let groups = self.context.fold(groups)?;
-        let mut pass = self.pass(label(axis), pipeline).uniform("params", params);
-        if let Some(weights) = weights {
-            pass = pass.buffer("weights", weights);
-        }
-        pass.dispatch(groups);
-        Ok(())
+        let buffers = [&[("source", &self.source), ("target_", &self.target)], more].concat();
+        self.batch.dispatch(label, entry, params, &buffers, groups)
     }
 }
 
@@ -133,8 +124,8 @@ impl Limits {
         Ok(Self {
             workgroup_bytes: limits.workgroup_bytes as usize,
             invocations: limits.workgroup_size as usize,
-            subgroup: context.has(Feature::Subgroups).then_some(subgroup),
-            int64: context.has(Feature::Int64),
+            subgroup: context.has(Features::SUBGROUP).then_some(subgroup),
+            int64: context.has(Features::SHADER_INT64),
             binding: context.max_binding(),
             multiply_add: match are_floats {
                 true => context.multiply_add()?,

@@ -1,10 +1,8 @@
 //! Passes along x: the routes, their parameters and their dispatch.
 
-use std::sync::Arc;
-
-use super::{IN_RANGE, Record, Recording, Route, Task, params::literal};
+use super::{IN_RANGE, Record, Recording, Route, Task, label, params::literal};
 use crate::{
-    gpu::{Buffer, Context, Pipeline, Shader},
+    gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
     shader, shader_struct,
     util::error::Result,
@@ -183,10 +181,10 @@ impl Tile {
     }
 }
 
-/// A pass along x with its pipeline.
+/// A pass along x.
 #[derive(Debug)]
 struct RowPass {
-    pipeline: Arc<Pipeline>,
+    shader: Shader,
     weights: Option<Buffer>,
     /// All parameters that do not depend on the block.
     params: RowParams,
@@ -204,9 +202,8 @@ impl RowPass {
         radius: usize,
         (tile, weights): (Tile, Option<&[u32]>),
     ) -> Result<Box<dyn Record>> {
-        let (shader, pass) = (&(route.shaders)(task)[0], &task.passes[0]);
+        let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);
         Ok(Box::new(Self {
-            pipeline: context.pipeline(shader, "blur_rows")?,
             weights: weights.map(|weights| context.upload("blur weights", weights)).transpose()?,
             params: RowParams {
                 radius: radius as u32,
@@ -217,6 +214,7 @@ impl RowPass {
             },
             tile,
             rows: shader.constant("ROWS") as usize,
+            shader,
         }))
     }
 }
@@ -242,6 +240,7 @@ impl Record for RowPass {
             groups: groups as u32,
             ..self.params
         };
-        to.dispatch(0, &self.pipeline, &params, (self.weights.as_ref(), groups as u64))
+        let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
+        to.dispatch(label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
     }
 }

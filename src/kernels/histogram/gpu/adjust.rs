@@ -1,10 +1,9 @@
 //! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
 
-use super::bands::BAND;
 use crate::{
     data::samples::Samples,
     gpu::{Context, Shader},
-    kernels::histogram::counts::Pixels,
+    kernels::{histogram::counts::Pixels, pointwise::map_words},
     shader, shader_struct,
     util::error::Result,
 };
@@ -45,34 +44,10 @@ pub fn variants() -> Vec<Shader> {
 /// there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
-    let pipeline = context.pipeline(&specialised(size, channels, shifts), "adjust")?;
-    let table = context.upload("table", table)?;
-    let mut result = pixels.samples.copy()?;
-    // Bands of whole pixels and whole words.
-    let step = 4 * channels * size;
-    let band = (context.max_binding().min(BAND) as usize / step).max(1) * step;
-    let band = band.min(result.as_bytes().len().next_multiple_of(4));
-    let data = context.allocate("pixels", band as u64)?;
-    let adjusted = context.allocate("adjusted pixels", band as u64)?;
-    for bytes in result.as_bytes_mut().chunks_mut(band.max(1)) {
-        context.write(&data, 0, bytes)?;
-        let words = bytes.len().div_ceil(4) as u32;
-        let groups = u64::from(words).div_ceil(u64::from(pipeline.workgroup_size[0]));
-        let mut batch = context.batch();
-        batch
-            .pass("adjust", &pipeline)
-            .buffer("data", &data)
-            .buffer("table", &table)
-            .buffer("result", &adjusted)
-            .uniform("job", &AdjustJob { words })
-            .dispatch(context.fold(groups)?);
-        batch.run()?;
-        let mut at = 0;
-        context.read_with(&adjusted, 0..bytes.len() as u64, |chunk| {
-            bytes[at..at + chunk.len()].copy_from_slice(chunk);
-            at += chunk.len();
-            Ok(())
-        })?;
-    }
+    let (shader, table) = (specialised(size, channels, shifts), context.upload("table", table)?);
+    let mut result = Samples::zeros(pixels.samples.dtype(), pixels.samples.len())?;
+    let data = (pixels.samples.as_bytes(), result.as_bytes_mut());
+    let (sizes, table) = (([size; 2], channels), ("table", &table));
+    map_words(context, (&shader, "adjust"), data, sizes, table, |words| AdjustJob { words })?;
     Ok(result)
 }

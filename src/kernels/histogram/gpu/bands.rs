@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Bytes of input on the device at a time.
-pub const BAND: u64 = 256 << 20;
+const BAND: u64 = 256 << 20;
 
 /// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all bands in 64
 /// bits. `record` adds the passes over a band: it gets the band's pixels, their number, and counters that hold zeros.
@@ -18,7 +18,7 @@ pub fn count_bands(
     bytes: &[u8],
     pixel_bytes: usize,
     counters: usize,
-    record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer),
+    record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer) -> Result<()>,
 ) -> Result<Vec<u64>> {
     let mut sums = vec![0u64; counters];
     if bytes.is_empty() {
@@ -33,7 +33,7 @@ pub fn count_bands(
         context.write(&data, 0, band)?;
         let mut batch = context.batch();
         batch.clear(&counts);
-        record(&mut batch, &data, (band.len() / pixel_bytes) as u32, &counts);
+        record(&mut batch, &data, (band.len() / pixel_bytes) as u32, &counts)?;
         batch.run()?;
         let counted: Vec<u32> = context.read(&counts, counters)?;
         sums.iter_mut().zip(counted).for_each(|(sum, more)| *sum += u64::from(more));

@@ -1,11 +1,9 @@
 //! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
 
-use std::sync::Arc;
-
 use super::bands::{count_bands, most_workgroups, workgroup_size};
 use crate::{
     data::dtype::Dtype,
-    gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, DeviceLimits, Shader},
     kernels::histogram::{
         bins::{Bins, Keys, MAX_BINS},
         counts::{Component, Pixels},
@@ -56,15 +54,30 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Re
         }
         _ => (pixels.samples.as_bytes(), pixels.channels, dtype),
     };
-    let pass = SlotsPass::new(context, dtype, channels, bins, plan)?;
+    let limits = &context.limits;
+    let Specialised { shader, rule, slots, layout } =
+        Specialised::new(limits, dtype, channels, bins, plan);
+    let group = context.pipeline(&shader, "count")?.workgroup_size[0];
+    let (unit, spans) = (shader.constant("UNIT"), slots.div_ceil(layout.span));
+    // Few workgroups have to add many digits in the end.
+    let fewer = if layout.digits { 2 * spans as u64 } else { 1 };
+    let most = (most_workgroups(context) / fewer).max(1);
+    let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
+    let Keys { low, scale, offset, .. } = keys;
+    let keys = context.upload("bin edges", &keys.keys)?;
+    let light = context.upload("linear light", &rule.light.unwrap_or(vec![0]))?;
     let size = channels * dtype.size();
     let bytes = &bytes[..bytes.len() / size * size];
-    let mut slots =
-        count_bands(context, bytes, size, pass.counters, |batch, data, pixels, counts| {
-            pass.record(batch, data, pixels, counts);
-        })?;
-    slots.truncate(pass.slots);
-    Ok(slots)
+    let record = |batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer| {
+        let groups = u64::from(pixels / unit).div_ceil(group.into()).clamp(1, most);
+        let job = SlotsJob { pixels, bins: bins.count as u32, low, scale, offset };
+        let buffers = [("data", data), ("keys", &keys), ("light", &light), ("counts", counts)];
+        let groups = [spans as u32, groups as u32, 1];
+        batch.dispatch("histogram", (&shader, "count"), &job, &buffers, groups)
+    };
+    let mut counted = count_bands(context, bytes, size, spans * layout.span, record)?;
+    counted.truncate(slots);
+    Ok(counted)
 }
 
 /// One channel of 32-bit pixels.
@@ -206,69 +219,4 @@ fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
         ("REPLICAS", &number(replicas)),
         ("GROUP", &number(group as usize)),
     ])
-}
-
-/// A pipeline and tables that count one component in slots.
-pub struct SlotsPass {
-    pipeline: Arc<Pipeline>,
-    keys: Buffer,
-    light: Buffer,
-    job: SlotsJob,
-    /// Pixels that an invocation counts at a time.
-    unit: u32,
-    most_workgroups: u64,
-    spans: u32,
-    /// Slots counted.
-    pub slots: usize,
-    /// Counters needed, whole spans of them.
-    pub counters: usize,
-}
-
-impl SlotsPass {
-    /// Counts of one component of pixels of `channels` samples, as `plan` says.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
-    pub fn new(
-        context: &Context,
-        dtype: Dtype,
-        channels: usize,
-        bins: &Bins,
-        plan: &Plan,
-    ) -> Result<Self> {
-        let limits = &context.limits;
-        let Specialised { shader, rule, slots, layout } =
-            Specialised::new(limits, dtype, channels, bins, plan);
-        let spans = slots.div_ceil(layout.span);
-        // Few workgroups have to add many digits in the end.
-        let fewer = if layout.digits { 2 * spans as u64 } else { 1 };
-        let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
-        let Keys { low, scale, offset, .. } = keys;
-        Ok(Self {
-            pipeline: context.pipeline(&shader, "count")?,
-            unit: shader.constant("UNIT"),
-            job: SlotsJob { pixels: 0, bins: bins.count as u32, low, scale, offset },
-            keys: context.upload("bin edges", &keys.keys)?,
-            light: context.upload("linear light", &rule.light.unwrap_or(vec![0]))?,
-            most_workgroups: (most_workgroups(context) / fewer).max(1),
-            spans: spans as u32,
-            slots,
-            counters: spans * layout.span,
-        })
-    }
-
-    /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
-    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
-        let group = u64::from(self.pipeline.workgroup_size[0]);
-        let units = u64::from(pixels / self.unit);
-        let groups = units.div_ceil(group).clamp(1, self.most_workgroups) as u32;
-        batch
-            .pass("histogram", &self.pipeline)
-            .buffer("data", data)
-            .buffer("keys", &self.keys)
-            .buffer("light", &self.light)
-            .buffer("counts", counts)
-            .uniform("job", &SlotsJob { pixels, ..self.job })
-            .dispatch([self.spans, groups, 1]);
-    }
 }

@@ -1,11 +1,9 @@
 //! Levels of all 8-bit channels, and bins of their luminance, in one pass over the pixels.
 
-use std::sync::Arc;
-
 use super::bands::{count_bands, has_little_memory, most_workgroups, workgroup_size};
 use crate::{
     data::division::Ratio,
-    gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, DeviceLimits, Shader},
     kernels::histogram::{
         counts::Pixels,
         luma::{Luma, LumaBins},
@@ -44,16 +42,14 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
         let luma = alone(U8Components { channels: [false; 4], ..*components })?.luma;
         return Ok(U8Counts { channels, luma });
     }
-    let pass = U8Pass::new(context, components, pixels.channels)?;
+    let pass = U8Pass::new(context, components, pixels.channels);
     let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
     let counters = count_bands(
         context,
         bytes,
         pixels.channels,
         pass.counters,
-        |batch, data, pixels, counts| {
-            pass.record(batch, data, pixels, counts);
-        },
+        |batch, data, pixels, counts| pass.record(batch, data, pixels, counts),
     )?;
     Ok(pass.counts(&counters))
 }
@@ -70,12 +66,12 @@ pub fn count_made(
     pixels: u32,
     make: impl FnOnce(&mut Batch<'_>) -> Result<Buffer>,
 ) -> Result<U8Counts> {
-    let pass = U8Pass::new(context, components, channels)?;
+    let pass = U8Pass::new(context, components, channels);
     let counts = context.allocate("counts", pass.counters as u64 * 4)?;
     let mut batch = context.batch();
     batch.clear(&counts);
     let data = make(&mut batch)?;
-    pass.record(&mut batch, &data, pixels, &counts);
+    pass.record(&mut batch, &data, pixels, &counts)?;
     batch.run()?;
     let counters: Vec<u32> = context.read(&counts, pass.counters)?;
     let counters: Vec<u64> = counters.into_iter().map(u64::from).collect();
@@ -172,10 +168,12 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
     shaders
 }
 
-/// A pipeline that counts components of 8-bit pixels.
+/// A shader that counts components of 8-bit pixels.
 #[derive(Debug)]
 pub struct U8Pass {
-    pipeline: Arc<Pipeline>,
+    shader: Shader,
+    /// Invocations of a workgroup.
+    group: u32,
     rows: Rows,
     /// Pixels that an invocation counts at a time.
     unit: u32,
@@ -186,26 +184,21 @@ pub struct U8Pass {
 
 impl U8Pass {
     /// For at most four components of pixels of `channels` bytes.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
-    pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
+    pub fn new(context: &Context, components: &U8Components, channels: usize) -> Self {
         let (rows, shader) = specialised(components, channels, &context.limits);
         let group = workgroup_size(&context.limits, WORKGROUP);
-        Ok(Self {
-            pipeline: context.pipeline(&shader, "count")?,
-            rows,
+        Self {
             unit: shader.constant("UNIT_PIXELS"),
+            shader,
+            group,
             most_workgroups: most_workgroups(context).min(u64::from(INVOCATIONS / group)),
             counters: rows.count * 256,
-        })
+            rows,
+        }
     }
 
     /// For the four bytes of words: 256 counters of the lowest byte, then of the next.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader.
-    pub fn of_words(context: &Context) -> Result<Self> {
+    pub fn of_words(context: &Context) -> Self {
         Self::new(context, &U8Components { channels: [true; 4], luma: None }, 4)
     }
 
@@ -219,15 +212,19 @@ impl U8Pass {
     }
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
-    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader.
+    pub fn record(
+        &self,
+        batch: &mut Batch<'_>,
+        data: &Buffer,
+        pixels: u32,
+        counts: &Buffer,
+    ) -> Result<()> {
         let units = u64::from(pixels / self.unit);
-        let group = u64::from(self.pipeline.workgroup_size[0]);
-        let groups = units.div_ceil(group).clamp(1, self.most_workgroups) as u32;
-        batch
-            .pass("histogram", &self.pipeline)
-            .buffer("data", data)
-            .buffer("counts", counts)
-            .uniform("job", &U8Job { pixels })
-            .dispatch([groups, 1, 1]);
+        let groups = units.div_ceil(self.group.into()).clamp(1, self.most_workgroups) as u32;
+        let (job, buffers) = (U8Job { pixels }, [("data", data), ("counts", counts)]);
+        batch.dispatch("histogram", (&self.shader, "count"), &job, &buffers, [groups, 1, 1])
     }
 }

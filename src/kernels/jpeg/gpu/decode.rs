@@ -1,11 +1,9 @@
 //! From coefficients to pixels on a GPU.
 
-use std::sync::Arc;
-
 use super::{Blocks, IN_RANGE, layout::Layout};
 use crate::{
     data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
-    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, Shader},
     kernels::jpeg::fractional,
     shader, shader_struct,
     util::error::Result,
@@ -36,8 +34,7 @@ pub struct Decoder<'a> {
     context: &'a Context,
     layout: Layout,
     pixel_params: PixelParams,
-    samples: Arc<Pipeline>,
-    pixels: Arc<Pipeline>,
+    inverse: Shader,
 }
 
 impl<'a> Decoder<'a> {
@@ -76,13 +73,7 @@ impl<'a> Decoder<'a> {
         }
         // One text for both entry points, since each text has to be parsed, though `samples` does not depend on MODEL.
         let inverse = inverse(frame.colour);
-        Ok(Some(Self {
-            samples: context.pipeline(&inverse, "samples")?,
-            pixels: context.pipeline(&inverse, "pixels")?,
-            context,
-            pixel_params: params,
-            layout,
-        }))
+        Ok(Some(Self { context, inverse, pixel_params: params, layout }))
     }
 
     /// Decodes a picture.
@@ -126,23 +117,19 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
-        let Self { context, layout, .. } = self;
+        let Self { context, layout, inverse, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
         let pixels = context.allocate("pixels", layout.pixel_bytes())?;
         for c in 0..layout.frame.components.len() {
             let params = layout.block_params(c);
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
-            let pass = batch.pass("jpeg inverse DCT", &self.samples);
-            pass.buffer("blocks", &coefficients.blocks)
-                .buffer("entries", &coefficients.entries)
-                .buffer("planes", &planes)
-                .uniform("block_params", &params)
-                .dispatch(groups);
+            let Blocks { blocks, entries } = coefficients;
+            let buffers = [("blocks", blocks), ("entries", entries), ("planes", &planes)];
+            batch.dispatch("jpeg inverse DCT", (inverse, "samples"), &params, &buffers, groups)?;
         }
         let groups = context.fold(u64::from(self.pixel_params.total).div_ceil(64))?;
-        let pass = batch.pass("jpeg pixels", &self.pixels);
-        let pass = pass.buffer("made", &planes).buffer("target_", &pixels);
-        pass.uniform("params", &self.pixel_params).dispatch(groups);
+        let buffers = [("made", &planes), ("target_", &pixels)];
+        batch.dispatch("jpeg pixels", (inverse, "pixels"), &self.pixel_params, &buffers, groups)?;
         Ok(pixels)
     }
 }

@@ -1,14 +1,12 @@
 //! From pixels to coefficients on a GPU.
 
-use std::sync::Arc;
-
 use super::{
     Blocks, IN_RANGE,
     layout::{ENTRIES, Layout},
 };
 use crate::{
     data::jpeg::{Component, Frame, SparseCoefficients},
-    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,
     util::error::Result,
 };
@@ -37,8 +35,7 @@ pub struct Encoder<'a> {
     context: &'a Context,
     layout: Layout,
     /// One per component.
-    planes: Vec<Arc<Pipeline>>,
-    coefficients: Arc<Pipeline>,
+    planes: Vec<Shader>,
 }
 
 impl<'a> Encoder<'a> {
@@ -58,14 +55,7 @@ impl<'a> Encoder<'a> {
         };
         let planes: Vec<_> = frame.components.iter().map(plane).collect();
         Shader::parse(&planes, context.timings());
-        let pipeline = |shader| context.pipeline(shader, "plane");
-        Ok(Some(Self {
-            planes: planes.iter().map(pipeline).collect::<Result<_>>()?,
-            // All texts have this entry point, and it depends on none of their constants.
-            coefficients: context.pipeline(&planes[0], "coefficients")?,
-            context,
-            layout,
-        }))
+        Ok(Some(Self { context, layout, planes }))
     }
 
     /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
@@ -81,7 +71,7 @@ impl<'a> Encoder<'a> {
         let cursor = context.allocate("jpeg cursor", 4)?;
         batch.clear(&cursor);
         let [width, height] = frame.size;
-        for (c, pipeline) in self.planes.iter().enumerate() {
+        for (c, shader) in self.planes.iter().enumerate() {
             let [across, down] = frame.blocks(c);
             let params = PlaneParams {
                 width: width as u32,
@@ -94,20 +84,17 @@ impl<'a> Encoder<'a> {
                 component: c as u32,
             };
             let groups = context.fold(u64::from(params.total).div_ceil(64))?;
-            let pass = batch.pass("jpeg planes", pipeline);
-            let pass = pass.buffer("source", pixels).buffer("planes", &planes);
-            pass.uniform("params", &params).dispatch(groups);
+            let buffers = [("source", pixels), ("planes", &planes)];
+            batch.dispatch("jpeg planes", (shader, "plane"), &params, &buffers, groups)?;
         }
         for c in 0..frame.components.len() {
             let params = layout.block_params(c);
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
-            let pass = batch.pass("jpeg forward DCT", &self.coefficients);
-            pass.buffer("made", &planes)
-                .buffer("blocks", &blocks)
-                .buffer("entries", &entries)
-                .buffer("cursor", &cursor)
-                .uniform("block_params", &params)
-                .dispatch(groups);
+            let buffers = [("made", &planes), ("blocks", &blocks), ("entries", &entries)];
+            let buffers = [&buffers[..], &[("cursor", &cursor)]].concat();
+            // All texts have this entry point, and it depends on none of their constants.
+            let entry = (&self.planes[0], "coefficients");
+            batch.dispatch("jpeg forward DCT", entry, &params, &buffers, groups)?;
         }
         Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
     }

@@ -8,7 +8,6 @@ use super::{
         params::{MarchingCubes, Slab, Topology, check_count},
         voxel::Isovalue,
     },
-    emission::{Emission, SurfaceBuffers},
     layout::{
         SHADER, SlabParams, Totals, block, blocks_words, classifier, plane_words, section,
         specialised,
@@ -25,17 +24,45 @@ use crate::{
 /// A piece of a slab on the device, and the passes over it.
 #[derive(Debug)]
 pub(super) struct SlabPasses<'a> {
-    pub(super) context: &'a Context,
+    context: &'a Context,
     /// The layers of cells, for messages.
     layers: Range<usize>,
     kernel: MarchingCubes,
     kind: VoxelKind,
     has_nan: bool,
     shader: Shader,
-    pub(super) params: SlabParams,
+    params: SlabParams,
     volume: Vec<RowBand>,
     bits: Buffer,
-    pub(super) blocks: Buffer,
+    blocks: Buffer,
+}
+
+/// Active blocks whose results fit one binding each, and where these results lie in those of the piece.
+#[derive(Clone, Debug)]
+struct Emission {
+    active: Range<u32>,
+    vertices: Range<u32>,
+    triangles: Range<u32>,
+}
+
+/// Where the results of each active block begin.
+struct Starts {
+    /// The first vertex of each block of the piece, then the first triangle of each block.
+    blocks: Vec<u32>,
+    /// The numbers of the active blocks.
+    active: Vec<u32>,
+    /// Vertices and triangles of the piece.
+    totals: [u32; 2],
+}
+
+impl Starts {
+    /// The first vertex and triangle of active block `index`; the totals behind the last.
+    fn of(&self, index: u32) -> [u32; 2] {
+        let (vertices, triangles) = self.blocks.split_at(self.blocks.len() / 2);
+        self.active.get(index as usize).map_or(self.totals, |&block| {
+            [vertices, triangles].map(|starts| starts[block as usize])
+        })
+    }
 }
 
 impl<'a> SlabPasses<'a> {
@@ -85,120 +112,129 @@ impl<'a> SlabPasses<'a> {
         self.kernel.check_bytes(&self.layers, found)?;
         let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
         for range in self.emissions(&totals)? {
-            let buffers = self.buffers(&range)?;
-            let mut batch = self.context.batch();
-            self.emit(&mut batch, &range, &buffers, first_vertex)?;
-            batch.run()?;
-            surface.append(self.read(&range, &buffers)?)?;
+            surface.append(self.emit(&range, first_vertex)?)?;
         }
         Ok(surface)
     }
 
     /// Runs the passes up to the totals and reads the totals: the one readback before the results.
-    pub(super) fn count(&self) -> Result<Totals> {
+    fn count(&self) -> Result<Totals> {
         let mut batch = self.context.batch();
         self.record_bits(&mut batch)?;
-        self.record_counts(&mut batch)?;
+        let groups = self.context.fold(self.params.blocks.into())?;
+        self.record(&mut batch, ("mesh count", "count"), &self.params, &[], groups)?;
+        self.record(&mut batch, ("mesh scan", "scan"), &self.params, &[], [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", self.params.blocks.into());
-        let mut totals = Totals::default();
-        let bytes = start..start + size_of::<Totals>() as u64;
-        self.context.read_with(&self.blocks, bytes, |bytes| {
-            bytemuck::bytes_of_mut(&mut totals).copy_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(totals)
+        let totals = self.blocks.slice(start..start + size_of::<Totals>() as u64);
+        Ok(self.context.read(&totals, 1)?[0])
+    }
+
+    /// The piece as one emission, or as several, each as large as the device's bindings and workgroups allow.
+    fn emissions(&self, totals: &Totals) -> Result<Vec<Emission>> {
+        let Totals { vertices, triangles, active, .. } = *totals;
+        if active == 0 {
+            return Ok(Vec::new());
+        }
+        let (limit, groups) = (self.context.max_binding(), self.context.limits.folded_workgroups());
+        let fits = |[vertices, triangles]: [u32; 2], active: u32| {
+            12 * u64::from(vertices.max(triangles)) <= limit && u64::from(active) <= groups
+        };
+        if fits([vertices, triangles], active) {
+            let (active, vertices, triangles) = (0..active, 0..vertices, 0..triangles);
+            return Ok(vec![Emission { active, vertices, triangles }]);
+        }
+        let starts = self.read_starts(totals)?;
+        let mut emissions = Vec::new();
+        let mut start = 0;
+        while start < active {
+            let first = starts.of(start);
+            let len = |end: u32| {
+                let [vertices, triangles] = starts.of(end);
+                [vertices - first[0], triangles - first[1]]
+            };
+            // At least one block, whose results fit any device.
+            let mut end = start + 1;
+            while end < active && fits(len(end + 1), end + 1 - start) {
+                end += 1;
+            }
+            let behind = starts.of(end);
+            emissions.push(Emission {
+                active: start..end,
+                vertices: first[0]..behind[0],
+                triangles: first[1]..behind[1],
+            });
+            start = end;
+        }
+        Ok(emissions)
+    }
+
+    /// Reads the sections VERTICES, TRIANGLES and ACTIVE of `blocks`, which follow each other.
+    fn read_starts(&self, totals: &Totals) -> Result<Starts> {
+        let count = u64::from(self.params.blocks);
+        let [first, active, end] =
+            ["VERTICES", "ACTIVE", "NAN_CELLS"].map(|name| section(name, count) as usize);
+        let words: Vec<u32> = self.context.read(&self.blocks, end)?;
+        Ok(Starts {
+            blocks: words[first..active].to_vec(),
+            active: words[active..][..totals.active as usize].to_vec(),
+            totals: [totals.vertices, totals.triangles],
+        })
     }
 
     /// Records the passes that fill the planes of bits.
     fn record_bits(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, volume, bits, has_nan, .. } = self;
+        let Self { context, params, volume, has_nan, .. } = self;
         let entry = match &volume[..] {
             [_] => classifier(self.kind, params.pad, params.width),
             _ => "classify",
         };
-        let name = if entry == "classify_u8" { "volume4" } else { "volume" };
         let groups = |slices: u32| {
             context.fold((u64::from(slices) * u64::from(params.slice_words)).div_ceil(block()))
         };
         for band in volume {
-            batch
-                .pass("mesh classify", &context.pipeline(shader, entry)?)
-                .uniform("params", &params.of_band(band))
-                .buffer(name, &band.samples)
-                .buffer("bits", bits)
-                .dispatch(groups(params.slices + u32::from(*has_nan))?);
+            let slices = params.slices + u32::from(*has_nan);
+            let (params, samples) = (params.of_band(band), &band.samples);
+            let buffers = [("volume", samples), ("volume4", samples)];
+            self.record(batch, ("mesh classify", entry), &params, &buffers, groups(slices)?)?;
         }
         if *has_nan {
-            batch
-                .pass("mesh validate", &context.pipeline(shader, "validate")?)
-                .uniform("params", params)
-                .buffer("bits", bits)
-                .dispatch(groups(params.layers + 2)?);
+            let groups = groups(params.layers + 2)?;
+            self.record(batch, ("mesh validate", "validate"), params, &[], groups)?;
         }
         if self.kernel.topology == Topology::Exact {
             for band in volume {
-                batch
-                    .pass("mesh resolve", &context.pipeline(shader, "resolve")?)
-                    .uniform("params", &params.of_band(band))
-                    .buffer("volume", &band.samples)
-                    .buffer("bits", bits)
-                    .buffer("blocks", &self.blocks)
-                    .dispatch(groups(params.layers)?);
+                let (groups, buffers) = (groups(params.layers)?, [("volume", &band.samples)]);
+                let params = params.of_band(band);
+                self.record(batch, ("mesh resolve", "resolve"), &params, &buffers, groups)?;
             }
         }
         Ok(())
     }
 
-    /// Records the passes that count.
-    fn record_counts(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, bits, .. } = self;
-        let [blocks, starts] = self.blocks_and_starts();
-        batch
-            .pass("mesh count", &context.pipeline(shader, "count")?)
-            .uniform("params", params)
-            .buffer("bits", bits)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .dispatch(context.fold(params.blocks.into())?);
-        batch
-            .pass("mesh scan", &context.pipeline(shader, "scan")?)
-            .uniform("params", params)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .dispatch([1, 1, 1]);
-        Ok(())
-    }
-
-    /// The two parts of `blocks`.
-    fn blocks_and_starts(&self) -> [Buffer; 2] {
-        let start = 4 * u64::from(self.params.starts);
-        [self.blocks.slice(0..start), self.blocks.slice(start..self.blocks.bytes())]
-    }
-
-    /// Buffers for the results of an emission.
-    pub(super) fn buffers(&self, range: &Emission) -> Result<SurfaceBuffers> {
-        let bytes = |range: &Range<u32>| 12 * u64::from(range.end - range.start);
-        let allocate = |label, range| self.context.allocate(label, bytes(range));
-        Ok(SurfaceBuffers {
-            positions: allocate("positions", &range.vertices)?,
-            normals: match self.kernel.normals {
-                true => Some(allocate("normals", &range.vertices)?),
-                false => None,
-            },
-            triangles: allocate("triangles", &range.triangles)?,
-        })
-    }
-
-    /// Records the passes that fill `buffers`.
-    pub(super) fn emit(
+    /// Records a pass, given its label and its entry point. It reads and writes the planes, `blocks`, and `more`.
+    fn record(
         &self,
         batch: &mut Batch<'_>,
-        range: &Emission,
-        buffers: &SurfaceBuffers,
-        first_vertex: u64,
+        (label, entry): (&str, &str),
+        params: &SlabParams,
+        more: &[(&str, &Buffer)],
+        groups: [u32; 3],
     ) -> Result<()> {
-        let Self { context, shader, volume, bits, blocks, .. } = self;
+        let Self { context, shader, bits, blocks, .. } = self;
+        let start = 4 * u64::from(self.params.starts);
+        // An entry point that uses `starts` has the two parts of `blocks` apart.
+        let (blocks, starts) = match context.pipeline(shader, entry)?.uses("starts") {
+            true => (blocks.slice(0..start), blocks.slice(start..blocks.bytes())),
+            false => (blocks.clone(), blocks.clone()),
+        };
+        let buffers = [&[("bits", bits), ("blocks", &blocks), ("starts", &starts)], more].concat();
+        batch.dispatch(label, (shader, entry), params, &buffers, groups)
+    }
+
+    /// Runs the passes of an emission and reads its results.
+    fn emit(&self, range: &Emission, first_vertex: u64) -> Result<Surface> {
+        let context = self.context;
         let params = SlabParams {
             first_active: range.active.start,
             active_blocks: range.active.end - range.active.start,
@@ -208,45 +244,29 @@ impl<'a> SlabPasses<'a> {
             ..self.params
         };
         let groups = context.fold(params.active_blocks.into())?;
-        let passes = [
-            ("vertices", "positions", Some(&buffers.positions)),
-            ("vertex_normals", "normals", buffers.normals.as_ref()),
-        ];
-        for (entry, name, buffer) in passes {
-            let Some(buffer) = buffer else { continue };
-            for band in volume {
-                batch
-                    .pass(&format!("mesh {name}"), &context.pipeline(shader, entry)?)
-                    .uniform("params", &params.of_band(band))
-                    .buffer("bits", bits)
-                    .buffer("blocks", blocks)
-                    .buffer("volume", &band.samples)
-                    .buffer(name, buffer)
-                    .dispatch(groups);
+        let allocate = |label, range: &Range<u32>| context.allocate(label, 12 * range.len() as u64);
+        let mut batch = context.batch();
+        let mut vectors = |name, entry| -> Result<Buffer> {
+            let (label, vectors) = (format!("mesh {name}"), allocate(name, &range.vertices)?);
+            for band in &self.volume {
+                let more = [("volume", &band.samples), (name, &vectors)];
+                let params = params.of_band(band);
+                self.record(&mut batch, (&label, entry), &params, &more, groups)?;
             }
-        }
-        let [blocks, starts] = self.blocks_and_starts();
-        batch
-            .pass("mesh faces", &context.pipeline(shader, "faces")?)
-            .uniform("params", &params)
-            .buffer("bits", bits)
-            .buffer("starts", &starts)
-            .buffer("blocks", &blocks)
-            .buffer("triangles", &buffers.triangles)
-            .dispatch(groups);
-        Ok(())
-    }
-
-    /// Reads the results of [`SlabPasses::emit`].
-    pub(super) fn read(&self, range: &Emission, buffers: &SurfaceBuffers) -> Result<Surface> {
-        let context = self.context;
+            Ok(vectors)
+        };
+        let positions = vectors("positions", "vertices")?;
+        let normals = self.kernel.normals.then(|| vectors("normals", "vertex_normals"));
+        let normals = normals.transpose()?;
+        let triangles = allocate("triangles", &range.triangles)?;
+        let more = [("triangles", &triangles)];
+        self.record(&mut batch, ("mesh faces", "faces"), &params, &more, groups)?;
+        batch.run()?;
+        let read = |vectors: &Buffer| context.read(vectors, range.vertices.len());
         Ok(Surface {
-            positions: context.read(&buffers.positions, range.vertices.len())?,
-            normals: match &buffers.normals {
-                Some(normals) => context.read(normals, range.vertices.len())?,
-                None => Vec::new(),
-            },
-            triangles: context.read(&buffers.triangles, range.triangles.len())?,
+            positions: read(&positions)?,
+            normals: normals.map_or(Ok(Vec::new()), |normals| read(&normals))?,
+            triangles: context.read(&triangles, range.triangles.len())?,
             ..Surface::default()
         })
     }

@@ -14,24 +14,27 @@ use super::{
     upload::Voxels,
 };
 use crate::{
+    data::surface::Surface,
     gpu::Context,
     util::error::{Error, Result},
 };
 
-/// Uploads the slab piece by piece.
-pub(super) fn for_pieces<'a>(
+/// Meshes the slab piece by piece.
+pub(in super::super) fn mesh(
     kernel: &MarchingCubes,
-    context: &'a Context,
+    context: &Context,
     slab: &Slab,
-    mut mesh: impl FnMut(SlabPasses<'a>) -> Result<()>,
-) -> Result<()> {
-    let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(()) };
+) -> Result<Surface> {
+    let mut surface = Surface::default();
+    let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(surface) };
     let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
     let voxels = Voxels::new(&slab.volume.samples, &iso)?;
     for layers in split(context, slab, (&grid, kernel.topology), &voxels)? {
-        mesh(SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?)?;
+        let passes = SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?;
+        let first_vertex = slab.first_vertex + surface.positions.len() as u64;
+        surface.append(passes.mesh(first_vertex)?)?;
     }
-    Ok(())
+    Ok(surface)
 }
 
 /// The slab's layers in pieces that fit the device's bindings; a single layer's samples may be

@@ -44,7 +44,6 @@ pub fn record(
         inclusive: (depth == 0 && spec.inclusive).into(),
         root: root.into(),
     };
-    let scan_block = context.pipeline(&shader, "scan_block")?;
     let mut rows = vec![Row { source: source.clone(), result: result.clone(), len }];
     while let Some(row) = rows.last() {
         let (blocks, depth) = (row.len.div_ceil(block), rows.len() - 1);
@@ -54,11 +53,11 @@ pub fn record(
         let sums = context.allocate("block sums", bytes)?;
         for part in spec.parts(context, row.len) {
             let level = level(&part, depth, root);
-            let pass = batch.pass("scan blocks", &scan_block);
-            let pass = pass.buffer("source", &part.of(&row.source));
-            let pass = pass.buffer("result", &part.of(&row.result));
-            let pass = pass.buffer("sums", &sums).buffer("carry", carry);
-            pass.uniform("level", &level).dispatch(context.fold(level.blocks.into())?);
+            let (source, result) = (part.of(&row.source), part.of(&row.result));
+            let buffers =
+                [("source", &source), ("result", &result), ("sums", &sums), ("carry", carry)];
+            let groups = context.fold(level.blocks.into())?;
+            batch.dispatch("scan blocks", (&shader, "scan_block"), &level, &buffers, groups)?;
         }
         if root {
             break;
@@ -66,14 +65,12 @@ pub fn record(
         let result = context.allocate("block sums, scanned", bytes)?;
         rows.push(Row { source: sums, result, len: blocks });
     }
-    let add_back = context.pipeline(&shader, "add_back")?;
     for (depth, pair) in rows.windows(2).enumerate().rev() {
         for part in spec.parts(context, pair[0].len) {
             let level = level(&part, depth, false);
-            let pass = batch.pass("scan add back", &add_back);
-            let pass = pass.buffer("result", &part.of(&pair[0].result));
-            let pass = pass.buffer("sums", &pair[1].result).uniform("level", &level);
-            pass.dispatch(context.fold(level.blocks.into())?);
+            let buffers = [("result", &part.of(&pair[0].result)), ("sums", &pair[1].result)];
+            let groups = context.fold(level.blocks.into())?;
+            batch.dispatch("scan add back", (&shader, "add_back"), &level, &buffers, groups)?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use super::{Arrays, Part, Spec};
 use crate::{
-    gpu::{Batch, Context, Feature, Shader},
+    gpu::{Batch, Context, Features, Shader},
     kernels::scan::{BLOCK, TILE},
     shader, shader_struct,
     util::error::{Error, Hint, Result},
@@ -42,7 +42,7 @@ pub fn runs_on(spec: &Spec, context: &Context) -> bool {
     let known = min == max && min.is_power_of_two();
     let widths = if spec.is_rounded() { 8..=128 } else { 4..=128 };
     let binds_a_piece = context.max_binding() >= 4 * piece(spec) as u64;
-    let is_able = context.has(Feature::Subgroups) && known && widths.contains(&min);
+    let is_able = context.has(Features::SUBGROUP) && known && widths.contains(&min);
     shader(spec).is_some() && is_able && binds_a_piece
 }
 
@@ -99,7 +99,7 @@ pub fn record_with(
         return Err(refused(spec, context));
     }
     let entry = if spec.is_rounded() { "chained" } else { "lookback" };
-    let pipeline = context.pipeline(&spec.specialise(shader), entry)?;
+    let specialised = spec.specialise(shader);
     let constant = |name| shader.constant(name) as usize;
     for (number, part) in parts(spec, context, len).iter().enumerate() {
         let (tiles, states, groups) = match spec.is_rounded() {
@@ -123,10 +123,11 @@ pub fn record_with(
             inclusive: spec.inclusive.into(),
             part: number as u32,
         };
-        let pass = batch.pass("scan look-back", &pipeline);
-        let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
-        let pass = pass.buffer("states", &states).buffer("carry", carry);
-        pass.uniform("chain", &chain).dispatch(context.fold(groups as u64)?);
+        let (source, result) = (part.of(source), part.of(result));
+        let buffers =
+            [("source", &source), ("result", &result), ("states", &states), ("carry", carry)];
+        let groups = context.fold(groups as u64)?;
+        batch.dispatch("scan look-back", (&specialised, entry), &chain, &buffers, groups)?;
     }
     Ok(())
 }

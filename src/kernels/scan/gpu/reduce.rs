@@ -2,7 +2,7 @@
 
 use super::{Arrays, Part, Spec};
 use crate::{
-    gpu::{Batch, Buffer, Context, Pass, Shader},
+    gpu::{Batch, Buffer, Context, Shader},
     kernels::scan::TILE,
     shader, shader_struct,
     util::error::Result,
@@ -32,11 +32,11 @@ pub fn record(
 ) -> Result<()> {
     let tiles = arrays.len.div_ceil(TILE);
     let sums = context.allocate("tile sums", (tiles * spec.dtype.size()) as u64)?;
-    record_passes(spec, context, batch, arrays, &spec.specialise(&REDUCE), &sums, |pass, _| pass)
+    record_passes(spec, context, batch, arrays, &spec.specialise(&REDUCE), &sums, None)
 }
 
-/// Records the passes of `wgsl/scan/passes.wgsl`, with a place in `sums` for each tile. `bind` binds what
-/// `shader` has besides, for a part of the arrays.
+/// Records the passes of `wgsl/scan/passes.wgsl`, with a place in `sums` for each tile, and perhaps a bit in `starts` for
+/// each number.
 ///
 /// # Errors
 /// As [`Spec::record`].
@@ -47,33 +47,25 @@ pub(super) fn record_passes(
     Arrays { source, result, len, carry }: Arrays<'_>,
     shader: &Shader,
     sums: &Buffer,
-    bind: impl for<'b, 'a> Fn(Pass<'b, 'a>, &Part) -> Pass<'b, 'a>,
+    starts: Option<&Buffer>,
 ) -> Result<()> {
     let parts = spec.parts(context, len);
-    let slice = |part: &Part| Slice {
-        len: part.len as u32,
-        first_tile: (part.first / TILE) as u32,
-        tiles: part.len.div_ceil(TILE) as u32,
-        inclusive: spec.inclusive.into(),
+    let mut record = |label, entry, part: &Part, groups: Option<[u32; 3]>| {
+        let slice = Slice {
+            len: part.len as u32,
+            first_tile: (part.first / TILE) as u32,
+            tiles: part.len.div_ceil(TILE) as u32,
+            inclusive: spec.inclusive.into(),
+        };
+        let (source, result) = (part.of(source), part.of(result));
+        let starts = starts.map_or_else(|| sums.clone(), |starts| part.bits_of(starts));
+        let buffers = [("source", &source), ("result", &result), ("starts", &starts)];
+        let buffers = [&buffers[..], &[("sums", sums), ("carry", carry)]].concat();
+        let groups = groups.map_or_else(|| context.fold(slice.tiles.into()), Ok)?;
+        batch.dispatch(label, (shader, entry), &slice, &buffers, groups)
     };
-    let reduce = context.pipeline(shader, "reduce")?;
-    for part in &parts {
-        let slice = slice(part);
-        let pass = batch.pass("scan reduce", &reduce);
-        let pass = bind(pass.buffer("source", &part.of(source)).buffer("sums", sums), part);
-        pass.uniform("slice", &slice).dispatch(context.fold(slice.tiles.into())?);
-    }
-    let all = Slice { tiles: len.div_ceil(TILE) as u32, ..Slice::default() };
-    let spine = context.pipeline(shader, "spine")?;
-    let pass = batch.pass("scan spine", &spine).buffer("sums", sums).buffer("carry", carry);
-    pass.uniform("slice", &all).dispatch([1; 3]);
-    let downsweep = context.pipeline(shader, "downsweep")?;
-    for part in &parts {
-        let slice = slice(part);
-        let pass = batch.pass("scan downsweep", &downsweep);
-        let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
-        let pass = bind(pass.buffer("sums", sums), part);
-        pass.uniform("slice", &slice).dispatch(context.fold(slice.tiles.into())?);
-    }
-    Ok(())
+    parts.iter().try_for_each(|part| record("scan reduce", "reduce", part, None))?;
+    let all = Part { first: 0, len, bytes: 0..0 };
+    record("scan spine", "spine", &all, Some([1; 3]))?;
+    parts.iter().try_for_each(|part| record("scan downsweep", "downsweep", part, None))
 }

@@ -40,10 +40,7 @@ pub fn record(
     let sums = context.allocate("tile sums", (tiles + 1) * 2 * size)?;
     let last = sums.bytes() - 2 * size;
     batch.copy(&arrays.carry.slice(2 * size..3 * size), &sums.slice(last..last + size));
-    let shader = spec.specialise(&SEGMENTS);
-    record_passes(spec, context, batch, arrays, &shader, &sums, |pass, part| {
-        pass.buffer("starts", &part.bits_of(&starts))
-    })
+    record_passes(spec, context, batch, arrays, &spec.specialise(&SEGMENTS), &sums, Some(&starts))
 }
 
 /// 32 marks per word, the first one in the lowest bit.

@@ -5,7 +5,7 @@ use crate::{
         dtype::Dtype,
         float_key::{key_of_f32, key_of_f64},
     },
-    gpu::{Context, Feature, Shader},
+    gpu::{Context, Features, Shader},
     kernels::scan::{Algorithm, Op},
 };
 
@@ -27,7 +27,8 @@ impl Spec {
     pub fn runs_on(&self, context: &Context) -> bool {
         let is_wide = self.dtype.size() == 8;
         let computes_f64 = self.dtype == Dtype::F64 && self.is_rounded();
-        (!is_wide || context.has(Feature::Int64)) && (!computes_f64 || context.has(Feature::F64))
+        (!is_wide || context.has(Features::SHADER_INT64))
+            && (!computes_f64 || context.has(Features::SHADER_F64))
     }
 
     /// Whether results are rounded, so that the order of joining matters. Minima and maxima of floats are

@@ -59,18 +59,15 @@ pub fn run<T: Scannable>(
             channels: input.channels as u32,
             inclusive: inclusive.into(),
         };
+        let buffers = [("data", &data), ("above", &above)];
         if axis != Axis::Y {
-            let pipeline = context.pipeline(&TABLE, "rows")?;
-            let lines = (height * input.channels) as u64;
-            let pass = batch.pass("table rows", &pipeline).buffer("data", &data);
-            pass.uniform("band", &band).dispatch(context.fold(lines)?);
+            let groups = context.fold((height * input.channels) as u64)?;
+            batch.dispatch("table rows", (&TABLE, "rows"), &band, &buffers, groups)?;
         }
         if axis != Axis::X {
-            let pipeline = context.pipeline(&TABLE, "columns")?;
-            let groups = (pitch as u64).div_ceil(pipeline.workgroup_size[0].into());
-            let pass = batch.pass("table columns", &pipeline).buffer("data", &data);
-            let pass = pass.buffer("above", &above).uniform("band", &band);
-            pass.dispatch(context.fold(groups)?);
+            let size = context.pipeline(&TABLE, "columns")?.workgroup_size[0];
+            let groups = context.fold((pitch as u64).div_ceil(size.into()))?;
+            batch.dispatch("table columns", (&TABLE, "columns"), &band, &buffers, groups)?;
         }
     }
     batch.run()?;

@@ -2,7 +2,7 @@
 
 use super::Arrays;
 use crate::{
-    gpu::{Batch, Context, Feature, Shader},
+    gpu::{Batch, Context, Features, Shader},
     kernels::histogram::U8Pass,
     shader, shader_struct,
     util::error::Result,
@@ -30,8 +30,7 @@ const BITS: u32 = 8;
 pub fn runs_on(context: &Context) -> bool {
     let [least, most] = context.info.subgroup_sizes;
     let width_is_known = least == most && (8..=32).contains(&least) && least.is_power_of_two();
-    let has = [Feature::Subgroups, Feature::SubgroupBarriers].map(|feature| context.has(feature));
-    if has != [true; 2] || !width_is_known {
+    if !context.has(Features::SUBGROUP | Features::SUBGROUP_BARRIER) || !width_is_known {
         return false;
     }
     let (shader, limits) = (specialise(&ONESWEEP, least), &context.limits);
@@ -75,29 +74,28 @@ pub fn record_with(
     let shader = specialise(shader, context.info.subgroup_sizes[0]);
     let tiles = (len as u32).div_ceil(shader.constant("TILE"));
     let rows = shader.constant("DIGITS") * (tiles + 1);
-    let count = U8Pass::of_words(context)?;
+    let count = U8Pass::of_words(context);
     let counts = context.allocate("digit counts", 4 * count.counters as u64)?;
     let digits = u32::BITS / BITS;
     let states = context.allocate("tile states", 4 * u64::from(digits) * u64::from(rows))?;
     batch.clear(&counts);
     batch.clear(&states);
-    count.record(batch, &keys[0], len as u32, &counts);
+    count.record(batch, &keys[0], len as u32, &counts)?;
     let digit = Digit { len: len as u32, tiles, ..Digit::default() };
-    let start = context.pipeline(&shader, "start")?;
-    let pass = batch.pass("sort start", &start).buffer("counts", &counts).buffer("states", &states);
-    pass.uniform("digit", &digit).dispatch([digits, 1, 1]);
+    let buffers = [("counts", &counts), ("states", &states)];
+    batch.dispatch("sort start", (&shader, "start"), &digit, &buffers, [digits, 1, 1])?;
     let entry = ["scatter", "scatter_pairs", "scatter_triples"][moved.len()];
-    let scatter = context.pipeline(&shader, entry)?;
+    let groups = context.fold(tiles.into())?;
     let mut from = 0;
     for number in (0..digits).filter(|number| differing >> (number * BITS) & 255 != 0) {
         let digit = Digit { shift: number * BITS, first_state: number * rows, ..digit };
         let to = 1 - from;
-        let mut pass = batch.pass("sort scatter", &scatter).uniform("digit", &digit);
-        pass = pass.buffer("keys", &keys[from]).buffer("sorted_keys", &keys[to]);
-        for (array, names) in moved.iter().zip(MOVED) {
-            pass = pass.buffer(names[0], &array[from]).buffer(names[1], &array[to]);
+        let mut buffers =
+            vec![("keys", &keys[from]), ("sorted_keys", &keys[to]), ("states", &states)];
+        for (array, [source, target]) in moved.iter().zip(MOVED) {
+            buffers.extend([(source, &array[from]), (target, &array[to])]);
         }
-        pass.buffer("states", &states).dispatch(context.fold(tiles.into())?);
+        batch.dispatch("sort scatter", (&shader, entry), &digit, &buffers, groups)?;
         from = to;
     }
     Ok(from)

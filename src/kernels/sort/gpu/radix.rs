@@ -39,10 +39,6 @@ pub fn record(
     let (dtype, op) = (Dtype::U32, Op::Sum);
     let scan = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
     let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
-    let count = context.pipeline(&RADIX, "count")?;
-    let scatters = scatters(context, moved)
-        .map(|(entry, moved)| Ok((context.pipeline(&RADIX, entry)?, moved)))
-        .collect::<Result<Vec<_>>>()?;
     let groups = context.fold(tiles.into())?;
     let digit_bits = digits.ilog2();
     let shifts = (0..u32::BITS).step_by(digit_bits as usize);
@@ -50,21 +46,17 @@ pub fn record(
     for shift in shifts.filter(|shift| differing >> shift & (digits - 1) != 0) {
         let digit = Digit { len: len as u32, tiles, shift };
         let to = 1 - from;
-        let counting = batch.pass("sort count", &count).buffer("keys", &keys[from]);
-        counting.buffer("counts", &counts).uniform("digit", &digit).dispatch(groups);
+        let buffers = [("keys", &keys[from]), ("counts", &counts)];
+        batch.dispatch("sort count", (&RADIX, "count"), &digit, &buffers, groups)?;
         let arrays = scan::Arrays { source: &counts, result: &starts, len: places, carry: &carry };
         scan.record(context, batch, arrays)?;
-        for (scatter, moved) in &scatters {
-            let mut pass = batch.pass("sort scatter", scatter).uniform("digit", &digit);
-            pass = pass.buffer("keys", &keys[from]).buffer("counts", &starts);
-            if scatter.uses("sorted_keys") {
-                pass = pass.buffer("sorted_keys", &keys[to]);
-            }
-            if let Some(payload) = moved {
-                pass = pass.buffer("payload", &payload[from]);
-                pass = pass.buffer("sorted_payload", &payload[to]);
-            }
-            pass.dispatch(groups);
+        for (entry, moved) in scatters(context, moved) {
+            let [source, target] = moved
+                .map_or([from, to].map(|at| &keys[at]), |moved| [from, to].map(|at| &moved[at]));
+            let buffers = [("keys", &keys[from]), ("counts", &starts), ("sorted_keys", &keys[to])];
+            let buffers =
+                [&buffers[..], &[("payload", source), ("sorted_payload", target)]].concat();
+            batch.dispatch("sort scatter", (&RADIX, entry), &digit, &buffers, groups)?;
         }
         from = to;
     }

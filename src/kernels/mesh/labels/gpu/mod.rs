@@ -20,50 +20,33 @@ pub fn variants() -> Vec<Shader> {
     passes::variants()
 }
 
+/// Meshes the slab piece by piece, halving pieces until they fit the device.
 pub(super) fn mesh(kernel: &SurfaceNets, context: &Context, slab: &Slab) -> Result<LabelMesh> {
     let mut mesh = LabelMesh::default();
-    for_pieces(kernel, context, slab, |passes, totals| {
-        let first_vertex = slab.first_vertex + mesh.vertices.len() as u64;
-        check_count(first_vertex, totals.core_vertices().into())?;
-        let found = [totals.core_vertices().into(), totals.quads.into()];
-        kernel.check_bytes(slab, found, totals.vertices.into())?;
-        let buffers = passes.buffers(&totals)?;
-        let mut batch = context.batch();
-        passes.record_mesh(&mut batch, &totals, &buffers, first_vertex)?;
-        batch.run()?;
-        mesh.append(passes.read(&totals, &buffers)?)
-    })?;
-    Ok(mesh)
-}
-
-/// Uploads the slab piece by piece, counts the results of each, and calls `mesh`.
-fn for_pieces<'a>(
-    kernel: &SurfaceNets,
-    context: &'a Context,
-    slab: &Slab,
-    mut mesh: impl FnMut(NetPasses<'a>, passes::Totals) -> Result<()>,
-) -> Result<()> {
     if NetGrid::new(kernel, slab)?.is_none() {
-        return Ok(());
+        return Ok(mesh);
     }
     let mut left = vec![slab.layers.clone()];
     while let Some(layers) = left.pop() {
-        match piece(kernel, context, slab, &layers)? {
-            Some((passes, totals)) => mesh(passes, totals)?,
-            None if layers.len() > 1 => {
-                let middle = layers.start + layers.len() / 2;
-                left.extend([middle..layers.end, layers.start..middle]);
-            }
-            None => {
+        let Some((passes, totals)) = piece(kernel, context, slab, &layers)? else {
+            if layers.len() == 1 {
                 return Err(Error::gpu(format_args!(
                     "{} cannot hold a layer of labels with the layers that it depends on in bindings of {} bytes",
                     context.info.name,
                     context.max_binding()
                 )));
             }
-        }
+            let middle = layers.start + layers.len() / 2;
+            left.extend([middle..layers.end, layers.start..middle]);
+            continue;
+        };
+        let first_vertex = slab.first_vertex + mesh.vertices.len() as u64;
+        check_count(first_vertex, totals.core_vertices().into())?;
+        let found = [totals.core_vertices().into(), totals.quads.into()];
+        kernel.check_bytes(slab, found, totals.vertices.into())?;
+        mesh.append(passes.mesh(&totals, first_vertex)?)?;
     }
-    Ok(())
+    Ok(mesh)
 }
 
 /// A piece and its totals; `None` where it does not fit.

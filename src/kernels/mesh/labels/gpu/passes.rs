@@ -11,7 +11,7 @@ use crate::{
         label_mesh::{LabelMesh, Quad},
         samples::Samples,
     },
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Buffer, Context, Shader},
     shader, shader_struct,
     util::error::Result,
 };
@@ -156,16 +156,6 @@ impl Totals {
     }
 }
 
-/// Buffers for vertices and quads, and for the passes between.
-#[derive(Clone, Debug)]
-pub(super) struct NetBuffers {
-    cells: Buffer,
-    links: Buffer,
-    places: [Buffer; 2],
-    vertices: Buffer,
-    faces: Buffer,
-}
-
 impl<'a> NetPasses<'a> {
     /// Uploads the labels within reach, and the tables.
     pub(super) fn upload(
@@ -215,34 +205,19 @@ impl<'a> NetPasses<'a> {
         let Self { context, params, shader, edges, blocks, .. } = self;
         let mut batch = context.batch();
         let points = u64::from(params.numbered) + u64::from(params.slice_words);
+        let points = context.fold(points.div_ceil(block()))?;
         for chunk in &self.chunks {
-            batch
-                .pass("labels edges", &context.pipeline(shader, "edges")?)
-                .uniform("params", &params_of(params, chunk))
-                .buffer("volume", &chunk.labels)
-                .buffer("edge_bits", edges)
-                .dispatch(context.fold(points.div_ceil(block()))?);
+            let (params, buffers) =
+                (params_of(params, chunk), [("volume", &chunk.labels), ("edge_bits", edges)]);
+            batch.dispatch("labels edges", (shader, "edges"), &params, &buffers, points)?;
         }
-        batch
-            .pass("labels count", &context.pipeline(shader, "count")?)
-            .uniform("params", params)
-            .buffer("edge_bits", edges)
-            .buffer("blocks", blocks)
-            .dispatch(context.fold(params.blocks.into())?);
-        batch
-            .pass("labels scan", &context.pipeline(shader, "scan")?)
-            .uniform("params", params)
-            .buffer("blocks", blocks)
-            .dispatch([1, 1, 1]);
+        let buffers = [("edge_bits", edges), ("blocks", blocks)];
+        let groups = context.fold(params.blocks.into())?;
+        batch.dispatch("labels count", (shader, "count"), params, &buffers, groups)?;
+        batch.dispatch("labels scan", (shader, "scan"), params, &buffers, [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", params.blocks.into());
-        let mut totals = Totals::default();
-        let bytes = start..start + size_of::<Totals>() as u64;
-        context.read_with(blocks, bytes, |bytes| {
-            bytemuck::bytes_of_mut(&mut totals).copy_from_slice(bytes);
-            Ok(())
-        })?;
-        Ok(totals)
+        Ok(context.read(&blocks.slice(start..start + size_of::<Totals>() as u64), 1)?[0])
     }
 
     /// Whether the results fit the device.
@@ -255,30 +230,11 @@ impl<'a> NetPasses<'a> {
             && 7 * quads <= u64::from(u32::MAX)
     }
 
-    pub(super) fn buffers(&self, totals: &Totals) -> Result<NetBuffers> {
-        let allocate =
-            |label, bytes: u64, count: u32| self.context.allocate(label, bytes * u64::from(count));
-        let places = || allocate("places", 8, totals.vertices);
-        Ok(NetBuffers {
-            cells: allocate("cells", 8, totals.vertices)?,
-            links: allocate("links", 16, totals.vertices)?,
-            places: [places()?, places()?],
-            vertices: allocate("vertices", 12, totals.core_vertices())?,
-            faces: allocate("faces", size_of::<Quad>() as u64, totals.quads)?,
-        })
-    }
-
-    /// Records the passes that fill `buffers`.
-    pub(super) fn record_mesh(
-        &self,
-        batch: &mut Batch<'_>,
-        totals: &Totals,
-        buffers: &NetBuffers,
-        first_vertex: u64,
-    ) -> Result<()> {
+    /// Runs the passes that make the mesh and reads it.
+    pub(super) fn mesh(&self, totals: &Totals, first_vertex: u64) -> Result<LabelMesh> {
         let Self { context, shader, edges, blocks, .. } = self;
         if totals.vertices == 0 {
-            return Ok(());
+            return Ok(LabelMesh::default());
         }
         let params = NetParams {
             vertices: totals.vertices,
@@ -287,53 +243,41 @@ impl<'a> NetPasses<'a> {
             first_vertex: first_vertex as u32,
             ..self.params
         };
-        let NetBuffers { cells, links, places, vertices, faces } = buffers;
+        let allocate = |label, bytes: usize, count: u32| {
+            context.allocate(label, bytes as u64 * u64::from(count))
+        };
+        let cells = allocate("cells", 8, totals.vertices)?;
+        let links = allocate("links", 16, totals.vertices)?;
+        let places = || allocate("places", 8, totals.vertices);
+        let places = [places()?, places()?];
+        let vertices = allocate("vertices", 12, params.core_vertices)?;
+        let faces = allocate("faces", size_of::<Quad>(), totals.quads)?;
+        let mut batch = context.batch();
+        let mut record = |label, entry, params: &NetParams, more: &[(&str, &Buffer)], groups| {
+            let buffers = [("edge_bits", edges), ("blocks", blocks), ("links", &links)];
+            let buffers = [&buffers[..], &[("cells", &cells), ("vertices", &vertices)], more];
+            batch.dispatch(label, (shader, entry), params, &buffers.concat(), groups)
+        };
         let all_blocks = context.fold(params.blocks.into())?;
-        batch
-            .pass("labels links", &context.pipeline(shader, "find_links")?)
-            .uniform("params", &params)
-            .buffer("edge_bits", edges)
-            .buffer("blocks", blocks)
-            .buffer("links", links)
-            .buffer("cells", cells)
-            .dispatch(all_blocks);
         let groups = |count: u32| context.fold(u64::from(count).div_ceil(block()));
+        record("labels links", "find_links", &params, &[], all_blocks)?;
         for steps in 0..self.steps {
             let [from, to] = [0, 1].map(|i| &places[(steps as usize + i) % 2]);
-            batch
-                .pass("labels smooth", &context.pipeline(shader, "smooth_step")?)
-                .uniform("params", &NetParams { steps, ..params })
-                .buffer("cells", cells)
-                .buffer("links", links)
-                .buffer("places", from)
-                .buffer("moved", to)
-                .dispatch(groups(params.vertices)?);
+            let (params, moved) =
+                (NetParams { steps, ..params }, [("places", from), ("moved", to)]);
+            record("labels smooth", "smooth_step", &params, &moved, groups(params.vertices)?)?;
         }
-        batch
-            .pass("labels vertices", &context.pipeline(shader, "place")?)
-            .uniform("params", &NetParams { steps: self.steps, ..params })
-            .buffer("cells", cells)
-            .buffer("places", &places[self.steps as usize % 2])
-            .buffer("vertices", vertices)
-            .dispatch(groups(params.core_vertices)?);
+        let last = [("places", &places[self.steps as usize % 2])];
+        let all_steps = NetParams { steps: self.steps, ..params };
+        record("labels vertices", "place", &all_steps, &last, groups(params.core_vertices)?)?;
         for chunk in &self.chunks {
-            batch
-                .pass("labels quads", &context.pipeline(shader, "quads")?)
-                .uniform("params", &params_of(&params, chunk))
-                .buffer("volume", &chunk.labels)
-                .buffer("edge_bits", edges)
-                .buffer("blocks", blocks)
-                .buffer("faces", faces)
-                .dispatch(all_blocks);
+            let more = [("volume", &chunk.labels), ("faces", &faces)];
+            record("labels quads", "quads", &params_of(&params, chunk), &more, all_blocks)?;
         }
-        Ok(())
-    }
-
-    /// Reads the results of [`NetPasses::record_mesh`].
-    pub(super) fn read(&self, totals: &Totals, buffers: &NetBuffers) -> Result<LabelMesh> {
+        batch.run()?;
         Ok(LabelMesh {
-            vertices: self.context.read(&buffers.vertices, totals.core_vertices() as usize)?,
-            quads: self.context.read(&buffers.faces, totals.quads as usize)?,
+            vertices: context.read(&vertices, params.core_vertices as usize)?,
+            quads: context.read(&faces, totals.quads as usize)?,
         })
     }
 }

@@ -11,9 +11,9 @@ use std::{
 };
 
 use super::{
-    cost::{Collapse, NEVER},
+    cost::Collapse,
     mesh::prev,
-    simplifier::{Simplifier, add},
+    simplifier::{NEVER, Simplifier, add},
 };
 use crate::util::{cache, error::Result, memory, parallel::Parallel};
 

@@ -6,7 +6,7 @@ use super::{
     mesh::{Fan, next, prev},
     quadric::Sum,
     shape::Shape,
-    simplifier::{LOCKED, Simplifier, add},
+    simplifier::{LOCKED, NEVER, Simplifier, add},
 };
 use crate::{
     data::vec3::{dot, sub},
@@ -18,8 +18,6 @@ const REACH: f64 = 0.6;
 /// Share of the weight times the squared length of an edge that is added to its error: where the surface is flat, short
 /// edges go first.
 const LENGTH: f64 = 1e-7;
-/// The error of an edge that must not collapse. Errors are not negative, so their bits are ordered as their values are.
-pub(super) const NEVER: f32 = f32::INFINITY;
 /// Half edges whose errors a thread computes in one go.
 const CHUNK: usize = 1 << 12;
 

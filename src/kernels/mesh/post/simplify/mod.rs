@@ -84,7 +84,8 @@ impl Goal {
         let grids = facing::BYTES.max(2 * grid::BYTES + distance::BYTES);
         // Limits, their lowered copies, and the surface without triangles that have no area.
         let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
-        [simplifier::BYTES[0] + 24 + within[0], simplifier::BYTES[1].max(grids) + 12 + within[1]]
+        let [vertex, triangle] = [0, 1].map(|i| simplifier::BYTES[i] + blocks::BYTES[i]);
+        [vertex + 24 + within[0], triangle.max(grids) + 12 + within[1]]
     }
 }
 

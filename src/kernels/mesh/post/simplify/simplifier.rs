@@ -3,8 +3,6 @@
 use std::{ops::ControlFlow, sync::atomic::AtomicU32};
 
 use super::{
-    blocks,
-    cost::NEVER,
     mesh::{self, Mesh, prev},
     quadric::{Quadric, Sum},
 };
@@ -28,10 +26,12 @@ const MORE_WEIGHT: f64 = 2.0;
 const STEADY: f64 = 24.0;
 /// The bit in [`Simplifier::sides`] of a vertex that stays. Bits 0 to 5 are the sides of the boundary's box.
 pub(super) const LOCKED: u8 = 1 << 6;
+/// The error of an edge that must not collapse. Errors are not negative, so their bits are ordered as their values are.
+pub(super) const NEVER: f32 = f32::INFINITY;
 /// Triangles whose areas are summed as one chunk.
 const CHUNK: usize = 1 << 12;
 
-/// Memory that simplification takes, in bytes per vertex and bytes per triangle.
+/// Memory of the tables, in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = {
     // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may
     // have twice the capacity that it needs. A triangle: errors, and the edges of a pass, by block and then in one
@@ -39,8 +39,7 @@ pub(super) const BYTES: [u64; 2] = {
     let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
     // The tables that only building the mesh takes are smaller, and freed before.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
-    let [vertex, triangle] = blocks::BYTES;
-    [mesh::BYTES[0] + own[0] + vertex, mesh::BYTES[1] + own[1] + triangle]
+    [mesh::BYTES[0] + own[0], mesh::BYTES[1] + own[1]]
 };
 
 /// A surface that is being simplified, and tables by vertex and by edge.
