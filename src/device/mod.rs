@@ -69,7 +69,7 @@ pub struct Device {
     failure: OnceLock<Failure>,
     turns: Turns,
     /// Set once a job is [shared](Device::or_cpu).
-    sharing: OnceLock<Sharing>,
+    sharing: OnceLock<(Arc<Self>, Sharing)>,
 }
 
 /// An error that can be returned more than once.
@@ -118,7 +118,7 @@ impl Device {
         let last = estimate.parts_a_core(rayon::current_num_threads());
         if parts > last || is_forced {
             let cpu = || Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone()));
-            self.sharing.get_or_init(|| Sharing::new(cpu())).begin(parts, last);
+            self.sharing.get_or_init(|| (cpu(), Sharing::default())).1.begin(parts, last);
         }
     }
 
@@ -149,9 +149,9 @@ impl Device {
     /// has so much to do that the part would have to wait, else this one. Only for parts whose results are the same on
     /// both.
     pub fn or_cpu(self: &Arc<Self>) -> Arc<Self> {
-        let Some(sharing) = self.sharing.get() else { return self.clone() };
+        let Some((cpu, sharing)) = self.sharing.get() else { return self.clone() };
         let would_wait = || !self.is_open() || self.turns.are_crowded();
-        if sharing.next_goes_to_cpu(would_wait) { &sharing.cpu } else { self }.clone()
+        if sharing.next_goes_to_cpu(would_wait) { cpu } else { self }.clone()
     }
 
     /// Whether opening has ended, with GPUs or without. Does not wait.
@@ -320,9 +320,9 @@ mod tests {
             let device = Device::new(&DeviceChoice::Auto, timings());
             let (sender, opening) = mpsc::channel();
             device.start.call_once(|| *device.opening.lock().unwrap() = Some(Opening(opening)));
-            let sharing = Sharing::new(cpu.clone());
+            let sharing = Sharing::default();
             sharing.begin(left, 3);
-            device.sharing.set(sharing).unwrap();
+            device.sharing.set((cpu.clone(), sharing)).unwrap();
             (Arc::new(device), sender)
         };
         let (few, _start) = device(5);

@@ -4,29 +4,20 @@ use std::{
     env,
     ffi::OsString,
     sync::{
-        Arc, LazyLock,
+        LazyLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use super::Device;
-
-/// The CPU beside a GPU, and the parts of their job that have not begun.
-#[derive(Debug)]
+/// The parts of a job of a GPU and the CPU that have not begun.
+#[derive(Debug, Default)]
 pub(super) struct Sharing {
-    /// The CPU as a device of its own.
-    pub cpu: Arc<Device>,
     left: AtomicUsize,
     /// So many parts at the end are the GPU's: it finishes all of them before a core finishes one.
     last: AtomicUsize,
 }
 
 impl Sharing {
-    /// No job yet, and `cpu` to share one.
-    pub fn new(cpu: Arc<Device>) -> Self {
-        Self { cpu, left: AtomicUsize::default(), last: AtomicUsize::default() }
-    }
-
     /// Begins a job of `parts` parts, the last `last` of which are the GPU's.
     pub fn begin(&self, parts: usize, last: usize) {
         self.last.store(last, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use pulp::Arch;
 use super::x86;
 use super::{ColourModel, Frame, Upsampling, dct, fixed_16};
 use crate::util::{
+    error::Error,
     memory::{self, raise},
     simd,
 };
@@ -318,4 +319,9 @@ impl Dequantizer {
             samples[..8].copy_from_slice(&row);
         }
     }
+}
+
+/// The error for pictures that [`Renderer::new`] does not take.
+pub fn fractional() -> Error {
+    Error::bad_input("the resolution of a component is not an integer fraction of the picture's")
 }

@@ -8,11 +8,14 @@ pub use gpu::{Blocks, Decoder, Encoded, Encoder, variants};
 use std::borrow::Cow;
 
 use crate::{
-    data::jpeg::{SparseCoefficients, render::Renderer},
+    data::jpeg::{
+        SparseCoefficients,
+        render::{Renderer, fractional},
+    },
     device::Kernel,
     gpu::Context,
     util::{
-        error::{Error, Result},
+        error::Result,
         memory::{self, raise},
         parallel::Parallel,
     },
@@ -44,10 +47,6 @@ impl Kernel for Decode {
             None => self.cpu(coefficients),
         }
     }
-}
-
-fn fractional() -> Error {
-    Error::bad_input("the resolution of a component is not an integer fraction of the picture's")
 }
 
 /// Result of a kernel that decodes a picture, changes its pixels and may encode it again.

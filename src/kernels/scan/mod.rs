@@ -7,11 +7,13 @@
 mod cpu;
 mod gpu;
 mod op;
+mod params;
 mod segments;
 mod table;
 
 pub use gpu::{Arrays, CHAINED, LOOKBACK, Spec, variants};
 pub use op::{Monoid, Op, Scannable};
+pub use params::{Algorithm, BLOCK, Scan, Scanned};
 pub use segments::{SegmentedScan, Segments};
 pub use table::{Axis, Table, TableScan};
 
@@ -22,60 +24,7 @@ use crate::{
     util::{error::Result, memory},
 };
 
-/// Numbers of a tile: 256 lanes, 16 numbers each.
-const TILE: usize = 4096;
-
-/// Numbers of a block: a tile of tiles. Inputs that come in stretches come in whole blocks.
-pub const BLOCK: usize = TILE * TILE;
-
-/// How a GPU scans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// The fastest on the device, see [`Spec::choose`].
-    #[default]
-    Auto,
-    /// Reduce-then-scan.
-    Reduce,
-    /// Chained scan with decoupled look-back.
-    Lookback,
-    /// Blelloch's scan, for comparison.
-    Blelloch,
-}
-
-/// A scan, and the carry before its first number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scan<T> {
-    /// The operation that joins numbers.
-    pub op: Op,
-    /// Whether a result includes the number at its own place.
-    pub inclusive: bool,
-    /// The carry, joined before the first number: the operation's identity, the user's start, or [`Scanned::after`] of
-    /// the stretch before.
-    pub before: T,
-    /// The algorithm on a GPU.
-    pub algorithm: Algorithm,
-}
-
-/// The result of a scan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scanned<T> {
-    /// As many numbers as there were.
-    pub values: Vec<T>,
-    /// The carry and all numbers joined: the carry before the next stretch.
-    pub after: T,
-}
-
 impl<T: Scannable> Scan<T> {
-    /// A scan that starts with the identity of `op`.
-    pub fn new(op: Op, inclusive: bool) -> Self {
-        Self { op, inclusive, before: T::identity(op), algorithm: Algorithm::Auto }
-    }
-
-    fn spec(&self) -> Spec {
-        let Self { op, inclusive, algorithm, .. } = *self;
-        Spec { dtype: T::DTYPE, op, inclusive, algorithm }
-    }
-
     /// Scans on the CPU, one number after the other. If an integer overflows, the inner error is the place of the
     /// number with which it does, counted from 0.
     ///
@@ -114,7 +63,7 @@ impl<T: Scannable> Kernel for Scan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-        if !self.spec().runs_on(context) {
+        if !Spec::of(self).runs_on(context) {
             log::debug!("{} cannot scan {}: the CPU does", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }

@@ -1,6 +1,11 @@
 //! Scan in segments.
 
-use super::{Scan, Scannable, Scanned, cpu, gpu, op::for_op};
+use super::{
+    cpu,
+    gpu::{self, Spec},
+    op::{Scannable, for_op},
+    params::{Scan, Scanned},
+};
 use crate::{device::Kernel, gpu::Context, util::error::Result};
 
 /// A scan in segments: it starts again at certain numbers.
@@ -35,7 +40,7 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
-        let spec = self.scan.spec();
+        let spec = Spec::of(&self.scan);
         if !spec.runs_on(context) || !gpu::segments::fits(&spec, context) {
             log::debug!("{} cannot scan segments of {}", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));

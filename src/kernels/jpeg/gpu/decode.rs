@@ -1,10 +1,9 @@
 //! From coefficients to pixels on a GPU.
 
-use super::{Blocks, IN_RANGE, layout::Layout};
+use super::layout::{Blocks, IN_RANGE, Layout};
 use crate::{
-    data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
+    data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling, render::fractional},
     gpu::{Batch, Buffer, Context, Shader},
-    kernels::jpeg::fractional,
     shader, shader_struct,
     util::error::Result,
 };

@@ -1,9 +1,6 @@
 //! From pixels to coefficients on a GPU.
 
-use super::{
-    Blocks, IN_RANGE,
-    layout::{ENTRIES, Layout},
-};
+use super::layout::{Blocks, ENTRIES, IN_RANGE, Layout};
 use crate::{
     data::jpeg::{Component, Frame, SparseCoefficients},
     gpu::{Batch, Buffer, Context, Shader},

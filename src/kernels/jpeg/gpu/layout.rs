@@ -2,7 +2,7 @@
 
 use crate::{
     data::jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
-    gpu::Context,
+    gpu::{Buffer, Context},
     shader_struct,
 };
 
@@ -12,6 +12,17 @@ shader_struct! {
 
 /// Rows are padded to a multiple of this number of pixels, as the rows of the blurs are.
 const PITCH: usize = 16;
+
+/// Why the shaders need no bounds checks.
+pub(super) const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the numbers that the host sizes the buffers by; \
+    columns and rows are limited to the last of a plane";
+
+/// Coefficients on a device.
+#[derive(Debug)]
+pub struct Blocks {
+    pub(super) blocks: Buffer,
+    pub(super) entries: Buffer,
+}
 
 /// Where the components of a picture lie in one buffer of blocks and in one buffer of samples.
 #[derive(Clone, Debug)]

@@ -10,7 +10,10 @@
 //! ```
 
 use crate::{
-    kernels::scan::{BLOCK, TILE, op::Monoid},
+    kernels::scan::{
+        op::Monoid,
+        params::{BLOCK, TILE},
+    },
     util::parallel::Parallel,
 };
 

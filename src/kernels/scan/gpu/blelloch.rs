@@ -1,6 +1,9 @@
 //! Blelloch's scan, block by block and level by level: reads and writes twice. Kept for comparison.
 
-use super::{Arrays, Part, Spec};
+use super::{
+    arrays::{Arrays, Part},
+    spec::Spec,
+};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,

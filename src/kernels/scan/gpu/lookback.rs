@@ -1,10 +1,13 @@
 //! Chained scans with decoupled look-back in one pass: each number is read once and written once. Chosen on NVIDIA
 //! hardware for 32-bit numbers.
 
-use super::{Arrays, Part, Spec};
+use super::{
+    arrays::{Arrays, Part},
+    spec::Spec,
+};
 use crate::{
     gpu::{Batch, Context, Features, Shader},
-    kernels::scan::{BLOCK, TILE},
+    kernels::scan::params::{BLOCK, TILE},
     shader, shader_struct,
     util::error::{Error, Hint, Result},
 };

@@ -1,5 +1,6 @@
 //! The scans on a GPU: the list of routes, and numbers in memory, stretch by stretch, through one of them.
 
+mod arrays;
 mod blelloch;
 mod lookback;
 mod reduce;
@@ -7,14 +8,16 @@ pub(super) mod segments;
 mod spec;
 pub(super) mod table;
 
-use std::ops::Range;
-
-use super::{Algorithm, BLOCK, Op, Scan, Scannable, Scanned, TILE};
+use super::{
+    op::{Op, Scannable},
+    params::{Algorithm, BLOCK, Scan, Scanned},
+};
 use crate::{
     data::dtype::Dtype,
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Batch, Context, Shader},
     util::{error::Result, memory},
 };
+pub use arrays::Arrays;
 pub use lookback::{CHAINED, LOOKBACK};
 pub use spec::Spec;
 
@@ -65,19 +68,6 @@ pub fn variants() -> Vec<Shader> {
         }
     }
     variants
-}
-
-/// The buffers of a scan.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrays<'a> {
-    /// The numbers: whole quads, a length that is a multiple of four numbers.
-    pub source: &'a Buffer,
-    /// The results: another buffer of the same length.
-    pub result: &'a Buffer,
-    /// How many numbers are scanned.
-    pub len: usize,
-    /// [`Spec::carry_places`] numbers: the first is the carry before `source`, the last becomes the carry after it.
-    pub carry: &'a Buffer,
 }
 
 impl Spec {
@@ -132,46 +122,6 @@ impl Spec {
     ) -> Result<()> {
         lookback::record_with(self, context, batch, arrays, shader)
     }
-
-    /// Parts of whole tiles that fit one binding each, and whose numbers are counted in 31 bits.
-    fn parts(&self, context: &Context, len: usize) -> Vec<Part> {
-        self.parts_of(context, len, TILE)
-    }
-
-    /// Parts of whole pieces of `piece` numbers, as large as fit one binding; one piece is expected to fit.
-    fn parts_of(&self, context: &Context, len: usize, piece: usize) -> Vec<Part> {
-        let size = self.dtype.size();
-        let most = (context.max_binding() as usize / size).min(1 << 31) / piece * piece;
-        let part = |first: usize| {
-            let len = most.min(len - first);
-            let end = first + len.next_multiple_of(4);
-            Part { first, len, bytes: (first * size) as u64..(end * size) as u64 }
-        };
-        (0..len).step_by(most).map(part).collect()
-    }
-}
-
-/// A part of the arrays that is bound at a time.
-struct Part {
-    /// The place of its first number.
-    first: usize,
-    /// Numbers.
-    len: usize,
-    /// Where it lies in the buffers.
-    bytes: Range<u64>,
-}
-
-impl Part {
-    /// Its numbers in `buffer`.
-    fn of(&self, buffer: &Buffer) -> Buffer {
-        buffer.slice(self.bytes.clone())
-    }
-
-    /// Its bits in a buffer with a bit for each number.
-    fn bits_of(&self, buffer: &Buffer) -> Buffer {
-        let first = self.first as u64 / 8;
-        buffer.slice(first..first + self.len.div_ceil(32) as u64 * 4)
-    }
 }
 
 /// Numbers on the device at a time: 256 MiB of 32-bit numbers, and as much for the results.
@@ -182,7 +132,7 @@ const STRETCH: usize = 4 * BLOCK;
 /// # Errors
 /// As [`Spec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-    let spec = scan.spec();
+    let spec = Spec::of(scan);
     let places = spec.carry_places(context, input.len().min(STRETCH));
     let carry = vec![scan.before; places];
     in_stretches(context, input, &carry, |batch, _, arrays| {
@@ -205,7 +155,7 @@ pub fn scan_segments<T: Scannable>(
     let carry = [scan.before, scan.before, start];
     in_stretches(context, input, &carry, |batch, first, arrays| {
         let begins = &begins[first..][..arrays.len];
-        segments::record(&scan.spec(), context, batch, arrays, begins)?;
+        segments::record(&Spec::of(scan), context, batch, arrays, begins)?;
         Ok(1)
     })
 }
@@ -243,6 +193,7 @@ fn in_stretches<T: Scannable>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::scan::params::TILE;
 
     #[test]
     fn both_twins_have_the_same_tiles() {

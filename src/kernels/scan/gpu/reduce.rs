@@ -1,9 +1,12 @@
 //! Reduce-then-scan in three passes: reads twice, writes once. Runs on any device.
 
-use super::{Arrays, Part, Spec};
+use super::{
+    arrays::{Arrays, Part},
+    spec::Spec,
+};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
-    kernels::scan::TILE,
+    kernels::scan::params::TILE,
     shader, shader_struct,
     util::error::Result,
 };

@@ -1,12 +1,13 @@
 //! Reduce-then-scan of numbers marked with the begins of segments.
 
 use super::{
-    Arrays, Spec,
+    arrays::Arrays,
     reduce::{IN_RANGE, record_passes},
+    spec::Spec,
 };
 use crate::{
     gpu::{Batch, Context, Shader},
-    kernels::scan::TILE,
+    kernels::scan::params::TILE,
     shader,
     util::{error::Result, parallel},
 };

@@ -6,7 +6,10 @@ use crate::{
         float_key::{key_of_f32, key_of_f64},
     },
     gpu::{Context, Features, Shader},
-    kernels::scan::{Algorithm, Op},
+    kernels::scan::{
+        op::{Op, Scannable},
+        params::{Algorithm, Scan},
+    },
 };
 
 /// What a device scans, and how.
@@ -23,6 +26,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// What a device does for `scan`.
+    pub(crate) fn of<T: Scannable>(scan: &Scan<T>) -> Self {
+        let Scan { op, inclusive, algorithm, .. } = *scan;
+        Self { dtype: T::DTYPE, op, inclusive, algorithm }
+    }
+
     /// Whether `context` can compute with these numbers.
     pub fn runs_on(&self, context: &Context) -> bool {
         let is_wide = self.dtype.size() == 8;

@@ -1,13 +1,16 @@
 //! The sort on a GPU: the list of routes, and keys in memory, run by run, through one of them.
 
+mod arrays;
 pub mod onesweep;
 mod radix;
 
-use super::{Key, Records};
+use super::{keys::Key, records::Records};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     util::{error::Result, memory},
 };
+
+pub use arrays::Arrays;
 
 /// The routes in the order in which they are tried.
 const ROUTES: [Route; 2] = [
@@ -31,19 +34,6 @@ pub const MOST_KEYS: u64 = (1 << 30) - 4;
 pub fn variants() -> Vec<Shader> {
     let widths = [8, 16, 32].map(|width| onesweep::specialise(&onesweep::ONESWEEP, width));
     [&[radix::RADIX.clone()][..], &widths].concat()
-}
-
-/// The buffers of a sort.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrays<'a> {
-    /// The keys, and a second buffer of the same length for passes: a multiple of four keys. Each fits one binding.
-    pub keys: &'a [Buffer; 2],
-    /// At most two arrays of a word for each key that move along, each with a second buffer.
-    pub moved: &'a [&'a [Buffer; 2]],
-    /// How many keys there are, at most 2^30 - 4.
-    pub len: usize,
-    /// Bits in which keys differ; all other bits are equal in all keys.
-    pub differing: u32,
 }
 
 /// Records the sort. Returns which buffer of each pair will hold the result.
