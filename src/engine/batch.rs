@@ -28,7 +28,7 @@ use crate::{
         events::Events,
         progress::{self, Held, Progress},
     },
-    io::{Sink, Source, Sources},
+    io::{Sink, Source, Sources, marker::Marker},
     util::{
         error::{Kind, Result},
         memory,
@@ -55,6 +55,14 @@ pub trait Work: Sync {
         None
     }
 
+    /// The marker file that records a finished job; `None` without `--resume`.
+    ///
+    /// # Errors
+    /// When an input cannot be identified.
+    fn marker(&self, _: &Self::Job) -> Result<Option<Marker>> {
+        Ok(None)
+    }
+
     /// Bytes of memory that a job takes at its peak. A job whose peak is unknown (`None`) runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
 
@@ -64,6 +72,17 @@ pub trait Work: Sync {
     /// # Errors
     /// When one of the three steps fails.
     fn run(&self, job: &Self::Job) -> Result<Self::Out>;
+}
+
+/// Does a job, and marks it as finished.
+///
+/// # Errors
+/// Those of the work, and when the marker cannot be written.
+pub fn run_marked<W: Work>(work: &W, job: &W::Job) -> Result<W::Out> {
+    // Work on inputs that change after this does not count as done.
+    let marker = work.marker(job)?;
+    let out = work.run(job)?;
+    marker.map_or(Ok(()), |marker| marker.write()).map(|()| out)
 }
 
 /// Calls `check` with each of `sources` on all threads, before the first of them is worked on.
@@ -174,7 +193,7 @@ fn work_through<W: Work>(
         let source = sources.get(next.index);
         let mut run = |job: &W::Job| {
             let started = Instant::now();
-            let run = || progress::hold(|| memory::catch(|| work.run(job)));
+            let run = || progress::hold(|| memory::catch(|| run_marked(work, job)));
             let (held, result) = match next.all_threads {
                 true => run(),
                 false => match one_thread(&mut one) {

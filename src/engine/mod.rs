@@ -8,6 +8,7 @@
 //! | `volume` | volumes: slices in blocks, also by several processes |
 //! | `pyramid` | volumes into Zarr stores |
 //! | `compare` | a page that shows an image before and after |
+//! | `reduce` | all samples of a volume in parts; part files of shards |
 //! | `files` | batches of files, resumed runs, shards, the choice of the device |
 //! | `batch` | many files side by side: which threads work on which file, within which memory |
 //! | `session` | the context of a command: device, limits, timings, progress |
@@ -27,6 +28,7 @@ mod image;
 mod plan;
 pub mod progress;
 mod pyramid;
+pub mod reduce;
 pub(crate) mod restart;
 pub mod session;
 pub mod signals;
@@ -42,7 +44,7 @@ use crate::{
     kernels::filter::Filter,
 };
 
-pub use blocks::{BlockSource, Blocks, Window, read_blocks};
+pub use blocks::{BlockSource, Blocks, Window, read_blocks, write_behind};
 pub use files::{Jobs, run, run_each};
 
 /// One input, its output and the filter between them.

@@ -6,18 +6,21 @@ mod estimate;
 mod figure;
 mod flags;
 mod input;
+mod job;
 mod outcomes;
 mod output;
 mod page;
 mod parts;
 mod select;
+mod style;
 mod tally;
 mod terminal;
 mod view;
 
-pub use flags::{Args, FORMATS, OutputFormat, format_of};
-use flags::{Job, Settings};
+pub use flags::{Args, FORMATS};
 use input::Input;
+pub use job::OutputFormat;
+use job::{Job, Settings};
 use outcomes::Outcomes;
 pub use parts::merge;
 use tally::Tally;
@@ -124,18 +127,15 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
         }
         failed
     } else {
-        // Results that wait for an earlier one would take much memory, so their threads keep them in `records`.
-        let keep = |tally: Tally| outcomes.records.keep(&tally.finish(percentages));
-        count_all(job, &job.inputs, Shard::WHOLE, session, keep, |_, kept| {
-            outcomes.list.add(kept?);
-            Ok(())
-        })?
+        let keep = |tally: Tally| tally.finish(percentages);
+        let push = |_, outcome| outcomes.push(&outcome);
+        count_all(job, &job.inputs, Shard::WHOLE, session, keep, push)?
     };
     if outcomes.len() == 0 {
         finish(failed, job.inputs.len())?;
         return Err(Error::bad_input("no input is named"));
     }
-    outcomes.note(&session.timings);
+    output::note(&outcomes, &session.timings);
     Ok((outcomes, failed))
 }
 

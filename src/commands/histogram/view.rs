@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::{
-    figure::{AxisEnd, PlotStyle},
+    style::{AxisEnd, PlotStyle},
     tally::{Counted, Outcome},
 };
 use crate::{data::dtype::Dtype, kernels::histogram::Bins};
@@ -20,7 +20,6 @@ pub struct View {
     /// The axis of the counts is logarithmic.
     pub log: bool,
     /// The percentages of the percentiles in the statistics.
-    #[serde(with = "bits_of_all")]
     pub percentages: Vec<f64>,
     /// Size, colours and title of plots.
     pub style: PlotStyle,
@@ -115,18 +114,4 @@ pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
     (0..columns)
         .map(|column| values[start(column)..start(column + 1)].iter().copied().fold(0.0, f64::max))
         .collect()
-}
-
-/// Serialises floats as their bits.
-mod bits_of_all {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-        values.iter().map(|value| value.to_bits()).collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-        let bits = Vec::<u64>::deserialize(deserializer)?;
-        Ok(bits.into_iter().map(f64::from_bits).collect())
-    }
 }

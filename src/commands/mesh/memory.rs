@@ -20,7 +20,7 @@ const LEAST: u64 = 16 << 20;
 /// side.
 const BEYOND: u64 = 3;
 /// Slices that a slab shares with the next one.
-pub(super) const SHARED: usize = 3;
+const SHARED: usize = 3;
 
 /// An upper estimate of the bytes that meshing a volume takes. In noise, the surface takes some 64 bytes for each
 /// sample, and simplification another 600. Where one thread meshes several volumes in turn, 850 have been measured in

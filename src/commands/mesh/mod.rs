@@ -20,11 +20,11 @@ mod report;
 mod slabs;
 mod surfaces;
 
-use std::{fs, mem, path::Path};
+use std::mem;
 
 use self::{
     color_by::Colors,
-    flags::{Jobs, Work as Task},
+    flags::Jobs,
     input::VolumeInput,
     job::{Iso, MeshJob},
     memory::{allow, worst},
@@ -61,81 +61,31 @@ pub use parts::merge;
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
 /// concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    match args.work(session)? {
-        Task::One(job) => match job.share.shard {
-            Some(shard) => {
-                let (volume, output) = (job.volume.clone(), job.output.clone());
-                session.logged(&volume, Some(&output), || parts::write(*job, shard, session))
-            }
-            None if is_done(&job, session) => Ok(()),
-            None => mesh_alone(&job, session),
-        },
-        Task::Many(sources, jobs) => mesh_all(sources, &Volumes { jobs: *jobs, session }),
+    let (sources, jobs) = args.work(session)?;
+    let share = jobs.share();
+    if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
+        let job = jobs.of(sources.get(0))?;
+        let (volume, output) = (job.volume.clone(), job.output.clone());
+        return session.logged(&volume, Some(&output), || parts::write(job, shard, session));
     }
-}
-
-/// Meshes the volumes `sources`. One that fails is reported and left out.
-fn mesh_all(mut sources: Sources, work: &Volumes<'_>) -> Result<()> {
-    let session = work.session;
-    if work.jobs.share().resumes {
-        let is_left =
-            |source: &Source| !work.job(source.clone()).is_ok_and(|job| is_done(&job, session));
-        sources = sources.iter().filter(is_left).collect();
-    }
-    if sources.len() == 1 {
-        return mesh_alone(&work.job(sources.get(0))?, session);
-    }
-    session.device.expect(|| {
+    let work = Volumes { jobs, session };
+    // A single volume is estimated once it is open.
+    let expect = |left: &Sources| {
         let seconds = |source| {
             let job = work.job(source).ok()?;
             Some(estimate::seconds(&job, &describe(&job)?))
         };
-        let [cpu, gpu] = sum_of_all(sources.iter(), seconds);
-        Estimate::of_seconds(cpu, gpu)
-    });
-    run_each("mesh", work, &sources, session)
-}
-
-/// Does the only job of a run.
-fn mesh_alone(job: &MeshJob, session: &Session) -> Result<()> {
-    session.logged(&job.volume, Some(&job.output), || mesh(job, session))
-}
-
-/// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an isovalue
-/// that is still to be found.
-fn marker(job: &MeshJob, session: &Session) -> Result<Option<Marker>> {
-    let outputs = outputs::known(job);
-    // The result does not depend on which shard meshes the volume.
-    let share = Share { shard: None, ..job.share };
-    match (outputs, &job.preview) {
-        (Some(outputs), None) => {
-            share.marker(session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+        if left.len() > 1 {
+            session.device.expect(|| {
+                let [cpu, gpu] = sum_of_all(left.iter(), seconds);
+                Estimate::of_seconds(cpu, gpu)
+            });
         }
-        _ => Ok(None),
-    }
+    };
+    run_each(("mesh", share.resumes), &work, sources, session, expect)
 }
 
-/// Whether a job is finished already; if so, an event says that it is skipped.
-fn is_done(job: &MeshJob, session: &Session) -> bool {
-    let is_done = matches!(marker(job, session), Ok(Some(marker)) if marker.is_done());
-    if is_done {
-        session.events.skipped(&job.volume, Some(&job.output));
-    }
-    is_done
-}
-
-/// Creates the folder of the output, meshes the volume and marks the job as finished.
-fn mesh(job: &MeshJob, session: &Session) -> Result<()> {
-    let marker = marker(job, session)?;
-    if let (true, Sink::File(path)) = (job.creates_folder, &job.output) {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    }
-    mesh_volume(job.clone(), session)?;
-    marker.map_or(Ok(()), |marker| marker.write())
-}
-
-/// The work of [`run_each`], which meshes several volumes side by side.
+/// The work of [`run_each`], which meshes volumes side by side.
 struct Volumes<'a> {
     jobs: Jobs,
     session: &'a Session,
@@ -153,12 +103,24 @@ impl Work for Volumes<'_> {
         Some(&job.output)
     }
 
+    /// `None` also where the name of an output contains an isovalue that is still to be found.
+    fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
+        let (Some(outputs), None) = (outputs::known(job), &job.preview) else { return Ok(None) };
+        // The result does not depend on which shard meshes the volume.
+        let share = Share { shard: None, ..job.share };
+        share.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+    }
+
     fn memory(&self, job: &MeshJob) -> Option<u64> {
         worst(job, &describe(job)?)
     }
 
+    /// Creates the folder of the output and meshes the volume.
     fn run(&self, job: &MeshJob) -> Result<()> {
-        mesh(job, self.session)
+        if job.creates_folder {
+            job.output.create_folder()?;
+        }
+        mesh_volume(job.clone(), self.session)
     }
 }
 
@@ -245,7 +207,7 @@ impl MeshJob {
             };
             summary.and_then(|mut summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;
-                summary.find_range(input)?;
+                summary.find_range(input, session)?;
                 summary.report(iso, &sink, session);
                 Ok(())
             })

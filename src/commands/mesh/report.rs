@@ -17,7 +17,6 @@ pub(super) struct Summary {
     vertices: u64,
     triangles: u64,
     nan_cells: u64,
-    #[serde(with = "bits")]
     bounds: Option<[[f32; 3]; 2]>,
     /// Measures of the surface, where they are asked for.
     #[serde(skip)]
@@ -31,22 +30,6 @@ pub(super) struct Summary {
     /// How far simplification has moved the surface, where that is known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
-}
-
-/// Serialises coordinates as their bits, which JSON keeps exactly.
-mod bits {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    type Bounds = Option<[[f32; 3]; 2]>;
-
-    pub fn serialize<S: Serializer>(bounds: &Bounds, serializer: S) -> Result<S::Ok, S::Error> {
-        bounds.map(|ends| ends.map(|end| end.map(f32::to_bits))).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bounds, D::Error> {
-        let bits = Option::<[[u32; 3]; 2]>::deserialize(deserializer)?;
-        Ok(bits.map(|ends| ends.map(|end| end.map(f32::from_bits))))
-    }
 }
 
 impl Summary {
@@ -82,9 +65,9 @@ impl Summary {
     }
 
     /// Looks up the least and the greatest sample where the surface is empty, for the message.
-    pub(super) fn find_range(&mut self, input: &VolumeInput) -> Result<()> {
+    pub(super) fn find_range(&mut self, input: &VolumeInput, session: &Session) -> Result<()> {
         if self.triangles == 0 && !self.had_parts {
-            self.samples = input.range()?;
+            self.samples = input.range(session)?;
         }
         Ok(())
     }

@@ -236,20 +236,14 @@ const SPACES: [Choice<Coordinates>; 4] = [
     ),
 ];
 
-/// The jobs that the flags ask for.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// One volume, or a shard of its layers.
-    One(Box<MeshJob>),
-    /// Several volumes, each with an output of its own.
-    Many(Sources, Box<Jobs>),
-}
-
-/// Makes the job of each of several volumes.
+/// Makes the job of each volume.
 #[derive(Debug)]
 pub(super) struct Jobs {
     flags: Args,
-    outputs: Outputs,
+    /// Where the results go; `None` for the default output of one volume.
+    outputs: Option<Outputs>,
+    /// Whether the volume is the only one, with an output that is not in a folder.
+    is_alone: bool,
     /// Whether there is more than one volume.
     are_several: bool,
 }
@@ -260,13 +254,20 @@ impl Jobs {
         self.flags.share.share()
     }
 
+    /// Whether the job is one volume, whose layers shards divide among themselves.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// The job that meshes the volume `source`.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn of(&self, source: Source) -> Result<MeshJob> {
+        let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
-        let Planned { source, sink, makes_folder } = self.outputs.of(source, Some(extension))?;
+        let extension = (!self.is_alone).then_some(extension);
+        let Planned { source, sink, makes_folder } = outputs.of(source, extension)?;
         let job = self.flags.job(source, Some(sink))?;
         match job.preview {
             Some(_) if self.are_several => Err(Error::usage(
@@ -282,7 +283,7 @@ impl Args {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn work(mut self, session: &Session) -> Result<Work> {
+    pub(super) fn work(mut self, session: &Session) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
         if let Some(list) = self.labels_behind(&mut files) {
             self.labels = Some(list);
@@ -300,7 +301,7 @@ impl Args {
         list(&files.remove(at))
     }
 
-    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<Work> {
+    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<(Sources, Jobs)> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -315,18 +316,17 @@ impl Args {
         }
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
-        let Some(outputs) = self.output.plan(&sources, output, extension)? else {
-            return self.job(sources.get(0), None).map(Box::new).map(Work::One);
-        };
-        if sources.len() == 1 && self.list.files_from.is_none() && !outputs.is_for_each() {
-            let Planned { source, sink, .. } = outputs.of(sources.get(0), None)?;
-            return self.job(source, Some(sink)).map(Box::new).map(Work::One);
-        }
-        let jobs = Jobs { flags: self, outputs, are_several: sources.len() > 1 };
+        let outputs = self.output.plan(&sources, output, extension)?;
+        let is_for_each = outputs.as_ref().is_some_and(Outputs::is_for_each);
+        let is_listed = outputs.is_some() && self.list.files_from.is_some();
+        let is_alone = outputs.is_none() || sources.len() == 1 && !is_listed && !is_for_each;
+        let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
         // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
         check_all(&sources, |source| jobs.of(source).map(drop))?;
-        sources = jobs.share().files(sources.iter()).collect();
-        Ok(Work::Many(sources, Box::new(jobs)))
+        if !is_alone {
+            sources = jobs.share().files(sources.iter()).collect();
+        }
+        Ok((sources, jobs))
     }
 
     /// The extension of outputs that are named like the inputs.

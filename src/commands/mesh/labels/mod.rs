@@ -6,7 +6,10 @@ mod list;
 mod numbers;
 mod slabs;
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 pub use list::LabelList;
 
@@ -14,22 +17,29 @@ use self::{
     each::Each,
     faces::{Found, Top},
     numbers::Numbers,
-    slabs::{LabelSlabs, Plan},
+    slabs::{LabelReader, Plan},
 };
-use super::{estimate, job::MeshJob, names::scratch_folder, placing::Placed};
+use super::{
+    estimate,
+    job::MeshJob,
+    names::scratch_folder,
+    placing::Placed,
+    slabs::{Slabs, mesh_slabs},
+};
 use crate::{
-    data::{label_mesh::LabelMesh, surface::Surface},
-    engine::session::Session,
+    data::{label_mesh::LabelMesh, samples::Samples, surface::Surface},
+    engine::{BlockSource, session::Session},
     io::{
         Output,
         mesh::{
             MeshFormat,
             labels::{LabelPly, LabelType},
         },
+        reader::Reader,
         volume::VolumeFile,
     },
     kernels::mesh::{
-        MarchingCubes, Slab,
+        MarchingCubes,
         labels::{LabelSurfaces, SurfaceNets, placed},
     },
     util::error::{Error, Hint, Result},
@@ -52,7 +62,7 @@ pub(super) fn mesh_labels(
     let placed = job.placing.apply(&mut grid, &job.volume, &file)?;
     let place = Place { spacing: grid.spacing, origin: grid.origin, placed };
     let mut kernel = SurfaceNets::new(job.smooth);
-    let mut numbers = Numbers::new(&job.volume, list, &mut file);
+    let numbers = Numbers::new(&job.volume, list, &mut file);
     file.check(session.limits(1))?;
     if let Some(preview) = &job.preview {
         preview.check(session)?;
@@ -61,7 +71,8 @@ pub(super) fn mesh_labels(
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
     session.device.expect(|| estimate::of_job(job, &file));
-    let labels = Labels { job, list, file: &file, kernel, plan, place, session };
+    let numbers = numbers.into();
+    let labels = Labels { job, list, file: &file, kernel, plan, place, numbers, session };
     let is_each = job.output.to_string().contains(PLACE);
     let output = match is_each {
         true => None,
@@ -69,9 +80,9 @@ pub(super) fn mesh_labels(
     };
     match output {
         Some(output) if job.format == MeshFormat::Ply && !job.stats && job.preview.is_none() => {
-            labels.write_ply(&mut numbers, output)
+            labels.write_ply(output)
         }
-        output => labels.write_whole(&mut numbers, output),
+        output => labels.write_whole(output),
     }
 }
 
@@ -117,6 +128,7 @@ struct Labels<'a> {
     kernel: SurfaceNets,
     plan: Plan,
     place: Place,
+    numbers: Mutex<Numbers<'a>>,
     session: &'a Session,
 }
 
@@ -147,51 +159,28 @@ fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) ->
     ]
 }
 
-impl Labels<'_> {
+impl<'a> Labels<'a> {
     /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
     /// vertex.
-    fn for_each_part<'n>(
-        &self,
-        numbers: &'n mut Numbers<'n>,
-        mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,
-    ) -> Result<&'n Numbers<'n>> {
-        let Self { session, kernel, plan, file, .. } = self;
-        let all = SurfaceNets::layers(file.dims[2]) as u64;
-        let mut bar = session.progress.bar("mesh", all);
-        let mut slabs = LabelSlabs::new(kernel, file, plan, numbers)?;
-        let mut first_vertex = 0;
-        while let Some(slab) = session.timings.time("read", || slabs.next(first_vertex))? {
-            first_vertex += self.mesh(&slab, &mut consume)?;
-            bar.advance(slab.layers.len() as u64);
-        }
-        Ok(slabs.numbers)
+    fn for_each_part(&self, mut consume: impl FnMut(u64, LabelMesh) -> Result<()>) -> Result<()> {
+        let Self { file, plan, list, numbers, .. } = self;
+        let open = |first: usize| -> Result<Box<dyn Reader + '_>> {
+            Ok(Box::new(LabelReader::new(file, first, numbers)?))
+        };
+        let leaves_out = |fill: &Samples| Numbers::leaves_out(list, fill);
+        let own = 0..SurfaceNets::layers(file.dims[2]);
+        let slabs = Slabs { own, height: plan.layers, overlaps: false, leaves_out: &leaves_out };
+        let source = (&BlockSource::slices(file, &open), *file);
+        mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
     }
 
-    /// Meshes a slab, in halves where its faces take too much memory. Returns the number of its vertices.
-    fn mesh(
-        &self,
-        slab: &Slab,
-        consume: &mut dyn FnMut(u64, LabelMesh) -> Result<()>,
-    ) -> Result<u64> {
-        let layers = slab.layers.clone();
-        let half =
-            |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
-        match self.session.device.run(&self.kernel, slab) {
-            Ok(part) => {
-                let vertices = part.vertices.len() as u64;
-                consume(slab.first_vertex, part).map(|()| vertices)
-            }
-            Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
-                let middle = layers.start + layers.len() / 2;
-                let lower = self.mesh(&half(layers.start..middle, 0), consume)?;
-                Ok(lower + self.mesh(&half(middle..layers.end, lower), consume)?)
-            }
-            Err(error) => Err(error),
-        }
+    /// The numbers of the labels.
+    fn numbers(&self) -> MutexGuard<'_, Numbers<'a>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes one PLY of all labels, slab by slab.
-    fn write_ply<'n>(&self, numbers: &'n mut Numbers<'n>, mut output: Output) -> Result<()> {
+    fn write_ply(&self, mut output: Output) -> Result<()> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
@@ -200,7 +189,7 @@ impl Labels<'_> {
         let mut written = Written::default();
         let found = Found::new()?;
         let mut top = Top::default();
-        let numbers = self.for_each_part(numbers, |first_vertex, mut part| {
+        self.for_each_part(|first_vertex, mut part| {
             let positions = session.timings.time("faces", || {
                 top.split(first_vertex, &mut part, Some(&found));
                 place.positions(&part)
@@ -211,8 +200,9 @@ impl Labels<'_> {
             written.triangles += 2 * part.quads.len() as u64;
             ply.push(surface, part.quads).map_err(failed)
         })?;
+        let numbers = self.numbers();
         written.labels = found.all().map(|number| numbers.label(number)).collect();
-        let label_type = self.label_type(numbers)?;
+        let label_type = self.label_type(&numbers)?;
         session.timings.time("write", || {
             let details = (details, place.is_mirrored());
             let label_of = |number| numbers.label(number);
@@ -235,10 +225,10 @@ impl Labels<'_> {
     }
 
     /// Writes outputs that need all faces in memory: a file for each label, or one file with a part for each label.
-    fn write_whole<'n>(&self, numbers: &'n mut Numbers<'n>, output: Option<Output>) -> Result<()> {
+    fn write_whole(&self, output: Option<Output>) -> Result<()> {
         let Self { session, plan, .. } = self;
         let mut mesh = LabelMesh::default();
-        let numbers = self.for_each_part(numbers, |_, part| {
+        self.for_each_part(|_, part| {
             if mesh.bytes() + part.bytes() > plan.faces {
                 return Err(Error::bad_input(format_args!(
                     "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
@@ -251,6 +241,7 @@ impl Labels<'_> {
         })?;
         let positions = self.place.positions(&mesh)?;
         let surfaces = session.timings.time("labels", || LabelSurfaces::new(&mesh, &positions))?;
+        let numbers = self.numbers();
         let mut order: Vec<(u64, usize)> =
             surfaces.labels().map(|number| numbers.label(number)).zip(0..).collect();
         order.sort_unstable();
@@ -267,7 +258,7 @@ impl Labels<'_> {
             Some(output) if self.job.format == MeshFormat::Ply => {
                 each.measure(&order, &mut written)?;
                 drop(each);
-                self.write_shared(mesh, positions, numbers, output, &mut written)?;
+                self.write_shared(mesh, positions, &numbers, output, &mut written)?;
             }
             Some(output) if self.job.format == MeshFormat::Html => {
                 let all = positions.iter().copied().map(|p| [p, p]).reduce(joined);

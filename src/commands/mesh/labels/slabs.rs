@@ -1,16 +1,16 @@
-//! Reads a volume of labels slab by slab.
+//! Reads a volume of labels, in slabs that fit into the memory.
 
-use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use super::numbers::{self, Numbers};
+use super::numbers::Numbers;
 use crate::{
-    data::{samples::Samples, volume::Volume},
+    data::samples::Samples,
     engine::session::Session,
     io::{
         reader::Reader,
         volume::{VolumeFile, VolumeReader},
     },
-    kernels::mesh::{Slab, labels::SurfaceNets},
+    kernels::mesh::labels::SurfaceNets,
     util::error::{Error, Result},
 };
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Layers of cells in a slab.
-    layers: usize,
+    pub(super) layers: usize,
     /// Bytes that the faces of a slab and the kernel's tables may take.
     pub(super) part: u64,
     /// Bytes that all faces may take together.
@@ -80,98 +80,42 @@ impl Plan {
     }
 }
 
-/// The slabs of a file, in order. Slices that two neighbouring slabs need are read once.
-#[derive(Debug)]
-pub(super) struct LabelSlabs<'a> {
-    kernel: SurfaceNets,
-    file: VolumeFile,
+/// Reads the slices of a volume as numbers of labels.
+pub(super) struct LabelReader<'r, 'a> {
     reader: VolumeReader,
-    dims: [usize; 3],
-    /// Layers of cells in a slab.
-    height: usize,
-    /// Layers of cells that are not meshed yet.
-    left: Range<usize>,
-    /// The last slices that were read, and the number of the first of them.
-    tail: Option<(usize, Samples)>,
-    pub(super) numbers: &'a mut Numbers<'a>,
+    numbers: &'r Mutex<Numbers<'a>>,
 }
 
-impl<'a> LabelSlabs<'a> {
+impl<'r, 'a> LabelReader<'r, 'a> {
+    /// Reads `file` from slice `first` on. Labels without a number get one in `numbers`.
     pub(super) fn new(
-        kernel: &SurfaceNets,
         file: &VolumeFile,
-        plan: &Plan,
-        numbers: &'a mut Numbers<'a>,
+        first: usize,
+        numbers: &'r Mutex<Numbers<'a>>,
     ) -> Result<Self> {
-        let (kernel, reader, dims) = (kernel.clone(), file.reader()?, file.dims);
-        let left = 0..SurfaceNets::layers(dims[2]);
-        let file = file.clone();
-        Ok(Self { kernel, file, reader, dims, height: plan.layers, left, tail: None, numbers })
+        Ok(Self { reader: file.reader_at(first)?, numbers })
+    }
+}
+
+impl Reader for LabelReader<'_, '_> {
+    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = match numbers.integers {
+            Some(_) => numbers.of_integers(&self.reader.read_integers(count)?)?,
+            None => numbers.of_samples(self.reader.read(count)?)?,
+        };
+        match before {
+            Some(before) => joined(before, &new),
+            None => Ok(new),
+        }
     }
 
-    /// Skips layers of cells whose samples are not stored, if their value is not a label to be meshed.
-    fn skip_missing(&mut self) -> Result<()> {
-        let depth = self.dims[2];
-        let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
-        let Some(layer) = self.left.clone().next() else { return Ok(()) };
-        let Some((end, fill)) = self.file.missing(slices(layer).start) else { return Ok(()) };
-        let count = self.left.clone().take_while(|&layer| slices(layer).end <= end).count();
-        if count == 0 || self.numbers.of_samples(fill)?.first() != Some(0.0) {
-            return Ok(());
-        }
-        self.left.start += count;
-        self.tail = None;
-        self.reader = self.file.reader_at(self.kernel.slices(&self.left, depth).start)?;
-        Ok(())
+    fn expect_end(&mut self) -> Result<()> {
+        self.reader.expect_end()
     }
 
-    /// The next slab, whose first vertex has the number `first_vertex`.
-    pub(super) fn next(&mut self, first_vertex: u64) -> Result<Option<Slab>> {
-        self.skip_missing()?;
-        if self.left.is_empty() {
-            return Ok(None);
-        }
-        let [width, rows, depth] = self.dims;
-        let start = self.left.start;
-        let most = (start + self.height).min(self.left.end);
-        // The slab ends before slices that are not stored: the next call skips them.
-        let is_missing = |layer: &usize| {
-            let first = self.kernel.slices(&(*layer..layer + 1), depth).start;
-            self.file.missing(first).is_some()
-        };
-        let layers = start..(start + 1..most).find(is_missing).unwrap_or(most);
-        self.left.start = layers.end;
-        let slices = self.kernel.slices(&layers, depth);
-        let slice = width * rows;
-        let shared = self.tail.take().map(|(first, tail)| {
-            let skip = (slices.start - first) * slice;
-            tail.part(skip..tail.len())
-        });
-        let held = shared.as_ref().map_or(0, |shared| numbers::len(shared) / slice);
-        let count = slices.len() - held;
-        let new = match self.numbers.integers {
-            Some(_) => self.numbers.of_integers(&self.reader.read_integers(count)?)?,
-            None => self.numbers.of_samples(self.reader.read(count)?)?,
-        };
-        let samples = match shared {
-            Some(shared) => joined(&shared, &new)?,
-            None => new,
-        };
-        if self.left.is_empty() {
-            self.reader.expect_end()?;
-        } else {
-            let next = self.left.start..(self.left.start + 1);
-            let from = self.kernel.slices(&next, depth).start;
-            let tail = samples.part((from - slices.start) * slice..samples.len());
-            self.tail = Some((from, tail));
-        }
-        Ok(Some(Slab {
-            volume: Volume { dims: [width, rows, slices.len()], samples }.into(),
-            first_slice: slices.start,
-            depth,
-            layers,
-            first_vertex,
-        }))
+    fn reuse(&mut self, done: Samples) {
+        self.reader.reuse(done);
     }
 }
 
