@@ -13,13 +13,7 @@
 //!                        core 3  [file 3         ][ 5][6   ]
 //! ```
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem::replace,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
-    thread,
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::mpsc, thread, time::Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -27,6 +21,7 @@ use crate::{
     engine::{
         events::Events,
         progress::{self, Held, Progress},
+        schedule::Schedule,
     },
     io::{Sink, Source, Sources, marker::Marker},
     util::{
@@ -128,7 +123,7 @@ impl Batch<'_> {
         mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
     ) -> Result<()> {
         let threads = rayon::current_num_threads();
-        let schedule = Schedule::new(sources.len(), threads, self);
+        let schedule = Schedule::new([sources.len(), threads, self.ahead], self.memory);
         let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
         let mut bar = self.progress.files(self.title, sources.len(), lengths.iter().sum());
         memory::give_back();
@@ -227,141 +222,6 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
         *pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
     }
     pool.as_ref()
-}
-
-/// Decides which job is next, whether there is memory for it, and which worker takes it.
-struct Schedule<J> {
-    jobs: usize,
-    threads: usize,
-    memory: u64,
-    ahead: usize,
-    state: Mutex<State<J>>,
-    changed: Condvar,
-}
-
-struct State<J> {
-    /// The first job that no worker has taken. Jobs are taken in order, so that small jobs cannot delay a
-    /// large one for ever.
-    next: usize,
-    waiting: Waiting<J>,
-    /// Workers without a job. The one with the least number takes the next job: the allocator keeps memory that a
-    /// thread has freed for the same thread, so as few threads as possible should allocate.
-    idle: BTreeSet<usize>,
-    /// Number of jobs that workers are doing.
-    active: usize,
-    /// Memory of these jobs, in bytes.
-    used: u64,
-    /// Number of jobs whose results have been reported.
-    reported: usize,
-    stopped: bool,
-}
-
-/// The next job.
-enum Waiting<J> {
-    Unmade,
-    /// A worker is making it.
-    InWork,
-    /// The job, and the bytes of memory that it needs.
-    Made(Result<J>, u64),
-}
-
-/// The turn of a worker: a job, its memory and its threads.
-struct Turn {
-    index: usize,
-    memory: u64,
-    /// Whether the job uses all threads, together with other jobs, rather than one thread of its own.
-    all_threads: bool,
-}
-
-impl<J> Schedule<J> {
-    fn new(jobs: usize, threads: usize, batch: &Batch<'_>) -> Self {
-        let Batch { memory, ahead, .. } = *batch;
-        let state = State {
-            next: 0,
-            waiting: Waiting::Unmade,
-            idle: BTreeSet::new(),
-            active: 0,
-            used: 0,
-            reported: 0,
-            stopped: false,
-        };
-        Self { jobs, threads, memory, ahead, state: state.into(), changed: Condvar::new() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the turn of `worker` and waits for the next one and its job; `None` when no job is left. `make` returns the
-    /// job of a number, and the bytes of memory that the job needs.
-    fn next(
-        &self,
-        worker: usize,
-        ended: Option<Turn>,
-        make: impl Fn(usize) -> (Result<J>, u64),
-    ) -> Option<(Result<J>, Turn)> {
-        let mut state = self.state();
-        if let Some(turn) = ended {
-            (state.active, state.used) = (state.active - 1, state.used - turn.memory);
-        }
-        state.idle.insert(worker);
-        self.changed.notify_all();
-        loop {
-            if state.stopped || state.next == self.jobs {
-                return None;
-            }
-            match replace(&mut state.waiting, Waiting::InWork) {
-                waiting if state.idle.first() != Some(&worker) => state.waiting = waiting,
-                Waiting::Unmade => {
-                    let index = state.next;
-                    drop(state);
-                    let (job, bytes) = make(index);
-                    state = self.state();
-                    state.waiting = Waiting::Made(job, bytes);
-                    self.changed.notify_all();
-                    continue;
-                }
-                Waiting::Made(job, bytes) if self.admits(&state, bytes) => {
-                    self.changed.notify_all();
-                    return Some((job, self.turn(&mut state, worker, bytes)));
-                }
-                waiting => state.waiting = waiting,
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Whether a job that takes `bytes` may begin now. A job that is too large for the memory runs alone.
-    fn admits(&self, state: &State<J>, bytes: u64) -> bool {
-        let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
-        fits && state.next < state.reported + self.ahead
-    }
-
-    fn turn(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Turn {
-        let (index, memory) = (state.next, bytes.min(self.memory));
-        (state.next, state.waiting) = (index + 1, Waiting::Unmade);
-        (state.active, state.used) = (state.active + 1, state.used + memory);
-        state.idle.remove(&worker);
-        // Few files are left, or memory allows few at a time: with one thread per file, some threads would be idle.
-        let all_threads = self.jobs < self.threads
-            || self.jobs - index <= self.threads / 2
-            || bytes > self.memory / self.threads as u64;
-        Turn { index, memory, all_threads }
-    }
-
-    fn reported(&self) -> usize {
-        self.state().reported
-    }
-
-    fn report(&self) {
-        self.state().reported += 1;
-        self.changed.notify_all();
-    }
-
-    fn stop(&self) {
-        self.state().stopped = true;
-        self.changed.notify_all();
-    }
 }
 
 struct StopOnDrop<'a, J>(&'a Schedule<J>);

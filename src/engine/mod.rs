@@ -11,6 +11,7 @@
 //! | `reduce` | all samples of a volume in parts; part files of shards |
 //! | `files` | batches of files, resumed runs, shards, the choice of the device |
 //! | `batch` | many files side by side: which threads work on which file, within which memory |
+//! | `schedule` | the order in which the files of a batch run |
 //! | `session` | the context of a command: device, limits, timings, progress |
 //! | `progress` | messages on stderr, and progress bars below them |
 //! | `events` | the log of a run, for workflow engines |
@@ -30,6 +31,7 @@ pub mod progress;
 mod pyramid;
 pub mod reduce;
 pub(crate) mod restart;
+mod schedule;
 pub mod session;
 pub mod signals;
 mod volume;

@@ -1,6 +1,7 @@
 //! `gpuproc histogram`: counts values, describes them by statistics and draws them.
 
 mod adjust;
+mod batch;
 mod count;
 mod estimate;
 mod figure;
@@ -17,30 +18,26 @@ mod tally;
 mod terminal;
 mod view;
 
+use batch::{count_all, finish};
 pub use flags::{Args, FORMATS};
-use input::Input;
+use job::Job;
 pub use job::OutputFormat;
-use job::{Job, Settings};
 use outcomes::Outcomes;
 pub use parts::merge;
 use tally::Tally;
 
 use crate::{
     data::shard::Shard,
-    engine::{
-        batch::{Batch, Work},
-        hints,
-        session::Session,
-    },
-    io::{Sink, Source, Sources, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
-    kernels::histogram::VALUES_BYTES,
-    util::error::{Error, Kind, Result},
+    engine::session::Session,
+    io::{Sink, allow_broken_pipe, marker::Marker, standard},
+    util::error::{Error, Result},
 };
 
 /// Counts every input and writes the results.
 ///
 /// # Errors
-/// When reading, counting or writing fails; [`Kind::Partial`] when this concerns some of several inputs.
+/// When reading, counting or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
+/// concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
     if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
@@ -84,28 +81,11 @@ impl Job {
     }
 }
 
-/// The result of a run in which `failed` of `total` inputs failed.
-fn finish(failed: usize, total: usize) -> Result<()> {
-    match failed {
-        0 => Ok(()),
-        n => {
-            let others = if n < total { "; the others are done" } else { "" };
-            Err(Error::new(Kind::Partial, format_args!("{n} of {total} inputs failed{others}")))
-        }
-    }
-}
-
-/// Most bytes of finished counts in memory, where no temporary file can be made.
-const MOST_COUNTS: u64 = 32 << 20;
-
-/// Most bytes of the counts of one input: five components with 2^16 counts of 8 bytes each.
-const LARGEST_TALLY: u64 = (5 * 8) << 16;
-
 /// Counts all inputs. Returns the outcomes and the number of inputs that failed. An input is dropped as soon as it is
 /// counted, and its counts of levels once the statistics are computed.
 fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
-    let mut outcomes = Outcomes::new(MOST_COUNTS.min(session.max_memory / 4));
+    let mut outcomes = Outcomes::new(session.max_memory);
     let failed = if job.sum {
         let mut sum: Option<Tally> = None;
         let failed = count_all(
@@ -137,71 +117,6 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     }
     output::note(&outcomes, &session.timings);
     Ok((outcomes, failed))
-}
-
-/// Counts `files`, of volumes only the slices of `shard`. Several threads call `keep` with the counts of a file; `consume`
-/// takes the number of each file, and what `keep` has returned, in order. Returns the number of files that failed.
-fn count_all<O: Send>(
-    job: &Job,
-    files: &Sources,
-    shard: Shard,
-    session: &Session,
-    keep: impl Fn(Tally) -> O + Sync,
-    mut consume: impl FnMut(usize, O) -> Result<()>,
-) -> Result<usize> {
-    let mut failed = 0;
-    // The values of finished inputs are needed only for `--sum`.
-    let values = if job.sum && job.settings.statistics { VALUES_BYTES } else { 0 };
-    let ahead = (session.max_memory / 4 / (LARGEST_TALLY + values)).clamp(1, 1024) as usize;
-    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-    let batch = Batch { title: "histogram", memory, ahead, progress, events };
-    let work = Inputs { settings: &job.settings, shard, session, keep };
-    batch.run(&work, files, |number, result| {
-        match result {
-            Ok(kept) => consume(number, kept)?,
-            Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
-                return Err(error);
-            }
-            Err(error) => {
-                failed += 1;
-                log::error!("{}", hints::line(&error));
-            }
-        }
-        Ok(())
-    })?;
-    Ok(failed)
-}
-
-struct Inputs<'a, F> {
-    settings: &'a Settings,
-    /// The shard of the slices of volumes that is counted.
-    shard: Shard,
-    session: &'a Session,
-    keep: F,
-}
-
-impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
-    type Job = Source;
-    type Out = O;
-
-    fn job(&self, source: Source) -> Result<Source> {
-        Ok(source)
-    }
-
-    fn memory(&self, source: &Source) -> Option<u64> {
-        Input::memory(source, self.settings)
-    }
-
-    /// Reads and counts one input, and writes its adjusted images.
-    fn run(&self, source: &Source) -> Result<O> {
-        let session =
-            &self.session.for_file(|| self.settings.takes_only_counts() && is_jpeg(source));
-        let mut input = Input::read(source, self.settings, session)?;
-        adjust::write(source, &mut input, self.settings, session)?;
-        let tally = count::count(source, &input, self.settings, self.shard, session)?;
-        drop(input);
-        Ok((self.keep)(tally))
-    }
 }
 
 fn print_pictures(outcomes: &Outcomes, job: &Job) -> Result<()> {

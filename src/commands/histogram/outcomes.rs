@@ -8,6 +8,9 @@ use crate::{
     util::error::{Error, Result},
 };
 
+/// Most bytes of finished counts in memory, where no temporary file can be made.
+const MOST_COUNTS: u64 = 32 << 20;
+
 /// Outcomes in order. The first ones are kept in memory, the others in a temporary file.
 #[derive(Debug)]
 pub struct Outcomes {
@@ -18,8 +21,9 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// An empty list. Where no temporary file can be made, outcomes take `most` bytes of memory.
-    pub fn new(most: u64) -> Self {
+    /// An empty list, within `max_memory` bytes.
+    pub fn new(max_memory: u64) -> Self {
+        let most = MOST_COUNTS.min(max_memory / 4);
         Self { records: Spool::new(most).into(), places: Vec::new(), names: Vec::new() }
     }
 

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    finish,
+    batch::{count_all, finish},
     input::is_volume,
     job::{Job, OutputFormat, format_of, table},
     outcomes::Outcomes,
@@ -78,7 +78,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
     let resumes = job.share.resumes;
     write_part(&identity, (job.inputs.iter(), output), resumes, session, |part| {
         let mut sum: Option<Record> = None;
-        failed = super::count_all(
+        failed = count_all(
             job,
             &files,
             slices,
@@ -130,7 +130,7 @@ pub fn merge(
     if *inputs > parts[0].identity.inputs.len() {
         return Err(parts[0].broken());
     }
-    let mut outcomes = Outcomes::new(super::MOST_COUNTS.min(session.max_memory / 4));
+    let mut outcomes = Outcomes::new(session.max_memory);
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
     match adds_up {
         true => sum(parts)?.map_or(Ok(()), push)?,

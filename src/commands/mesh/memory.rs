@@ -1,12 +1,11 @@
 //! How `--max-memory` is divided among the samples, the surface and the steps that need the whole surface.
 
-use super::job::MeshJob;
+use super::{budget::LEAST, job::MeshJob};
 use crate::{
-    data::surface::Surface,
     engine::session::Session,
     io::volume::VolumeFile,
     kernels::mesh::MarchingCubes,
-    util::error::{Error, Hint, Result},
+    util::error::{Error, Result},
 };
 
 /// Most bytes of samples in a slab.
@@ -14,8 +13,6 @@ const SLAB: u64 = 64 << 20;
 /// Most bytes of the surface that wait in memory to be written, and at most a quarter of the memory. More goes to
 /// temporary files, and so is written twice.
 const HELD: u64 = 1 << 30;
-/// Memory, in bytes, that may be taken even where `--max-memory` is less.
-const LEAST: u64 = 16 << 20;
 /// A slab of n layers of cells has up to n + 3 slices: n + 1 with the corners of its cells, and one more on either
 /// side.
 const BEYOND: u64 = 3;
@@ -106,18 +103,5 @@ impl Plan {
     /// meshed while others wait, are converted and are consumed.
     pub(super) fn part(&self) -> u64 {
         self.surface / if self.overlaps { 6 } else { 3 }
-    }
-}
-
-/// Refuses the step `what`, which takes `more` bytes beside `surface`, where both together exceed the memory.
-pub(super) fn allow(what: &str, surface: &Surface, more: u64, session: &Session) -> Result<()> {
-    let (needed, allowed) = (surface.bytes().saturating_add(more), session.max_memory.max(LEAST));
-    match needed <= allowed {
-        true => Ok(()),
-        false => Err(Error::bad_input(format_args!(
-            "{what} of {} triangles takes {needed} bytes, more than the {allowed} allowed",
-            surface.triangles.len()
-        ))
-        .with_hint(Hint::Memory)),
     }
 }

@@ -38,11 +38,9 @@ const TRIANGLES: u8 = 2;
 /// Most vertices or triangles in a record. Merging holds one record at a time in memory.
 const RECORD: usize = 1 << 16;
 
-/// The totals of a part file: counts, and how the surface is written.
+/// The totals of a part file: how the surface is written, and its summary.
 #[derive(Serialize, Deserialize)]
 struct Totals {
-    vertices: u64,
-    triangles: u64,
     has_normals: bool,
     ascii: bool,
     /// Name of the anatomical space of the coordinates.
@@ -88,9 +86,8 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
             session.timings.time("write", || add(part, &surface))
         })?;
         summary.report(iso, &sink, session);
-        let (vertices, triangles) = summary.counts();
         let space = placed.space.map(|space| space.name().to_owned());
-        Ok(Totals { vertices, triangles, has_normals, ascii: job.ascii, space, summary })
+        Ok(Totals { has_normals, ascii: job.ascii, space, summary })
     })
 }
 
@@ -115,7 +112,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     }
     let ends = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
     let sum = |count: fn(&Totals) -> u64| ends.iter().map(count).fold(0, u64::saturating_add);
-    let (vertices, triangles) = (sum(|end| end.vertices), sum(|end| end.triangles));
+    let (vertices, triangles) = (sum(|end| end.summary.vertices), sum(|end| end.summary.triangles));
     if vertices > 1 << 32 {
         return Err(Error::bad_input(
             "the surface has more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
@@ -143,7 +140,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
         each_triangles(part, end, [before, vertices], |triangles| {
             ply::write_faces(&mut file, triangles, *ascii).map_err(failed)
         })?;
-        before += end.vertices;
+        before += end.summary.vertices;
         bar.advance(1);
     }
     file.commit()?;
@@ -168,7 +165,7 @@ fn each_vertices(
         found += positions.len() as u64;
         write(&Surface { positions, normals, ..Surface::default() })?;
     }
-    if found == end.vertices { Ok(()) } else { Err(part.broken()) }
+    if found == end.summary.vertices { Ok(()) } else { Err(part.broken()) }
 }
 
 /// Hands the triangles of each record of a part to `write`. `before` is added to the numbers of their vertices, all of
@@ -192,5 +189,5 @@ fn each_triangles(
         found += triangles.len() as u64;
         write(&triangles)?;
     }
-    if found == end.triangles { Ok(()) } else { Err(part.broken()) }
+    if found == end.summary.triangles { Ok(()) } else { Err(part.broken()) }
 }

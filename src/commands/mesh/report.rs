@@ -14,10 +14,10 @@ use crate::{
 /// Counts and bounds of a surface, summed up part by part.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Summary {
-    vertices: u64,
-    triangles: u64,
+    pub(super) vertices: u64,
+    pub(super) triangles: u64,
     nan_cells: u64,
-    bounds: Option<[[f32; 3]; 2]>,
+    pub(super) bounds: Option<[[f32; 3]; 2]>,
     /// Measures of the surface, where they are asked for.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
@@ -42,10 +42,7 @@ impl Summary {
 
     fn widen(&mut self, bounds: Option<[[f32; 3]; 2]>) {
         self.bounds = match (self.bounds, bounds) {
-            (Some([low, high]), Some([other_low, other_high])) => Some([
-                std::array::from_fn(|i| low[i].min(other_low[i])),
-                std::array::from_fn(|i| high[i].max(other_high[i])),
-            ]),
+            (Some(one), Some(other)) => Some(joined(one, other)),
             (one, other) => one.or(other),
         };
     }
@@ -57,11 +54,6 @@ impl Summary {
         self.nan_cells += other.nan_cells;
         self.widen(other.bounds);
         self
-    }
-
-    /// Numbers of vertices and triangles.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.vertices, self.triangles)
     }
 
     /// Looks up the least and the greatest sample where the surface is empty, for the message.
@@ -106,6 +98,17 @@ impl Summary {
             })
         });
     }
+}
+
+/// The box around two boxes.
+pub(super) fn joined(
+    [low, high]: [[f32; 3]; 2],
+    [other_low, other_high]: [[f32; 3]; 2],
+) -> [[f32; 3]; 2] {
+    [
+        std::array::from_fn(|i| low[i].min(other_low[i])),
+        std::array::from_fn(|i| high[i].max(other_high[i])),
+    ]
 }
 
 /// A number with six decimals, or seven digits where it is small.

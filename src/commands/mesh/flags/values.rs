@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::super::{
     job::{Iso, Rule},
-    labels::LabelList,
+    label_list::LabelList,
 };
 use crate::{commands::flags::Triple, kernels::mesh::post::Size};
 

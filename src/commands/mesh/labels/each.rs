@@ -1,13 +1,21 @@
 //! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and
 //! a picture of all.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    mem::{swap, take},
+    sync::{Mutex, PoisonError},
+};
 
 use serde_json::Value;
 
 use super::{
-    super::{names::labelled, page, report::label_stats},
-    Labels, PLACE, Written,
+    super::{
+        label_list::PLACE,
+        names::labelled,
+        page,
+        report::{Summary, label_stats},
+    },
+    task::{Labels, Written},
 };
 use crate::{
     data::{srgb, surface::Surface},
@@ -50,7 +58,7 @@ impl Each<'_, '_> {
         lock().push(scratch);
         let mut surface = surface?;
         if self.labels.place.is_mirrored() {
-            surface.triangles.iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+            surface.triangles.iter_mut().for_each(|[_, b, c]| swap(b, c));
         }
         Ok(surface)
     }
@@ -73,10 +81,8 @@ impl Each<'_, '_> {
                 true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
                 false => None,
             };
-            let mut one = Written::default();
-            one.widen(&surface);
-            (one.vertices, one.triangles) =
-                (surface.positions.len() as u64, surface.triangles.len() as u64);
+            let mut one = Summary::default();
+            one.add(&surface);
             consume(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
             all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
             Ok(())
@@ -84,10 +90,7 @@ impl Each<'_, '_> {
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_unstable_by_key(|(place, ..)| *place);
         for (_, one, stats) in all {
-            written.vertices += one.vertices;
-            written.triangles += one.triangles;
-            let corners = one.bounds.map(Vec::from).unwrap_or_default();
-            written.widen(&Surface { positions: corners, ..Surface::default() });
+            written.summary = take(&mut written.summary).and(one);
             if let Some((line, json)) = stats {
                 if job.stats {
                     log::info!("{line}");

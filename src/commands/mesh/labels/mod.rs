@@ -2,54 +2,43 @@
 
 mod each;
 mod faces;
-mod list;
 mod numbers;
 mod slabs;
+mod task;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
-
-pub use list::LabelList;
+use std::sync::Mutex;
 
 use self::{
     each::Each,
     faces::{Found, Top},
     numbers::Numbers,
-    slabs::{LabelReader, Plan},
+    slabs::Plan,
+    task::{Labels, Place, Written},
 };
 use super::{
     estimate,
     job::MeshJob,
+    label_list::{LabelList, PLACE},
     names::scratch_folder,
-    placing::Placed,
-    slabs::{Slabs, mesh_slabs},
+    report::{Summary, joined},
 };
 use crate::{
-    data::{label_mesh::LabelMesh, samples::Samples, surface::Surface},
-    engine::{BlockSource, session::Session},
+    data::{label_mesh::LabelMesh, surface::Surface},
+    engine::session::Session,
     io::{
         Output,
         mesh::{
             MeshFormat,
             labels::{LabelPly, LabelType},
         },
-        reader::Reader,
         volume::VolumeFile,
     },
     kernels::mesh::{
         MarchingCubes,
-        labels::{LabelSurfaces, SurfaceNets, placed},
+        labels::{LabelSurfaces, SurfaceNets},
     },
     util::error::{Error, Hint, Result},
 };
-
-/// Default number of smoothing steps.
-pub(super) const STEPS: u32 = 10;
-
-/// The field in the name of an output that stands for the label.
-pub(super) const PLACE: &str = "{label}";
 
 /// Meshes the labels of `list` and writes them to the output of `job`.
 pub(super) fn mesh_labels(
@@ -86,99 +75,7 @@ pub(super) fn mesh_labels(
     }
 }
 
-/// An estimate of the seconds per sample on one core, with `steps` smoothing steps.
-pub(super) fn core_seconds(steps: u32) -> f64 {
-    /// Meshing, per sample.
-    const PER_SAMPLE: f64 = 8e-9;
-    /// One smoothing step, per sample of the volume: only vertices, where labels meet, are smoothed.
-    const PER_STEP: f64 = 6e-10;
-    PER_SAMPLE + PER_STEP * f64::from(steps)
-}
-
-/// The map from coordinates of the grid to those of the mesh.
-struct Place {
-    spacing: [f64; 3],
-    origin: [f64; 3],
-    placed: Placed,
-}
-
-impl Place {
-    fn at(&self, grid: [f64; 3]) -> [f32; 3] {
-        match &self.placed.map {
-            Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
-            None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
-        }
-    }
-
-    /// Whether the map is a reflection, which reverses the orientation of triangles.
-    fn is_mirrored(&self) -> bool {
-        self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
-    }
-
-    fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
-        placed(&mesh.vertices, |grid| self.at(grid))
-    }
-}
-
-/// A job that meshes labels, and all that its steps share.
-struct Labels<'a> {
-    job: &'a MeshJob,
-    list: &'a LabelList,
-    file: &'a VolumeFile,
-    kernel: SurfaceNets,
-    plan: Plan,
-    place: Place,
-    numbers: Mutex<Numbers<'a>>,
-    session: &'a Session,
-}
-
-/// Totals of the surfaces that were written.
-#[derive(Default)]
-struct Written {
-    labels: BTreeSet<u64>,
-    vertices: u64,
-    triangles: u64,
-    bounds: Option<[[f32; 3]; 2]>,
-    stats: Vec<serde_json::Value>,
-}
-
-impl Written {
-    fn widen(&mut self, surface: &Surface) {
-        self.bounds = match (self.bounds, surface.bounds()) {
-            (Some(one), Some(other)) => Some(joined(one, other)),
-            (one, other) => one.or(other),
-        };
-    }
-}
-
-/// The box around two boxes.
-fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
-    [
-        std::array::from_fn(|i| low[i].min(other_low[i])),
-        std::array::from_fn(|i| high[i].max(other_high[i])),
-    ]
-}
-
-impl<'a> Labels<'a> {
-    /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
-    /// vertex.
-    fn for_each_part(&self, mut consume: impl FnMut(u64, LabelMesh) -> Result<()>) -> Result<()> {
-        let Self { file, plan, list, numbers, .. } = self;
-        let open = |first: usize| -> Result<Box<dyn Reader + '_>> {
-            Ok(Box::new(LabelReader::new(file, first, numbers)?))
-        };
-        let leaves_out = |fill: &Samples| Numbers::leaves_out(list, fill);
-        let own = 0..SurfaceNets::layers(file.dims[2]);
-        let slabs = Slabs { own, height: plan.layers, overlaps: false, leaves_out: &leaves_out };
-        let source = (&BlockSource::slices(file, &open), *file);
-        mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
-    }
-
-    /// The numbers of the labels.
-    fn numbers(&self) -> MutexGuard<'_, Numbers<'a>> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Labels<'_> {
     /// Writes one PLY of all labels, slab by slab.
     fn write_ply(&self, mut output: Output) -> Result<()> {
         let Self { job, session, place, .. } = self;
@@ -195,9 +92,8 @@ impl<'a> Labels<'a> {
                 place.positions(&part)
             })?;
             let surface = Surface { positions, ..Surface::default() };
-            written.widen(&surface);
-            written.vertices += surface.positions.len() as u64;
-            written.triangles += 2 * part.quads.len() as u64;
+            written.summary.add(&surface);
+            written.summary.triangles += 2 * part.quads.len() as u64;
             ply.push(surface, part.quads).map_err(failed)
         })?;
         let numbers = self.numbers();
@@ -286,8 +182,8 @@ impl<'a> Labels<'a> {
         let details = job.details(&place.placed);
         let mut ply = LabelPly::new(details, u64::MAX, folder);
         Top::default().split(0, &mut mesh, None);
-        (written.vertices, written.triangles) =
-            (positions.len() as u64, 2 * mesh.quads.len() as u64);
+        written.summary.vertices = positions.len() as u64;
+        written.summary.triangles = 2 * mesh.quads.len() as u64;
         session.timings.time("write", || {
             ply.push(Surface { positions, ..Surface::default() }, mesh.quads).map_err(failed)?;
             let details = (details, place.is_mirrored());
@@ -298,7 +194,8 @@ impl<'a> Labels<'a> {
     }
 
     fn report(&self, written: &Written) {
-        let Written { labels, vertices, triangles, bounds, stats } = written;
+        let Written { labels, summary: Summary { vertices, triangles, bounds, .. }, stats } =
+            written;
         for label in self.list.missing(labels) {
             log::warn!("{}: no sample has label {label}", self.job.volume);
         }

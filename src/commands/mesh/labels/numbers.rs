@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use super::list::LabelList;
+use super::super::label_list::LabelList;
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     io::{Source, volume::VolumeFile},

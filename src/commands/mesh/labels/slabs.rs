@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::numbers::Numbers;
+use super::{super::budget::LEAST, numbers::Numbers};
 use crate::{
     data::samples::Samples,
     engine::session::Session,
@@ -27,8 +27,6 @@ pub(super) struct Plan {
     pub(super) held: u64,
 }
 
-/// Memory, in bytes, that may be taken even where `--max-memory` is less.
-const LEAST: u64 = 16 << 20;
 /// Most bytes of samples in a slab, unless `WORTH` asks for more.
 const SLAB: u64 = 256 << 20;
 /// Where memory allows, a slab takes at least this many times the bytes of a slab of one layer: its halo is then a
