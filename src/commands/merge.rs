@@ -2,7 +2,7 @@
 
 use super::{
     flags::{ListArgs, one_of},
-    histogram::{self, FORMATS, OutputFormat},
+    histogram::{self, FORMATS, Format},
     mesh, scan,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub struct Args {
 
     /// What goes to outputs without an extension, such as standard output [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
-    format: Option<OutputFormat>,
+    format: Option<Format>,
 
     /// Join parts of inputs that differ in nothing but the time of their last modification, such as
     /// copies on several machines; checksums of up to 64 MiB of the inputs must agree

@@ -9,7 +9,7 @@ mod output;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
-pub use batch::{ListArgs, ShardArgs, Share};
+pub use batch::{ListArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
 pub use filter::FilterArgs;
 pub use image::IMAGE_FORMATS;

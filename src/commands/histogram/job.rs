@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{select::Selection, view::View};
 use crate::{
-    commands::flags::{Place, Share, Tree},
+    commands::flags::{Choice, Place, Share, Tree, one_of},
     data::dtype::Dtype,
     io::{Sink, Source, Sources, image::PageRange, volume::Layout},
     kernels::histogram::{Luma, MAX_BINS, type_range},
@@ -23,14 +23,9 @@ pub struct Job {
     pub settings: Settings,
     /// Which shard of the work is done, and whether finished work is skipped.
     pub share: Share,
-    /// Whether tables have a row for each component, with statistics, rather than for each bin.
-    pub by_component: bool,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
-    /// Outputs that hold all inputs.
-    pub outputs: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input.
-    pub outputs_of_each: Vec<OfEach>,
+    pub outputs: Outputs,
     /// Whether pictures of characters are printed on standard output.
     pub picture: bool,
     pub view: View,
@@ -60,30 +55,89 @@ impl OfEach {
     }
 }
 
+/// The outputs of a job.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// Outputs that hold all inputs.
+    pub of_all: Vec<(Sink, Format)>,
+    /// Outputs with a file for each input.
+    pub of_each: Vec<OfEach>,
+}
+
+impl Outputs {
+    /// All output files.
+    pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
+        let of_all = self.of_all.iter().map(|(sink, _)| sink.clone());
+        of_all.chain(self.of_each.iter().flat_map(|each| each.sinks(inputs)))
+    }
+
+    /// The format of each output.
+    pub fn formats(&self) -> impl Iterator<Item = Format> {
+        let of_all = self.of_all.iter().map(|(_, format)| *format);
+        of_all.chain(self.of_each.iter().map(|each| each.format))
+    }
+}
+
 /// Settings that decide what is counted of every input.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, clap::Args)]
 pub struct Settings {
-    pub selection: Selection,
-    /// The channels to count; if empty, the default ones of each input.
-    pub channels: Vec<Channel>,
-    pub luma: Luma,
-    /// The number of bins that `--bins` states.
-    pub wanted_bins: Option<usize>,
-    /// Whether plots are the only outputs.
-    pub only_pictures: bool,
-    /// Whether grey values and luminances of several inputs are added up.
-    pub joins_luminance: bool,
-    /// The pages of images that are counted; `None` for all.
+    /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
+    /// the first is 1 [default: all]
+    #[arg(long = "page", value_name = "N|A..B")]
     pub pages: Option<PageRange>,
+
+    /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub bins: Option<u32>,
+
+    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
+    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
+    /// float volumes]
+    #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
     pub range: Option<Range>,
+
+    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub channels: Vec<Channel>,
+
+    /// How red, green and blue make luminance
+    #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
+    pub luma: Luma,
+
+    #[command(flatten)]
+    pub selection: Selection,
+
+    /// Whether plots are the only outputs.
+    #[arg(skip)]
+    pub only_pictures: bool,
+
+    /// Whether grey values and luminances of several inputs are added up.
+    #[arg(skip)]
+    pub joins_luminance: bool,
+
     /// How to read a raw volume.
+    #[arg(skip)]
     pub layout: Layout,
+
     /// The adjusted images, which are outputs of the job.
     #[serde(skip)]
+    #[arg(skip)]
     pub adjustments: Vec<(Sink, Adjustment)>,
+
     /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
+    #[arg(skip)]
     pub statistics: bool,
 }
+
+const LUMAS: [Choice<Luma>; 3] = [
+    ("bt709", Luma::Bt709, "0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709)"),
+    ("bt601", Luma::Bt601, "0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601)"),
+    (
+        "linear",
+        Luma::Linear,
+        "The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1)",
+    ),
+];
 
 /// How an image is adjusted by its histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -91,22 +145,6 @@ pub enum Adjustment {
     Equalize,
     /// Stretches the levels; the share of pixels that may be clipped at either end.
     AutoLevels(f64),
-}
-
-/// The format of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Format {
-    /// A table with a row for each bin.
-    Bins,
-    /// A table with a row for each component.
-    Statistics,
-    Json,
-    /// A plot as vectors.
-    Svg,
-    /// A plot as pixels.
-    Png,
-    /// A page for web browsers.
-    Html,
 }
 
 /// The ends of the bins.
@@ -151,9 +189,9 @@ pub enum Channel {
     Luma,
 }
 
-/// The value of `--format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputFormat {
+/// The format of an output, and the value of `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Format {
     /// A table.
     Csv,
     /// Counts and statistics.
@@ -166,41 +204,42 @@ pub enum OutputFormat {
     Html,
 }
 
-/// The table with a row for each component, or for each bin.
-pub fn table(by_component: bool) -> Format {
-    if by_component { Format::Statistics } else { Format::Bins }
+/// The choices of `--format`.
+pub const FORMATS: [Choice<Format>; 5] = [
+    ("csv", Format::Csv, "A table"),
+    ("json", Format::Json, "Everything, with statistics"),
+    ("svg", Format::Svg, "A plot as vectors"),
+    ("png", Format::Png, "A plot as pixels"),
+    ("html", Format::Html, "A page for web browsers that tells what each bin holds"),
+];
+
+impl Format {
+    /// The extension of files in this format.
+    pub fn extension(self) -> &'static str {
+        let named = FORMATS.iter().find(|(_, format, _)| *format == self);
+        named.map_or("", |(name, ..)| name)
+    }
 }
 
-/// The format of an output by its extension, or by `format` where it has none; `None` for a table.
+/// The format of an output by its extension, or by `format` where it has none.
 ///
 /// # Errors
 /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown extension.
-pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<Format>> {
+pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
     let extension = sink.extension();
-    let named = match (extension.as_str(), format) {
-        ("csv", _) => OutputFormat::Csv,
-        ("json", _) => OutputFormat::Json,
-        ("svg", _) => OutputFormat::Svg,
-        ("png", _) => OutputFormat::Png,
-        ("html", _) => OutputFormat::Html,
-        ("", Some(format)) => format,
-        ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
-        _ => {
-            return Err(Error::usage(format_args!(
-                "{sink}: {}; use .csv, .json, .png, .svg or .html",
-                match extension.is_empty() {
-                    true => "a name without an extension needs --format".to_owned(),
-                    false => format!("no output is known by the extension `{extension}`"),
-                }
-            )));
-        }
+    let named = FORMATS.iter().find(|(name, ..)| *name == extension).map(|(_, format, _)| *format);
+    let found = match (named, extension.is_empty()) {
+        (None, true) => format.or((*sink == Sink::Stdout).then_some(Format::Csv)),
+        (named, _) => named,
     };
-    Ok(match named {
-        OutputFormat::Csv => None,
-        OutputFormat::Json => Some(Format::Json),
-        OutputFormat::Svg => Some(Format::Svg),
-        OutputFormat::Png => Some(Format::Png),
-        OutputFormat::Html => Some(Format::Html),
+    found.ok_or_else(|| {
+        Error::usage(format_args!(
+            "{sink}: {}; use .csv, .json, .png, .svg or .html",
+            match extension.is_empty() {
+                true => "a name without an extension needs --format".to_owned(),
+                false => format!("no output is known by the extension `{extension}`"),
+            }
+        ))
     })
 }
 
@@ -221,8 +260,8 @@ impl Settings {
     /// The number of bins for samples of type `dtype`.
     pub fn bins(&self, dtype: Dtype) -> usize {
         let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
-        match self.wanted_bins {
-            Some(bins) => bins,
+        match self.bins {
+            Some(bins) => bins as usize,
             // Plots show only the part of the range that holds samples, which then still has enough bins.
             None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
             None => 256,

@@ -19,9 +19,9 @@ mod terminal;
 mod view;
 
 use batch::{count_all, finish};
-pub use flags::{Args, FORMATS};
+pub use flags::Args;
 use job::Job;
-pub use job::OutputFormat;
+pub use job::{FORMATS, Format};
 use outcomes::Outcomes;
 pub use parts::merge;
 use tally::Tally;
@@ -40,7 +40,7 @@ use crate::{
 /// concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
-    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
+    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs.of_all[..]) {
         return parts::write(&job, shard, output, session);
     }
     let marker = job.marker(session)?;
@@ -50,10 +50,10 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     }
     session.device.expect(|| estimate::of_inputs(&job.inputs, &job.settings));
     let (outcomes, failed) = outcomes(&job, session)?;
-    for (output, format) in &job.outputs {
+    for (output, format) in &job.outputs.of_all {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
-    for outputs in &job.outputs_of_each {
+    for outputs in &job.outputs.of_each {
         output::write_each(&outcomes, &job.inputs, outputs, &job.view, session)?;
     }
     if job.picture {
@@ -66,16 +66,13 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 impl Job {
     /// The marker file that records a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
-        if self.picture || !self.share.resumes {
+        if self.picture || !self.share.resume {
             return Ok(None);
         }
-        let (sinks, formats): (Vec<_>, Vec<_>) = self.outputs.iter().cloned().unzip();
         let (adjusted, adjustments): (Vec<_>, Vec<_>) =
             self.settings.adjustments.iter().cloned().unzip();
-        let each = self.outputs_of_each.iter().flat_map(|each| each.sinks(&self.inputs));
-        let outputs: Vec<Sink> = sinks.into_iter().chain(each).chain(adjusted).collect();
-        let of_each: Vec<_> = self.outputs_of_each.iter().map(|each| each.format).collect();
-        let written = (formats, of_each, adjustments);
+        let outputs: Vec<Sink> = self.outputs.sinks(&self.inputs).chain(adjusted).collect();
+        let written = (self.outputs.formats().collect::<Vec<_>>(), adjustments);
         let parameters = (&self.settings, &self.view, self.sum, written);
         self.share.marker(session, ("histogram", &parameters), &self.all_inputs(), &outputs)
     }

@@ -81,7 +81,9 @@ pub fn write(
     session.timings.time("write", || {
         output.write_with(no_clobber, |file| match format {
             Format::Json => write_json(outcomes, view, file),
-            Format::Statistics => write_statistics(outcomes, view, csv::Writer::from_writer(file)),
+            _ if view.by_component => {
+                write_statistics(outcomes, view, csv::Writer::from_writer(file))
+            }
             _ => write_bins(outcomes, view, csv::Writer::from_writer(file)),
         })
     })

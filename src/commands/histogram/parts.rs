@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     batch::{count_all, finish},
     input::is_volume,
-    job::{Job, OutputFormat, format_of, table},
+    job::{Format, Job, format_of},
     outcomes::Outcomes,
     output::{note, write as write_output},
     tally::Tally,
@@ -39,8 +39,6 @@ struct Record {
 #[derive(Serialize, Deserialize)]
 struct Totals {
     view: View,
-    /// Whether tables have a row for each component.
-    by_component: bool,
     /// Whether records are added up: those of slices, and with `--sum` those of inputs.
     adds_up: bool,
     /// Number of inputs of the job.
@@ -66,8 +64,7 @@ impl Job {
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let total = job.inputs.len();
     let adds_up = job.sum || job.divides_slices();
-    let shown = (&job.view, job.by_component, adds_up);
-    let parameters = (&job.settings, shown, session.strict);
+    let parameters = (&job.settings, &job.view, adds_up, session.strict);
     let identity = Identity::of_part("histogram", &parameters, &job.all_inputs(), shard)?;
     let (numbers, slices): (Vec<usize>, Shard) = match job.divides_slices() {
         true => (vec![0], shard),
@@ -75,7 +72,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
     };
     let files = numbers.iter().map(|&number| job.inputs.get(number)).collect();
     let mut failed = 0;
-    let resumes = job.share.resumes;
+    let resumes = job.share.resume;
     write_part(&identity, (job.inputs.iter(), output), resumes, session, |part| {
         let mut sum: Option<Record> = None;
         failed = count_all(
@@ -104,8 +101,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
             },
         )?;
         sum.iter().try_for_each(|record| part.record(RECORD, record))?;
-        let (view, by_component) = (job.view.clone(), job.by_component);
-        Ok(Totals { view, by_component, adds_up, inputs: total, failed })
+        Ok(Totals { view: job.view.clone(), adds_up, inputs: total, failed })
     })?;
     finish(failed, total)
 }
@@ -118,13 +114,13 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
 pub fn merge(
     parts: &[PartReader],
     outputs: &[Sink],
-    format: Option<OutputFormat>,
+    format: Option<Format>,
     session: &Session,
 ) -> Result<()> {
     let format = |sink| Ok((sink, format_of(sink, format)?));
     let outputs = outputs.iter().map(format).collect::<Result<Vec<_>>>()?;
     let totals = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
-    let Totals { view, by_component, adds_up, inputs, .. } = &totals[0];
+    let Totals { view, adds_up, inputs, .. } = &totals[0];
     let failed = totals.iter().map(|part| part.failed).fold(0, usize::saturating_add);
     // The identity also lists the mask as an input, so it may name one more.
     if *inputs > parts[0].identity.inputs.len() {
@@ -142,7 +138,6 @@ pub fn merge(
     }
     note(&outcomes, &session.timings);
     for (output, format) in outputs {
-        let format = format.unwrap_or(table(*by_component));
         write_output(&outcomes, output, format, view, session)?;
     }
     finish(failed, *inputs)

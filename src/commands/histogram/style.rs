@@ -4,20 +4,38 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::io::plot::Theme;
+use crate::{
+    commands::flags::{Choice, one_of},
+    io::plot::Theme,
+};
 
 /// Size, colours and title of plots.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct PlotStyle {
-    /// Width and height in pixels.
+    /// Width and height of plots in pixels
+    #[arg(long, value_name = "WxH", default_value = "1152x588", help_heading = "Plots")]
     pub size: PlotSize,
-    /// The colours.
+
+    /// Colours of plots
+    #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
+    #[arg(value_parser = one_of(&THEMES))]
     pub theme: PlotTheme,
-    /// A title in place of the input's name.
+
+    /// Title of plots [default: the input's name]
+    #[arg(long, value_name = "TEXT", help_heading = "Plots")]
     pub title: Option<String>,
-    /// The upper end of the axis of counts; by default a bar that dwarfs the others is cut off.
+
+    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By default,
+    /// a bar that dwarfs the others is cut off
+    #[arg(long = "ymax", value_name = "COUNT", help_heading = "Plots")]
     pub y_max: Option<AxisEnd>,
 }
+
+const THEMES: [Choice<PlotTheme>; 3] = [
+    ("dark", PlotTheme::Dark, "Bright on dark"),
+    ("light", PlotTheme::Light, "Dark on bright"),
+    ("print", PlotTheme::Print, "Black on white"),
+];
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -82,7 +82,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             });
         }
     };
-    run_each(("mesh", share.resumes), &work, sources, session, expect)
+    run_each(("mesh", share.resume), &work, sources, session, expect)
 }
 
 /// The work of [`run_each`], which meshes volumes side by side.

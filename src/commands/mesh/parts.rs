@@ -66,7 +66,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     let identity =
         Identity::of_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
     let (volume, sink) = (job.volume.clone(), job.output.clone());
-    write_part(&identity, ([volume], &sink), job.share.resumes, session, |part| {
+    write_part(&identity, ([volume], &sink), job.share.resume, session, |part| {
         let file = VolumeFile::describe(&job.volume, &job.layout)?;
         let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;

@@ -8,7 +8,7 @@ use super::{
     values::{Isovalues, count, distance, label_list, range, size, spacing, volume},
 };
 use crate::{
-    commands::flags::{Choice, ListArgs, OutputArgs, ShardArgs, Triple, VolumeArgs, one_of},
+    commands::flags::{Choice, ListArgs, OutputArgs, Share, Triple, VolumeArgs, one_of},
     data::{palette::Palette, placement::Space},
     io::{Source, mesh::MeshFormat},
     kernels::mesh::{Topology, post::Size},
@@ -171,7 +171,7 @@ pub struct Args {
     pub(super) list: ListArgs,
 
     #[command(flatten)]
-    pub(super) share: ShardArgs,
+    pub(super) share: Share,
 
     #[command(flatten)]
     pub(super) preview: PreviewArgs,

@@ -46,7 +46,7 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Which shard of the work is done, and whether finished work is skipped.
     pub(super) fn share(&self) -> Share {
-        self.flags.share.share()
+        self.flags.share
     }
 
     /// Whether the job is one volume, whose layers shards divide among themselves.
@@ -131,7 +131,7 @@ impl Args {
 
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
-        let share = self.share.share();
+        let share = self.share;
         // The name of a shard's part file does not tell the format of the mesh.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
@@ -203,7 +203,7 @@ impl Args {
             }
             Some(sink) if several => Ok(with_isovalue(sink)),
             Some(sink) => Ok(sink),
-            None if self.share.share().shard.is_some() => {
+            None if self.share.shard.is_some() => {
                 Err(Error::usage("with --shard, name the part to write, as 3.part"))
             }
             None if several => Ok(with_isovalue(default_output(volume, format)?)),
@@ -286,7 +286,7 @@ impl Args {
                 "a page shows all labels: leave {label} out of its name",
             ),
             (
-                self.share.share().shard.is_some() && !self.output.is_for_each(),
+                self.share.shard.is_some() && !self.output.is_for_each(),
                 "--shard does not divide a volume of labels",
             ),
         ];

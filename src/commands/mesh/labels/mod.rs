@@ -77,7 +77,7 @@ pub(super) fn mesh_labels(
 
 impl Labels<'_> {
     /// Writes one PLY of all labels, slab by slab.
-    fn write_ply(&self, mut output: Output) -> Result<()> {
+    fn write_ply(&self, output: Output) -> Result<()> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
@@ -98,25 +98,28 @@ impl Labels<'_> {
         })?;
         let numbers = self.numbers();
         written.labels = found.all().map(|number| numbers.label(number)).collect();
-        let label_type = self.label_type(&numbers)?;
-        session.timings.time("write", || {
-            let details = (details, place.is_mirrored());
-            let label_of = |number| numbers.label(number);
-            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
-            output.commit()
-        })?;
+        self.finish_ply(ply, &numbers, output)?;
         self.report(&written);
         Ok(())
     }
 
-    fn label_type(&self, numbers: &Numbers<'_>) -> Result<LabelType> {
-        LabelType::for_labels_up_to(numbers.most(self.file)).ok_or_else(|| {
+    /// Completes a PLY of all labels.
+    fn finish_ply(&self, ply: LabelPly, numbers: &Numbers<'_>, mut output: Output) -> Result<()> {
+        let Self { job, place, session, .. } = self;
+        let most = numbers.most(self.file);
+        let label_type = LabelType::for_labels_up_to(most).ok_or_else(|| {
             Error::usage(format_args!(
-                "{}: PLY holds labels up to 9,007,199,254,740,992, and {} is greater: write a file a label, as \
+                "{}: PLY holds labels up to 9,007,199,254,740,992, and {most} is greater: write a file a label, as \
                  'name-{PLACE}.ply', or GLB",
-                self.job.volume,
-                numbers.most(self.file)
+                job.volume
             ))
+        })?;
+        session.timings.time("write", || {
+            let details = (job.details(&place.placed), place.is_mirrored());
+            let label_of = |number| numbers.label(number);
+            ply.finish_labels(&mut output, details, &label_of, label_type)
+                .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
         })
     }
 
@@ -172,25 +175,18 @@ impl Labels<'_> {
         mut mesh: LabelMesh,
         positions: Vec<[f32; 3]>,
         numbers: &Numbers<'_>,
-        mut output: Output,
+        output: Output,
         written: &mut Written,
     ) -> Result<()> {
-        let Self { job, place, session, .. } = self;
-        let label_type = self.label_type(numbers)?;
-        let failed = |error| Error::io("write", job.output.to_string(), error);
+        let Self { job, place, .. } = self;
         let folder = scratch_folder(&job.output);
-        let details = job.details(&place.placed);
-        let mut ply = LabelPly::new(details, u64::MAX, folder);
+        let mut ply = LabelPly::new(job.details(&place.placed), u64::MAX, folder);
         Top::default().split(0, &mut mesh, None);
         written.summary.vertices = positions.len() as u64;
         written.summary.triangles = 2 * mesh.quads.len() as u64;
-        session.timings.time("write", || {
-            ply.push(Surface { positions, ..Surface::default() }, mesh.quads).map_err(failed)?;
-            let details = (details, place.is_mirrored());
-            let label_of = |number| numbers.label(number);
-            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
-            output.commit()
-        })
+        ply.push(Surface { positions, ..Surface::default() }, mesh.quads)
+            .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+        self.finish_ply(ply, numbers, output)
     }
 
     fn report(&self, written: &Written) {
