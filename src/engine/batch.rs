@@ -306,19 +306,27 @@ mod tests {
         }
     }
 
+    /// Does `work` for all `sources` on `threads` threads, with at most `ahead` jobs ahead of the first unreported one.
+    fn run_batch<W: Work>(
+        work: &W,
+        sources: &Sources,
+        [threads, ahead]: [usize; 2],
+        report: impl FnMut(usize, Result<W::Out>) -> Result<()> + Send,
+    ) -> Result<()> {
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "fake", memory: LIMIT, ahead, progress, events: &events };
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| batch.run(work, sources, report))
+    }
+
     /// Runs `jobs` on `threads` threads. Returns jobs and results in the order of their reports.
     fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut reports = Vec::new();
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            batch.run(fake, &named(jobs.iter().copied()), |number, result| {
-                reports.push((jobs[number], result.ok()));
-                Ok(())
-            })
-        })
-        .unwrap();
+        let report = |number: usize, result: Result<usize>| {
+            reports.push((jobs[number], result.ok()));
+            Ok(())
+        };
+        run_batch(fake, &named(jobs.iter().copied()), [threads, 1024], report).unwrap();
         reports
     }
 
@@ -399,15 +407,12 @@ mod tests {
                 Ok(thread::current().id())
             }
         }
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "where", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut threads = Vec::new();
-        let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
         let report = |_, thread: Result<_>| {
             threads.push(thread?);
             Ok(())
         };
-        pool.install(|| batch.run(&Where, &named([LIMIT; 30]), report)).unwrap();
+        run_batch(&Where, &named([LIMIT; 30]), [5, 1024], report).unwrap();
         // A worker with a lower number that starts late takes over from one with a higher number, at most once each.
         let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes < 5, "{threads:?}");
@@ -433,46 +438,38 @@ mod tests {
                 Ok(self.0.load(Ordering::SeqCst))
             }
         }
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress, events: &events };
-        let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let mut begun = Vec::new();
         let report = |_, result: Result<usize>| {
             begun.push(result?);
             Ok(())
         };
         let work = FirstIsSlow(AtomicUsize::new(0));
-        pool.install(|| batch.run(&work, &named(0..20), report)).unwrap();
+        run_batch(&work, &named(0..20), [4, 3], report).unwrap();
         assert_eq!((begun[0], begun.len()), (3, 20));
     }
 
     #[test]
     fn an_error_of_the_report_ends_the_batch() {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let (fake, batch) = (
-            Fake::default(),
-            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events },
-        );
         let mut reports = 0;
-        let result = batch.run(&fake, &named([30; 1000]), |_, _| {
+        let report = |_, _| {
             reports += 1;
             if reports == 3 { Err(Error::usage("enough")) } else { Ok(()) }
-        });
+        };
+        let result = run_batch(&Fake::default(), &named([30; 1000]), [2, 1024], report);
         assert_eq!(result.unwrap_err().kind(), Kind::Usage);
         assert_eq!(reports, 3);
     }
 
     #[test]
     fn a_job_that_cannot_be_made_is_the_error_of_its_file() {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
         let sources = ["1", "none", "2"].map(|name| Source::File(name.into()));
         let mut failed = Vec::new();
         let report = |number, result: Result<usize>| {
             failed.extend(result.is_err().then_some(number));
             Ok(())
         };
-        batch.run(&Fake::default(), &sources.into_iter().collect(), report).unwrap();
+        let sources = sources.into_iter().collect();
+        run_batch(&Fake::default(), &sources, [2, 1024], report).unwrap();
         assert_eq!(failed, [1]);
     }
 

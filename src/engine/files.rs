@@ -1,6 +1,10 @@
 //! Files one by one or as a batch: resumed runs, shards, and the choice of the device.
 
-use super::{Job, Settings, compare, image, pyramid, volume};
+use super::{
+    compare, image,
+    job::{Job, Settings},
+    pyramid, volume,
+};
 use crate::{
     data::shard::Shard,
     device::{Estimate, sum_of_all},

@@ -3,8 +3,8 @@
 use std::{io, ops::Range};
 
 use super::{
-    Job, Settings,
     blocks::{BlockSource, filter_blocks},
+    job::{Job, Settings},
     plan::Extent,
 };
 use crate::{

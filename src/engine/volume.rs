@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    Job,
     blocks::{BlockSource, filter_blocks},
+    job::Job,
     plan::Extent,
 };
 use crate::{

@@ -14,4 +14,4 @@ pub use choice::{Choice, dtype_of, one_of};
 pub use filter::FilterArgs;
 pub use image::IMAGE_FORMATS;
 pub use output::{OutputArgs, Outputs, Place, Planned, Target, Tree};
-pub use volume::{Triple, VolumeArgs, refuse_picture};
+pub use volume::{VolumeArgs, refuse_picture};

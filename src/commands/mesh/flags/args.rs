@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use super::{
-    super::{color::Color, label_list::LabelList, placing::Coordinates, region::Roi},
+    super::{color::Color, label_list::LabelList, placing::Placing, region::Region},
     preview::PreviewArgs,
-    values::{Isovalues, count, distance, label_list, range, size, spacing, volume},
+    values::{Isovalues, count, distance, label_list, range, size, volume},
 };
 use crate::{
-    commands::flags::{Choice, ListArgs, OutputArgs, Share, Triple, VolumeArgs, one_of},
-    data::{palette::Palette, placement::Space},
+    commands::flags::{Choice, ListArgs, OutputArgs, Share, VolumeArgs, one_of},
+    data::palette::Palette,
     io::{Source, mesh::MeshFormat},
     kernels::mesh::{Topology, post::Size},
 };
@@ -55,18 +55,8 @@ pub struct Args {
     #[arg(default_missing_value = "all", value_parser = label_list)]
     pub(super) labels: Option<LabelList>,
 
-    /// Coordinates of the mesh
-    #[arg(long, value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
-    pub(super) space: Coordinates,
-
-    /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
-    #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
-    pub(super) spacing: Option<Triple>,
-
-    /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
-    /// [default: the file's, else 0,0,0]
-    #[arg(long, value_name = "X,Y,Z", allow_negative_numbers = true)]
-    pub(super) origin: Option<Triple>,
+    #[command(flatten)]
+    pub(super) placing: Placing,
 
     /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
     #[arg(long)]
@@ -103,14 +93,8 @@ pub struct Args {
     #[arg(long)]
     pub(super) fill_holes: bool,
 
-    /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
-    /// Coordinates stay those of the whole volume
-    #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
-    pub(super) roi: Option<Roi>,
-
-    /// Replace samples by the volume's least value where this volume of the same size is 0
-    #[arg(long, value_name = "FILE")]
-    pub(super) mask: Option<Source>,
+    #[command(flatten)]
+    pub(super) region: Region,
 
     /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
     /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
@@ -190,24 +174,5 @@ const TOPOLOGIES: [Choice<Topology>; 2] = [
         "exact",
         Topology::Exact,
         "As the trilinear interpolation of the samples: with its handles, tunnels and parts",
-    ),
-];
-
-const SPACES: [Choice<Coordinates>; 4] = [
-    ("world", Coordinates::World, "The file's own, where it states them, else as voxel"),
-    (
-        "voxel",
-        Coordinates::Voxel,
-        "Samples one unit apart, the first one at 0.5, as for raw volumes",
-    ),
-    (
-        "ras",
-        Coordinates::In(Space::Ras),
-        "The file's, turned so that x leads right, y to the front, z up",
-    ),
-    (
-        "lps",
-        Coordinates::In(Space::Lps),
-        "The file's, turned so that x leads left, y to the back, z up",
     ),
 ];

@@ -16,9 +16,7 @@ use super::{
     job::{Iso, MeshJob, holds_several},
     label_list::{LabelList, PLACE, STEPS},
     names::with_isovalue,
-    placing::Placing,
     preview::Preview,
-    region::Region,
 };
 use crate::{
     commands::flags::{Outputs, Planned, Share, Target},
@@ -148,7 +146,7 @@ impl Args {
             volume,
             layout: self.raw.layout(),
             labels: self.labels.clone(),
-            region: Region { roi: self.roi, mask: self.mask.clone() },
+            region: self.region.clone(),
             isovalues,
             kernel: MarchingCubes {
                 close: self.close,
@@ -157,11 +155,7 @@ impl Args {
                 topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },
-            placing: Placing {
-                coordinates: self.space,
-                spacing: self.spacing.map(|spacing| spacing.0),
-                origin: self.origin.map(|origin| origin.0),
-            },
+            placing: self.placing,
             cleans: self.clean,
             parts: Parts {
                 largest: self.largest,
@@ -234,7 +228,7 @@ impl Args {
             return Err(Error::usage("--live is for pages: name an output that ends with .html"));
         }
         let changed = self.chooses_parts() || self.clean || self.topology != Topology::Classic;
-        let changed = changed || self.roi.is_some() || self.mask.is_some();
+        let changed = changed || !self.region.is_all();
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
@@ -256,7 +250,7 @@ impl Args {
 
     /// Refuses flags and formats that do not go with `--labels`.
     fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
-        let region = self.roi.is_some() || self.mask.is_some();
+        let region = !self.region.is_all();
         let refused = [
             (
                 self.goal().is_some(),
