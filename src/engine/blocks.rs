@@ -265,7 +265,7 @@ pub fn filter_blocks(
     )
 }
 
-/// Calls `work`, whose results are handed to `write` on a thread of its own.
+/// Calls `work` and hands its results to `write` on another thread.
 ///
 /// # Errors
 /// Those of `write` and of `work`.

@@ -1,4 +1,4 @@
-//! What the engine does: inputs, outputs and the filters between them.
+//! Jobs of the engine: an input, its output and the filter between them.
 
 use crate::{
     data::shard::Shard,

@@ -64,7 +64,7 @@ pub fn each_part(
 }
 
 /// Writes the part file `output` of the shard that `identity` names. `write` writes the records of the part and returns
-/// its totals. If `resumes` and the part is there already, nothing is done but to log that `inputs` are skipped.
+/// its totals. If `resumes` and the part exists, only logs that `inputs` are skipped.
 ///
 /// # Errors
 /// Those of `write`, and when the part cannot be written.

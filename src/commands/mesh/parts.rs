@@ -35,7 +35,7 @@ use crate::{
 const VERTICES: u8 = 1;
 /// Kind of records of triangles.
 const TRIANGLES: u8 = 2;
-/// Most vertices or triangles in a record. Merging holds one record at a time in memory.
+/// Maximum number of vertices or triangles in a record. Merging holds one record at a time in memory.
 const RECORD: usize = 1 << 16;
 
 /// The totals of a part file: how the surface is written, and its summary.

@@ -33,7 +33,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Jobs {
     flags: Args,
-    /// Where the results go; `None` for the default output of one volume.
+    /// Destination of the results; `None` for the default output of one volume.
     outputs: Option<Outputs>,
     /// Whether the volume is the only one, with an output that is not in a folder.
     is_alone: bool,

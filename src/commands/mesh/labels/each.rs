@@ -106,11 +106,11 @@ impl Each<'_, '_> {
     fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
         let plan = &self.labels.plan;
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
-        match needed <= plan.faces {
+        match needed <= plan.surface {
             true => Ok(()),
             false => Err(Error::bad_input(format_args!(
                 "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
-                plan.faces
+                plan.surface
             ))
             .with_hint(Hint::Memory)),
         }

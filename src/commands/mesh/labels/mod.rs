@@ -3,7 +3,7 @@
 mod each;
 mod faces;
 mod numbers;
-mod slabs;
+mod reader;
 mod task;
 
 use std::sync::Mutex;
@@ -12,13 +12,13 @@ use self::{
     each::Each,
     faces::{Found, Top},
     numbers::Numbers,
-    slabs::Plan,
     task::{Labels, Place, Written},
 };
 use super::{
     estimate,
     job::MeshJob,
     label_list::{LabelList, PLACE},
+    memory::Plan,
     names::scratch_folder,
     report::{Summary, joined},
 };
@@ -56,7 +56,7 @@ pub(super) fn mesh_labels(
     if let Some(preview) = &job.preview {
         preview.check(session)?;
     }
-    let plan = Plan::new(&kernel, &file, numbers.size(&file), session)
+    let plan = Plan::labels(&kernel, &file, numbers.size(&file), session)
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
     session.device.expect(|| estimate::of_job(job, &file));
@@ -128,11 +128,11 @@ impl Labels<'_> {
         let Self { session, plan, .. } = self;
         let mut mesh = LabelMesh::default();
         self.for_each_part(|_, part| {
-            if mesh.bytes() + part.bytes() > plan.faces {
+            if mesh.bytes() + part.bytes() > plan.surface {
                 return Err(Error::bad_input(format_args!(
                     "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
                      PLY of all labels, without --stats and --preview, needs no memory for them",
-                    plan.faces
+                    plan.surface
                 ))
                 .with_hint(Hint::Memory));
             }

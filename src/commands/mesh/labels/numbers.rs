@@ -57,7 +57,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// Whether the first of `samples` is no label to be meshed.
+    /// Whether the first of `samples` is outside of all labels to be meshed.
     pub(super) fn leaves_out(list: &LabelList, samples: &Samples) -> bool {
         let is_label = |value: f64| value >= 0.0 && value.fract() == 0.0;
         samples.first().is_some_and(|value| is_label(value) && !list.has(value as u64))

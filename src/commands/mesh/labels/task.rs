@@ -9,12 +9,13 @@ use super::{
     super::{
         job::MeshJob,
         label_list::LabelList,
+        memory::Plan,
         placing::Placed,
         report::Summary,
         slabs::{Slabs, mesh_slabs},
     },
     numbers::Numbers,
-    slabs::{LabelReader, Plan},
+    reader::LabelReader,
 };
 use crate::{
     data::{label_mesh::LabelMesh, samples::Samples},
@@ -82,7 +83,8 @@ impl<'a> Labels<'a> {
         };
         let leaves_out = |fill: &Samples| Numbers::leaves_out(list, fill);
         let own = 0..SurfaceNets::layers(file.dims[2]);
-        let slabs = Slabs { own, height: plan.layers, overlaps: false, leaves_out: &leaves_out };
+        let slabs =
+            Slabs { own, height: plan.layers, overlaps: plan.overlaps, leaves_out: &leaves_out };
         let source = (&BlockSource::slices(file, &open), *file);
         mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
     }
