@@ -1,6 +1,6 @@
 //! `gpuproc info`: the contents of files, from their headers.
 
-use std::fmt;
+use std::{fmt, mem::take};
 
 use serde::Serialize;
 
@@ -11,14 +11,14 @@ use crate::{
         image::Image,
         placement::Placement,
     },
-    engine::{hints, progress::printable, session::Session},
+    engine::{hints, progress::printable, reduce::each_part, session::Session},
     for_number,
     io::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
         standard,
-        volume::{Endian, Layout, Part, VolumeFile, are_many, has_volume_name, is_volume_piped},
+        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     util::{
@@ -329,13 +329,12 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
     /// Bytes that are read at a time.
     const PART: u64 = 16 << 20;
     file.allow(session.limits(2))?;
-    let mut parts = file.parts(0..file.dims[2], PART, session.max_memory / 2)?;
     let mut all = Moments::default();
-    while let Some(Part { samples, times }) = parts.next_part()? {
+    each_part(file, (0..file.dims[2], PART), "range", session, |samples, _| {
         let pixels = Pixels { samples, channels: 1 };
-        all = all.and(range(&pixels));
-        parts.reuse(Part { samples: pixels.samples, times });
-    }
+        all = take(&mut all).and(range(&pixels));
+        Ok(pixels.samples)
+    })?;
     Ok(ends(all))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     flags::{ListArgs, one_of},
-    histogram::{self, FORMATS, OutputFormat, format_of},
+    histogram::{self, FORMATS, Format},
     mesh, scan,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub struct Args {
 
     /// What goes to outputs without an extension, such as standard output [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
-    format: Option<OutputFormat>,
+    format: Option<Format>,
 
     /// Join parts of inputs that differ in nothing but the time of their last modification, such as
     /// copies on several machines; checksums of up to 64 MiB of the inputs must agree
@@ -54,24 +54,22 @@ pub struct Args {
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let parts = args.list.inputs(args.parts, session)?;
     Sink::all_differ(&args.output)?;
-    let mut parts = open_all(&parts, args.any_time, session.max_memory)?;
+    let parts = open_all(&parts, args.any_time, session.max_memory)?;
     let Some(first) = parts.first() else {
         return Err(Error::usage("there is no part to merge"));
     };
-    match first.identity.command.as_str() {
-        "histogram" => {
-            let format = |sink: &Sink| Ok((sink.clone(), format_of(sink, args.format)?));
-            let outputs = args.output.iter().map(format).collect::<Result<Vec<_>>>()?;
-            histogram::merge(&mut parts, &outputs, session)
-        }
-        "scan" => match &args.output[..] {
-            [output] => scan::merge(&mut parts, output, session),
-            _ => Err(Error::usage("sums are joined to one output")),
-        },
-        "mesh" => match &args.output[..] {
-            [output] => mesh::merge(&mut parts, output, session),
-            _ => Err(Error::usage("surfaces are joined to one output")),
-        },
+    let command = first.identity.command.clone();
+    let one = || match &args.output[..] {
+        [output] => Ok(output),
+        _ => Err(Error::usage(format_args!(
+            "{} are joined to one output",
+            if command == "scan" { "sums" } else { "surfaces" }
+        ))),
+    };
+    match command.as_str() {
+        "histogram" => histogram::merge(&parts, &args.output, args.format, session),
+        "scan" => scan::merge(&parts, one()?, session),
+        "mesh" => mesh::merge(&parts, one()?, session),
         other => Err(first.wrong(format_args!("parts of `{other}` are not known to this version"))),
     }
 }

@@ -1,6 +1,5 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
-pub mod bits;
 pub mod blocks;
 pub mod division;
 pub mod dtype;

@@ -13,13 +13,7 @@
 //!                        core 3  [file 3         ][ 5][6   ]
 //! ```
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem::replace,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
-    thread,
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::mpsc, thread, time::Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -27,8 +21,9 @@ use crate::{
     engine::{
         events::Events,
         progress::{self, Held, Progress},
+        schedule::Schedule,
     },
-    io::{Sink, Source, Sources},
+    io::{Sink, Source, Sources, marker::Marker},
     util::{
         error::{Kind, Result},
         memory,
@@ -55,6 +50,14 @@ pub trait Work: Sync {
         None
     }
 
+    /// The marker file that records a finished job; `None` without `--resume`.
+    ///
+    /// # Errors
+    /// When an input cannot be identified.
+    fn marker(&self, _: &Self::Job) -> Result<Option<Marker>> {
+        Ok(None)
+    }
+
     /// Bytes of memory that a job takes at its peak. A job whose peak is unknown (`None`) runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
 
@@ -64,6 +67,17 @@ pub trait Work: Sync {
     /// # Errors
     /// When one of the three steps fails.
     fn run(&self, job: &Self::Job) -> Result<Self::Out>;
+}
+
+/// Does a job, and marks it as finished.
+///
+/// # Errors
+/// Those of the work, and when the marker cannot be written.
+pub fn run_marked<W: Work>(work: &W, job: &W::Job) -> Result<W::Out> {
+    // Work on inputs that change after this does not count as done.
+    let marker = work.marker(job)?;
+    let out = work.run(job)?;
+    marker.map_or(Ok(()), |marker| marker.write()).map(|()| out)
 }
 
 /// Calls `check` with each of `sources` on all threads, before the first of them is worked on.
@@ -109,7 +123,7 @@ impl Batch<'_> {
         mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
     ) -> Result<()> {
         let threads = rayon::current_num_threads();
-        let schedule = Schedule::new(sources.len(), threads, self);
+        let schedule = Schedule::new([sources.len(), threads, self.ahead], self.memory);
         let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
         let mut bar = self.progress.files(self.title, sources.len(), lengths.iter().sum());
         memory::give_back();
@@ -174,7 +188,7 @@ fn work_through<W: Work>(
         let source = sources.get(next.index);
         let mut run = |job: &W::Job| {
             let started = Instant::now();
-            let run = || progress::hold(|| memory::catch(|| work.run(job)));
+            let run = || progress::hold(|| memory::catch(|| run_marked(work, job)));
             let (held, result) = match next.all_threads {
                 true => run(),
                 false => match one_thread(&mut one) {
@@ -208,141 +222,6 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
         *pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
     }
     pool.as_ref()
-}
-
-/// Decides which job is next, whether there is memory for it, and which worker takes it.
-struct Schedule<J> {
-    jobs: usize,
-    threads: usize,
-    memory: u64,
-    ahead: usize,
-    state: Mutex<State<J>>,
-    changed: Condvar,
-}
-
-struct State<J> {
-    /// The first job that no worker has taken. Jobs are taken in order, so that small jobs cannot delay a
-    /// large one for ever.
-    next: usize,
-    waiting: Waiting<J>,
-    /// Workers without a job. The one with the least number takes the next job: the allocator keeps memory that a
-    /// thread has freed for the same thread, so as few threads as possible should allocate.
-    idle: BTreeSet<usize>,
-    /// Number of jobs that workers are doing.
-    active: usize,
-    /// Memory of these jobs, in bytes.
-    used: u64,
-    /// Number of jobs whose results have been reported.
-    reported: usize,
-    stopped: bool,
-}
-
-/// The next job.
-enum Waiting<J> {
-    Unmade,
-    /// A worker is making it.
-    InWork,
-    /// The job, and the bytes of memory that it needs.
-    Made(Result<J>, u64),
-}
-
-/// The turn of a worker: a job, its memory and its threads.
-struct Turn {
-    index: usize,
-    memory: u64,
-    /// Whether the job uses all threads, together with other jobs, rather than one thread of its own.
-    all_threads: bool,
-}
-
-impl<J> Schedule<J> {
-    fn new(jobs: usize, threads: usize, batch: &Batch<'_>) -> Self {
-        let Batch { memory, ahead, .. } = *batch;
-        let state = State {
-            next: 0,
-            waiting: Waiting::Unmade,
-            idle: BTreeSet::new(),
-            active: 0,
-            used: 0,
-            reported: 0,
-            stopped: false,
-        };
-        Self { jobs, threads, memory, ahead, state: state.into(), changed: Condvar::new() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the turn of `worker` and waits for the next one and its job; `None` when no job is left. `make` returns the
-    /// job of a number, and the bytes of memory that the job needs.
-    fn next(
-        &self,
-        worker: usize,
-        ended: Option<Turn>,
-        make: impl Fn(usize) -> (Result<J>, u64),
-    ) -> Option<(Result<J>, Turn)> {
-        let mut state = self.state();
-        if let Some(turn) = ended {
-            (state.active, state.used) = (state.active - 1, state.used - turn.memory);
-        }
-        state.idle.insert(worker);
-        self.changed.notify_all();
-        loop {
-            if state.stopped || state.next == self.jobs {
-                return None;
-            }
-            match replace(&mut state.waiting, Waiting::InWork) {
-                waiting if state.idle.first() != Some(&worker) => state.waiting = waiting,
-                Waiting::Unmade => {
-                    let index = state.next;
-                    drop(state);
-                    let (job, bytes) = make(index);
-                    state = self.state();
-                    state.waiting = Waiting::Made(job, bytes);
-                    self.changed.notify_all();
-                    continue;
-                }
-                Waiting::Made(job, bytes) if self.admits(&state, bytes) => {
-                    self.changed.notify_all();
-                    return Some((job, self.turn(&mut state, worker, bytes)));
-                }
-                waiting => state.waiting = waiting,
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Whether a job that takes `bytes` may begin now. A job that is too large for the memory runs alone.
-    fn admits(&self, state: &State<J>, bytes: u64) -> bool {
-        let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
-        fits && state.next < state.reported + self.ahead
-    }
-
-    fn turn(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Turn {
-        let (index, memory) = (state.next, bytes.min(self.memory));
-        (state.next, state.waiting) = (index + 1, Waiting::Unmade);
-        (state.active, state.used) = (state.active + 1, state.used + memory);
-        state.idle.remove(&worker);
-        // Few files are left, or memory allows few at a time: with one thread per file, some threads would be idle.
-        let all_threads = self.jobs < self.threads
-            || self.jobs - index <= self.threads / 2
-            || bytes > self.memory / self.threads as u64;
-        Turn { index, memory, all_threads }
-    }
-
-    fn reported(&self) -> usize {
-        self.state().reported
-    }
-
-    fn report(&self) {
-        self.state().reported += 1;
-        self.changed.notify_all();
-    }
-
-    fn stop(&self) {
-        self.state().stopped = true;
-        self.changed.notify_all();
-    }
 }
 
 struct StopOnDrop<'a, J>(&'a Schedule<J>);
@@ -427,19 +306,27 @@ mod tests {
         }
     }
 
+    /// Does `work` for all `sources` on `threads` threads, with at most `ahead` jobs ahead of the first unreported one.
+    fn run_batch<W: Work>(
+        work: &W,
+        sources: &Sources,
+        [threads, ahead]: [usize; 2],
+        report: impl FnMut(usize, Result<W::Out>) -> Result<()> + Send,
+    ) -> Result<()> {
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "fake", memory: LIMIT, ahead, progress, events: &events };
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| batch.run(work, sources, report))
+    }
+
     /// Runs `jobs` on `threads` threads. Returns jobs and results in the order of their reports.
     fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut reports = Vec::new();
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            batch.run(fake, &named(jobs.iter().copied()), |number, result| {
-                reports.push((jobs[number], result.ok()));
-                Ok(())
-            })
-        })
-        .unwrap();
+        let report = |number: usize, result: Result<usize>| {
+            reports.push((jobs[number], result.ok()));
+            Ok(())
+        };
+        run_batch(fake, &named(jobs.iter().copied()), [threads, 1024], report).unwrap();
         reports
     }
 
@@ -520,15 +407,12 @@ mod tests {
                 Ok(thread::current().id())
             }
         }
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "where", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut threads = Vec::new();
-        let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
         let report = |_, thread: Result<_>| {
             threads.push(thread?);
             Ok(())
         };
-        pool.install(|| batch.run(&Where, &named([LIMIT; 30]), report)).unwrap();
+        run_batch(&Where, &named([LIMIT; 30]), [5, 1024], report).unwrap();
         // A worker with a lower number that starts late takes over from one with a higher number, at most once each.
         let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes < 5, "{threads:?}");
@@ -554,46 +438,38 @@ mod tests {
                 Ok(self.0.load(Ordering::SeqCst))
             }
         }
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress, events: &events };
-        let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let mut begun = Vec::new();
         let report = |_, result: Result<usize>| {
             begun.push(result?);
             Ok(())
         };
         let work = FirstIsSlow(AtomicUsize::new(0));
-        pool.install(|| batch.run(&work, &named(0..20), report)).unwrap();
+        run_batch(&work, &named(0..20), [4, 3], report).unwrap();
         assert_eq!((begun[0], begun.len()), (3, 20));
     }
 
     #[test]
     fn an_error_of_the_report_ends_the_batch() {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let (fake, batch) = (
-            Fake::default(),
-            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events },
-        );
         let mut reports = 0;
-        let result = batch.run(&fake, &named([30; 1000]), |_, _| {
+        let report = |_, _| {
             reports += 1;
             if reports == 3 { Err(Error::usage("enough")) } else { Ok(()) }
-        });
+        };
+        let result = run_batch(&Fake::default(), &named([30; 1000]), [2, 1024], report);
         assert_eq!(result.unwrap_err().kind(), Kind::Usage);
         assert_eq!(reports, 3);
     }
 
     #[test]
     fn a_job_that_cannot_be_made_is_the_error_of_its_file() {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
         let sources = ["1", "none", "2"].map(|name| Source::File(name.into()));
         let mut failed = Vec::new();
         let report = |number, result: Result<usize>| {
             failed.extend(result.is_err().then_some(number));
             Ok(())
         };
-        batch.run(&Fake::default(), &sources.into_iter().collect(), report).unwrap();
+        let sources = sources.into_iter().collect();
+        run_batch(&Fake::default(), &sources, [2, 1024], report).unwrap();
         assert_eq!(failed, [1]);
     }
 

@@ -2,6 +2,7 @@
 //! and, for filters, the result of the one before that is written.
 
 use std::{
+    iter,
     ops::Range,
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
     thread,
@@ -13,7 +14,7 @@ use crate::{
         samples::Samples,
     },
     engine::session::Session,
-    io::reader::Reader,
+    io::{reader::Reader, volume::VolumeFile},
     kernels::filter::Filter,
     util::{
         error::{Error, Kind, Result},
@@ -34,10 +35,19 @@ pub struct BlockSource<'a> {
     /// What is known about the alpha channel.
     pub alpha: Alpha,
     /// Opens the input at a row or slice.
-    pub open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader>> + Sync),
+    pub open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
 }
 
-impl BlockSource<'_> {
+impl<'a> BlockSource<'a> {
+    /// The slices of the volume `file`, which `open` opens.
+    pub fn slices(
+        file: &VolumeFile,
+        open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
+    ) -> Self {
+        let shape = Shape { dims: file.dims, channels: 1 };
+        Self { name: file.source().to_string(), shape, axis: 2, alpha: Alpha::None, open }
+    }
+
     /// Number of rows or slices.
     pub fn length(&self) -> usize {
         self.shape.dims[self.axis]
@@ -82,13 +92,30 @@ pub struct Blocks<'a> {
     pub window: &'a (dyn Fn(&Range<usize>) -> Window + Sync),
     /// Whether windows continue at the other end of the axis.
     pub wraps: bool,
+    /// Whether a block is read while the block before it is worked on. Otherwise, one window is in memory at a time.
+    pub overlaps: bool,
+    /// Number of positions from this one on that need no work, such as those whose samples are not stored. They are
+    /// left out.
+    pub skipped: &'a (dyn Fn(usize) -> usize + Sync),
 }
 
 impl Blocks<'_> {
     /// The range of each block.
-    fn cores(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (own, block) = (self.own.clone(), self.block.max(1));
-        own.clone().step_by(block).map(move |first| first..(first + block).min(own.end))
+    fn cores(&self) -> impl Iterator<Item = Range<usize>> {
+        let Range { start: mut next, end } = self.own;
+        iter::from_fn(move || {
+            while next < end {
+                let first = next;
+                next = (first + (self.skipped)(first)).min(end);
+                if next == first {
+                    let most = (first + self.block.max(1)).min(end);
+                    let is_skipped = |&position: &usize| (self.skipped)(position) > 0;
+                    next = (first + 1..most).find(is_skipped).unwrap_or(most);
+                    return Some(first..next);
+                }
+            }
+            None
+        })
     }
 }
 
@@ -104,10 +131,10 @@ pub fn read_blocks(
     session: &Session,
     mut work: impl FnMut(Range<usize>, Window, Grid) -> Result<Option<Samples>>,
 ) -> Result<()> {
-    let (to_work, windows) = sync_channel::<Samples>(0);
+    let (to_work, windows) = sync_channel::<(Range<usize>, Samples)>(0);
     let (give_back, done) = channel();
     let mut bar = None;
-    let mut work_on = |core: Range<usize>, samples: Samples| {
+    let work_on = move |(core, samples): (Range<usize>, Samples)| {
         let window = (blocks.window)(&core);
         let row = (source.stride() * samples.dtype().size()) as u64;
         let bar =
@@ -116,18 +143,15 @@ pub fn read_blocks(
         dims[source.axis] = window.positions.len();
         let channels = source.shape.channels;
         let raster = Grid { dims, channels, alpha: source.alpha, samples };
-        if let Some(samples) = work(core, window, raster)? {
-            // Without a receiver, all blocks have been read.
-            let _ = give_back.send(samples);
-        }
+        // Without a receiver, all blocks have been read.
+        let _ = give_back.send(work(core, window, raster)?);
         bar.advance(advance);
         Ok(())
     };
     thread::scope(|scope| {
         let read = move || memory::catch(|| read_windows(source, blocks, session, to_work, &done));
         let read = spawn_in(scope, read)?;
-        let worked =
-            blocks.cores().zip(windows).try_for_each(|(core, samples)| work_on(core, samples));
+        let worked = windows.into_iter().try_for_each(work_on);
         // An error of reading is why there were no more blocks.
         read.join().expect("reading does not panic")?;
         worked
@@ -139,11 +163,11 @@ fn read_windows(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
     session: &Session,
-    to_work: SyncSender<Samples>,
-    done: &Receiver<Samples>,
+    to_work: SyncSender<(Range<usize>, Samples)>,
+    done: &Receiver<Option<Samples>>,
 ) -> Result<()> {
     let stride = source.stride();
-    let mut reader: Option<Box<dyn Reader>> = None;
+    let mut reader: Option<Box<dyn Reader + '_>> = None;
     let mut shared: Option<Samples> = None;
     let mut cores = blocks.cores().peekable();
     while let Some(core) = cores.next() {
@@ -156,22 +180,31 @@ fn read_windows(
                 Some(reader) => reader,
                 none => none.insert((source.open)(positions.start)?),
             };
-            done.try_iter().for_each(|samples| reader.reuse(samples));
+            done.try_iter().flatten().for_each(|samples| reader.reuse(samples));
             let shared = shared.take();
             let has = shared.as_ref().map_or(0, |shared| shared.len() / stride);
             reader.read_after(shared.as_ref(), positions.len() - has)
         })?;
-        if let Some(next) = cores.peek().filter(|_| !blocks.wraps) {
-            let from = (blocks.window)(next).positions.start - positions.start;
-            shared = Some(samples.part(from * stride..samples.len()));
+        let next = cores.peek().filter(|_| !blocks.wraps);
+        match next.map(|next| (blocks.window)(next).positions.start) {
+            Some(next) if next <= positions.end => {
+                let from = next - positions.start;
+                shared = Some(samples.part(from * stride..samples.len()));
+            }
+            Some(_) => reader = None,
+            None => {}
         }
-        let is_last = positions.end == source.length();
+        let is_last = next.is_none() && positions.end == source.length();
         // Without a receiver, the work has failed.
-        if to_work.send(samples).is_err() {
+        if to_work.send((core, samples)).is_err() {
             return Ok(());
         }
-        if let Some(reader) = reader.as_mut().filter(|_| is_last && cores.peek().is_none()) {
+        if let Some(reader) = reader.as_mut().filter(|_| is_last) {
             reader.expect_end()?;
+        }
+        if !blocks.overlaps {
+            let used = done.recv().ok().flatten();
+            used.into_iter().zip(&mut reader).for_each(|(used, reader)| reader.reuse(used));
         }
     }
     Ok(())
@@ -211,12 +244,10 @@ pub fn filter_blocks(
     let filter = prepared.as_deref().unwrap_or(filter);
     let (halo, len, wraps) = (filter.halo(source.axis), source.length(), filter.wraps(source.axis));
     let window = |core: &Range<usize>| Window::new(core, halo, len, wraps);
-    let blocks = Blocks { own, block, window: &window, wraps };
-    let (to_write, results) = sync_channel::<(usize, Samples)>(1);
-    thread::scope(|scope| {
-        let write_all = || results.into_iter().try_for_each(|(first, result)| write(first, result));
-        let written = spawn_in(scope, || memory::catch(write_all))?;
-        let filtered =
+    let blocks = Blocks { own, block, window: &window, wraps, overlaps: true, skipped: &|_| 0 };
+    write_behind(
+        |(first, result)| write(first, result),
+        |write| {
             read_blocks(source, &blocks, filter.name(), session, |core, window, raster| {
                 let (result, done) = match filter.is_identity() {
                     true => (Ok(raster.samples), None),
@@ -227,14 +258,31 @@ pub fn filter_blocks(
                 })?;
                 let row = result.len() / window.positions.len().max(1);
                 result.keep(window.before * row..(window.before + core.len()) * row);
-                let stopped = |_| Error::new(Kind::Failure, "the thread that writes has stopped");
-                to_write.send((core.start, result)).map_err(stopped)?;
+                write((core.start, result))?;
                 Ok(done)
-            });
+            })
+        },
+    )
+}
+
+/// Calls `work` and hands its results to `write` on another thread.
+///
+/// # Errors
+/// Those of `write` and of `work`.
+pub fn write_behind<T: Send>(
+    write: impl FnMut(T) -> Result<()> + Send,
+    work: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<()>,
+) -> Result<()> {
+    let (to_write, results) = sync_channel(1);
+    thread::scope(|scope| {
+        let write_all = || results.into_iter().try_for_each(write);
+        let written = spawn_in(scope, || memory::catch(write_all))?;
+        let stopped = |_| Error::new(Kind::Failure, "the thread that writes has stopped");
+        let worked = work(&mut |result| to_write.send(result).map_err(stopped));
         drop(to_write);
-        // An error of writing is why filtering stopped.
+        // An error of writing is why the work stopped.
         written.join().expect("writing does not panic")?;
-        filtered
+        worked
     })
 }
 
@@ -246,7 +294,9 @@ fn read_all(
     consume: &mut dyn FnMut(&Grid) -> Result<()>,
 ) -> Result<()> {
     let window = |core: &Range<usize>| Window::new(core, 0, source.length(), false);
-    let blocks = Blocks { own: 0..source.length(), block, window: &window, wraps: false };
+    let own = 0..source.length();
+    let skipped = &|_| 0;
+    let blocks = Blocks { own, block, window: &window, wraps: false, overlaps: true, skipped };
     read_blocks(source, &blocks, "read", session, |_, _, raster| {
         consume(&raster)?;
         Ok(Some(raster.samples))

@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use super::{Job, Settings, image::filtered};
+use super::{
+    image::filtered,
+    job::{Job, Settings},
+};
 use crate::{
     data::image::Image,
     engine::session::Session,

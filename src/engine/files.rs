@@ -1,11 +1,15 @@
 //! Files one by one or as a batch: resumed runs, shards, and the choice of the device.
 
-use super::{Job, Settings, compare, image, pyramid, volume};
+use super::{
+    compare, image,
+    job::{Job, Settings},
+    pyramid, volume,
+};
 use crate::{
     data::shard::Shard,
     device::{Estimate, sum_of_all},
     engine::{
-        batch::{Batch, Work},
+        batch::{Batch, Work, run_marked},
         hints,
         progress::printable,
         session::Session,
@@ -34,12 +38,7 @@ pub trait Jobs: Sync {
 ///
 /// # Errors
 /// When reading, filtering or writing fails; [`Kind::Partial`] when this concerns some of several files.
-pub fn run(
-    mut sources: Sources,
-    jobs: &dyn Jobs,
-    settings: Settings,
-    session: &Session,
-) -> Result<()> {
+pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Session) -> Result<()> {
     if settings.dry_run {
         return sources.iter().try_for_each(|source| describe(&jobs.job(source)?));
     }
@@ -55,39 +54,45 @@ pub fn run(
         let process = || process_volume(job, layout, Some(shard), session);
         return session.logged(&job.source, Some(&job.sink), process);
     }
-    let work = Files { jobs, settings, session };
-    if settings.resumes {
-        let is_left =
-            |source: &Source| !work.job(source.clone()).is_ok_and(|job| work.is_done(&job));
-        sources = sources.iter().filter(is_left).collect();
-    }
-    session.device.expect(|| estimate(&sources, jobs));
-    if sources.len() == 1 {
-        let job = work.job(sources.get(0))?;
-        return session.logged(&job.source, Some(&job.sink), || work.run(&job));
-    }
     let title = match sources.is_empty() {
         true => "files",
-        false => work.job(sources.get(0)).map_or("files", |job| job.filter.name()),
+        false => jobs.job(sources.get(0)).map_or("files", |job| job.filter.name()),
     };
-    run_each(title, &work, &sources, session)
+    let work = Files { jobs, settings, session };
+    let expect = |left: &Sources| session.device.expect(|| estimate(left, jobs));
+    run_each((title, settings.resumes), &work, sources, session, expect)
 }
 
-/// Does `work` for all `sources`, many side by side, below a progress bar with `title`. A file that fails is reported and
-/// left out.
+/// Does `work` for all `sources`, many side by side, below a progress bar with `title`. If `resumes`, those that are
+/// finished are skipped. `expect` chooses the device for those that are left. A file that fails is reported and left
+/// out, unless it is the only one.
 ///
 /// # Errors
 /// [`Kind::Partial`] when some files fail, and those of [`Batch::run`].
 pub fn run_each<W: Work>(
-    title: &'static str,
+    (title, resumes): (&'static str, bool),
     work: &W,
-    sources: &Sources,
+    mut sources: Sources,
     session: &Session,
+    expect: impl FnOnce(&Sources),
 ) -> Result<()> {
+    if resumes {
+        let is_left = |source: &Source| {
+            let job = work.job(source.clone());
+            !job.is_ok_and(|job| is_done(work, source, &job, session))
+        };
+        sources = sources.iter().filter(is_left).collect();
+    }
+    expect(&sources);
+    if sources.len() == 1 {
+        let source = sources.get(0);
+        let job = work.job(source.clone())?;
+        return session.logged(&source, work.sink(&job), || run_marked(work, &job)).map(drop);
+    }
     let mut failed = 0;
     let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
     let batch = Batch { title, memory, ahead: 1024, progress, events };
-    batch.run(work, sources, |_, result| {
+    batch.run(work, &sources, |_, result| {
         if let Err(error) = result {
             log::error!("{}", hints::line(&error));
             failed += 1;
@@ -101,6 +106,15 @@ pub fn run_each<W: Work>(
             format_args!("{failed} of {} files failed", sources.len()),
         )),
     }
+}
+
+/// Whether a job is finished already; if so, an event says that it is skipped.
+fn is_done<W: Work>(work: &W, source: &Source, job: &W::Job, session: &Session) -> bool {
+    let is_done = matches!(work.marker(job), Ok(Some(marker)) if marker.is_done());
+    if is_done {
+        session.events.skipped(source, work.sink(job));
+    }
+    is_done
 }
 
 /// Prints a line that says what would be done with a file (`--dry-run`).
@@ -155,30 +169,6 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// The marker file that records a finished job, for `--resume`.
-    fn marker(&self, job: &Job) -> Result<Option<Marker>> {
-        if !self.settings.resumes || job.source.path().is_none() {
-            return Ok(None);
-        }
-        let Settings { encoding, pages, .. } = self.settings;
-        let format = job.format.map(ImageFormat::extension);
-        let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
-        let parameters = (parameters, encoding, pages, self.session.strict);
-        // The result does not depend on which shard does the file.
-        let name = job.filter.name();
-        let identity = Identity::new(name, &parameters, [&job.source], Shard::WHOLE)?;
-        Ok(Marker::new(identity, [&job.sink]))
-    }
-
-    /// Whether a job is finished already; if so, an event says that it is skipped.
-    fn is_done(&self, job: &Job) -> bool {
-        let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
-        if is_done {
-            self.session.events.skipped(&job.source, Some(&job.sink));
-        }
-        is_done
-    }
-
     /// Reads, filters and writes one file.
     fn process(&self, job: &Job, session: &Session) -> Result<()> {
         if job.makes_folder {
@@ -211,6 +201,20 @@ impl Work for Files<'_> {
         Some(&job.sink)
     }
 
+    fn marker(&self, job: &Job) -> Result<Option<Marker>> {
+        if !self.settings.resumes || job.source.path().is_none() {
+            return Ok(None);
+        }
+        let Settings { encoding, pages, .. } = self.settings;
+        let format = job.format.map(ImageFormat::extension);
+        let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
+        let parameters = (parameters, encoding, pages, self.session.strict);
+        // The result does not depend on which shard does the file.
+        let name = job.filter.name();
+        let identity = Identity::new(name, &parameters, [&job.source], Shard::WHOLE)?;
+        Ok(Marker::new(identity, [&job.sink]))
+    }
+
     fn memory(&self, job: &Job) -> Option<u64> {
         let samples = match &job.volume {
             // A pipe can be read only once.
@@ -222,10 +226,8 @@ impl Work for Files<'_> {
     }
 
     fn run(&self, job: &Job) -> Result<()> {
-        let marker = self.marker(job)?;
         let is_exact =
             || job.filter.is_exact_for_u8() && job.volume.is_none() && is_jpeg(&job.source);
-        self.process(job, &self.session.for_file(is_exact))?;
-        marker.map_or(Ok(()), |marker| marker.write())
+        self.process(job, &self.session.for_file(is_exact))
     }
 }

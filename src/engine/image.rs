@@ -3,8 +3,8 @@
 use std::{io, ops::Range};
 
 use super::{
-    Job, Settings,
     blocks::{BlockSource, filter_blocks},
+    job::{Job, Settings},
     plan::Extent,
 };
 use crate::{
@@ -57,7 +57,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         None => 0..pages.count(),
     };
     if chosen.len() > 1 && target.holds_pages() {
-        return process_pages(job, settings, &mut pages, chosen, &target, session);
+        return process_pages(job, &mut pages, chosen, &target, session);
     }
     if chosen.len() > 1 {
         let lost = format_args!("of {} pages only the first goes into this format", chosen.len());
@@ -73,7 +73,6 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
 /// Filters the pages `chosen` one after the other.
 fn process_pages(
     job: &Job,
-    _settings: &Settings,
     pages: &mut ImagePages<'_>,
     chosen: Range<usize>,
     target: &ImageTarget<'_>,

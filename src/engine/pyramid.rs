@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    Job,
+    job::Job,
     volume::{block, description, extent, filter_slices, identity},
 };
 use crate::{

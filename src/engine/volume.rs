@@ -4,16 +4,12 @@
 use std::ops::Range;
 
 use super::{
-    Job,
     blocks::{BlockSource, filter_blocks},
+    job::Job,
     plan::Extent,
 };
 use crate::{
-    data::{
-        grid::{Alpha, Shape},
-        samples::Samples,
-        shard::Shard,
-    },
+    data::{grid::Shape, samples::Samples, shard::Shard},
     engine::session::Session,
     io::{
         Sink,
@@ -166,13 +162,6 @@ pub fn filter_slices(
     write: impl FnMut(usize, Samples) -> Result<()> + Send,
 ) -> Result<()> {
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
-    let Description { shape, .. } = description(file);
-    let source = BlockSource {
-        name: job.source.to_string(),
-        shape,
-        axis: 2,
-        alpha: Alpha::None,
-        open: &open,
-    };
+    let source = BlockSource::slices(file, &open);
     filter_blocks(&source, &*job.filter, (own, block), session, write)
 }

@@ -97,8 +97,8 @@ fn name_of(bytes: &[u8]) -> OsString {
 }
 
 /// Which part of a job is done, and whether finished work is skipped.
-#[derive(Clone, Debug, Args)]
-pub struct ShardArgs {
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Share {
     /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
     #[arg(long, value_name = "I/N", help_heading = "Many files, many processes")]
     pub shard: Option<Shard>,
@@ -107,22 +107,6 @@ pub struct ShardArgs {
     /// the version are the same; a hidden file beside each output records that
     #[arg(long, help_heading = "Many files, many processes")]
     pub resume: bool,
-}
-
-/// Which part of its work a command does.
-#[derive(Clone, Copy, Debug)]
-pub struct Share {
-    /// The shard; `None` for all of the work.
-    pub shard: Option<Shard>,
-    /// Whether finished work is skipped, and newly finished work is marked.
-    pub resumes: bool,
-}
-
-impl ShardArgs {
-    /// The flags as a value.
-    pub fn share(&self) -> Share {
-        Share { shard: self.shard, resumes: self.resume }
-    }
 }
 
 impl Share {
@@ -142,7 +126,7 @@ impl Share {
         outputs: impl IntoIterator<Item = &'a Sink>,
     ) -> Result<Option<Marker>> {
         let inputs: Vec<&Source> = inputs.into_iter().collect();
-        if !self.resumes || inputs.iter().any(|input| input.path().is_none()) {
+        if !self.resume || inputs.iter().any(|input| input.path().is_none()) {
             return Ok(None);
         }
         let parameters = (parameters, session.strict);
@@ -180,7 +164,7 @@ mod tests {
 
     #[test]
     fn shards_of_a_marked_job_are_of_their_own() {
-        let share = |shard: &str| Share { shard: shard.parse().ok(), resumes: true };
+        let share = |shard: &str| Share { shard: shard.parse().ok(), resume: true };
         let files = |text: &str| share(text).files(0..8).collect::<Vec<_>>();
         assert_eq!(files("1/3"), [1, 4, 7]);
         assert_eq!(files(""), [0, 1, 2, 3, 4, 5, 6, 7]);

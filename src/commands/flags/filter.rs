@@ -5,7 +5,7 @@ use std::{ffi::OsString, mem::take};
 use clap::Args;
 
 use super::{
-    IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Target, VolumeArgs, one_of,
+    IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, Share, Target, VolumeArgs, one_of,
     refuse_picture,
 };
 use crate::{
@@ -84,7 +84,7 @@ pub struct FilterArgs {
     list: ListArgs,
 
     #[command(flatten)]
-    share: ShardArgs,
+    share: Share,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -113,7 +113,7 @@ impl FilterArgs {
             resumes: self.share.resume,
             dry_run: self.dry_run,
         };
-        let share = self.share.share();
+        let share = self.share;
         let jobs = Jobs { args: self, outputs, make };
         // What is wrong with any job is reported before the first one runs.
         check_all(&sources, |source| engine::Jobs::job(&jobs, source).map(drop))?;

@@ -236,18 +236,17 @@ impl OutputArgs {
     }
 
     /// The destination that the flags name, or else the positional `output`.
-    fn place(&self, output: Option<Target>) -> Option<(Place, Tree)> {
-        let tree = if self.keep_tree { Tree::All } else { Tree::Flat };
-        let relative = if self.keep_tree { Tree::All } else { Tree::Relative };
-        match &self.out_dir {
-            Some(folder) => Some((Place::Folder(folder.clone()), relative)),
-            None => self.output.clone().or(output).map(|target| (target.place(), tree)),
-        }
+    fn outputs(&self, output: Option<Target>) -> Option<Outputs> {
+        let (place, tree) = match &self.out_dir {
+            Some(folder) => (Place::Folder(folder.clone()), Tree::Relative),
+            None => (self.output.clone().or(output)?.place(), Tree::Flat),
+        };
+        Some(Outputs { place, tree: if self.keep_tree { Tree::All } else { tree } })
     }
 
     /// Whether each input has an output of its own.
     pub fn is_for_each(&self) -> bool {
-        self.place(None).is_some_and(|(place, _)| place.is_for_each())
+        self.outputs(None).is_some_and(|outputs| outputs.is_for_each())
     }
 
     /// The output of a command with one input: the one that a flag names, else the positional `output`. `None` where
@@ -261,9 +260,8 @@ impl OutputArgs {
         output: Option<Target>,
         extension: Option<&str>,
     ) -> Result<Option<Planned>> {
-        let Some((place, tree)) = self.place(output) else { return Ok(None) };
-        let sink = place.sink(source, extension, tree)?;
-        Ok(Some(Planned { source: source.clone(), sink, makes_folder: place.is_for_each() }))
+        let outputs = self.outputs(output);
+        outputs.map(|outputs| outputs.of(source.clone(), extension)).transpose()
     }
 
     /// The outputs of the inputs `sources`; `None` where no output is named. `output` is the positional one. `extension`
@@ -277,9 +275,9 @@ impl OutputArgs {
         output: Option<Target>,
         extension: impl Fn(&Source) -> Result<Option<String>>,
     ) -> Result<Option<Outputs>> {
-        let Some((mut place, tree)) = self.place(output) else { return Ok(None) };
-        if let (Place::One(sink), true) = (&place, sources.len() > 1) {
-            place = match sink {
+        let Some(mut outputs) = self.outputs(output) else { return Ok(None) };
+        if let (Place::One(sink), true) = (&outputs.place, sources.len() > 1) {
+            outputs.place = match sink {
                 // Several results need a folder: take a new name without an extension for one.
                 Sink::File(path) if path.extension().is_none() && !path.exists() => {
                     Place::Folder(path.clone())
@@ -292,7 +290,6 @@ impl OutputArgs {
                 }
             };
         }
-        let outputs = Outputs { place, tree };
         let mut taken = BTreeSet::new();
         for source in sources.iter() {
             let extension = extension(&source)?;
@@ -304,7 +301,7 @@ impl OutputArgs {
                 let found = found.filter(|found| found != path);
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
-                    let remedy = match (&outputs.place, tree) {
+                    let remedy = match (&outputs.place, outputs.tree) {
                         (Place::Template(_), _) => "; {dir} tells them apart",
                         (_, Tree::All) => "",
                         _ => "; --keep-tree tells them apart",

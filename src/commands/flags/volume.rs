@@ -1,6 +1,6 @@
 //! The flags of every command that reads volumes.
 
-use std::{num::NonZeroUsize, str::FromStr};
+use std::num::NonZeroUsize;
 
 use clap::Args;
 
@@ -98,24 +98,3 @@ const ENDIANS: [Choice<Endian>; 2] = [
     ("little", Endian::Little, "Least significant byte first"),
     ("big", Endian::Big, "Most significant byte first"),
 ];
-
-/// Three numbers, one for each axis: `1,1,2.5`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Triple(pub [f64; 3]);
-
-impl FromStr for Triple {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers: Vec<f64> = text
-            .split(',')
-            .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
-            .collect::<Option<_>>()
-            .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
-        match numbers[..] {
-            [x, y, z] => Ok(Self([x, y, z])),
-            [_] => Err(format!("`{text}` is one number; give three, as 1,1,2.5")),
-            _ => Err(format!("`{text}` has {} numbers; give three, as 1,1,2.5", numbers.len())),
-        }
-    }
-}

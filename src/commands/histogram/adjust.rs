@@ -1,8 +1,8 @@
 //! `--equalize` and `--auto-levels`: writes images that are adjusted by their histograms.
 
 use super::{
-    flags::{Adjustment, Settings},
     input::Input,
+    job::{Adjustment, Settings},
 };
 use crate::{
     engine::session::Session,

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
-    flags::{Channel, Range, Settings},
     input::{Input, TOGETHER},
+    job::{Channel, Range, Settings},
     select::Alpha,
     tally::{self, Counting, Tally},
 };

@@ -1,7 +1,7 @@
 //! Estimates of the time that histograms take on the CPU and with a GPU. The constants were measured on a host with 16
 //! cores and an NVIDIA H200, with photographs of 16 MP.
 
-use super::flags::Settings;
+use super::job::Settings;
 use crate::{
     device::{Estimate, sum_of_all},
     io::{Source, Sources, image::sample_bytes},

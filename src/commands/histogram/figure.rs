@@ -1,9 +1,5 @@
 //! The plot of one histogram, or of several overlaid.
 
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 use super::{
     tally::{Counted, Outcome},
     view::{View, merged},
@@ -24,84 +20,6 @@ const LEGEND_LINE: f32 = 24.0;
 const GAP: f32 = 12.0;
 /// Maximum number of inputs in one plot.
 pub const MAX_INPUTS: usize = 16;
-
-/// Size, colours and title of plots.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PlotStyle {
-    /// Width and height in pixels.
-    pub size: PlotSize,
-    /// The colours.
-    pub theme: PlotTheme,
-    /// A title in place of the input's name.
-    pub title: Option<String>,
-    /// The upper end of the axis of counts; by default a bar that dwarfs the others is cut off.
-    pub y_max: Option<AxisEnd>,
-}
-
-/// Width and height in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlotSize([u16; 2]);
-
-impl FromStr for PlotSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
-            Some([width.trim().parse::<u16>().ok()?, height.trim().parse::<u16>().ok()?])
-        });
-        let fits = |sides: &[u16; 2]| {
-            (320..=16_384).contains(&sides[0]) && (200..=16_384).contains(&sides[1])
-        };
-        sides.filter(fits).map(Self).ok_or_else(|| {
-            format!("`{text}` is not of the form 1152x588, from 320x200 to 16384x16384")
-        })
-    }
-}
-
-/// The upper end of the axis of counts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum AxisEnd {
-    /// The largest value.
-    Max,
-    /// This value.
-    Value(f64),
-}
-
-impl FromStr for AxisEnd {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let value =
-            || text.trim().parse().ok().filter(|&value: &f64| value.is_finite() && value > 0.0);
-        match text.trim() {
-            "max" => Ok(Self::Max),
-            _ => {
-                value().map(Self::Value).ok_or_else(|| format!("`{text}` is not a count, or `max`"))
-            }
-        }
-    }
-}
-
-/// The colours of a plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PlotTheme {
-    /// Bright on dark.
-    Dark,
-    /// Dark on bright.
-    Light,
-    /// Black on white.
-    Print,
-}
-
-impl PlotTheme {
-    fn colours(self) -> Theme {
-        match self {
-            Self::Dark => Theme::DARK,
-            Self::Light => Theme::LIGHT,
-            Self::Print => Theme::PRINT,
-        }
-    }
-}
 
 /// The colours of inputs that share a plot.
 const SEVERAL: [Colour; 8] = [
@@ -242,7 +160,7 @@ fn fitted(text: &str, size: f32, room: f32) -> String {
 
 fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view: &View) -> Drawing {
     let theme = view.style.theme.colours();
-    let [width, height] = view.style.size.0.map(f32::from);
+    let [width, height] = view.style.size.sides().map(f32::from);
     let values: Vec<Vec<f64>> = series.iter().map(|series| series.values.clone()).collect();
     let top = view.top(outcome, &values);
     let marks = match view.log {

@@ -1,27 +1,15 @@
 //! The flags of `gpuproc histogram`, and the job that they make.
 
-use std::{io::IsTerminal, mem::take, str::FromStr};
-
-use clap::ValueEnum;
-use serde::Serialize;
+use std::{io::IsTerminal, mem::take};
 
 use super::{
-    figure::{AxisEnd, PlotSize, PlotStyle, PlotTheme},
-    select::{Alpha, Roi, Selection},
+    job::{Adjustment, Channel, FORMATS, Format, Job, OfEach, Outputs, Settings, format_of},
     view::View,
 };
 use crate::{
-    commands::flags::{
-        Choice, ListArgs, Place, ShardArgs, Share, Target, Tree, VolumeArgs, one_of,
-    },
-    data::dtype::Dtype,
+    commands::flags::{ListArgs, Place, Share, Target, VolumeArgs, one_of},
     engine::session::Session,
-    io::{
-        Sink, Source, Sources,
-        image::{ImageFormat, PageRange},
-        volume::Layout,
-    },
-    kernels::histogram::{Luma, MAX_BINS, type_range},
+    io::{Sink, Source, Sources, image::ImageFormat},
     util::error::{Error, Result},
 };
 
@@ -57,91 +45,17 @@ pub struct Args {
 
     /// What goes to outputs without an extension, such as standard output and folders [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
-    format: Option<OutputFormat>,
+    format: Option<Format>,
 
-    /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
-    /// the first is 1 [default: all]
-    #[arg(long, value_name = "N|A..B")]
-    page: Option<PageRange>,
-
-    /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
-    bins: Option<u32>,
-
-    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
-    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
-    /// float volumes]
-    #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
-    range: Option<Range>,
-
-    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    channels: Vec<Channel>,
-
-    /// How red, green and blue make luminance
-    #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
-    luma: Luma,
-
-    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
-    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
-    #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
-    alpha: Alpha,
-
-    /// Count only the box whose upper left corner is at x,y, in pixels
-    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
-    roi: Option<Roi>,
-
-    /// Count only pixels where this image of the same size is not black (or, with alpha, not transparent)
-    #[arg(long, value_name = "IMAGE")]
-    mask: Option<Source>,
+    #[command(flatten)]
+    settings: Settings,
 
     /// Add the counts of all inputs up
     #[arg(long)]
     sum: bool,
 
-    /// Let each bin hold all values below its upper edge
-    #[arg(long)]
-    cumulative: bool,
-
-    /// Give shares of the values inside the range instead of counts
-    #[arg(long)]
-    normalize: bool,
-
-    /// Draw the counts on a logarithmic axis
-    #[arg(long)]
-    log: bool,
-
-    /// Print a row of statistics for each channel instead of a row for each bin. The entropy of 8-bit and 16-bit
-    /// luminance is that of luminance rounded to whole samples
-    #[arg(long)]
-    stats: bool,
-
-    /// Percentages whose percentiles are told with the statistics
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,25,75,99")]
-    #[arg(value_parser = percentage)]
-    percentiles: Vec<f64>,
-
-    /// Draw on standard output, even where that is no terminal, and write no table there
-    #[arg(long)]
-    picture: bool,
-
-    /// Width and height of plots in pixels
-    #[arg(long, value_name = "WxH", default_value = "1152x588", help_heading = "Plots")]
-    size: PlotSize,
-
-    /// Colours of plots
-    #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
-    #[arg(value_parser = one_of(&THEMES))]
-    theme: PlotTheme,
-
-    /// Title of plots [default: the input's name]
-    #[arg(long, value_name = "TEXT", help_heading = "Plots")]
-    title: Option<String>,
-
-    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By default,
-    /// a bar that dwarfs the others is cut off
-    #[arg(long, value_name = "COUNT", help_heading = "Plots")]
-    ymax: Option<AxisEnd>,
+    #[command(flatten)]
+    view: View,
 
     /// Write the image with its luminance equalised: every brightness about equally frequent, the
     /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
@@ -163,51 +77,11 @@ pub struct Args {
     list: ListArgs,
 
     #[command(flatten)]
-    share: ShardArgs,
+    share: Share,
 
     #[command(flatten)]
     volume: VolumeArgs,
 }
-
-/// The value of `--format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// A table.
-    Csv,
-    /// Counts and statistics.
-    Json,
-    /// A plot as vectors.
-    Svg,
-    /// A plot as pixels.
-    Png,
-    /// A page for web browsers.
-    Html,
-}
-
-/// The choices of `--format`.
-pub const FORMATS: [Choice<OutputFormat>; 5] = [
-    ("csv", OutputFormat::Csv, "A table"),
-    ("json", OutputFormat::Json, "Everything, with statistics"),
-    ("svg", OutputFormat::Svg, "A plot as vectors"),
-    ("png", OutputFormat::Png, "A plot as pixels"),
-    ("html", OutputFormat::Html, "A page for web browsers that tells what each bin holds"),
-];
-
-const LUMAS: [Choice<Luma>; 3] = [
-    ("bt709", Luma::Bt709, "0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709)"),
-    ("bt601", Luma::Bt601, "0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601)"),
-    (
-        "linear",
-        Luma::Linear,
-        "The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1)",
-    ),
-];
-
-const THEMES: [Choice<PlotTheme>; 3] = [
-    ("dark", PlotTheme::Dark, "Bright on dark"),
-    ("light", PlotTheme::Light, "Dark on bright"),
-    ("print", PlotTheme::Print, "Black on white"),
-];
 
 /// Parses `0.5%` or `0.5` as the share 0.005.
 fn clip(text: &str) -> Result<f64, String> {
@@ -218,169 +92,6 @@ fn clip(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no percentage from 0% to below 50%"))
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
-    let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
-    value.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
-}
-
-/// The ends of the bins.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub enum Range {
-    /// The least and the greatest sample of the input.
-    Data,
-    /// These two numbers.
-    Of(f64, f64),
-}
-
-impl FromStr for Range {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "data" {
-            return Ok(Self::Data);
-        }
-        let numbers = text.split_once(',').and_then(|(low, high)| {
-            Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
-        });
-        match numbers {
-            Some((low, high)) if low < high => Ok(Self::Of(low, high)),
-            Some(_) => Err("the first number must be the smaller one".into()),
-            None => Err("two numbers such as 0,255 or the word data are needed".into()),
-        }
-    }
-}
-
-/// A value of `--channels`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-pub enum Channel {
-    /// Red
-    R,
-    /// Green
-    G,
-    /// Blue
-    B,
-    /// Alpha
-    A,
-    /// Luminance; of a grey image, the grey value
-    Luma,
-}
-
-/// The job that the flags describe.
-#[derive(Debug)]
-pub struct Job {
-    pub inputs: Sources,
-    /// Whether the inputs come from a list (`--files-from`), which may name a single one.
-    pub is_list: bool,
-    pub settings: Settings,
-    /// Which shard of the work is done, and whether finished work is skipped.
-    pub share: Share,
-    /// Whether tables have a row for each component, with statistics, rather than for each bin.
-    pub by_component: bool,
-    /// Whether the counts of all inputs are added up.
-    pub sum: bool,
-    /// Outputs that hold all inputs.
-    pub outputs: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input.
-    pub outputs_of_each: Vec<OfEach>,
-    /// Whether pictures of characters are printed on standard output.
-    pub picture: bool,
-    pub view: View,
-}
-
-/// A folder or a template that gets a file for each input.
-#[derive(Debug)]
-pub struct OfEach {
-    place: Place,
-    /// The extension of a file in a folder, and the value of `{ext}`.
-    extension: &'static str,
-    pub format: Format,
-}
-
-impl OfEach {
-    /// The file for `input`.
-    ///
-    /// # Errors
-    /// As [`Place::sink`].
-    pub fn sink(&self, input: &Source) -> Result<Sink> {
-        self.place.sink(input, Some(self.extension), Tree::Flat)
-    }
-
-    /// The files of all `inputs`, which have been checked.
-    pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
-        inputs.iter().filter_map(|input| self.sink(&input).ok())
-    }
-}
-
-/// The outputs of a job, while its flags are validated.
-#[derive(Default)]
-struct Outputs {
-    /// Outputs that hold all inputs.
-    of_all: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input.
-    of_each: Vec<OfEach>,
-}
-
-impl Outputs {
-    fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
-        let of_all = self.of_all.iter().map(|(sink, _)| sink.clone());
-        of_all.chain(self.of_each.iter().flat_map(|each| each.sinks(inputs)))
-    }
-
-    fn formats(&self) -> impl Iterator<Item = Format> {
-        let of_all = self.of_all.iter().map(|(_, format)| *format);
-        of_all.chain(self.of_each.iter().map(|each| each.format))
-    }
-}
-
-/// Settings that decide what is counted of every input.
-#[derive(Debug, Serialize)]
-pub struct Settings {
-    pub selection: Selection,
-    /// The channels to count; if empty, the default ones of each input.
-    pub channels: Vec<Channel>,
-    pub luma: Luma,
-    /// The number of bins that `--bins` states.
-    pub wanted_bins: Option<usize>,
-    /// Whether plots are the only outputs.
-    pub only_pictures: bool,
-    /// Whether grey values and luminances of several inputs are added up.
-    pub joins_luminance: bool,
-    /// The pages of images that are counted; `None` for all.
-    pub pages: Option<PageRange>,
-    range: Option<Range>,
-    /// How to read a raw volume.
-    pub layout: Layout,
-    /// The adjusted images, which are outputs of the job.
-    #[serde(skip)]
-    pub adjustments: Vec<(Sink, Adjustment)>,
-    /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
-    pub statistics: bool,
-}
-
-/// How an image is adjusted by its histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub enum Adjustment {
-    Equalize,
-    /// Stretches the levels; the share of pixels that may be clipped at either end.
-    AutoLevels(f64),
-}
-
-/// The format of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Format {
-    /// A table with a row for each bin.
-    Bins,
-    /// A table with a row for each component.
-    Statistics,
-    Json,
-    /// A plot as vectors.
-    Svg,
-    /// A plot as pixels.
-    Png,
-    /// A page for web browsers.
-    Html,
-}
-
 impl Args {
     /// Validates the flags.
     ///
@@ -388,63 +99,34 @@ impl Args {
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(mut self, session: &Session) -> Result<Job> {
         let inputs = self.list.inputs(take(&mut self.inputs), session)?;
-        let share = self.share.share();
-        let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
+        let shard_output = self.share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
         let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
         let files = adjusted.chain(outputs.sinks(&inputs));
         Sink::all_differ(files.chain(picture.then_some(Sink::Stdout)))?;
-        let shows =
-            |format: Format| matches!(format, Format::Statistics | Format::Json | Format::Html);
-        let is_picture = |format: Format| matches!(format, Format::Svg | Format::Png);
-        let settings = Settings {
-            selection: Selection { alpha: self.alpha, roi: self.roi, mask: self.mask.clone() },
-            channels: self.channels.clone(),
-            luma: self.luma,
-            wanted_bins: self.bins.map(|bins| bins as usize),
-            only_pictures: share.shard.is_none() && outputs.formats().all(is_picture),
-            joins_luminance: self.sum && self.channels.contains(&Channel::Luma),
-            pages: self.page,
-            range: self.range,
-            layout: self.volume.layout(),
-            adjustments,
-            statistics: picture || share.shard.is_some() || outputs.formats().any(shows),
+        let Self { mut settings, mut view, share, sum, list, volume, .. } = self;
+        let shows = |format| match format {
+            Format::Csv => view.by_component,
+            format => matches!(format, Format::Json | Format::Html),
         };
-        let view = View {
-            cumulative: self.cumulative,
-            normalize: self.normalize,
-            log: self.log,
-            percentages: self.percentiles.clone(),
-            style: PlotStyle {
-                size: self.size,
-                theme: self.theme,
-                title: self.title.clone(),
-                y_max: self.ymax,
-            },
-            shows_data_range: self.range.is_none(),
-        };
-        let (sum, by_component, is_list) = (self.sum, self.stats, self.list.files_from.is_some());
-        Ok(Job {
-            inputs,
-            is_list,
-            settings,
-            share,
-            by_component,
-            sum,
-            outputs: outputs.of_all,
-            outputs_of_each: outputs.of_each,
-            picture,
-            view,
-        })
+        settings.statistics = picture || share.shard.is_some() || outputs.formats().any(shows);
+        let is_picture = |format| matches!(format, Format::Svg | Format::Png);
+        settings.only_pictures = share.shard.is_none() && outputs.formats().all(is_picture);
+        settings.joins_luminance = sum && settings.channels.contains(&Channel::Luma);
+        settings.layout = volume.layout();
+        settings.adjustments = adjustments;
+        view.shows_data_range = settings.range.is_none();
+        let is_list = list.files_from.is_some();
+        Ok(Job { inputs, is_list, settings, share, sum, outputs, picture, view })
     }
 
     /// The outputs that `-o` names, or for a shard its part file.
     fn outputs(&self, shard_output: Option<Sink>, inputs: &Sources) -> Result<Outputs> {
         let mut outputs = Outputs::default();
         if let Some(output) = shard_output {
-            outputs.of_all.push((output, self.table()));
+            outputs.of_all.push((output, Format::Csv));
             return Ok(outputs);
         }
         for target in &self.output {
@@ -461,9 +143,9 @@ impl Args {
     fn add_stdout(&self, outputs: &mut Outputs, adjusts_nothing: bool) -> Result<bool> {
         let nothing = outputs.of_all.is_empty() && outputs.of_each.is_empty() && adjusts_nothing;
         let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
-        let picture = self.picture || nothing && is_terminal;
+        let picture = self.view.picture || nothing && is_terminal;
         let is_asked_for = self.format.is_some() || nothing && !picture;
-        if outputs.of_all.is_empty() && !self.picture && is_asked_for {
+        if outputs.of_all.is_empty() && !self.view.picture && is_asked_for {
             outputs.of_all.push(self.output_format(&Sink::Stdout)?);
         } else if self.format.is_some()
             && outputs.of_each.is_empty()
@@ -479,7 +161,7 @@ impl Args {
     /// The output for the part file of a shard.
     fn shard_output(&self) -> Result<Sink> {
         let adjusts = self.equalize.is_some() || self.auto_levels.is_some();
-        if adjusts || self.picture || self.format.is_some() {
+        if adjusts || self.view.picture || self.format.is_some() {
             return Err(Error::usage(
                 "--shard counts a part: --equalize, --auto-levels, --picture and --format need all of it",
             ));
@@ -510,25 +192,14 @@ impl Args {
         equalize.chain(levels).map(checked).collect()
     }
 
-    /// The kind of table in CSV outputs.
-    fn table(&self) -> Format {
-        table(self.stats)
-    }
-
     fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
-        Ok((sink.clone(), format_of(sink, self.format)?.unwrap_or(self.table())))
+        Ok((sink.clone(), format_of(sink, self.format)?))
     }
 
     /// The output file of each input, in a folder or by a template.
     fn of_each(&self, place: Place, inputs: &Sources) -> Result<OfEach> {
-        let extension = match self.format.unwrap_or(OutputFormat::Csv) {
-            OutputFormat::Csv => "csv",
-            OutputFormat::Json => "json",
-            OutputFormat::Svg => "svg",
-            OutputFormat::Png => "png",
-            OutputFormat::Html => "html",
-        };
-        let mut of_each = OfEach { place, extension, format: self.table() };
+        let format = self.format.unwrap_or(Format::Csv);
+        let mut of_each = OfEach { place, extension: format.extension(), format };
         inputs.iter().try_for_each(|input| of_each.sink(&input).map(drop))?;
         // The extension in a template decides on the format; {ext} stands for that of --format.
         let first = of_each.sinks(inputs).next();
@@ -539,78 +210,5 @@ impl Args {
             return Err(Error::usage("with --sum there is one result: name a file for it"));
         }
         Ok(of_each)
-    }
-}
-
-/// The table with a row for each component, or for each bin.
-pub fn table(by_component: bool) -> Format {
-    if by_component { Format::Statistics } else { Format::Bins }
-}
-
-/// The format of an output by its extension, or by `format` where it has none; `None` for a table.
-///
-/// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown extension.
-pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<Format>> {
-    let extension = sink.extension();
-    let named = match (extension.as_str(), format) {
-        ("csv", _) => OutputFormat::Csv,
-        ("json", _) => OutputFormat::Json,
-        ("svg", _) => OutputFormat::Svg,
-        ("png", _) => OutputFormat::Png,
-        ("html", _) => OutputFormat::Html,
-        ("", Some(format)) => format,
-        ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
-        _ => {
-            return Err(Error::usage(format_args!(
-                "{sink}: {}; use .csv, .json, .png, .svg or .html",
-                match extension.is_empty() {
-                    true => "a name without an extension needs --format".to_owned(),
-                    false => format!("no output is known by the extension `{extension}`"),
-                }
-            )));
-        }
-    };
-    Ok(match named {
-        OutputFormat::Csv => None,
-        OutputFormat::Json => Some(Format::Json),
-        OutputFormat::Svg => Some(Format::Svg),
-        OutputFormat::Png => Some(Format::Png),
-        OutputFormat::Html => Some(Format::Html),
-    })
-}
-
-impl Settings {
-    /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
-    /// data.
-    pub fn takes_all_pixels(&self) -> bool {
-        let Selection { alpha: _, roi, mask } = &self.selection;
-        let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
-        is_plain && self.pages.is_none() && self.range != Some(Range::Data)
-    }
-
-    /// Whether the counts of all pixels suffice. Statistics may need the pixels themselves.
-    pub fn takes_only_counts(&self) -> bool {
-        self.takes_all_pixels() && !self.statistics
-    }
-
-    /// The number of bins for samples of type `dtype`.
-    pub fn bins(&self, dtype: Dtype) -> usize {
-        let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
-        match self.wanted_bins {
-            Some(bins) => bins,
-            // Plots show only the part of the range that holds samples, which then still has enough bins.
-            None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
-            None => 256,
-        }
-    }
-
-    /// The ends of the bins for samples of an image or a volume.
-    pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
-        self.range.unwrap_or(match type_range(dtype) {
-            Some((low, high)) => Range::Of(low, high),
-            None if is_image => Range::Of(0.0, 1.0),
-            None => Range::Data,
-        })
     }
 }

@@ -1,28 +1,25 @@
 //! An input of a histogram: an image, or a volume that is read in parts.
 
-use std::{ops::Range, sync::mpsc, thread};
+use std::ops::Range;
 
 use super::{
-    flags::{self, Settings},
+    job::{self, Settings},
     select::Selection,
 };
 use crate::{
     commands::flags::refuse_picture,
     data::{dtype::Dtype, image::Image, jpeg::SparseCoefficients, samples::Samples, shard::Shard},
-    engine::session::Session,
+    engine::{reduce::each_part, session::Session},
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
-        volume::{Part, VolumeFile, can_reopen, has_volume_name, is_volume_piped},
+        volume::{VolumeFile, can_reopen, has_volume_name, is_volume_piped},
     },
     kernels::{
         histogram::{Pixels, VALUES_BYTES},
         jpeg::Decode,
     },
-    util::{
-        error::{Error, Result},
-        threads::spawn_in,
-    },
+    util::error::{Error, Result},
 };
 
 /// An opened input.
@@ -122,10 +119,6 @@ pub fn is_volume(source: &Source, settings: &Settings) -> bool {
 
 /// Bytes of a volume that are read at a time. Three such parts are in memory at once.
 const PART: u64 = 32 << 20;
-/// Bytes that a part may always have, however low `--max-memory` is. The counters of each part, up to 65,536, are added
-/// to those of the others, so parts must not be too small.
-const LEAST: u64 = 1 << 20;
-
 impl<'a> Input<'a> {
     /// Opens `source`, as a volume if its extension or the flags say so, else as an image. The whole image
     /// is kept where it is to be adjusted.
@@ -176,7 +169,7 @@ impl<'a> Input<'a> {
         let file = VolumeFile::describe(source, &settings.layout)?;
         file.check(limit)?;
         // The first pass finds the range, the second one counts.
-        let twice = settings.range(file.dtype, false) == flags::Range::Data;
+        let twice = settings.range(file.dtype, false) == job::Range::Data;
         if twice && !file.can_reopen() {
             let samples = file.read(limit, &session.timings)?.samples;
             return Ok(Self::Held(Pixels { samples, channels: 1 }));
@@ -287,34 +280,10 @@ impl<'a> Input<'a> {
             Self::File(file) => file,
         };
         let own = shard.range(file.dims[2]);
-        let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
-        // Three parts are in memory at once.
-        let mut parts = file.parts(own, PART, (session.max_memory / 3).max(LEAST))?;
-        let mut bar = session.progress.bytes("histogram", all);
-        thread::scope(|scope| {
-            let (send, counted) = mpsc::sync_channel(0);
-            let (give_back, done) = mpsc::channel();
-            let reading = spawn_in(scope, move || -> Result<()> {
-                loop {
-                    done.try_iter().for_each(|part| parts.reuse(part));
-                    let Some(part) = session.timings.time("read", || parts.next_part())? else {
-                        return Ok(());
-                    };
-                    // Without a receiver, counting has failed.
-                    if send.send(part).is_err() {
-                        return Ok(());
-                    }
-                }
-            })?;
-            for Part { samples, times } in counted {
-                let pixels = Pixels { samples, channels: 1 };
-                consume(&pixels, times)?;
-                let part = Part { samples: pixels.samples, times };
-                bar.advance(part.bytes());
-                // Without a receiver, reading has ended or failed.
-                let _ = give_back.send(part);
-            }
-            reading.join().expect("the reader does not panic")
+        each_part(file, (own, PART), "histogram", session, |samples, times| {
+            let pixels = Pixels { samples, channels: 1 };
+            consume(&pixels, times)?;
+            Ok(pixels.samples)
         })
     }
 }

@@ -1,204 +1,66 @@
 //! A list of the outcomes of all inputs that takes bounded memory.
 
-use std::{
-    io::{self, Read},
-    sync::{Mutex, PoisonError},
-};
+use std::{cell::RefCell, io};
 
-use super::{
-    output,
-    tally::{Counted, NAMES, Outcome},
-};
+use super::tally::{Name, Outcome};
 use crate::{
-    data::dtype::Dtype,
     io::Spool,
-    kernels::histogram::{Bins, Counts, Statistics},
-    util::{
-        error::{Error, Result},
-        timings::Timings,
-    },
+    util::error::{Error, Result},
 };
 
-/// Outcomes in order. Their records are kept in the order in which they were made: the first ones in memory, the others
-/// in a temporary file.
+/// Most bytes of finished counts in memory, where no temporary file can be made.
+const MOST_COUNTS: u64 = 32 << 20;
+
+/// Outcomes in order. The first ones are kept in memory, the others in a temporary file.
 #[derive(Debug)]
 pub struct Outcomes {
-    pub records: Records,
-    pub list: List,
-}
-
-/// The outcomes of a list.
-#[derive(Debug, Default)]
-pub struct List {
-    /// Where the record of each outcome is.
+    records: RefCell<Spool>,
+    /// Where the record of each outcome is, and its length.
     places: Vec<(u64, usize)>,
-    names: Vec<&'static str>,
-}
-
-/// Records of outcomes, which several threads may add.
-#[derive(Debug)]
-pub struct Records(Mutex<Spool>);
-
-/// An outcome whose record is kept.
-#[derive(Debug)]
-pub struct Kept {
-    place: (u64, usize),
-    names: Vec<&'static str>,
-}
-
-impl List {
-    /// Adds an outcome.
-    pub fn add(&mut self, Kept { place, names }: Kept) {
-        self.places.push(place);
-        for name in names {
-            if !self.names.contains(&name) {
-                self.names.push(name);
-            }
-        }
-    }
-}
-
-impl Records {
-    /// Adds the record of an outcome.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when a temporary file is needed and cannot be written.
-    pub fn keep(&self, outcome: &Outcome) -> Result<Kept> {
-        let record = packed(outcome);
-        let at = self.0.lock().unwrap_or_else(PoisonError::into_inner).push(&record);
-        let at = at.map_err(|error| Error::io("write", "a temporary file of counts", error))?;
-        let names = outcome.components.iter().map(|component| component.name).collect();
-        Ok(Kept { place: (at, record.len()), names })
-    }
+    names: Vec<Name>,
 }
 
 impl Outcomes {
-    /// An empty list. Where no temporary file can be made, outcomes take `most` bytes of memory.
-    pub fn new(most: u64) -> Self {
-        Self { records: Records(Spool::new(most).into()), list: List::default() }
+    /// An empty list, within `max_memory` bytes.
+    pub fn new(max_memory: u64) -> Self {
+        let most = MOST_COUNTS.min(max_memory / 4);
+        Self { records: Spool::new(most).into(), places: Vec::new(), names: Vec::new() }
     }
 
     /// The number of outcomes.
     pub fn len(&self) -> usize {
-        self.list.places.len()
+        self.places.len()
     }
 
     /// Adds an outcome.
     ///
     /// # Errors
-    /// As [`Records::keep`].
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when a temporary file is needed and cannot be written.
     pub fn push(&mut self, outcome: &Outcome) -> Result<()> {
-        let kept = self.records.keep(outcome)?;
-        self.list.add(kept);
+        let record = postcard::to_allocvec(outcome).expect("plain data");
+        let at = self.records.get_mut().push(&record);
+        let at = at.map_err(|error| Error::io("write", "a temporary file of counts", error))?;
+        self.places.push((at, record.len()));
+        for component in &outcome.components {
+            if !self.names.contains(&component.name) {
+                self.names.push(component.name);
+            }
+        }
         Ok(())
     }
 
     /// The names of the components of all outcomes, without repetition, in the order of their first occurrence.
-    pub fn names(&self) -> &[&'static str] {
-        &self.list.names
+    pub fn names(&self) -> &[Name] {
+        &self.names
     }
 
     /// All outcomes, in order.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<Outcome>> {
-        self.list.places.iter().map(|&(at, len)| {
-            let mut records = self.records.0.lock().unwrap_or_else(PoisonError::into_inner);
-            unpacked(&records.get(at, len)?)
+        self.places.iter().map(|&(at, len)| {
+            let record = self.records.borrow_mut().get(at, len)?;
+            postcard::from_bytes(&record).map_err(io::Error::other)
         })
     }
-
-    /// If timings are wanted, adds a summary of each outcome to them.
-    pub fn note(&self, timings: &Timings) {
-        if timings.wants_passes() {
-            let summaries = self.iter().filter_map(Result::ok);
-            summaries.for_each(|outcome| timings.add_result(|| output::summary(&outcome)));
-        }
-    }
-}
-
-/// The record of an outcome: the number of the words that follow, these words, and the names of the inputs. A word has
-/// 64 bits.
-fn packed(outcome: &Outcome) -> Vec<u8> {
-    let Outcome { inputs, dtype, bins, unit, components } = outcome;
-    let [low, high, unit] = [bins.low, bins.high, *unit].map(f64::to_bits);
-    let (names, count) = (inputs.len() as u64, components.len() as u64);
-    let mut words = vec![0, *dtype as u64, bins.count as u64, low, high, unit, names, count];
-    words.extend(inputs.iter().map(|name| name.len() as u64));
-    for Counted { name, counts, statistics } in components {
-        let name = NAMES.iter().position(|known| known == name).expect("one of the names");
-        let numbers = statistics.as_ref().map(numbers_of).unwrap_or_default();
-        words.extend([name as u64, counts.below, counts.above, counts.nan, numbers.len() as u64]);
-        words.extend(numbers.into_iter().map(f64::to_bits));
-        words.extend_from_slice(&counts.bins);
-    }
-    words[0] = words.len() as u64 - 1;
-    let mut record = bytemuck::cast_slice(&words).to_vec();
-    inputs.iter().for_each(|name| record.extend_from_slice(name.as_bytes()));
-    record
-}
-
-/// The outcome of a record.
-fn unpacked(mut record: &[u8]) -> io::Result<Outcome> {
-    let mut len = [0u64];
-    record.read_exact(bytemuck::cast_slice_mut(&mut len))?;
-    let mut words = vec![0u64; len[0] as usize];
-    record.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-    let mut rest = &words[..];
-    let mut take =
-        |count: u64| rest.split_off(..count as usize).ok_or(io::ErrorKind::UnexpectedEof);
-    let head = take(7)?;
-    let [low, high, unit] = [head[2], head[3], head[4]].map(f64::from_bits);
-    let (dtype, bins) = (Dtype::ALL[head[0] as usize], Bins { count: head[1] as usize, low, high });
-    let name = |&len: &u64| {
-        let mut name = vec![0; len as usize];
-        record.read_exact(&mut name)?;
-        String::from_utf8(name).map_err(io::Error::other)
-    };
-    let inputs = take(head[5])?.iter().map(name).collect::<io::Result<_>>()?;
-    let component = |_| {
-        let head = take(5)?;
-        let numbers: Vec<f64> = take(head[4])?.iter().map(|&bits| f64::from_bits(bits)).collect();
-        let counts = Counts {
-            below: head[1],
-            above: head[2],
-            nan: head[3],
-            bins: take(bins.count as u64)?.to_vec(),
-            levels: None,
-        };
-        Ok(Counted { name: NAMES[head[0] as usize], counts, statistics: statistics_of(&numbers) })
-    };
-    let components = (0..head[6]).map(component).collect::<io::Result<_>>()?;
-    Ok(Outcome { inputs, dtype, bins, unit, components })
-}
-
-/// The numbers of statistics, from which [`statistics_of`] makes them again.
-fn numbers_of(statistics: &Statistics) -> Vec<f64> {
-    let s = statistics;
-    let mut numbers = vec![s.count, s.min, s.max, s.mean, s.median, s.deviation, s.mode, s.entropy];
-    numbers.extend([s.clipped_low, s.clipped_high]);
-    numbers.extend(s.percentiles.iter().flat_map(|&(percentage, value)| [percentage, value]));
-    numbers
-}
-
-/// The statistics of `numbers`; `None` where there are none.
-fn statistics_of(numbers: &[f64]) -> Option<Statistics> {
-    let (
-        &[count, min, max, mean, median, deviation, mode, entropy, clipped_low, clipped_high],
-        rest,
-    ) = numbers.split_first_chunk()?;
-    let percentiles = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-    Some(Statistics {
-        count,
-        min,
-        max,
-        mean,
-        median,
-        deviation,
-        mode,
-        entropy,
-        clipped_low,
-        clipped_high,
-        percentiles,
-    })
 }
 
 #[cfg(test)]
@@ -207,7 +69,7 @@ mod tests {
     use crate::{
         commands::histogram::tally::Counted,
         data::dtype::Dtype,
-        kernels::histogram::{Bins, Counts},
+        kernels::histogram::{Bins, Counts, Statistics},
     };
 
     #[test]
@@ -249,10 +111,7 @@ mod tests {
         for sizes in [[4, 4, 7, 1, 5], [30_000, 60_000, 1, 2, 9000], [65_536; 5]] {
             let all: Vec<Outcome> = (0..5).map(|i| outcome(i as u64, sizes[i])).collect();
             let mut outcomes = Outcomes::new(0);
-            // Records may be kept in another order than that of the list.
-            let kept = all.iter().rev().map(|outcome| outcomes.records.keep(outcome).unwrap());
-            let kept: Vec<Kept> = kept.collect();
-            kept.into_iter().rev().for_each(|kept| outcomes.list.add(kept));
+            all.iter().for_each(|outcome| outcomes.push(outcome).unwrap());
             assert_eq!((outcomes.len(), outcomes.names()), (5, &["r", "g", "a"][..]));
             for _ in 0..2 {
                 let back: Vec<Outcome> = outcomes.iter().map(Result::unwrap).collect();

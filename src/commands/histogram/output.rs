@@ -9,7 +9,7 @@ use serde::{
 
 use super::{
     figure,
-    flags::{Format, OfEach},
+    job::{Format, OfEach},
     outcomes::Outcomes,
     page,
     tally::{Counted, Outcome},
@@ -19,7 +19,10 @@ use crate::{
     engine::session::Session,
     io::{Sink, Sources, image::ImageFormat, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        timings::Timings,
+    },
 };
 
 /// Writes each outcome to the output of its input.
@@ -78,7 +81,9 @@ pub fn write(
     session.timings.time("write", || {
         output.write_with(no_clobber, |file| match format {
             Format::Json => write_json(outcomes, view, file),
-            Format::Statistics => write_statistics(outcomes, view, csv::Writer::from_writer(file)),
+            _ if view.by_component => {
+                write_statistics(outcomes, view, csv::Writer::from_writer(file))
+            }
             _ => write_bins(outcomes, view, csv::Writer::from_writer(file)),
         })
     })
@@ -228,8 +233,16 @@ fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Re
     file.write_all(b"\n")
 }
 
+/// If timings are wanted, adds a summary of each outcome to them.
+pub fn note(outcomes: &Outcomes, timings: &Timings) {
+    if timings.wants_passes() {
+        let summaries = outcomes.iter().filter_map(io::Result::ok);
+        summaries.for_each(|outcome| timings.add_result(|| summary(&outcome)));
+    }
+}
+
 /// An outcome in the results of `--timings=json`.
-pub fn summary(outcome: &Outcome) -> serde_json::Value {
+fn summary(outcome: &Outcome) -> serde_json::Value {
     let channels = outcome.components.iter().map(|component| {
         serde_json::json!({
             "name": component.name,

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{
-    figure::{AxisEnd, long_name},
+    figure::long_name,
     outcomes::Outcomes,
+    style::AxisEnd,
     tally::{Counted, Outcome},
     view::View,
 };

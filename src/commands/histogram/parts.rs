@@ -1,7 +1,7 @@
 //! Histograms by shards: each shard writes a part file of counts, and `merge` joins the parts to the counts of a single
 //! process. Counts and moments are integers, so their sums do not depend on the division into shards.
 //!
-//! | job | work of a shard | content of its part file |
+//! | job | work of a shard | records of its part file |
 //! |---|---|---|
 //! | one volume | a range of slices | the counts of these slices |
 //! | several inputs | every n-th input | the counts of each input, or with `--sum` their sum |
@@ -9,25 +9,22 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    finish,
-    flags::{Format, Job, table},
+    batch::{count_all, finish},
     input::is_volume,
+    job::{Format, Job, format_of},
     outcomes::Outcomes,
+    output::{note, write as write_output},
     tally::Tally,
     view::View,
 };
 use crate::{
     data::shard::Shard,
-    engine::session::Session,
-    io::{
-        Sink, Source,
-        identity::Identity,
-        partial::{self, PartReader, PartWriter},
-    },
+    engine::{reduce::write_part, session::Session},
+    io::{Sink, Source, identity::Identity, partial::PartReader},
     util::error::{Error, Result},
 };
 
-/// Block kind of a [`Record`].
+/// Kind of a [`Record`] in part files.
 const RECORD: u8 = 1;
 
 /// The counts of one input or of several summed inputs.
@@ -38,46 +35,23 @@ struct Record {
     tally: Tally,
 }
 
-/// The end of a part file: settings for the outputs, and counts of inputs.
+/// The totals of a part file: settings for the outputs, and counts of inputs.
 #[derive(Serialize, Deserialize)]
-struct End {
+struct Totals {
     view: View,
-    /// Whether tables have a row for each component.
-    by_component: bool,
-    /// How records are joined.
-    join: Join,
+    /// Whether records are added up: those of slices, and with `--sum` those of inputs.
+    adds_up: bool,
     /// Number of inputs of the job.
     inputs: usize,
     /// Number of inputs of this shard that could not be counted.
     failed: usize,
 }
 
-/// How records are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Join {
-    /// Records hold slices of one input, and are added up.
-    Slices,
-    /// Records hold different inputs, and are added up (`--sum`).
-    Sum,
-    /// Each record is the result of one input.
-    Nothing,
-}
-
 impl Job {
-    fn join(&self) -> Join {
+    /// Whether the slices of a volume are divided among shards, rather than inputs.
+    fn divides_slices(&self) -> bool {
         let is_one = self.inputs.len() == 1 && !self.is_list;
-        match is_one && is_volume(&self.inputs.get(0), &self.settings) {
-            true => Join::Slices,
-            false if self.sum => Join::Sum,
-            false => Join::Nothing,
-        }
-    }
-
-    /// The identity of the job, by which parts of different jobs are told apart.
-    pub fn identity(&self, shard: Shard, session: &Session) -> Result<Identity> {
-        let shown = (&self.view, self.by_component, self.join());
-        let parameters = (&self.settings, shown, session.strict);
-        Identity::of_part("histogram", &parameters, &self.all_inputs(), shard)
+        is_one && is_volume(&self.inputs.get(0), &self.settings)
     }
 
     /// The inputs, and the mask where there is one.
@@ -88,149 +62,136 @@ impl Job {
 
 /// Does the work of `shard` and writes its part file to `output`.
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
-    let identity = job.identity(shard, session)?;
-    if job.share.resumes && partial::is_done(output, &identity, session.max_memory) {
-        job.inputs.iter().for_each(|input| session.events.skipped(&input, Some(output)));
-        return Ok(());
-    }
-    let (join, total) = (job.join(), job.inputs.len());
-    let mut part = PartWriter::create(output, session.no_clobber, &identity)?;
-    let mut add = |numbers: Vec<usize>, tally: Tally| {
-        let record = Record { numbers, tally };
-        part.block(RECORD, &serde_json::to_vec(&record).expect("plain data"))
-    };
-    let (numbers, slices): (Vec<usize>, Shard) = match join {
-        Join::Slices => (vec![0], shard),
-        Join::Sum | Join::Nothing => (job.share.files(0..total).collect(), Shard::WHOLE),
+    let total = job.inputs.len();
+    let adds_up = job.sum || job.divides_slices();
+    let parameters = (&job.settings, &job.view, adds_up, session.strict);
+    let identity = Identity::of_part("histogram", &parameters, &job.all_inputs(), shard)?;
+    let (numbers, slices): (Vec<usize>, Shard) = match job.divides_slices() {
+        true => (vec![0], shard),
+        false => (job.share.files(0..total).collect(), Shard::WHOLE),
     };
     let files = numbers.iter().map(|&number| job.inputs.get(number)).collect();
-    let mut sum: Option<Record> = None;
-    let own = |tally| tally;
-    let failed = super::count_all(job, &files, slices, session, own, |file, tally| {
-        let number = numbers[file];
-        match (join, &mut sum) {
-            // Where there are more shards than slices, some shards have no slices.
-            (Join::Slices, _) if tally.components.is_empty() => Ok(()),
-            (Join::Slices | Join::Nothing, _) => add(vec![number], tally),
-            (Join::Sum, Some(sum)) => {
-                sum.numbers.push(number);
-                sum.tally.add(tally)
-            }
-            (Join::Sum, none) => {
-                *none = Some(Record { numbers: vec![number], tally });
-                Ok(())
-            }
-        }
+    let mut failed = 0;
+    let resumes = job.share.resume;
+    write_part(&identity, (job.inputs.iter(), output), resumes, session, |part| {
+        let mut sum: Option<Record> = None;
+        failed = count_all(
+            job,
+            &files,
+            slices,
+            session,
+            |tally| tally,
+            |file, tally| {
+                let number = numbers[file];
+                // Where there are more shards than slices, some shards have no slices.
+                if tally.components.is_empty() {
+                    return Ok(());
+                }
+                match &mut sum {
+                    Some(sum) => {
+                        sum.numbers.push(number);
+                        sum.tally.add(tally)?;
+                    }
+                    none => *none = Some(Record { numbers: vec![number], tally }),
+                }
+                match sum.take_if(|_| !adds_up) {
+                    Some(record) => part.record(RECORD, &record),
+                    None => Ok(()),
+                }
+            },
+        )?;
+        sum.iter().try_for_each(|record| part.record(RECORD, record))?;
+        Ok(Totals { view: job.view.clone(), adds_up, inputs: total, failed })
     })?;
-    if let Some(Record { numbers, tally }) = sum {
-        add(numbers, tally)?;
-    }
-    let (view, by_component) = (job.view.clone(), job.by_component);
-    part.finish(&End { view, by_component, join, inputs: total, failed })?;
     finish(failed, total)
 }
 
-/// Joins `parts`, which are in the order of the shards, and writes the same `outputs` as a process that counts all.
+/// Joins `parts`, which are in the order of the shards, and writes the same outputs as a process that counts all.
 ///
 /// # Errors
 /// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when some
 /// inputs could not be counted.
 pub fn merge(
-    parts: &mut [PartReader],
-    outputs: &[(Sink, Option<Format>)],
+    parts: &[PartReader],
+    outputs: &[Sink],
+    format: Option<Format>,
     session: &Session,
 ) -> Result<()> {
-    let ends = parts.iter().map(PartReader::end).collect::<Result<Vec<End>>>()?;
-    let End { view, by_component, join, inputs, .. } = &ends[0];
-    let failed = ends.iter().map(|end| end.failed).fold(0, usize::saturating_add);
+    let format = |sink| Ok((sink, format_of(sink, format)?));
+    let outputs = outputs.iter().map(format).collect::<Result<Vec<_>>>()?;
+    let totals = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
+    let Totals { view, adds_up, inputs, .. } = &totals[0];
+    let failed = totals.iter().map(|part| part.failed).fold(0, usize::saturating_add);
     // The identity also lists the mask as an input, so it may name one more.
     if *inputs > parts[0].identity.inputs.len() {
         return Err(parts[0].broken());
     }
-    let mut outcomes = Outcomes::new(super::MOST_COUNTS.min(session.max_memory / 4));
+    let mut outcomes = Outcomes::new(session.max_memory);
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
-    match join {
-        Join::Nothing => each_in_order(parts, *inputs, push)?,
-        Join::Slices | Join::Sum => {
-            if let Some(tally) = sum(parts, *join)? {
-                push(tally)?;
-            }
-        }
+    match adds_up {
+        true => sum(parts)?.map_or(Ok(()), push)?,
+        false => each_in_order(parts, *inputs, &mut push)?,
     }
     if outcomes.len() == 0 {
         finish(failed, *inputs)?;
         return Err(Error::bad_input("no input is named"));
     }
-    outcomes.note(&session.timings);
+    note(&outcomes, &session.timings);
     for (output, format) in outputs {
-        let format = match format {
-            Some(format) => *format,
-            None => table(*by_component),
-        };
-        super::output::write(&outcomes, output, format, view, session)?;
+        write_output(&outcomes, output, format, view, session)?;
     }
     finish(failed, *inputs)
 }
 
-fn record(part: &PartReader, bytes: &[u8]) -> Result<Record> {
-    let record: Record =
-        serde_json::from_slice(bytes).map_err(|error| part.broken().caused_by(error))?;
-    let (numbers, names) = (record.numbers.len(), record.tally.inputs.len());
-    match numbers > 0 && numbers == names && record.tally.is_sound() {
-        true => Ok(record),
-        false => Err(part.broken()),
-    }
+/// The records of a part.
+fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
+    part.records(RECORD).map(|record| {
+        let record: Record = record?;
+        let (numbers, names) = (record.numbers.len(), record.tally.inputs.len());
+        match numbers > 0 && numbers == names && record.tally.is_sound() {
+            true => Ok(record),
+            false => Err(part.broken()),
+        }
+    })
 }
 
 /// Hands the tallies of the inputs to `consume`, in the order of the inputs. Inputs that failed have no tally.
 fn each_in_order(
-    parts: &mut [PartReader],
+    parts: &[PartReader],
     inputs: usize,
-    mut consume: impl FnMut(Tally) -> Result<()>,
+    consume: &mut dyn FnMut(Tally) -> Result<()>,
 ) -> Result<()> {
-    let mut next = Vec::new();
-    for part in &mut *parts {
-        part.rewind()?;
-        next.push(read(part)?);
-    }
+    let mut left: Vec<_> = parts.iter().map(|part| records(part).peekable()).collect();
     for number in 0..inputs {
-        let owner = number % parts.len();
-        if let Some(record) = next[owner].take_if(|record| record.numbers == [number]) {
-            next[owner] = read(&mut parts[owner])?;
-            consume(record.tally)?;
+        let is_next = |record: &Result<Record>| {
+            record.as_ref().map_or(true, |record| record.numbers == [number])
+        };
+        if let Some(record) = left[number % parts.len()].next_if(is_next) {
+            consume(record?.tally)?;
         }
     }
-    match next.iter().position(Option::is_some) {
-        Some(left) => Err(parts[left].broken()),
+    match left.iter_mut().position(|records| records.peek().is_some()) {
+        Some(part) => Err(parts[part].broken()),
         None => Ok(()),
     }
 }
 
-fn read(part: &mut PartReader) -> Result<Option<Record>> {
-    let block = part.next_of(RECORD)?;
-    block.map(|bytes| record(part, &bytes)).transpose()
-}
-
-/// The sum of all records. The names of the inputs are in their order; the sample type is that of the first record.
-fn sum(parts: &mut [PartReader], join: Join) -> Result<Option<Tally>> {
-    let mut records = Vec::new();
-    for part in parts {
-        part.rewind()?;
-        records.extend(read(part)?);
-        part.close();
-    }
-    records.sort_by_key(|record| record.numbers[0]);
-    let mut records = records.into_iter();
-    let Some(Record { mut numbers, mut tally }) = records.next() else { return Ok(None) };
-    for record in records {
+/// The sum of the records of all parts, one each. The names of the inputs are in their order; the sample type is that
+/// of the first record.
+fn sum(parts: &[PartReader]) -> Result<Option<Tally>> {
+    let first = parts.iter().filter_map(|part| records(part).next());
+    let mut all = first.collect::<Result<Vec<Record>>>()?;
+    all.sort_by_key(|record| record.numbers[0]);
+    let mut all = all.into_iter();
+    let Some(Record { mut numbers, mut tally }) = all.next() else { return Ok(None) };
+    for record in all {
         numbers.extend(record.numbers);
         tally.add(record.tally)?;
     }
     let mut names: Vec<(usize, String)> = numbers.into_iter().zip(tally.inputs).collect();
     names.sort_unstable();
-    if join == Join::Slices {
-        names.truncate(1);
-    }
+    // Slices are of one input.
+    names.dedup();
     tally.inputs = names.into_iter().map(|(_, name)| name).collect();
     Ok(Some(tally))
 }

@@ -17,13 +17,19 @@ use crate::{
 use clap::ValueEnum;
 
 /// The pixels that are counted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, clap::Args)]
 pub struct Selection {
-    /// How alpha affects the counts.
+    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
+    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
+    #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
     pub alpha: Alpha,
-    /// If set, only pixels in this box.
+
+    /// Count only the box whose upper left corner is at x,y, in pixels
+    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
     pub roi: Option<Roi>,
-    /// If set, only pixels where this image is neither black nor transparent. It is an input of the job.
+
+    /// Count only pixels where this image of the same size is not black (or, with alpha, not transparent)
+    #[arg(long, value_name = "IMAGE")]
     #[serde(skip)]
     pub mask: Option<Source>,
 }
@@ -60,11 +66,6 @@ impl FromStr for Roi {
 }
 
 impl Selection {
-    /// Whether pixels are weighted by their alpha.
-    pub fn is_weighted(&self) -> bool {
-        self.alpha == Alpha::Weight
-    }
-
     /// The selected pixels of `image`, which was read from `source`.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    data::{bits, dtype::Dtype},
+    data::dtype::Dtype,
     engine::progress::printable,
     kernels::histogram::{Bins, Counts, Moments, Statistics, Values},
     util::error::{Error, Result},
@@ -18,7 +18,6 @@ pub struct Tally {
     pub dtype: Dtype,
     pub bins: Bins,
     /// The count of one opaque pixel: 1, or the greatest value of alpha where pixels are weighted by alpha.
-    #[serde(with = "bits")]
     pub unit: f64,
     pub components: Vec<Counting>,
 }
@@ -34,10 +33,10 @@ pub struct Counting {
 }
 
 /// The name of a component: one of [`NAMES`].
-type Name = &'static str;
+pub type Name = &'static str;
 
 /// The names of components.
-pub const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
+const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
 
 fn known_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     let name = String::deserialize(deserializer)?;
@@ -145,7 +144,7 @@ impl Tally {
 }
 
 /// The histogram of one input, or of the sum of several.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
@@ -157,9 +156,10 @@ pub struct Outcome {
 
 /// The counts of a component, without levels. Statistics are missing where they are not wanted or no
 /// sample is in the range.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    pub name: &'static str,
+    #[serde(deserialize_with = "known_name")]
+    pub name: Name,
     pub counts: Counts,
     pub statistics: Option<Statistics>,
 }

@@ -5,27 +5,56 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::{
-    figure::{AxisEnd, PlotStyle},
+    style::{AxisEnd, PlotStyle},
     tally::{Counted, Outcome},
 };
 use crate::{data::dtype::Dtype, kernels::histogram::Bins};
 
 /// How counts and statistics are shown.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct View {
-    /// Each bin shows all values below its upper edge.
+    /// Let each bin hold all values below its upper edge
+    #[arg(long)]
     pub cumulative: bool,
-    /// Shares of the values inside the range instead of counts.
+
+    /// Give shares of the values inside the range instead of counts
+    #[arg(long)]
     pub normalize: bool,
-    /// The axis of the counts is logarithmic.
+
+    /// Draw the counts on a logarithmic axis
+    #[arg(long)]
     pub log: bool,
-    /// The percentages of the percentiles in the statistics.
-    #[serde(with = "bits_of_all")]
+
+    /// Print a row of statistics for each channel instead of a row for each bin. The entropy of 8-bit and 16-bit
+    /// luminance is that of luminance rounded to whole samples
+    #[arg(long = "stats")]
+    pub by_component: bool,
+
+    /// Percentages whose percentiles are told with the statistics
+    #[arg(
+        long = "percentiles",
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "1,25,75,99"
+    )]
+    #[arg(value_parser = percentage)]
     pub percentages: Vec<f64>,
-    /// Size, colours and title of plots.
+
+    /// Draw on standard output, even where that is no terminal, and write no table there
+    #[arg(long)]
+    pub picture: bool,
+
+    #[command(flatten)]
     pub style: PlotStyle,
+
     /// Whether plots of 16-bit samples show only the range that holds samples.
+    #[arg(skip)]
     pub shows_data_range: bool,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
 }
 
 impl View {
@@ -115,18 +144,4 @@ pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
     (0..columns)
         .map(|column| values[start(column)..start(column + 1)].iter().copied().fold(0.0, f64::max))
         .collect()
-}
-
-/// Serialises floats as their bits.
-mod bits_of_all {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-        values.iter().map(|value| value.to_bits()).collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-        let bits = Vec::<u64>::deserialize(deserializer)?;
-        Ok(bits.into_iter().map(f64::from_bits).collect())
-    }
 }

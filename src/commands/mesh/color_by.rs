@@ -1,6 +1,6 @@
 //! `--color-by`: colours of the vertices by the values of another volume.
 
-use super::{memory::allow, placing::Placed};
+use super::{budget::allow, placing::Placed};
 use crate::{
     data::{palette::Palette, placement::Placement, surface::Surface, volume::Volume},
     engine::session::Session,

@@ -36,7 +36,7 @@ pub(super) fn write(
             )
             .with_hint(Hint::Memory));
         }
-        summary.find_range(input)?;
+        summary.find_range(input, session)?;
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
         let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };

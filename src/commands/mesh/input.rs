@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    engine::session::Session,
+    engine::{reduce::each_part, session::Session},
     io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
@@ -64,8 +64,8 @@ impl VolumeInput {
     /// The isovalue that `rule` computes from the samples.
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
         let find = || match rule {
-            Rule::Percentile(percent) => self.percentile(percent),
-            Rule::Otsu { number, of } => self.otsu(job, number, of),
+            Rule::Percentile(percent) => self.percentile(percent, session),
+            Rule::Otsu { number, of } => self.otsu(job, (number, of), session),
         };
         let found = session.timings.time("threshold", find)?;
         let iso = found.ok_or_else(|| {
@@ -76,12 +76,17 @@ impl VolumeInput {
     }
 
     /// Threshold `number`, counted from 0, of the `of` thresholds by Otsu's method; `None` if no sample is finite.
-    fn otsu(&self, job: &MeshJob, number: usize, of: usize) -> Result<Option<f64>> {
+    fn otsu(
+        &self,
+        job: &MeshJob,
+        (number, of): (usize, usize),
+        session: &Session,
+    ) -> Result<Option<f64>> {
         let mut otsu = Otsu::new(self.dtype());
         if otsu.needs_range() {
-            self.for_parts(|samples, _| otsu.range(samples))?;
+            self.for_parts(session, |samples, _| otsu.range(samples))?;
         }
-        self.for_parts(|samples, times| otsu.count(samples, times))?;
+        self.for_parts(session, |samples, times| otsu.count(samples, times))?;
         let found = match of {
             1 => otsu.threshold(),
             _ => otsu.thresholds(of).and_then(|all| all.get(number).copied()),
@@ -103,11 +108,11 @@ impl VolumeInput {
 
     /// The sample at a percentile (nearest-rank method). For types of 8 and 16 bits, 0.5 is added, so that the surface
     /// passes between samples. `None` if no sample is finite.
-    fn percentile(&self, percent: f64) -> Result<Option<f64>> {
+    fn percentile(&self, percent: f64, session: &Session) -> Result<Option<f64>> {
         let dtype = self.dtype();
         let mut quantile = Quantile::new(dtype, percent);
         loop {
-            self.for_parts(|samples, times| quantile.count(samples, times))?;
+            self.for_parts(session, |samples, times| quantile.count(samples, times))?;
             if !quantile.advance() {
                 break;
             }
@@ -125,12 +130,12 @@ impl VolumeInput {
 
     /// The least and the greatest sample. `None` where no sample is a number, and where the input can be read only
     /// once.
-    pub(super) fn range(&self) -> Result<Option<[f64; 2]>> {
+    pub(super) fn range(&self, session: &Session) -> Result<Option<[f64; 2]>> {
         if matches!(self, Self::Stream(file, _) if !file.can_reopen()) {
             return Ok(None);
         }
         let mut range = [f64::MAX, f64::MIN];
-        self.for_parts(|samples, _| {
+        self.for_parts(session, |samples, _| {
             let [low, high] = extremes(samples);
             range = [range[0].min(low), range[1].max(high)];
         })?;
@@ -145,18 +150,20 @@ impl VolumeInput {
 
     /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples
     /// of the volume that each of them stands for.
-    fn for_parts(&self, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
+    fn for_parts(&self, session: &Session, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
         match self {
-            Self::Whole(slab, _) => step(&slab.volume.samples, 1),
+            Self::Whole(slab, _) => {
+                step(&slab.volume.samples, 1);
+                Ok(())
+            }
             Self::Stream(file, _) => {
-                let mut parts = file.parts(0..file.dims[2], PART, u64::MAX)?;
-                while let Some(part) = parts.next_part()? {
-                    step(&part.samples, part.times);
-                    parts.reuse(part);
-                }
+                let all = (0..file.dims[2], PART);
+                each_part(file, all, "samples", session, |samples, times| {
+                    step(&samples, times);
+                    Ok(samples)
+                })
             }
         }
-        Ok(())
     }
 }
 

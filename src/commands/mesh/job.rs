@@ -7,15 +7,19 @@ use serde::Serialize;
 use super::{
     color::Color,
     color_by::ColorBy,
-    labels::LabelList,
+    label_list::LabelList,
     placing::{Placed, Placing},
     preview::Preview,
     region::Region,
 };
 use crate::{
     commands::flags::Share,
-    data::placement::Space,
-    io::{Sink, Source, mesh::MeshFormat, volume::Layout},
+    data::{length, placement::Space},
+    io::{
+        Sink, Source,
+        mesh::{Details, MeshFormat},
+        volume::Layout,
+    },
     kernels::{
         mesh::{
             MarchingCubes,
@@ -93,6 +97,37 @@ impl MeshJob {
         let [azimuth, elevation] = self.view(placed);
         let preview = self.preview.clone()?;
         Some(Preview { render: Render { azimuth, elevation, ..preview.render }, ..preview })
+    }
+
+    /// The flag that needs the whole surface in memory, if there is one. Only PLY can be written part by part.
+    pub(super) fn needs_whole_surface(&self) -> Option<&'static str> {
+        let Parts { largest, least_triangles, least_volume, fills_holes } = self.parts;
+        let needs = [
+            (largest.is_some(), "--largest"),
+            (least_triangles > 0, "--min-triangles"),
+            (least_volume > 0.0, "--min-volume"),
+            (fills_holes, "--fill-holes"),
+            (self.cleans, "--clean"),
+            (self.color_by.is_some(), "--color-by"),
+            (self.smooth > 0, "--smooth"),
+            (self.simplify.is_some(), "--simplify and --max-error"),
+            (self.stats, "--stats"),
+            (self.preview.is_some(), "--preview"),
+            (self.format != MeshFormat::Ply, "a format other than PLY"),
+        ];
+        needs.into_iter().find_map(|(is_given, what)| is_given.then_some(what))
+    }
+
+    /// Details of the output in the coordinates of `placed`.
+    pub(super) fn details(&self, placed: &Placed) -> Details {
+        let unit = placed.unit.as_deref();
+        let metres = unit.and_then(|unit| length::convert(1.0, unit, "m")).unwrap_or(1.0);
+        Details { ascii: self.ascii, space: placed.space, metres }
+    }
+
+    /// The kernel for the isovalue `iso`.
+    pub(super) fn kernel(&self, iso: f64) -> MarchingCubes {
+        MarchingCubes { iso, ..self.kernel.clone() }
     }
 
     /// All settings on which the surface and its file depend, except for the inputs.

@@ -1,5 +1,6 @@
 //! `gpuproc mesh`: isosurfaces of a volume by marching cubes, or the surfaces of its labels by surface nets.
 
+mod budget;
 mod color;
 mod color_by;
 mod colored;
@@ -7,6 +8,7 @@ mod estimate;
 mod flags;
 mod input;
 mod job;
+mod label_list;
 mod labels;
 mod memory;
 mod names;
@@ -19,36 +21,34 @@ mod region;
 mod report;
 mod slabs;
 mod surfaces;
+mod whole;
 
-use std::{fs, mem, path::Path};
+use std::mem;
 
 use self::{
+    budget::allow,
     color_by::Colors,
-    flags::{Jobs, Work as Task},
+    flags::Jobs,
     input::VolumeInput,
     job::{Iso, MeshJob},
-    memory::{allow, worst},
+    memory::worst,
     names::scratch_folder,
     outputs::{Names, Target},
     placing::Placed,
-    report::{Summary, tell_cleaned, tell_simplified, tell_stats},
+    report::Summary,
     surfaces::surfaces,
 };
 use crate::{
     commands::flags::Share,
-    data::{length, surface::Surface},
     device::{Estimate, sum_of_all},
     engine::{batch::Work, run_each, session::Session},
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe,
         marker::Marker,
-        mesh::{Details, MeshFolder, MeshFormat, PlyWriter, write},
+        mesh::{MeshFolder, MeshFormat, PlyWriter, write},
         volume::{VolumeFile, can_reopen},
     },
-    kernels::mesh::{
-        MarchingCubes,
-        post::{Parts, Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth},
-    },
+    kernels::mesh::post::has_boundary,
     util::error::{Error, Result},
 };
 
@@ -61,81 +61,31 @@ pub use parts::merge;
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
 /// concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    match args.work(session)? {
-        Task::One(job) => match job.share.shard {
-            Some(shard) => {
-                let (volume, output) = (job.volume.clone(), job.output.clone());
-                session.logged(&volume, Some(&output), || parts::write(*job, shard, session))
-            }
-            None if is_done(&job, session) => Ok(()),
-            None => mesh_alone(&job, session),
-        },
-        Task::Many(sources, jobs) => mesh_all(sources, &Volumes { jobs: *jobs, session }),
+    let (sources, jobs) = args.work(session)?;
+    let share = jobs.share();
+    if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
+        let job = jobs.of(sources.get(0))?;
+        let (volume, output) = (job.volume.clone(), job.output.clone());
+        return session.logged(&volume, Some(&output), || parts::write(job, shard, session));
     }
-}
-
-/// Meshes the volumes `sources`. One that fails is reported and left out.
-fn mesh_all(mut sources: Sources, work: &Volumes<'_>) -> Result<()> {
-    let session = work.session;
-    if work.jobs.share().resumes {
-        let is_left =
-            |source: &Source| !work.job(source.clone()).is_ok_and(|job| is_done(&job, session));
-        sources = sources.iter().filter(is_left).collect();
-    }
-    if sources.len() == 1 {
-        return mesh_alone(&work.job(sources.get(0))?, session);
-    }
-    session.device.expect(|| {
+    let work = Volumes { jobs, session };
+    // A single volume is estimated once it is open.
+    let expect = |left: &Sources| {
         let seconds = |source| {
             let job = work.job(source).ok()?;
             Some(estimate::seconds(&job, &describe(&job)?))
         };
-        let [cpu, gpu] = sum_of_all(sources.iter(), seconds);
-        Estimate::of_seconds(cpu, gpu)
-    });
-    run_each("mesh", work, &sources, session)
-}
-
-/// Does the only job of a run.
-fn mesh_alone(job: &MeshJob, session: &Session) -> Result<()> {
-    session.logged(&job.volume, Some(&job.output), || mesh(job, session))
-}
-
-/// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an isovalue
-/// that is still to be found.
-fn marker(job: &MeshJob, session: &Session) -> Result<Option<Marker>> {
-    let outputs = outputs::known(job);
-    // The result does not depend on which shard meshes the volume.
-    let share = Share { shard: None, ..job.share };
-    match (outputs, &job.preview) {
-        (Some(outputs), None) => {
-            share.marker(session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+        if left.len() > 1 {
+            session.device.expect(|| {
+                let [cpu, gpu] = sum_of_all(left.iter(), seconds);
+                Estimate::of_seconds(cpu, gpu)
+            });
         }
-        _ => Ok(None),
-    }
+    };
+    run_each(("mesh", share.resume), &work, sources, session, expect)
 }
 
-/// Whether a job is finished already; if so, an event says that it is skipped.
-fn is_done(job: &MeshJob, session: &Session) -> bool {
-    let is_done = matches!(marker(job, session), Ok(Some(marker)) if marker.is_done());
-    if is_done {
-        session.events.skipped(&job.volume, Some(&job.output));
-    }
-    is_done
-}
-
-/// Creates the folder of the output, meshes the volume and marks the job as finished.
-fn mesh(job: &MeshJob, session: &Session) -> Result<()> {
-    let marker = marker(job, session)?;
-    if let (true, Sink::File(path)) = (job.creates_folder, &job.output) {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    }
-    mesh_volume(job.clone(), session)?;
-    marker.map_or(Ok(()), |marker| marker.write())
-}
-
-/// The work of [`run_each`], which meshes several volumes side by side.
+/// The work of [`run_each`], which meshes volumes side by side.
 struct Volumes<'a> {
     jobs: Jobs,
     session: &'a Session,
@@ -153,12 +103,24 @@ impl Work for Volumes<'_> {
         Some(&job.output)
     }
 
+    /// `None` also where the name of an output contains an isovalue that is still to be found.
+    fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
+        let (Some(outputs), None) = (outputs::known(job), &job.preview) else { return Ok(None) };
+        // The result does not depend on which shard meshes the volume.
+        let share = Share { shard: None, ..job.share };
+        share.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+    }
+
     fn memory(&self, job: &MeshJob) -> Option<u64> {
         worst(job, &describe(job)?)
     }
 
+    /// Creates the folder of the output and meshes the volume.
     fn run(&self, job: &MeshJob) -> Result<()> {
-        mesh(job, self.session)
+        if job.creates_folder {
+            job.output.create_folder()?;
+        }
+        mesh_volume(job.clone(), self.session)
     }
 }
 
@@ -197,25 +159,6 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// The flag that needs the whole surface in memory, if there is one. Only PLY can be written part by part.
-    fn needs_whole_surface(&self) -> Option<&'static str> {
-        let Parts { largest, least_triangles, least_volume, fills_holes } = self.parts;
-        let needs = [
-            (largest.is_some(), "--largest"),
-            (least_triangles > 0, "--min-triangles"),
-            (least_volume > 0.0, "--min-volume"),
-            (fills_holes, "--fill-holes"),
-            (self.cleans, "--clean"),
-            (self.color_by.is_some(), "--color-by"),
-            (self.smooth > 0, "--smooth"),
-            (self.simplify.is_some(), "--simplify and --max-error"),
-            (self.stats, "--stats"),
-            (self.preview.is_some(), "--preview"),
-            (self.format != MeshFormat::Ply, "a format other than PLY"),
-        ];
-        needs.into_iter().find_map(|(is_given, what)| is_given.then_some(what))
-    }
-
     /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no
     /// error, so that the other outputs are still written.
     fn write_target(
@@ -245,23 +188,12 @@ impl MeshJob {
             };
             summary.and_then(|mut summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;
-                summary.find_range(input)?;
+                summary.find_range(input, session)?;
                 summary.report(iso, &sink, session);
                 Ok(())
             })
         };
         allow_broken_pipe(written)
-    }
-
-    /// Details of the output in the coordinates of `placed`.
-    pub(super) fn details(&self, placed: &Placed) -> Details {
-        let unit = placed.unit.as_deref();
-        let metres = unit.and_then(|unit| length::convert(1.0, unit, "m")).unwrap_or(1.0);
-        Details { ascii: self.ascii, space: placed.space, metres }
-    }
-
-    fn kernel(&self, iso: f64) -> MarchingCubes {
-        MarchingCubes { iso, ..self.kernel.clone() }
     }
 
     /// Makes the surface of one isovalue in memory, with all steps that are asked for, draws its preview and writes it.
@@ -306,46 +238,6 @@ impl MeshJob {
         Ok(summary)
     }
 
-    /// Makes the surface of one isovalue in memory: meshes, improves, measures and colours it.
-    fn surface(
-        &self,
-        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
-        iso: f64,
-        session: &Session,
-    ) -> Result<(Surface, Summary)> {
-        let mut surface = Surface::default();
-        let (allowed, mut largest) = (input.plan().surface, 0);
-        surfaces((input, placed), &self.kernel(iso), session, |part| {
-            // Two further parts may be in memory besides this one.
-            largest = part.bytes().max(largest);
-            if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
-                return Err(Error::bad_input(format_args!(
-                    "the surface takes more than the {allowed} bytes that --max-memory leaves for it; binary \
-                     PLY without further steps needs no memory for it"
-                )));
-            }
-            surface.append(part)
-        })?;
-        let had_parts = !surface.triangles.is_empty();
-        let moved = self.improve(&mut surface, session)?;
-        let mut summary = Summary::default();
-        (summary.moved, summary.had_parts) = (moved, had_parts);
-        summary.add(&surface);
-        // A page shows the measures.
-        if self.stats || self.format == MeshFormat::Html {
-            allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
-            let stats = session.timings.time("stats", || Stats::of(&surface))?;
-            if self.stats {
-                tell_stats(&stats, moved);
-            }
-            summary.stats = Some(stats);
-        }
-        if let Some(colors) = colors {
-            session.timings.time("colours", || colors.paint(&mut surface, session))?;
-        }
-        Ok((surface, summary))
-    }
-
     /// Meshes and writes a surface part by part, so that the whole surface is never in memory.
     fn mesh_parts(
         &self,
@@ -369,37 +261,5 @@ impl MeshJob {
             output.commit()
         })?;
         Ok(summary)
-    }
-
-    /// Applies the steps that need the whole surface. Returns how far simplification has moved it, where that is known.
-    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<Option<f64>> {
-        let allowed = |what, surface: &Surface, step: Step| {
-            allow(what, surface, step.bytes(surface), session)
-        };
-        // Readers of STL merge vertices by position.
-        let is_stl = self.format == MeshFormat::Stl;
-        if self.cleans || is_stl {
-            allowed("cleaning a surface", surface, Step::Clean)?;
-            tell_cleaned(&session.timings.time("clean", || clean(surface))?);
-        }
-        if !self.parts.are_all() {
-            allowed("finding the parts of a surface", surface, Step::Parts)?;
-            session.timings.time("parts", || keep_parts(surface, &self.parts))?;
-        }
-        if self.smooth > 0 {
-            allowed("smoothing a surface", surface, Step::Smooth)?;
-            session.timings.time("smooth", || smooth(surface, self.smooth))?;
-        }
-        let mut distance = None;
-        if let Some(goal) = self.simplify {
-            allowed("simplifying a surface", surface, Step::Simplify(goal))?;
-            let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
-            tell_simplified(&goal, &simplified, surface);
-            distance = simplified.distance;
-        }
-        if is_stl && (self.smooth > 0 || self.simplify.is_some()) {
-            session.timings.time("clean", || separate(surface))?;
-        }
-        Ok(distance)
     }
 }

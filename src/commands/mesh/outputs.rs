@@ -2,7 +2,7 @@
 
 use super::{
     job::{Iso, MeshJob},
-    labels,
+    label_list::PLACE,
     names::named,
     preview::Preview,
 };
@@ -18,7 +18,7 @@ use crate::{
 /// The outputs of a job; `None` where a name contains an isovalue that is still to be found.
 pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
     if job.labels.is_some() {
-        let is_known = !job.output.to_string().contains(labels::PLACE);
+        let is_known = !job.output.to_string().contains(PLACE);
         return is_known.then(|| vec![job.output.clone()]);
     }
     let has_place = job.output.to_string().contains("{iso}");

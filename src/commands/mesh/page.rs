@@ -52,7 +52,7 @@ pub(super) fn write(
         if let Some(preview) = job.preview(placed) {
             preview.draw(iso, &surface, session)?;
         }
-        summary.find_range(input)?;
+        summary.find_range(input, session)?;
         if job.live && viewer.live.is_none() {
             let hash = session.timings.time("hash", || digest(&surface));
             log::info!("SHA-256 of vertices and triangles: {hash}");

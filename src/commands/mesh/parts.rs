@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     data::{placement::Space, shard::Shard, surface::Surface},
-    engine::session::Session,
+    engine::{reduce::write_part, session::Session},
     io::{
         Sink,
         identity::Identity,
@@ -25,24 +25,22 @@ use crate::{
             Details, MeshFormat,
             ply::{self, Attributes},
         },
-        partial::{self, PartReader, PartWriter},
+        partial::{PartReader, PartWriter},
         volume::VolumeFile,
     },
     util::error::{Error, Result},
 };
 
-/// Block kind: positions, three f32 each, followed by as many normals if the surface has normals.
+/// Kind of records of positions and, if the surface has normals, as many normals.
 const VERTICES: u8 = 1;
-/// Block kind: triangles, three u32 each.
+/// Kind of records of triangles.
 const TRIANGLES: u8 = 2;
-/// Most vertices or triangles in a block. Merging holds one block at a time in memory.
-const BLOCK: usize = 1 << 16;
+/// Maximum number of vertices or triangles in a record. Merging holds one record at a time in memory.
+const RECORD: usize = 1 << 16;
 
-/// The end of a part file: counts, and how the surface is written.
+/// The totals of a part file: how the surface is written, and its summary.
 #[derive(Serialize, Deserialize)]
-struct End {
-    vertices: u64,
-    triangles: u64,
+struct Totals {
     has_normals: bool,
     ascii: bool,
     /// Name of the anatomical space of the coordinates.
@@ -67,72 +65,60 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     }
     let identity =
         Identity::of_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
-    if job.share.resumes && partial::is_done(&job.output, &identity, session.max_memory) {
-        session.events.skipped(&job.volume, Some(&job.output));
-        return Ok(());
-    }
-    let file = VolumeFile::describe(&job.volume, &job.layout)?;
-    let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
-    let (job, sink) = (&job, &job.output);
-    file.check(session.limits(1))?;
-    session.device.expect(|| estimate::of_job(job, &file));
-    let mut part = PartWriter::create(sink, session.no_clobber, &identity)?;
-    let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
-    let iso = match iso {
-        Iso::Value(iso) => iso,
-        Iso::Found(rule) => input.threshold(job, rule, session)?,
-    };
-    let kernel = job.kernel(iso);
-    let own = shard.range(kernel.layers(file.dims[2]));
-    let (mut summary, mut has_normals) = (Summary::default(), false);
-    layers((&input, &placed), &kernel, own, session, |surface| {
-        summary.add(&surface);
-        has_normals |= !surface.normals.is_empty();
-        session.timings.time("write", || add(&mut part, &surface))
-    })?;
-    summary.report(iso, sink, session);
-    let (vertices, triangles) = summary.counts();
-    let space = placed.space.map(|space| space.name().to_owned());
-    part.finish(&End { vertices, triangles, has_normals, ascii: job.ascii, space, summary })
+    let (volume, sink) = (job.volume.clone(), job.output.clone());
+    write_part(&identity, ([volume], &sink), job.share.resume, session, |part| {
+        let file = VolumeFile::describe(&job.volume, &job.layout)?;
+        let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+        let job = &job;
+        file.check(session.limits(1))?;
+        session.device.expect(|| estimate::of_job(job, &file));
+        let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
+        let iso = match iso {
+            Iso::Value(iso) => iso,
+            Iso::Found(rule) => input.threshold(job, rule, session)?,
+        };
+        let kernel = job.kernel(iso);
+        let own = shard.range(kernel.layers(file.dims[2]));
+        let (mut summary, mut has_normals) = (Summary::default(), false);
+        layers((&input, &placed), &kernel, own, session, |surface| {
+            summary.add(&surface);
+            has_normals |= !surface.normals.is_empty();
+            session.timings.time("write", || add(part, &surface))
+        })?;
+        summary.report(iso, &sink, session);
+        let space = placed.space.map(|space| space.name().to_owned());
+        Ok(Totals { has_normals, ascii: job.ascii, space, summary })
+    })
 }
 
-/// Writes a surface to a part file in blocks.
+/// Writes a surface to a part file.
 fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
-    for (i, positions) in positions.chunks(BLOCK).enumerate() {
-        let mut floats = positions.as_flattened().to_vec();
-        if !normals.is_empty() {
-            floats.extend_from_slice(normals[i * BLOCK..][..positions.len()].as_flattened());
-        }
-        let bytes: Vec<u8> = floats.into_iter().flat_map(f32::to_le_bytes).collect();
-        part.block(VERTICES, &bytes)?;
+    let mut normals = normals.chunks(RECORD);
+    for positions in positions.chunks(RECORD) {
+        part.record(VERTICES, &(positions, normals.next().unwrap_or_default()))?;
     }
-    for triangles in triangles.chunks(BLOCK) {
-        let numbers = triangles.as_flattened().iter();
-        let bytes: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
-        part.block(TRIANGLES, &bytes)?;
-    }
-    Ok(())
+    triangles.chunks(RECORD).try_for_each(|triangles| part.record(TRIANGLES, &triangles))
 }
 
 /// Joins `parts`, which are in the order of the shards, to a PLY at `output`, block by block.
 ///
 /// # Errors
 /// When a part is broken or the output cannot be written, and when the output has the extension of another format.
-pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
+pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<()> {
     let extension = output.extension();
     if !extension.is_empty() && extension.parse() != Ok(MeshFormat::Ply) {
         return Err(Error::usage(format_args!("{output}: surfaces are joined to a .ply")));
     }
-    let ends = parts.iter().map(PartReader::end).collect::<Result<Vec<End>>>()?;
-    let sum = |count: fn(&End) -> u64| ends.iter().map(count).fold(0, u64::saturating_add);
-    let (vertices, triangles) = (sum(|end| end.vertices), sum(|end| end.triangles));
+    let ends = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
+    let sum = |count: fn(&Totals) -> u64| ends.iter().map(count).fold(0, u64::saturating_add);
+    let (vertices, triangles) = (sum(|end| end.summary.vertices), sum(|end| end.summary.triangles));
     if vertices > 1 << 32 {
         return Err(Error::bad_input(
             "the surface has more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
         ));
     }
-    let End { ascii, space, .. } = &ends[0];
+    let Totals { ascii, space, .. } = &ends[0];
     let space =
         space.as_ref().and_then(|name| Space::ALL.into_iter().find(|space| space.name() == name));
     let has_normals = ends.iter().any(|end| end.has_normals);
@@ -143,18 +129,18 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     let counts = [vertices, triangles];
     ply::write_header(&mut file, details, counts, attributes, &[]).map_err(failed)?;
     let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
-    for (part, end) in parts.iter_mut().zip(&ends) {
+    for (part, end) in parts.iter().zip(&ends) {
         each_vertices(part, end, |block| {
             ply::write_vertices(&mut file, block, *ascii).map_err(failed)
         })?;
         bar.advance(1);
     }
     let mut before = 0;
-    for (part, end) in parts.iter_mut().zip(&ends) {
-        each_triangles(part, end, [before, vertices], |block| {
-            ply::write_faces(&mut file, &block.triangles, *ascii).map_err(failed)
+    for (part, end) in parts.iter().zip(&ends) {
+        each_triangles(part, end, [before, vertices], |triangles| {
+            ply::write_faces(&mut file, triangles, *ascii).map_err(failed)
         })?;
-        before += end.vertices;
+        before += end.summary.vertices;
         bar.advance(1);
     }
     file.commit()?;
@@ -164,62 +150,44 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     Ok(())
 }
 
-/// Hands each block of vertices of a part to `write`.
+/// Hands the vertices of each record of a part to `write`.
 fn each_vertices(
-    part: &mut PartReader,
-    end: &End,
+    part: &PartReader,
+    end: &Totals,
     mut write: impl FnMut(&Surface) -> Result<()>,
 ) -> Result<()> {
     let mut found = 0;
-    part.rewind()?;
-    while let Some(bytes) = part.next_of(VERTICES)? {
-        let block = vertices_of(&bytes, end.has_normals).ok_or_else(|| part.broken())?;
-        found += block.positions.len() as u64;
-        write(&block)?;
+    for record in part.records(VERTICES) {
+        let (positions, normals): (Vec<[f32; 3]>, Vec<[f32; 3]>) = record?;
+        if normals.len() != if end.has_normals { positions.len() } else { 0 } {
+            return Err(part.broken());
+        }
+        found += positions.len() as u64;
+        write(&Surface { positions, normals, ..Surface::default() })?;
     }
-    if found == end.vertices { Ok(()) } else { Err(part.broken()) }
+    if found == end.summary.vertices { Ok(()) } else { Err(part.broken()) }
 }
 
-/// Hands each block of triangles of a part to `write`. `before` is added to the numbers of their vertices, all of which
-/// must be below `vertices`.
+/// Hands the triangles of each record of a part to `write`. `before` is added to the numbers of their vertices, all of
+/// which must be below `vertices`.
 fn each_triangles(
-    part: &mut PartReader,
-    end: &End,
+    part: &PartReader,
+    end: &Totals,
     [before, vertices]: [u64; 2],
-    mut write: impl FnMut(&Surface) -> Result<()>,
+    mut write: impl FnMut(&[[u32; 3]]) -> Result<()>,
 ) -> Result<()> {
     let mut found = 0;
-    part.rewind()?;
-    while let Some(bytes) = part.next_of(TRIANGLES)? {
-        let block = triangles_of(&bytes, before, vertices).ok_or_else(|| part.broken())?;
-        found += block.triangles.len() as u64;
-        write(&block)?;
+    for record in part.records(TRIANGLES) {
+        let mut triangles: Vec<[u32; 3]> = record?;
+        for corner in triangles.as_flattened_mut() {
+            let number = u64::from(*corner) + before;
+            if number >= vertices {
+                return Err(part.broken());
+            }
+            *corner = number as u32;
+        }
+        found += triangles.len() as u64;
+        write(&triangles)?;
     }
-    if found == end.triangles { Ok(()) } else { Err(part.broken()) }
-}
-
-/// Decodes a block of vertices; `None` where its length is wrong.
-fn vertices_of(bytes: &[u8], has_normals: bool) -> Option<Surface> {
-    let (numbers, []) = bytes.as_chunks::<4>() else { return None };
-    let floats: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-    let (vectors, []) = floats.as_chunks::<3>() else { return None };
-    let (positions, normals) = match has_normals {
-        true if vectors.len().is_multiple_of(2) => vectors.split_at(vectors.len() / 2),
-        true => return None,
-        false => (vectors, &[][..]),
-    };
-    Some(Surface { positions: positions.to_vec(), normals: normals.to_vec(), ..Surface::default() })
-}
-
-/// Decodes a block of triangles and adds `before` to the numbers of their vertices; `None` where a number reaches
-/// `vertices` or the length is wrong.
-fn triangles_of(bytes: &[u8], before: u64, vertices: u64) -> Option<Surface> {
-    let (numbers, []) = bytes.as_chunks::<4>() else { return None };
-    let moved = |bytes: &[u8; 4]| {
-        let number = u64::from(u32::from_le_bytes(*bytes)) + before;
-        (number < vertices).then_some(number as u32)
-    };
-    let numbers = numbers.iter().map(moved).collect::<Option<Vec<u32>>>()?;
-    let (triangles, []) = numbers.as_chunks::<3>() else { return None };
-    Some(Surface { triangles: triangles.to_vec(), ..Surface::default() })
+    if found == end.summary.triangles { Ok(()) } else { Err(part.broken()) }
 }

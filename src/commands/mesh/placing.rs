@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::{
+    commands::flags::{Choice, one_of},
     data::{
         length,
         placement::{Placement, Space},
@@ -57,14 +58,40 @@ pub(super) enum Coordinates {
 }
 
 /// The flags that choose the coordinates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::Args)]
 pub(super) struct Placing {
+    /// Coordinates of the mesh
+    #[arg(long = "space", value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
     pub(super) coordinates: Coordinates,
-    /// Distance between samples along each axis, in place of that of the file.
+
+    /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
+    #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
     pub(super) spacing: Option<[f64; 3]>,
-    /// Corner of the volume's box, in place of that of the file.
+
+    /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
+    /// [default: the file's, else 0,0,0]
+    #[arg(long, value_name = "X,Y,Z", value_parser = triple, allow_negative_numbers = true)]
     pub(super) origin: Option<[f64; 3]>,
 }
+
+const SPACES: [Choice<Coordinates>; 4] = [
+    ("world", Coordinates::World, "The file's own, where it states them, else as voxel"),
+    (
+        "voxel",
+        Coordinates::Voxel,
+        "Samples one unit apart, the first one at 0.5, as for raw volumes",
+    ),
+    (
+        "ras",
+        Coordinates::In(Space::Ras),
+        "The file's, turned so that x leads right, y to the front, z up",
+    ),
+    (
+        "lps",
+        Coordinates::In(Space::Lps),
+        "The file's, turned so that x leads left, y to the back, z up",
+    ),
+];
 
 impl Placing {
     /// Sets spacing and origin of `kernel` to those of `file`. Turned, mirrored or skew axes, which the kernel does not
@@ -137,5 +164,33 @@ impl Placing {
                 ))),
             },
         }
+    }
+}
+
+/// Parses three numbers, one for each axis: `1,1,2.5`.
+fn triple(text: &str) -> Result<[f64; 3], String> {
+    let numbers: Vec<f64> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
+    match numbers[..] {
+        [x, y, z] => Ok([x, y, z]),
+        [_] => Err(format!("`{text}` is one number; give three, as 1,1,2.5")),
+        _ => Err(format!("`{text}` has {} numbers; give three, as 1,1,2.5", numbers.len())),
+    }
+}
+
+/// Parses one positive step for all axes, or one for each.
+fn spacing(text: &str) -> Result<[f64; 3], String> {
+    // A single number holds for all axes.
+    let spacing = match text.contains(',') {
+        true => triple(text)?,
+        false => triple(&format!("{text},{text},{text}"))
+            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
+    };
+    match spacing.iter().all(|&step| step > 0.0) {
+        true => Ok(spacing),
+        false => Err(format!("`{text}` has a step that is not greater than 0")),
     }
 }

@@ -1,6 +1,6 @@
 //! `--preview`: a shaded picture of a surface, or of several surfaces together.
 
-use super::{memory::allow, names::named};
+use super::{budget::allow, names::named};
 use crate::{
     data::{
         image::{Image, Metadata},

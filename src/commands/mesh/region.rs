@@ -19,10 +19,15 @@ use crate::{
 };
 
 /// The samples that are meshed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Region {
+    /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
+    /// Coordinates stay those of the whole volume
+    #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
     pub(super) roi: Option<Roi>,
-    /// Samples count as the volume's least value where this volume is 0.
+
+    /// Replace samples by the volume's least value where this volume of the same size is 0
+    #[arg(long, value_name = "FILE")]
     pub(super) mask: Option<Source>,
 }
 

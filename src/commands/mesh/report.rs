@@ -14,11 +14,10 @@ use crate::{
 /// Counts and bounds of a surface, summed up part by part.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Summary {
-    vertices: u64,
-    triangles: u64,
+    pub(super) vertices: u64,
+    pub(super) triangles: u64,
     nan_cells: u64,
-    #[serde(with = "bits")]
-    bounds: Option<[[f32; 3]; 2]>,
+    pub(super) bounds: Option<[[f32; 3]; 2]>,
     /// Measures of the surface, where they are asked for.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
@@ -33,22 +32,6 @@ pub(super) struct Summary {
     pub(super) moved: Option<f64>,
 }
 
-/// Serialises coordinates as their bits, which JSON keeps exactly.
-mod bits {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    type Bounds = Option<[[f32; 3]; 2]>;
-
-    pub fn serialize<S: Serializer>(bounds: &Bounds, serializer: S) -> Result<S::Ok, S::Error> {
-        bounds.map(|ends| ends.map(|end| end.map(f32::to_bits))).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bounds, D::Error> {
-        let bits = Option::<[[u32; 3]; 2]>::deserialize(deserializer)?;
-        Ok(bits.map(|ends| ends.map(|end| end.map(f32::from_bits))))
-    }
-}
-
 impl Summary {
     pub(super) fn add(&mut self, part: &Surface) {
         self.vertices += part.positions.len() as u64;
@@ -59,10 +42,7 @@ impl Summary {
 
     fn widen(&mut self, bounds: Option<[[f32; 3]; 2]>) {
         self.bounds = match (self.bounds, bounds) {
-            (Some([low, high]), Some([other_low, other_high])) => Some([
-                std::array::from_fn(|i| low[i].min(other_low[i])),
-                std::array::from_fn(|i| high[i].max(other_high[i])),
-            ]),
+            (Some(one), Some(other)) => Some(joined(one, other)),
             (one, other) => one.or(other),
         };
     }
@@ -76,15 +56,10 @@ impl Summary {
         self
     }
 
-    /// Numbers of vertices and triangles.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.vertices, self.triangles)
-    }
-
     /// Looks up the least and the greatest sample where the surface is empty, for the message.
-    pub(super) fn find_range(&mut self, input: &VolumeInput) -> Result<()> {
+    pub(super) fn find_range(&mut self, input: &VolumeInput, session: &Session) -> Result<()> {
         if self.triangles == 0 && !self.had_parts {
-            self.samples = input.range()?;
+            self.samples = input.range(session)?;
         }
         Ok(())
     }
@@ -123,6 +98,17 @@ impl Summary {
             })
         });
     }
+}
+
+/// The box around two boxes.
+pub(super) fn joined(
+    [low, high]: [[f32; 3]; 2],
+    [other_low, other_high]: [[f32; 3]; 2],
+) -> [[f32; 3]; 2] {
+    [
+        std::array::from_fn(|i| low[i].min(other_low[i])),
+        std::array::from_fn(|i| high[i].max(other_high[i])),
+    ]
 }
 
 /// A number with six decimals, or seven digits where it is small.

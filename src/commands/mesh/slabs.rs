@@ -1,120 +1,109 @@
-//! Reads a volume slab by slab.
+//! Meshes the layers of cells of a volume slab by slab.
 
 use std::{ops::Range, sync::Arc};
 
-use super::memory::SHARED;
 use crate::{
-    data::{samples::Samples, volume::Volume},
-    io::{
-        reader::Reader,
-        volume::{VolumeFile, VolumeReader},
-    },
-    kernels::mesh::{MarchingCubes, Slab},
-    util::error::Result,
+    data::{label_mesh::LabelMesh, samples::Samples, surface::Surface, volume::Volume},
+    device::Kernel,
+    engine::{BlockSource, Blocks, Window, read_blocks, session::Session},
+    io::volume::VolumeFile,
+    kernels::mesh::{MarchingCubes, Slab, labels::SurfaceNets},
+    util::error::{Hint, Result},
 };
 
-/// The slabs of a file, in order. Slices that two neighbouring slabs need are read once.
-#[derive(Debug)]
-pub struct Slabs {
-    kernel: MarchingCubes,
-    file: VolumeFile,
-    reader: VolumeReader,
-    dims: [usize; 3],
-    /// Layers of cells in a slab.
-    height: usize,
-    /// Layers of cells that are not meshed yet.
-    left: Range<usize>,
-    /// The last slices that were read, and the number of the first of them.
-    tail: Option<(usize, Samples)>,
+/// A kernel that meshes slabs.
+pub(super) trait SlabKernel: Kernel<In = Slab> + Sync {
+    /// The slices of a volume of `depth` that must be at hand to mesh `layers`.
+    fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize>;
+
+    /// Number of vertices of a mesh.
+    fn vertices(mesh: &Self::Out) -> usize;
 }
 
-impl Slabs {
-    /// Divides the layers of cells `own` into slabs of `height` layers.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub fn new(
-        kernel: &MarchingCubes,
-        file: &VolumeFile,
-        own: Range<usize>,
-        height: usize,
-    ) -> Result<Self> {
-        let first = kernel.slices(&own, file.dims[2]).start;
-        let reader = file.reader_at(first)?;
-        let (kernel, file, dims) = (kernel.clone(), file.clone(), file.dims);
-        Ok(Self { kernel, file, reader, dims, height, left: own, tail: None })
+impl SlabKernel for MarchingCubes {
+    fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
+        self.slices(layers, depth)
     }
 
-    /// Takes back a slab that is no longer needed; a later slab is read into its memory.
-    pub fn reuse(&mut self, done: Slab) {
-        if let Some(volume) = Arc::into_inner(done.volume) {
-            self.reader.reuse(volume.samples);
-        }
-    }
-
-    /// Skips layers of cells whose samples are not stored: these are all equal, so no surface passes between them.
-    fn skip_missing(&mut self) -> Result<()> {
-        let depth = self.dims[2];
-        let slices = |layer: usize| self.kernel.slices(&(layer..layer + 1), depth);
-        let Some(layer) = self.left.clone().next() else { return Ok(()) };
-        let Some((end, fill)) = self.file.missing(slices(layer).start) else { return Ok(()) };
-        // If the missing samples are inside the surface, `--close` makes faces at the sides of the volume.
-        let has_sides =
-            self.kernel.close && fill.first().is_some_and(|fill| fill >= self.kernel.iso);
-        let is_missing = |&layer: &usize| slices(layer).end <= end;
-        let count = self.left.clone().take_while(is_missing).count();
-        if has_sides || count == 0 {
-            return Ok(());
-        }
-        self.left.start += count;
-        self.tail = None;
-        self.reader = self.file.reader_at(self.kernel.slices(&self.left, depth).start)?;
-        Ok(())
-    }
-
-    fn read(&mut self) -> Result<Slab> {
-        let [width, rows, depth] = self.dims;
-        let start = self.left.start;
-        let most = (start + self.height).min(self.left.end);
-        // The slab ends before slices that are not stored: the next call skips them.
-        let is_missing = |layer: &usize| {
-            let first = self.kernel.slices(&(*layer..layer + 1), self.dims[2]).start;
-            self.file.missing(first).is_some()
-        };
-        let layers = start..(start + 1..most).find(is_missing).unwrap_or(most);
-        self.left.start = layers.end;
-        let slices = self.kernel.slices(&layers, depth);
-        let slice = width * rows;
-        let shared = self.tail.take().map(|(first, tail)| {
-            let skip = (slices.start - first) * slice;
-            tail.part(skip..tail.len())
-        });
-        let held = shared.as_ref().map_or(0, |shared| shared.len() / slice);
-        let samples = self.reader.read_after(shared.as_ref(), slices.len() - held)?;
-        drop(shared);
-        let keep = SHARED.min(slices.len());
-        self.tail =
-            Some((slices.end - keep, samples.part((slices.len() - keep) * slice..samples.len())));
-        if layers.end == self.kernel.layers(depth) {
-            self.reader.expect_end()?;
-        }
-        Ok(Slab {
-            volume: Volume { dims: [width, rows, slices.len()], samples }.into(),
-            first_slice: slices.start,
-            depth,
-            layers,
-            first_vertex: 0,
-        })
+    fn vertices(mesh: &Surface) -> usize {
+        mesh.positions.len()
     }
 }
 
-impl Iterator for Slabs {
-    type Item = Result<Slab>;
+impl SlabKernel for SurfaceNets {
+    fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
+        self.slices(layers, depth)
+    }
 
-    fn next(&mut self) -> Option<Result<Slab>> {
-        if let Err(error) = self.skip_missing() {
-            return Some(Err(error));
+    fn vertices(mesh: &LabelMesh) -> usize {
+        mesh.vertices.len()
+    }
+}
+
+/// How a volume is divided into slabs.
+pub(super) struct Slabs<'a> {
+    /// The layers of cells to mesh.
+    pub(super) own: Range<usize>,
+    /// Layers in a slab.
+    pub(super) height: usize,
+    /// Whether the next slab is read while a slab is meshed.
+    pub(super) overlaps: bool,
+    /// Whether layers between samples that are all equal to this one are left out: no surface passes between them.
+    pub(super) leaves_out: &'a (dyn Fn(&Samples) -> bool + Sync),
+}
+
+/// Meshes the slabs of `file`, whose slices are read from `source`, and hands each mesh to `consume` with the number of
+/// its first vertex.
+pub(super) fn mesh_slabs<K: SlabKernel>(
+    kernel: &K,
+    (source, file): (&BlockSource<'_>, &VolumeFile),
+    slabs: Slabs<'_>,
+    session: &Session,
+    consume: &mut dyn FnMut(u64, K::Out) -> Result<()>,
+) -> Result<()> {
+    let Slabs { own, height, overlaps, leaves_out } = slabs;
+    let (depth, last) = (file.dims[2], own.end);
+    let slices = |layers: &Range<usize>| kernel.slices(layers, depth);
+    let window = |layers: &Range<usize>| Window { positions: slices(layers), before: 0 };
+    let skipped = |layer: usize| match file.missing(slices(&(layer..layer + 1)).start) {
+        Some((end, fill)) if leaves_out(&fill) => {
+            let is_missing = |&layer: &usize| slices(&(layer..layer + 1)).end <= end;
+            (layer..last).take_while(is_missing).count()
         }
-        (!self.left.is_empty()).then(|| self.read())
+        _ => 0,
+    };
+    let (window, skipped) = (&window, &skipped);
+    let blocks = Blocks { own, block: height, window, wraps: false, overlaps, skipped };
+    let mut first_vertex = 0;
+    read_blocks(source, &blocks, "mesh", session, |layers, window, grid| {
+        let volume = Volume { dims: grid.dims, samples: grid.samples }.into();
+        let first_slice = window.positions.start;
+        let slab = Slab { volume, first_slice, depth, layers, first_vertex };
+        first_vertex += mesh_slab(kernel, &slab, session, consume)?;
+        Ok(Arc::into_inner(slab.volume).map(|volume| volume.samples))
+    })
+}
+
+/// Meshes a slab, in halves where its mesh takes too much memory. Returns the number of its vertices.
+pub(super) fn mesh_slab<K: SlabKernel>(
+    kernel: &K,
+    slab: &Slab,
+    session: &Session,
+    consume: &mut dyn FnMut(u64, K::Out) -> Result<()>,
+) -> Result<u64> {
+    let layers = slab.layers.clone();
+    let half =
+        |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
+    match session.device.run(kernel, slab) {
+        Ok(mesh) => {
+            let vertices = K::vertices(&mesh) as u64;
+            consume(slab.first_vertex, mesh).map(|()| vertices)
+        }
+        Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
+            let middle = layers.start + layers.len() / 2;
+            let lower = mesh_slab(kernel, &half(layers.start..middle, 0), session, consume)?;
+            Ok(lower + mesh_slab(kernel, &half(middle..layers.end, lower), session, consume)?)
+        }
+        Err(error) => Err(error),
     }
 }

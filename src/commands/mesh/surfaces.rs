@@ -1,21 +1,18 @@
 //! Meshes a volume, in memory or slab by slab, and hands on the surface in parts.
 
-use std::{
-    ops::Range,
-    sync::mpsc::{channel, sync_channel},
-    thread,
-};
+use std::ops::Range;
 
-use super::{input::VolumeInput, memory::Plan, placing::Placed, slabs::Slabs};
+use super::{
+    input::VolumeInput,
+    placing::Placed,
+    slabs::{Slabs, mesh_slab, mesh_slabs},
+};
 use crate::{
-    data::surface::Surface,
-    engine::session::Session,
-    io::volume::VolumeFile,
+    data::{samples::Samples, surface::Surface},
+    engine::{BlockSource, session::Session, write_behind},
+    io::reader::Reader,
     kernels::mesh::{MarchingCubes, Slab},
-    util::{
-        error::{Error, Hint, Kind, Result},
-        threads::spawn_in,
-    },
+    util::error::Result,
 };
 
 /// Meshes the whole volume and hands its surface to `consume` part by part, in the coordinates of the mesh.
@@ -46,95 +43,25 @@ pub(super) fn layers(
         }
         consume(part)
     };
-    match input {
-        VolumeInput::Whole(slab, plan) => {
-            let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
+    let kernel = &MarchingCubes { most_bytes: input.plan().part, ..kernel.clone() };
+    let (file, plan) = match input {
+        VolumeInput::Whole(slab, _) => {
             let slab = Slab { layers: own, ..(**slab).clone() };
-            mesh(&kernel, &slab, session, &mut consume).map(drop)
+            return mesh_slab(kernel, &slab, session, &mut |_, part| consume(part)).map(drop);
         }
-        VolumeInput::Stream(file, plan) => {
-            let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
-            stream((file, own), &kernel, *plan, session, consume)
-        }
+        VolumeInput::Stream(file, plan) => (&**file, *plan),
+    };
+    let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
+    let source = BlockSource::slices(file, &open);
+    // If missing samples are inside the surface, `--close` makes faces at the sides of the volume.
+    let leaves_out = |fill: &Samples| !(kernel.close && fill.first() >= Some(kernel.iso));
+    let (height, overlaps) = (plan.layers, plan.overlaps);
+    let slabs = Slabs { own, height, overlaps, leaves_out: &leaves_out };
+    let mesh = |consume: &mut dyn FnMut(Surface) -> Result<()>| {
+        mesh_slabs(kernel, (&source, file), slabs, session, &mut |_, part| consume(part))
+    };
+    match overlaps {
+        true => write_behind(consume, mesh),
+        false => mesh(&mut consume),
     }
 }
-
-/// Meshes a slab, in halves where its surface takes too much memory. Returns the number of its vertices.
-fn mesh(
-    kernel: &MarchingCubes,
-    slab: &Slab,
-    session: &Session,
-    consume: &mut dyn FnMut(Surface) -> Result<()>,
-) -> Result<u64> {
-    let layers = slab.layers.clone();
-    let half =
-        |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
-    match session.device.run(kernel, slab) {
-        Ok(part) => {
-            let vertices = part.positions.len() as u64;
-            consume(part).map(|()| vertices)
-        }
-        Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
-            let middle = layers.start + layers.len() / 2;
-            let lower = mesh(kernel, &half(layers.start..middle, 0), session, consume)?;
-            let upper = mesh(kernel, &half(middle..layers.end, lower), session, consume)?;
-            Ok(lower + upper)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Meshes layers of a volume slab by slab. Where memory allows, the next slab is read and the previous part is consumed
-/// while a slab is meshed.
-fn stream(
-    (file, own): (&VolumeFile, Range<usize>),
-    kernel: &MarchingCubes,
-    plan: Plan,
-    session: &Session,
-    mut consume: impl FnMut(Surface) -> Result<()> + Send,
-) -> Result<()> {
-    let mut bar = session.progress.bar("mesh", own.len() as u64);
-    let mut slabs = Slabs::new(kernel, file, own, plan.layers)?;
-    let mut first_vertex = 0;
-    if !plan.overlaps {
-        while let Some(slab) = session.timings.time("read", || slabs.next()) {
-            let slab = Slab { first_vertex, ..slab? };
-            first_vertex += mesh(kernel, &slab, session, &mut consume)?;
-            bar.advance(slab.layers.len() as u64);
-            slabs.reuse(slab);
-        }
-        return Ok(());
-    }
-    thread::scope(|scope| {
-        let (slab_in, slab_out) = sync_channel(1);
-        let (done_in, done_out) = channel();
-        spawn_in(scope, move || {
-            while let Some(slab) = session.timings.time("read", || slabs.next()) {
-                done_out.try_iter().for_each(|done| slabs.reuse(done));
-                if slab_in.send(slab).is_err() {
-                    break;
-                }
-            }
-        })?;
-        let (part_in, part_out) = sync_channel(1);
-        let consumer = spawn_in(scope, move || part_out.into_iter().try_for_each(&mut consume))?;
-        let mut send = |part| {
-            // Without a receiver, the consumer has failed. Its own error is returned below.
-            part_in.send(part).map_err(|_| Error::new(Kind::Failure, BROKEN_OFF))
-        };
-        let meshed = slab_out.into_iter().try_for_each(|slab| {
-            let slab = Slab { first_vertex, ..slab? };
-            first_vertex += mesh(kernel, &slab, session, &mut send)?;
-            bar.advance(slab.layers.len() as u64);
-            // Without a receiver, all slabs have been read.
-            let _ = done_in.send(slab);
-            Ok(())
-        });
-        drop(part_in);
-        let consumed =
-            consumer.join().unwrap_or_else(|_| Err(Error::new(Kind::Failure, BROKEN_OFF)));
-        consumed.and(meshed)
-    })
-}
-
-const BROKEN_OFF: &str = "writing the surface broke off";

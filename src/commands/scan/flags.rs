@@ -6,8 +6,8 @@ use crate::{
     commands::{
         completions::values,
         flags::{
-            ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, ShardArgs, Share,
-            Target, dtype_of, input_or_pipe, one_of,
+            ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, Share, Target,
+            dtype_of, input_or_pipe, one_of,
         },
     },
     data::dtype::Dtype,
@@ -95,7 +95,7 @@ pub struct Args {
     page: Option<u32>,
 
     #[command(flatten)]
-    share: ShardArgs,
+    share: Share,
 
     /// With --shard, write the results instead of a part: the file of carries that gpuproc merge has made from all
     /// parts
@@ -242,7 +242,7 @@ impl Args {
     pub fn share(&self) -> Result<(Share, Option<&Source>)> {
         match self.share.resume && self.share.shard.is_none() {
             true => Err(Error::usage("--resume is for a scan by --shard")),
-            false => Ok((self.share.share(), self.carry.as_ref())),
+            false => Ok((self.share, self.carry.as_ref())),
         }
     }
 

@@ -1,21 +1,18 @@
 //! The scan of an array as one line, in stretches: while one stretch is scanned, the next is read and the previous one
 //! is written.
 
-use std::{
-    sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
-    thread::JoinHandle,
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, sync_channel},
 };
 
 use super::{flags::Line, keys::Keys};
 use crate::{
     commands::estimate::of_numbers,
     data::{dtype::Dtype, number::Number},
-    engine::session::Session,
+    engine::{session::Session, write_behind},
     for_number,
-    io::array::{ArrayFormat, ArrayReader, ArrayWriter, Layout, Separator},
+    io::array::{ArrayFormat, ArrayReader, Layout, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
     util::{
         error::{Error, Hint, Kind, Result},
@@ -47,32 +44,12 @@ pub fn run(line: &Line, session: &Session) -> Result<()> {
 
 fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> Result<()> {
     let mut scanner = Scanner::<T>::new(line, session, reader.len().unwrap_or(0))?;
-    let writer = line.output.create(session, T::DTYPE, reader.shape())?;
-    let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
-    let mut keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
-    let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone())?;
-    let (to_write, writing) = write_behind(writer, session.timings.clone())?;
-    let mut scan_all = || loop {
-        let (numbers, layout) = stretches.recv().map_err(|_| crashed("reads"))??;
-        let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
-        let len = numbers.len() as u64;
-        if len == 0 {
-            // A text without numbers is not empty for that.
-            let _ = to_write.send((numbers, layout));
-            return Ok(());
-        }
-        let values = scanner.scan(numbers, starts)?;
-        if to_write.send((values, layout)).is_err() {
-            // Writing has failed. The result of the writing thread, below, is the error.
-            return Ok(());
-        }
-        bar.advance(len);
+    let mut writer = line.output.create(session, T::DTYPE, reader.shape())?;
+    let keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
+    let write = |(values, layout): Stretch<T>| {
+        session.timings.time("write", || writer.write(&values, layout.as_ref()))
     };
-    let scanned: Result<()> = scan_all();
-    drop(to_write);
-    let writer = writing.join().map_err(|_| crashed("writes"))?;
-    scanned?;
-    let writer = writer?;
+    write_behind(write, |write| scanner.scan_all(reader, keys, write))?;
     session.timings.time("write", || writer.finish())?;
     session.timings.add_result(|| {
         serde_json::json!({
@@ -94,6 +71,8 @@ pub struct Scanner<'a, T> {
     start: T,
     /// Most numbers in a stretch.
     stretch: usize,
+    /// Length of the input, or 0 where it is not known.
+    numbers: u64,
     /// Numbers that have been scanned.
     done: u64,
 }
@@ -119,7 +98,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         };
         let stretch = session.max_memory / (IN_FLIGHT * bytes_of::<T>(line));
         let stretch = stretch.clamp(1 << 10, most as u64) as usize;
-        let scanner = Self { line, session, scan, start: scan.before, stretch, done: 0 };
+        let scanner = Self { line, session, scan, start: scan.before, stretch, numbers, done: 0 };
         if scanner.checks() {
             log::debug!("--checked scans on the CPU");
         }
@@ -144,6 +123,33 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// Whether an overflow is an error. Floats become infinite, which is not an error.
     fn checks(&self) -> bool {
         self.line.checked && !T::DTYPE.is_float()
+    }
+
+    /// Scans all numbers of `reader` in stretches, of which the next is read meanwhile, and hands the results to
+    /// `consume`.
+    ///
+    /// # Errors
+    /// Those of reading, of [`Scanner::scan`] and of `consume`.
+    pub fn scan_all(
+        &mut self,
+        reader: ArrayReader,
+        mut keys: Option<Keys>,
+        consume: &mut dyn FnMut(Stretch<T>) -> Result<()>,
+    ) -> Result<()> {
+        let mut bar = self.session.progress.bar("scan", self.numbers);
+        let stretches = read_ahead::<T>(reader, self.stretch, self.session.timings.clone())?;
+        let crashed = |_| Error::new(Kind::Failure, "the thread that reads crashed");
+        loop {
+            let (numbers, layout) = stretches.recv().map_err(crashed)??;
+            let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
+            let len = numbers.len() as u64;
+            if len == 0 {
+                // A text without numbers is not empty for that.
+                return consume((numbers, layout));
+            }
+            consume((self.scan(numbers, starts)?, layout))?;
+            bar.advance(len);
+        }
     }
 
     /// Scans the next stretch. `starts` tells which numbers begin a segment, if there are segments.
@@ -208,7 +214,7 @@ pub fn is_rounded<T: Number>(op: Op) -> bool {
 }
 
 /// Numbers, and for texts their layout.
-type Stretch<T> = (Vec<T>, Option<Layout>);
+pub type Stretch<T> = (Vec<T>, Option<Layout>);
 
 /// Reads the stretches of an array on a thread of its own. The last stretch is empty, or an error. The thread
 /// is never joined: when another step fails, it may be waiting for more input.
@@ -230,26 +236,4 @@ fn read_ahead<T: Number>(
         }
     })?;
     Ok(stretches)
-}
-
-/// The thread that writes, which returns the writer.
-type Writing = JoinHandle<Result<ArrayWriter>>;
-
-/// Writes the stretches that are sent, on a thread that returns the writer once the sender is dropped.
-fn write_behind<T: Number>(
-    mut writer: ArrayWriter,
-    timings: Arc<Timings>,
-) -> Result<(SyncSender<Stretch<T>>, Writing)> {
-    let (sender, stretches) = sync_channel::<Stretch<T>>(1);
-    let writing = spawn(move || {
-        for (values, layout) in stretches {
-            timings.time("write", || writer.write(&values, layout.as_ref()))?;
-        }
-        Ok(writer)
-    })?;
-    Ok((sender, writing))
-}
-
-fn crashed(what: &str) -> Error {
-    Error::new(Kind::Failure, format_args!("the thread that {what} crashed"))
 }

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, number::Number, shard::Shard},
-    engine::session::Session,
+    engine::{reduce::write_part, session::Session},
     for_number,
     io::{
         Sink, Source,
         array::{ArrayFormat, ArrayReader, npy},
         identity::Identity,
-        partial::{self, PartReader, PartWriter},
+        partial::{PartReader, PartWriter},
         shared_output::SharedOutput,
     },
     kernels::scan::{BLOCK, Op, Scannable},
@@ -70,36 +70,40 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     let input = &line.input;
     let parameters = (line.op, line.inclusive, &line.init, input.dtype, input.format);
     let identity = Identity::of_part("scan", &parameters, [&line.input.source], shard)?;
-    let sink = &line.output.sink;
-    if carry.is_none() && line.resumes && partial::is_done(sink, &identity, session.max_memory) {
-        session.events.skipped(&line.input.source, Some(sink));
-        return Ok(());
+    if let Some(carry) = carry {
+        let reader = line.input.open(session.limits(2))?;
+        return for_number!(reader.dtype(), T => {
+            let own = own::<T>(line, reader, shard)?;
+            write_results::<T>(line, own, &identity, carry, session)
+        });
     }
-    let mut reader = line.input.open(session.limits(2))?;
-    let Some(len) = reader.len() else {
-        return Err(Error::usage(format_args!("{}: its length is not known", line.input.source)));
-    };
-    for_number!(reader.dtype(), T => {
-        let own = own::<T>(line.op, shard, len);
-        reader.take_part(own.clone())?;
-        match carry {
-            None => write_sums::<T>(line, (reader, own), &identity, session),
-            Some(carry) => write_results::<T>(line, (reader, own), &identity, carry, session),
-        }
+    let files = ([input.source.clone()], &line.output.sink);
+    write_part(&identity, files, line.resumes, session, |_| {
+        let reader = line.input.open(session.limits(2))?;
+        for_number!(reader.dtype(), T => sums::<T>(line, own::<T>(line, reader, shard)?, session))
     })
 }
 
-/// The range of the `len` numbers that belongs to a shard.
-fn own<T: Number>(op: Op, shard: Shard, len: u64) -> Range<u64> {
+/// A reader of the numbers that belong to a shard, and their places.
+fn own<T: Number>(
+    line: &Line,
+    mut reader: ArrayReader,
+    shard: Shard,
+) -> Result<(ArrayReader, Range<u64>)> {
+    let Some(len) = reader.len() else {
+        return Err(Error::usage(format_args!("{}: its length is not known", line.input.source)));
+    };
     let len = len as usize;
-    let own = match is_rounded::<T>(op) {
+    let own = match is_rounded::<T>(line.op) {
         true => {
             let blocks = shard.range(len.div_ceil(BLOCK));
             (blocks.start * BLOCK).min(len)..(blocks.end * BLOCK).min(len)
         }
         false => shard.range(len),
     };
-    own.start as u64..own.end as u64
+    let own = own.start as u64..own.end as u64;
+    reader.take_part(own.clone())?;
+    Ok((reader, own))
 }
 
 fn bits<T: Number>(number: T) -> u64 {
@@ -112,13 +116,12 @@ fn number<T: Number>(bits: u64) -> T {
     bytemuck::pod_read_unaligned(&bits.to_ne_bytes()[..size_of::<T>()])
 }
 
-fn write_sums<T: Scannable>(
+/// The sums of the numbers of a shard.
+fn sums<T: Scannable>(
     line: &Line,
     (mut reader, own): (ArrayReader, Range<u64>),
-    identity: &Identity,
     session: &Session,
-) -> Result<()> {
-    let part = PartWriter::create(&line.output.sink, session.no_clobber, identity)?;
+) -> Result<Sums> {
     let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     let before = bits(scanner.before());
     let is_rounded = is_rounded::<T>(line.op);
@@ -145,7 +148,7 @@ fn write_sums<T: Scannable>(
     if !is_rounded {
         sums.push(bits(sum));
     }
-    part.finish(&Sums { dtype: T::DTYPE, op: line.op.to_string(), before, sums })
+    Ok(Sums { dtype: T::DTYPE, op: line.op.to_string(), before, sums })
 }
 
 /// Writes the file of carries: for each shard, the value before its first number. `parts` are in the order of the
@@ -153,8 +156,8 @@ fn write_sums<T: Scannable>(
 ///
 /// # Errors
 /// When a part is broken or the output cannot be written.
-pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
-    let sums = parts.iter().map(PartReader::end).collect::<Result<Vec<Sums>>>()?;
+pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<()> {
+    let sums = parts.iter().map(PartReader::totals).collect::<Result<Vec<Sums>>>()?;
     let Sums { dtype, op, before, .. } = &sums[0];
     let named = Op::ALL.into_iter().find(|named| named.to_string() == *op);
     let (Some(op), true) = (named, Dtype::NUMBERS.contains(dtype)) else {
@@ -186,13 +189,13 @@ fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> 
     if let Some(difference) = wanted.difference(&part.identity, false) {
         return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
     }
-    let Carry { befores } = part.end()?;
+    let Carry { befores } = part.totals()?;
     befores.get(identity.shard.index()).copied().ok_or_else(|| part.broken())
 }
 
 fn write_results<T: Scannable>(
     line: &Line,
-    (mut reader, own): (ArrayReader, Range<u64>),
+    (reader, own): (ArrayReader, Range<u64>),
     identity: &Identity,
     carry: &Source,
     session: &Session,
@@ -221,15 +224,7 @@ fn write_results<T: Scannable>(
     let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     scanner.restart(number(before));
     let mut at = header.len() as u64 + own.start * size;
-    let mut bar = session.progress.bar("scan", own.end - own.start);
-    loop {
-        let mut numbers = Vec::new();
-        session.timings.time("read", || reader.read(&mut numbers, scanner.stretch()))?;
-        if numbers.is_empty() {
-            return output.finish();
-        }
-        bar.advance(numbers.len() as u64);
-        let mut values = scanner.scan(numbers, None)?;
+    scanner.scan_all(reader, None, &mut |(mut values, _)| {
         if cfg!(target_endian = "big") {
             bytemuck::cast_slice_mut::<T, u8>(&mut values)
                 .chunks_exact_mut(size_of::<T>())
@@ -238,5 +233,7 @@ fn write_results<T: Scannable>(
         let bytes: &[u8] = bytemuck::cast_slice(&values);
         session.timings.time("write", || output.write_at(bytes, at))?;
         at += bytes.len() as u64;
-    }
+        Ok(())
+    })?;
+    output.finish()
 }

@@ -387,6 +387,11 @@ impl VolumeFile {
         }
     }
 
+    /// The input that holds the volume.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
     /// Whether the volume can be read more than once.
     pub fn can_reopen(&self) -> bool {
         self.held.is_none() && can_reopen(&self.source)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    data::{bits, dtype::Dtype, float_key::key_of_f32},
+    data::{dtype::Dtype, float_key::key_of_f32},
     util::error::{Error, Result},
 };
 
@@ -16,10 +16,8 @@ pub struct Bins {
     /// How many, 1 to 65,536.
     pub count: usize,
     /// The lower edge of the first bin.
-    #[serde(with = "bits")]
     pub low: f64,
     /// The upper edge of the last bin.
-    #[serde(with = "bits")]
     pub high: f64,
 }
 

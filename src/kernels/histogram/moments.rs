@@ -7,7 +7,7 @@ use super::{
     counts::{Component, Pixels},
     cpu::values::{Work, each_value},
 };
-use crate::data::{bits, exact_sum::ExactSum};
+use crate::data::exact_sum::ExactSum;
 
 /// Sums over samples inside a range; samples outside and NaN are left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,10 +15,8 @@ pub struct Moments {
     /// Samples inside.
     pub count: u64,
     /// Least of them.
-    #[serde(with = "bits")]
     pub min: f64,
     /// Greatest of them.
-    #[serde(with = "bits")]
     pub max: f64,
     /// The sum of the samples, where the range has a lower end.
     sum: ExactSum,

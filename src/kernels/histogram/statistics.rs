@@ -1,6 +1,6 @@
 //! Statistics of a component: mean, percentiles, entropy and the like.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     bins::{Bins, type_range},
@@ -14,7 +14,7 @@ use crate::data::dtype::Dtype;
 ///
 /// For channels of 8 and 16 bits, all are exact. For other samples, count, minimum, maximum, mean, deviation and
 /// clipped shares are exact to double precision. The rest are as precise as [`Values`], which may drop bits of values.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Samples inside the range; of weighted pixels the sum of alpha in steps.
     #[serde(serialize_with = "as_integer_where_it_is_one")]
@@ -46,7 +46,8 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
     value: &f64,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    match value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
+    let is_whole = value.fract() == 0.0 && value.abs() < 2f64.powi(53);
+    match is_whole && serializer.is_human_readable() {
         true => serializer.serialize_i64(*value as i64),
         false => serializer.serialize_f64(*value),
     }

@@ -1,5 +1,6 @@
-//! The flags of `gpuproc mesh`, and the [`MeshJob`] that they make.
+//! The [`MeshJob`] that the flags of `gpuproc mesh` make.
 
+mod args;
 mod preview;
 mod values;
 
@@ -9,247 +10,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::{
-    preview::PreviewArgs,
-    values::{Isovalues, count, distance, label_list, range, size, spacing, volume},
-};
+pub use self::args::Args;
 use super::{
-    color::Color,
     color_by::ColorBy,
     job::{Iso, MeshJob, holds_several},
-    labels::{self, LabelList},
+    label_list::{LabelList, PLACE, STEPS},
     names::with_isovalue,
-    placing::{Coordinates, Placing},
     preview::Preview,
-    region::{Region, Roi},
 };
 use crate::{
-    commands::flags::{
-        Choice, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Share, Target, Triple,
-        VolumeArgs, one_of,
-    },
-    data::{palette::Palette, placement::Space},
+    commands::flags::{Outputs, Planned, Share, Target},
     engine::{batch::check_all, session::Session},
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
-        post::{Goal, Parts, Size},
+        post::{Goal, Parts},
     },
     util::error::{Error, Result},
 };
 
-/// Mesh the surface of a volume at an isovalue (marching cubes).
-///
-/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
-/// samples, x fastest. The mesh is in the world coordinates of the file. It has shared vertices and triangles whose
-/// normals point to lower values; its bytes are the same on every device. Volumes may be larger than memory: they are
-/// meshed in slabs.
-#[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  gpuproc mesh skull_256x256x256_uint8.raw --iso 80
-  gpuproc mesh head.nii.gz --iso auto --largest head.ply
-  gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 -o bone.stl
-  gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
-  gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
-  gpuproc mesh organs.nii.gz --labels -o organs.html
-  gpuproc mesh organs.nii.gz --labels 1,3,10..20 -o 'organ-{label}.stl'
-  gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
-  gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
-  gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
-pub struct Args {
-    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
-    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write: .ply,
-    /// .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output
-    /// [default: the volume's name with .ply, in the current folder]. With -o, volumes only
-    #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
-    files: Vec<OsString>,
-
-    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
-    /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
-    /// volume's histogram, otsu:2 two between three classes, p80 the 80th percentile
-    #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
-    #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
-    iso: Vec<Isovalues>,
-
-    /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
-    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own
-    /// where the output has {label} in its name
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "all", value_parser = label_list)]
-    labels: Option<LabelList>,
-
-    /// Coordinates of the mesh
-    #[arg(long, value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
-    space: Coordinates,
-
-    /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
-    #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
-    spacing: Option<Triple>,
-
-    /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
-    /// [default: the file's, else 0,0,0]
-    #[arg(long, value_name = "X,Y,Z", allow_negative_numbers = true)]
-    origin: Option<Triple>,
-
-    /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
-    #[arg(long)]
-    close: bool,
-
-    /// How to join the surface in cells whose samples leave that open
-    #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
-    topology: Topology,
-
-    /// Give every vertex a normal, from the volume's gradient
-    #[arg(long)]
-    normals: bool,
-
-    /// Join vertices at the same position and remove triangles without an area, which samples that equal the isovalue
-    /// cause; closed surfaces stay closed. Vertices that only touch are moved apart a little. Always done for STL
-    #[arg(long)]
-    clean: bool,
-
-    /// Keep only the connected part with the most triangles, or the N with the most
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "1", value_parser = count)]
-    largest: Option<usize>,
-
-    /// Keep only connected parts with at least N triangles
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    min_triangles: u32,
-
-    /// Keep only connected parts that enclose at least this volume, in cubic units of the mesh
-    #[arg(long, value_name = "VOLUME", value_parser = volume, default_value_t = 0.0)]
-    #[arg(hide_default_value = true)]
-    min_volume: f64,
-
-    /// Leave out the closed surfaces of hollows inside of other parts
-    #[arg(long)]
-    fill_holes: bool,
-
-    /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
-    /// Coordinates stay those of the whole volume
-    #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
-    roi: Option<Roi>,
-
-    /// Replace samples by the volume's least value where this volume of the same size is 0
-    #[arg(long, value_name = "FILE")]
-    mask: Option<Source>,
-
-    /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
-    /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
-    smooth: Option<u32>,
-
-    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000 (above 100); those that matter
-    /// least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
-    /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    simplify: Option<Size>,
-
-    /// Simplify as far as the surface moves by no more than this distance, in the mesh's units
-    #[arg(long, value_name = "DISTANCE", value_parser = distance)]
-    max_error: Option<f64>,
-
-    /// Say area, enclosed volume, connected parts, Euler number, genus, whether the surface is closed, and how far
-    /// --simplify has moved it
-    #[arg(long)]
-    stats: bool,
-
-    /// Format of the mesh, also as --to stl [default: by the output's extension, else ply]
-    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&MeshFormat::CHOICES))]
-    format: Option<MeshFormat>,
-
-    /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
-    /// WebGPU, to the same vertices and triangles as this command
-    #[arg(long)]
-    live: bool,
-
-    /// Colours of the surfaces in a GLB, in the order of the isovalues: names such as ivory, tab:red, C3 or #ffe0c0
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    color: Vec<Color>,
-
-    /// Colour the vertices by the values of this volume at their positions. Both volumes state world coordinates or
-    /// have the same size. In PLY, OBJ, GLB and the picture; gray where there is no value
-    #[arg(long, value_name = "FILE")]
-    color_by: Option<Source>,
-
-    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo
-    /// jet hot bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
-    #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
-    palette: Palette,
-
-    /// Values that have the first and the last colour [default: the least and the greatest on the surface]
-    #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_negative_numbers = true)]
-    #[arg(requires = "color_by")]
-    color_range: Option<[f64; 2]>,
-
-    /// Write PLY or STL as text
-    #[arg(long)]
-    ascii: bool,
-
-    #[command(flatten)]
-    output: OutputArgs,
-
-    #[command(flatten)]
-    list: ListArgs,
-
-    #[command(flatten)]
-    share: ShardArgs,
-
-    #[command(flatten)]
-    preview: PreviewArgs,
-
-    #[command(flatten)]
-    raw: VolumeArgs,
-}
-
-const TOPOLOGIES: [Choice<Topology>; 2] = [
-    (
-        "classic",
-        Topology::Classic,
-        "The inside is joined on every face whose corners alternate, by the table of 256 cases",
-    ),
-    (
-        "exact",
-        Topology::Exact,
-        "As the trilinear interpolation of the samples: with its handles, tunnels and parts",
-    ),
-];
-
-const SPACES: [Choice<Coordinates>; 4] = [
-    ("world", Coordinates::World, "The file's own, where it states them, else as voxel"),
-    (
-        "voxel",
-        Coordinates::Voxel,
-        "Samples one unit apart, the first one at 0.5, as for raw volumes",
-    ),
-    (
-        "ras",
-        Coordinates::In(Space::Ras),
-        "The file's, turned so that x leads right, y to the front, z up",
-    ),
-    (
-        "lps",
-        Coordinates::In(Space::Lps),
-        "The file's, turned so that x leads left, y to the back, z up",
-    ),
-];
-
-/// The jobs that the flags ask for.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// One volume, or a shard of its layers.
-    One(Box<MeshJob>),
-    /// Several volumes, each with an output of its own.
-    Many(Sources, Box<Jobs>),
-}
-
-/// Makes the job of each of several volumes.
+/// Makes the job of each volume.
 #[derive(Debug)]
 pub(super) struct Jobs {
     flags: Args,
-    outputs: Outputs,
+    /// Destination of the results; `None` for the default output of one volume.
+    outputs: Option<Outputs>,
+    /// Whether the volume is the only one, with an output that is not in a folder.
+    is_alone: bool,
     /// Whether there is more than one volume.
     are_several: bool,
 }
@@ -257,7 +44,12 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Which shard of the work is done, and whether finished work is skipped.
     pub(super) fn share(&self) -> Share {
-        self.flags.share.share()
+        self.flags.share
+    }
+
+    /// Whether the job is one volume, whose layers shards divide among themselves.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// The job that meshes the volume `source`.
@@ -265,8 +57,10 @@ impl Jobs {
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn of(&self, source: Source) -> Result<MeshJob> {
+        let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
-        let Planned { source, sink, makes_folder } = self.outputs.of(source, Some(extension))?;
+        let extension = (!self.is_alone).then_some(extension);
+        let Planned { source, sink, makes_folder } = outputs.of(source, extension)?;
         let job = self.flags.job(source, Some(sink))?;
         match job.preview {
             Some(_) if self.are_several => Err(Error::usage(
@@ -282,7 +76,7 @@ impl Args {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn work(mut self, session: &Session) -> Result<Work> {
+    pub(super) fn work(mut self, session: &Session) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
         if let Some(list) = self.labels_behind(&mut files) {
             self.labels = Some(list);
@@ -300,7 +94,7 @@ impl Args {
         list(&files.remove(at))
     }
 
-    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<Work> {
+    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<(Sources, Jobs)> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -315,18 +109,17 @@ impl Args {
         }
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
-        let Some(outputs) = self.output.plan(&sources, output, extension)? else {
-            return self.job(sources.get(0), None).map(Box::new).map(Work::One);
-        };
-        if sources.len() == 1 && self.list.files_from.is_none() && !outputs.is_for_each() {
-            let Planned { source, sink, .. } = outputs.of(sources.get(0), None)?;
-            return self.job(source, Some(sink)).map(Box::new).map(Work::One);
-        }
-        let jobs = Jobs { flags: self, outputs, are_several: sources.len() > 1 };
+        let outputs = self.output.plan(&sources, output, extension)?;
+        let is_for_each = outputs.as_ref().is_some_and(Outputs::is_for_each);
+        let is_listed = outputs.is_some() && self.list.files_from.is_some();
+        let is_alone = outputs.is_none() || sources.len() == 1 && !is_listed && !is_for_each;
+        let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
         // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
         check_all(&sources, |source| jobs.of(source).map(drop))?;
-        sources = jobs.share().files(sources.iter()).collect();
-        Ok(Work::Many(sources, Box::new(jobs)))
+        if !is_alone {
+            sources = jobs.share().files(sources.iter()).collect();
+        }
+        Ok((sources, jobs))
     }
 
     /// The extension of outputs that are named like the inputs.
@@ -336,7 +129,7 @@ impl Args {
 
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
-        let share = self.share.share();
+        let share = self.share;
         // The name of a shard's part file does not tell the format of the mesh.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
@@ -353,7 +146,7 @@ impl Args {
             volume,
             layout: self.raw.layout(),
             labels: self.labels.clone(),
-            region: Region { roi: self.roi, mask: self.mask.clone() },
+            region: self.region.clone(),
             isovalues,
             kernel: MarchingCubes {
                 close: self.close,
@@ -362,11 +155,7 @@ impl Args {
                 topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },
-            placing: Placing {
-                coordinates: self.space,
-                spacing: self.spacing.map(|spacing| spacing.0),
-                origin: self.origin.map(|origin| origin.0),
-            },
+            placing: self.placing,
             cleans: self.clean,
             parts: Parts {
                 largest: self.largest,
@@ -374,7 +163,7 @@ impl Args {
                 least_volume: self.min_volume,
                 fills_holes: self.fill_holes,
             },
-            smooth: self.smooth.unwrap_or(if self.labels.is_some() { labels::STEPS } else { 0 }),
+            smooth: self.smooth.unwrap_or(if self.labels.is_some() { STEPS } else { 0 }),
             simplify: self.goal(),
             stats: self.stats,
             output,
@@ -408,7 +197,7 @@ impl Args {
             }
             Some(sink) if several => Ok(with_isovalue(sink)),
             Some(sink) => Ok(sink),
-            None if self.share.share().shard.is_some() => {
+            None if self.share.shard.is_some() => {
                 Err(Error::usage("with --shard, name the part to write, as 3.part"))
             }
             None if several => Ok(with_isovalue(default_output(volume, format)?)),
@@ -439,7 +228,7 @@ impl Args {
             return Err(Error::usage("--live is for pages: name an output that ends with .html"));
         }
         let changed = self.chooses_parts() || self.clean || self.topology != Topology::Classic;
-        let changed = changed || self.roi.is_some() || self.mask.is_some();
+        let changed = changed || !self.region.is_all();
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
@@ -461,7 +250,7 @@ impl Args {
 
     /// Refuses flags and formats that do not go with `--labels`.
     fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
-        let region = self.roi.is_some() || self.mask.is_some();
+        let region = !self.region.is_all();
         let refused = [
             (
                 self.goal().is_some(),
@@ -487,18 +276,18 @@ impl Args {
             (self.live, "--live meshes anew at isovalues, not labels"),
             (self.topology != Topology::Classic, "--topology is for isovalues"),
             (
-                format == MeshFormat::Html && output.to_string().contains(labels::PLACE),
+                format == MeshFormat::Html && output.to_string().contains(PLACE),
                 "a page shows all labels: leave {label} out of its name",
             ),
             (
-                self.share.share().shard.is_some() && !self.output.is_for_each(),
+                self.share.shard.is_some() && !self.output.is_for_each(),
                 "--shard does not divide a volume of labels",
             ),
         ];
         if let Some((_, why)) = refused.iter().find(|(is_so, _)| *is_so) {
             return Err(Error::usage(why));
         }
-        let is_each = output.to_string().contains(labels::PLACE);
+        let is_each = output.to_string().contains(PLACE);
         let has_parts = matches!(
             format,
             MeshFormat::Ply | MeshFormat::Glb | MeshFormat::Obj | MeshFormat::Html
@@ -508,7 +297,7 @@ impl Args {
             false => Err(Error::usage(format_args!(
                 "one {} file holds one surface: put {} into the output's name for a file a label",
                 format.extension(),
-                labels::PLACE
+                PLACE
             ))),
         }
     }

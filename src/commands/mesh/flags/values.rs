@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use super::super::{
     job::{Iso, Rule},
-    labels::LabelList,
+    label_list::LabelList,
 };
-use crate::{commands::flags::Triple, kernels::mesh::post::Size};
+use crate::kernels::mesh::post::Size;
 
 /// The isovalues that one item of `--iso` stands for.
 #[derive(Clone, Debug)]
@@ -44,21 +44,6 @@ impl FromStr for Isovalues {
 /// Parses `all` or a list of labels.
 pub(super) fn label_list(text: &str) -> Result<LabelList, String> {
     if text == "all" { Ok(LabelList::All) } else { text.parse() }
-}
-
-/// Parses one positive step for all axes, or one for each.
-pub(super) fn spacing(text: &str) -> Result<Triple, String> {
-    // A single number holds for all axes.
-    let spacing: Triple = match text.contains(',') {
-        true => text.parse()?,
-        false => format!("{text},{text},{text}")
-            .parse()
-            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
-    };
-    match spacing.0.iter().all(|&step| step > 0.0) {
-        true => Ok(spacing),
-        false => Err(format!("`{text}` has a step that is not greater than 0")),
-    }
 }
 
 /// Parses a share of the triangles, as 0.25 or 25%, or their number.

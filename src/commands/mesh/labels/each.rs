@@ -1,13 +1,21 @@
 //! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and
 //! a picture of all.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    mem::{swap, take},
+    sync::{Mutex, PoisonError},
+};
 
 use serde_json::Value;
 
 use super::{
-    super::{names::labelled, page, report::label_stats},
-    Labels, PLACE, Written,
+    super::{
+        label_list::PLACE,
+        names::labelled,
+        page,
+        report::{Summary, label_stats},
+    },
+    task::{Labels, Written},
 };
 use crate::{
     data::{srgb, surface::Surface},
@@ -50,19 +58,19 @@ impl Each<'_, '_> {
         lock().push(scratch);
         let mut surface = surface?;
         if self.labels.place.is_mirrored() {
-            surface.triangles.iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+            surface.triangles.iter_mut().for_each(|[_, b, c]| swap(b, c));
         }
         Ok(surface)
     }
 
-    /// Hands each surface to `consume`, on all threads, with its place in the order, its label and, where they are
-    /// wanted, its measures. Adds the counts of all surfaces to `written`.
-    fn for_each(
+    /// Hands each surface to `make`, on all threads, with its place in the order, its label and, where they are wanted,
+    /// its measures. Returns what `make` has made, in order, and adds the counts of all surfaces to `written`.
+    fn for_each<T: Send>(
         &self,
         order: &[(u64, usize)],
         written: &mut Written,
-        consume: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<()> + Sync,
-    ) -> Result<()> {
+        make: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
         let all = Mutex::new(Vec::new());
         let job = self.labels.job;
         // A page also shows the measures.
@@ -73,40 +81,36 @@ impl Each<'_, '_> {
                 true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
                 false => None,
             };
-            let mut one = Written::default();
-            one.widen(&surface);
-            (one.vertices, one.triangles) =
-                (surface.positions.len() as u64, surface.triangles.len() as u64);
-            consume(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
-            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
+            let mut one = Summary::default();
+            one.add(&surface);
+            let made = make(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats, made));
             Ok(())
         })?;
         let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_unstable_by_key(|(place, ..)| *place);
-        for (_, one, stats) in all {
-            written.vertices += one.vertices;
-            written.triangles += one.triangles;
-            let corners = one.bounds.map(Vec::from).unwrap_or_default();
-            written.widen(&Surface { positions: corners, ..Surface::default() });
+        let count = |(_, one, stats, made): (usize, Summary, Option<(String, Value)>, T)| {
+            written.summary = take(&mut written.summary).and(one);
             if let Some((line, json)) = stats {
                 if job.stats {
                     log::info!("{line}");
                 }
                 written.stats.push(json);
             }
-        }
-        Ok(())
+            made
+        };
+        Ok(all.into_iter().map(count).collect())
     }
 
     /// Fails where the surfaces of all labels together do not fit into the memory.
     fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
         let plan = &self.labels.plan;
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
-        match needed <= plan.faces {
+        match needed <= plan.surface {
             true => Ok(()),
             false => Err(Error::bad_input(format_args!(
                 "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
-                plan.faces
+                plan.surface
             ))
             .with_hint(Hint::Memory)),
         }
@@ -129,10 +133,8 @@ impl Each<'_, '_> {
 
     /// Measures all surfaces without writing them.
     pub(super) fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
-        self.labels
-            .session
-            .timings
-            .time("stats", || self.for_each(order, written, |_, _, _, _| Ok(())))
+        let measure = || self.for_each(order, written, |_, _, _, _| Ok(()));
+        self.labels.session.timings.time("stats", measure).map(drop)
     }
 
     /// Writes a file for each label.
@@ -149,7 +151,8 @@ impl Each<'_, '_> {
                 write(&mut output, &surface, job.format, job.details(&place.placed))
                     .map_err(|error| Error::io("write", sink.to_string(), error))?;
                 output.commit()
-            })
+            })?;
+            Ok(())
         })
     }
 
@@ -165,23 +168,16 @@ impl Each<'_, '_> {
         let Labels { job, session, place, file, .. } = self.labels;
         self.check_bytes(order)?;
         let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
-        let all: Vec<Mutex<Option<PackedMesh>>> = order.iter().map(|_| Mutex::default()).collect();
-        session.timings.time("labels", || {
-            self.for_each(order, written, |place, label, surface, stats| {
+        viewer.surfaces = session.timings.time("labels", || {
+            self.for_each(order, written, |_, label, surface, stats| {
                 let [red, green, blue] = shown_colour(label);
                 let facts = serde_json::json!({
                     "label": format!("Label {label}"), "stats": stats,
                     "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
                 });
-                let shown = PackedMesh::new(&label.to_string(), &surface, bounds, facts);
-                *all[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
-                Ok(())
+                Ok(PackedMesh::new(&label.to_string(), &surface, bounds, facts))
             })
         })?;
-        let taken = |shown: Mutex<Option<PackedMesh>>| {
-            shown.into_inner().unwrap_or_else(PoisonError::into_inner)
-        };
-        viewer.surfaces = all.into_iter().filter_map(taken).collect();
         session.timings.time("write", || {
             viewer
                 .write(&mut output)
@@ -199,18 +195,9 @@ impl Each<'_, '_> {
     ) -> Result<()> {
         let Labels { job, session, place, .. } = self.labels;
         self.check_bytes(order)?;
-        let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
-        session.timings.time("labels", || {
-            self.for_each(order, written, |place, label, surface, _| {
-                let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-                *part = Some((label, surface));
-                Ok(())
-            })
+        let parts: Vec<LabelPart> = session.timings.time("labels", || {
+            self.for_each(order, written, |_, label, surface, _| Ok((label, surface)))
         })?;
-        let taken = |part: Mutex<Option<LabelPart>>| {
-            part.into_inner().unwrap_or_else(PoisonError::into_inner)
-        };
-        let parts: Vec<LabelPart> = parts.into_iter().filter_map(taken).collect();
         session.timings.time("write", || {
             match job.format {
                 MeshFormat::Glb => {

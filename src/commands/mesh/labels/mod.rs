@@ -2,21 +2,26 @@
 
 mod each;
 mod faces;
-mod list;
 mod numbers;
-mod slabs;
+mod reader;
+mod task;
 
-use std::{collections::BTreeSet, sync::Mutex};
-
-pub use list::LabelList;
+use std::sync::Mutex;
 
 use self::{
     each::Each,
     faces::{Found, Top},
     numbers::Numbers,
-    slabs::{LabelSlabs, Plan},
+    task::{Labels, Place, Written},
 };
-use super::{estimate, job::MeshJob, names::scratch_folder, placing::Placed};
+use super::{
+    estimate,
+    job::MeshJob,
+    label_list::{LabelList, PLACE},
+    memory::Plan,
+    names::scratch_folder,
+    report::{Summary, joined},
+};
 use crate::{
     data::{label_mesh::LabelMesh, surface::Surface},
     engine::session::Session,
@@ -29,17 +34,11 @@ use crate::{
         volume::VolumeFile,
     },
     kernels::mesh::{
-        MarchingCubes, Slab,
-        labels::{LabelSurfaces, SurfaceNets, placed},
+        MarchingCubes,
+        labels::{LabelSurfaces, SurfaceNets},
     },
     util::error::{Error, Hint, Result},
 };
-
-/// Default number of smoothing steps.
-pub(super) const STEPS: u32 = 10;
-
-/// The field in the name of an output that stands for the label.
-pub(super) const PLACE: &str = "{label}";
 
 /// Meshes the labels of `list` and writes them to the output of `job`.
 pub(super) fn mesh_labels(
@@ -52,16 +51,17 @@ pub(super) fn mesh_labels(
     let placed = job.placing.apply(&mut grid, &job.volume, &file)?;
     let place = Place { spacing: grid.spacing, origin: grid.origin, placed };
     let mut kernel = SurfaceNets::new(job.smooth);
-    let mut numbers = Numbers::new(&job.volume, list, &mut file);
+    let numbers = Numbers::new(&job.volume, list, &mut file);
     file.check(session.limits(1))?;
     if let Some(preview) = &job.preview {
         preview.check(session)?;
     }
-    let plan = Plan::new(&kernel, &file, numbers.size(&file), session)
+    let plan = Plan::labels(&kernel, &file, numbers.size(&file), session)
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
     session.device.expect(|| estimate::of_job(job, &file));
-    let labels = Labels { job, list, file: &file, kernel, plan, place, session };
+    let numbers = numbers.into();
+    let labels = Labels { job, list, file: &file, kernel, plan, place, numbers, session };
     let is_each = job.output.to_string().contains(PLACE);
     let output = match is_each {
         true => None,
@@ -69,129 +69,15 @@ pub(super) fn mesh_labels(
     };
     match output {
         Some(output) if job.format == MeshFormat::Ply && !job.stats && job.preview.is_none() => {
-            labels.write_ply(&mut numbers, output)
+            labels.write_ply(output)
         }
-        output => labels.write_whole(&mut numbers, output),
+        output => labels.write_whole(output),
     }
-}
-
-/// An estimate of the seconds per sample on one core, with `steps` smoothing steps.
-pub(super) fn core_seconds(steps: u32) -> f64 {
-    /// Meshing, per sample.
-    const PER_SAMPLE: f64 = 8e-9;
-    /// One smoothing step, per sample of the volume: only vertices, where labels meet, are smoothed.
-    const PER_STEP: f64 = 6e-10;
-    PER_SAMPLE + PER_STEP * f64::from(steps)
-}
-
-/// The map from coordinates of the grid to those of the mesh.
-struct Place {
-    spacing: [f64; 3],
-    origin: [f64; 3],
-    placed: Placed,
-}
-
-impl Place {
-    fn at(&self, grid: [f64; 3]) -> [f32; 3] {
-        match &self.placed.map {
-            Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
-            None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
-        }
-    }
-
-    /// Whether the map is a reflection, which reverses the orientation of triangles.
-    fn is_mirrored(&self) -> bool {
-        self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
-    }
-
-    fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
-        placed(&mesh.vertices, |grid| self.at(grid))
-    }
-}
-
-/// A job that meshes labels, and all that its steps share.
-struct Labels<'a> {
-    job: &'a MeshJob,
-    list: &'a LabelList,
-    file: &'a VolumeFile,
-    kernel: SurfaceNets,
-    plan: Plan,
-    place: Place,
-    session: &'a Session,
-}
-
-/// Totals of the surfaces that were written.
-#[derive(Default)]
-struct Written {
-    labels: BTreeSet<u64>,
-    vertices: u64,
-    triangles: u64,
-    bounds: Option<[[f32; 3]; 2]>,
-    stats: Vec<serde_json::Value>,
-}
-
-impl Written {
-    fn widen(&mut self, surface: &Surface) {
-        self.bounds = match (self.bounds, surface.bounds()) {
-            (Some(one), Some(other)) => Some(joined(one, other)),
-            (one, other) => one.or(other),
-        };
-    }
-}
-
-/// The box around two boxes.
-fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
-    [
-        std::array::from_fn(|i| low[i].min(other_low[i])),
-        std::array::from_fn(|i| high[i].max(other_high[i])),
-    ]
 }
 
 impl Labels<'_> {
-    /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
-    /// vertex.
-    fn for_each_part<'n>(
-        &self,
-        numbers: &'n mut Numbers<'n>,
-        mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,
-    ) -> Result<&'n Numbers<'n>> {
-        let Self { session, kernel, plan, file, .. } = self;
-        let all = SurfaceNets::layers(file.dims[2]) as u64;
-        let mut bar = session.progress.bar("mesh", all);
-        let mut slabs = LabelSlabs::new(kernel, file, plan, numbers)?;
-        let mut first_vertex = 0;
-        while let Some(slab) = session.timings.time("read", || slabs.next(first_vertex))? {
-            first_vertex += self.mesh(&slab, &mut consume)?;
-            bar.advance(slab.layers.len() as u64);
-        }
-        Ok(slabs.numbers)
-    }
-
-    /// Meshes a slab, in halves where its faces take too much memory. Returns the number of its vertices.
-    fn mesh(
-        &self,
-        slab: &Slab,
-        consume: &mut dyn FnMut(u64, LabelMesh) -> Result<()>,
-    ) -> Result<u64> {
-        let layers = slab.layers.clone();
-        let half =
-            |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
-        match self.session.device.run(&self.kernel, slab) {
-            Ok(part) => {
-                let vertices = part.vertices.len() as u64;
-                consume(slab.first_vertex, part).map(|()| vertices)
-            }
-            Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
-                let middle = layers.start + layers.len() / 2;
-                let lower = self.mesh(&half(layers.start..middle, 0), consume)?;
-                Ok(lower + self.mesh(&half(middle..layers.end, lower), consume)?)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Writes one PLY of all labels, slab by slab.
-    fn write_ply<'n>(&self, numbers: &'n mut Numbers<'n>, mut output: Output) -> Result<()> {
+    fn write_ply(&self, output: Output) -> Result<()> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
@@ -200,50 +86,53 @@ impl Labels<'_> {
         let mut written = Written::default();
         let found = Found::new()?;
         let mut top = Top::default();
-        let numbers = self.for_each_part(numbers, |first_vertex, mut part| {
+        self.for_each_part(|first_vertex, mut part| {
             let positions = session.timings.time("faces", || {
                 top.split(first_vertex, &mut part, Some(&found));
                 place.positions(&part)
             })?;
             let surface = Surface { positions, ..Surface::default() };
-            written.widen(&surface);
-            written.vertices += surface.positions.len() as u64;
-            written.triangles += 2 * part.quads.len() as u64;
+            written.summary.add(&surface);
+            written.summary.triangles += 2 * part.quads.len() as u64;
             ply.push(surface, part.quads).map_err(failed)
         })?;
+        let numbers = self.numbers();
         written.labels = found.all().map(|number| numbers.label(number)).collect();
-        let label_type = self.label_type(numbers)?;
-        session.timings.time("write", || {
-            let details = (details, place.is_mirrored());
-            let label_of = |number| numbers.label(number);
-            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
-            output.commit()
-        })?;
+        self.finish_ply(ply, &numbers, output)?;
         self.report(&written);
         Ok(())
     }
 
-    fn label_type(&self, numbers: &Numbers<'_>) -> Result<LabelType> {
-        LabelType::for_labels_up_to(numbers.most(self.file)).ok_or_else(|| {
+    /// Completes a PLY of all labels.
+    fn finish_ply(&self, ply: LabelPly, numbers: &Numbers<'_>, mut output: Output) -> Result<()> {
+        let Self { job, place, session, .. } = self;
+        let most = numbers.most(self.file);
+        let label_type = LabelType::for_labels_up_to(most).ok_or_else(|| {
             Error::usage(format_args!(
-                "{}: PLY holds labels up to 9,007,199,254,740,992, and {} is greater: write a file a label, as \
+                "{}: PLY holds labels up to 9,007,199,254,740,992, and {most} is greater: write a file a label, as \
                  'name-{PLACE}.ply', or GLB",
-                self.job.volume,
-                numbers.most(self.file)
+                job.volume
             ))
+        })?;
+        session.timings.time("write", || {
+            let details = (job.details(&place.placed), place.is_mirrored());
+            let label_of = |number| numbers.label(number);
+            ply.finish_labels(&mut output, details, &label_of, label_type)
+                .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
         })
     }
 
     /// Writes outputs that need all faces in memory: a file for each label, or one file with a part for each label.
-    fn write_whole<'n>(&self, numbers: &'n mut Numbers<'n>, output: Option<Output>) -> Result<()> {
+    fn write_whole(&self, output: Option<Output>) -> Result<()> {
         let Self { session, plan, .. } = self;
         let mut mesh = LabelMesh::default();
-        let numbers = self.for_each_part(numbers, |_, part| {
-            if mesh.bytes() + part.bytes() > plan.faces {
+        self.for_each_part(|_, part| {
+            if mesh.bytes() + part.bytes() > plan.surface {
                 return Err(Error::bad_input(format_args!(
                     "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
                      PLY of all labels, without --stats and --preview, needs no memory for them",
-                    plan.faces
+                    plan.surface
                 ))
                 .with_hint(Hint::Memory));
             }
@@ -251,6 +140,7 @@ impl Labels<'_> {
         })?;
         let positions = self.place.positions(&mesh)?;
         let surfaces = session.timings.time("labels", || LabelSurfaces::new(&mesh, &positions))?;
+        let numbers = self.numbers();
         let mut order: Vec<(u64, usize)> =
             surfaces.labels().map(|number| numbers.label(number)).zip(0..).collect();
         order.sort_unstable();
@@ -267,7 +157,7 @@ impl Labels<'_> {
             Some(output) if self.job.format == MeshFormat::Ply => {
                 each.measure(&order, &mut written)?;
                 drop(each);
-                self.write_shared(mesh, positions, numbers, output, &mut written)?;
+                self.write_shared(mesh, positions, &numbers, output, &mut written)?;
             }
             Some(output) if self.job.format == MeshFormat::Html => {
                 let all = positions.iter().copied().map(|p| [p, p]).reduce(joined);
@@ -285,29 +175,23 @@ impl Labels<'_> {
         mut mesh: LabelMesh,
         positions: Vec<[f32; 3]>,
         numbers: &Numbers<'_>,
-        mut output: Output,
+        output: Output,
         written: &mut Written,
     ) -> Result<()> {
-        let Self { job, place, session, .. } = self;
-        let label_type = self.label_type(numbers)?;
-        let failed = |error| Error::io("write", job.output.to_string(), error);
+        let Self { job, place, .. } = self;
         let folder = scratch_folder(&job.output);
-        let details = job.details(&place.placed);
-        let mut ply = LabelPly::new(details, u64::MAX, folder);
+        let mut ply = LabelPly::new(job.details(&place.placed), u64::MAX, folder);
         Top::default().split(0, &mut mesh, None);
-        (written.vertices, written.triangles) =
-            (positions.len() as u64, 2 * mesh.quads.len() as u64);
-        session.timings.time("write", || {
-            ply.push(Surface { positions, ..Surface::default() }, mesh.quads).map_err(failed)?;
-            let details = (details, place.is_mirrored());
-            let label_of = |number| numbers.label(number);
-            ply.finish_labels(&mut output, details, &label_of, label_type).map_err(failed)?;
-            output.commit()
-        })
+        written.summary.vertices = positions.len() as u64;
+        written.summary.triangles = 2 * mesh.quads.len() as u64;
+        ply.push(Surface { positions, ..Surface::default() }, mesh.quads)
+            .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+        self.finish_ply(ply, numbers, output)
     }
 
     fn report(&self, written: &Written) {
-        let Written { labels, vertices, triangles, bounds, stats } = written;
+        let Written { labels, summary: Summary { vertices, triangles, bounds, .. }, stats } =
+            written;
         for label in self.list.missing(labels) {
             log::warn!("{}: no sample has label {label}", self.job.volume);
         }

@@ -5,10 +5,9 @@
 
 use std::{collections::HashMap, fmt};
 
-use super::list::LabelList;
+use super::super::label_list::LabelList;
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    for_samples,
     io::{Source, volume::VolumeFile},
     util::{
         error::{Error, Result},
@@ -56,6 +55,12 @@ impl<'a> Numbers<'a> {
             Some(labels) => labels.iter().copied().max().unwrap_or(0),
             None => u64::MAX >> (64 - 8 * file.dtype.size()),
         }
+    }
+
+    /// Whether the first of `samples` is outside of all labels to be meshed.
+    pub(super) fn leaves_out(list: &LabelList, samples: &Samples) -> bool {
+        let is_label = |value: f64| value >= 0.0 && value.fract() == 0.0;
+        samples.first().is_some_and(|value| is_label(value) && !list.has(value as u64))
     }
 
     /// The numbers of labels in 64-bit integers.
@@ -173,11 +178,6 @@ impl<'a> Numbers<'a> {
         self.known.insert(label, number);
         Ok(number)
     }
-}
-
-/// The number of samples.
-pub(super) fn len(samples: &Samples) -> usize {
-    for_samples!(samples, values => values.len())
 }
 
 #[cfg(test)]

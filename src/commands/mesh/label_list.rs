@@ -4,9 +4,15 @@ use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
 
 use serde::Serialize;
 
+/// Default number of smoothing steps.
+pub(super) const STEPS: u32 = 10;
+
+/// The field in the name of an output that stands for the label.
+pub(super) const PLACE: &str = "{label}";
+
 /// The value of `--labels`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum LabelList {
+pub(super) enum LabelList {
     /// All but 0.
     All,
     /// The labels in these ranges, which are sorted and do not overlap.

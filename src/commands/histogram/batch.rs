@@ -1,0 +1,98 @@
+//! Counts many inputs side by side.
+
+use super::{
+    adjust, count,
+    input::Input,
+    job::{Job, Settings},
+    tally::Tally,
+};
+use crate::{
+    data::shard::Shard,
+    engine::{
+        batch::{Batch, Work},
+        hints,
+        session::Session,
+    },
+    io::{Source, Sources, image::is_jpeg},
+    kernels::histogram::VALUES_BYTES,
+    util::error::{Error, Kind, Result},
+};
+
+/// Most bytes of the counts of one input: five components with 2^16 counts of 8 bytes each.
+const LARGEST_TALLY: u64 = (5 * 8) << 16;
+
+/// The result of a run in which `failed` of `total` inputs failed.
+pub fn finish(failed: usize, total: usize) -> Result<()> {
+    match failed {
+        0 => Ok(()),
+        n => {
+            let others = if n < total { "; the others are done" } else { "" };
+            Err(Error::new(Kind::Partial, format_args!("{n} of {total} inputs failed{others}")))
+        }
+    }
+}
+
+/// Counts `files`, of volumes only the slices of `shard`. Several threads call `keep` with the counts of a file; `consume`
+/// takes the number of each file, and what `keep` has returned, in order. Returns the number of files that failed.
+pub fn count_all<O: Send>(
+    job: &Job,
+    files: &Sources,
+    shard: Shard,
+    session: &Session,
+    keep: impl Fn(Tally) -> O + Sync,
+    mut consume: impl FnMut(usize, O) -> Result<()>,
+) -> Result<usize> {
+    let mut failed = 0;
+    // The values of finished inputs are needed only for `--sum`.
+    let values = if job.sum && job.settings.statistics { VALUES_BYTES } else { 0 };
+    let ahead = (session.max_memory / 4 / (LARGEST_TALLY + values)).clamp(1, 1024) as usize;
+    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+    let batch = Batch { title: "histogram", memory, ahead, progress, events };
+    let work = Inputs { settings: &job.settings, shard, session, keep };
+    batch.run(&work, files, |number, result| {
+        match result {
+            Ok(kept) => consume(number, kept)?,
+            Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
+                return Err(error);
+            }
+            Err(error) => {
+                failed += 1;
+                log::error!("{}", hints::line(&error));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(failed)
+}
+
+struct Inputs<'a, F> {
+    settings: &'a Settings,
+    /// The shard of the slices of volumes that is counted.
+    shard: Shard,
+    session: &'a Session,
+    keep: F,
+}
+
+impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
+    type Job = Source;
+    type Out = O;
+
+    fn job(&self, source: Source) -> Result<Source> {
+        Ok(source)
+    }
+
+    fn memory(&self, source: &Source) -> Option<u64> {
+        Input::memory(source, self.settings)
+    }
+
+    /// Reads and counts one input, and writes its adjusted images.
+    fn run(&self, source: &Source) -> Result<O> {
+        let session =
+            &self.session.for_file(|| self.settings.takes_only_counts() && is_jpeg(source));
+        let mut input = Input::read(source, self.settings, session)?;
+        adjust::write(source, &mut input, self.settings, session)?;
+        let tally = count::count(source, &input, self.settings, self.shard, session)?;
+        drop(input);
+        Ok((self.keep)(tally))
+    }
+}

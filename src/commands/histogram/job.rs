@@ -1,0 +1,279 @@
+//! A job of `gpuproc histogram`: the flags, validated.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::{select::Selection, view::View};
+use crate::{
+    commands::flags::{Choice, Place, Share, Tree, one_of},
+    data::dtype::Dtype,
+    io::{Sink, Source, Sources, image::PageRange, volume::Layout},
+    kernels::histogram::{Luma, MAX_BINS, type_range},
+    util::error::{Error, Result},
+};
+
+/// The job that the flags describe.
+#[derive(Debug)]
+pub struct Job {
+    pub inputs: Sources,
+    /// Whether the inputs come from a list (`--files-from`), which may name a single one.
+    pub is_list: bool,
+    pub settings: Settings,
+    /// Which shard of the work is done, and whether finished work is skipped.
+    pub share: Share,
+    /// Whether the counts of all inputs are added up.
+    pub sum: bool,
+    pub outputs: Outputs,
+    /// Whether pictures of characters are printed on standard output.
+    pub picture: bool,
+    pub view: View,
+}
+
+/// A folder or a template that gets a file for each input.
+#[derive(Debug)]
+pub struct OfEach {
+    pub place: Place,
+    /// The extension of a file in a folder, and the value of `{ext}`.
+    pub extension: &'static str,
+    pub format: Format,
+}
+
+impl OfEach {
+    /// The file for `input`.
+    ///
+    /// # Errors
+    /// As [`Place::sink`].
+    pub fn sink(&self, input: &Source) -> Result<Sink> {
+        self.place.sink(input, Some(self.extension), Tree::Flat)
+    }
+
+    /// The files of all `inputs`, which have been checked.
+    pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
+        inputs.iter().filter_map(|input| self.sink(&input).ok())
+    }
+}
+
+/// The outputs of a job.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// Outputs that hold all inputs.
+    pub of_all: Vec<(Sink, Format)>,
+    /// Outputs with a file for each input.
+    pub of_each: Vec<OfEach>,
+}
+
+impl Outputs {
+    /// All output files.
+    pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
+        let of_all = self.of_all.iter().map(|(sink, _)| sink.clone());
+        of_all.chain(self.of_each.iter().flat_map(|each| each.sinks(inputs)))
+    }
+
+    /// The format of each output.
+    pub fn formats(&self) -> impl Iterator<Item = Format> {
+        let of_all = self.of_all.iter().map(|(_, format)| *format);
+        of_all.chain(self.of_each.iter().map(|each| each.format))
+    }
+}
+
+/// Settings that decide what is counted of every input.
+#[derive(Debug, Serialize, clap::Args)]
+pub struct Settings {
+    /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
+    /// the first is 1 [default: all]
+    #[arg(long = "page", value_name = "N|A..B")]
+    pub pages: Option<PageRange>,
+
+    /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub bins: Option<u32>,
+
+    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
+    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
+    /// float volumes]
+    #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
+    pub range: Option<Range>,
+
+    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub channels: Vec<Channel>,
+
+    /// How red, green and blue make luminance
+    #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
+    pub luma: Luma,
+
+    #[command(flatten)]
+    pub selection: Selection,
+
+    /// Whether plots are the only outputs.
+    #[arg(skip)]
+    pub only_pictures: bool,
+
+    /// Whether grey values and luminances of several inputs are added up.
+    #[arg(skip)]
+    pub joins_luminance: bool,
+
+    /// How to read a raw volume.
+    #[arg(skip)]
+    pub layout: Layout,
+
+    /// The adjusted images, which are outputs of the job.
+    #[serde(skip)]
+    #[arg(skip)]
+    pub adjustments: Vec<(Sink, Adjustment)>,
+
+    /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
+    #[arg(skip)]
+    pub statistics: bool,
+}
+
+const LUMAS: [Choice<Luma>; 3] = [
+    ("bt709", Luma::Bt709, "0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709)"),
+    ("bt601", Luma::Bt601, "0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601)"),
+    (
+        "linear",
+        Luma::Linear,
+        "The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1)",
+    ),
+];
+
+/// How an image is adjusted by its histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Adjustment {
+    Equalize,
+    /// Stretches the levels; the share of pixels that may be clipped at either end.
+    AutoLevels(f64),
+}
+
+/// The ends of the bins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Range {
+    /// The least and the greatest sample of the input.
+    Data,
+    /// These two numbers.
+    Of(f64, f64),
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "data" {
+            return Ok(Self::Data);
+        }
+        let numbers = text.split_once(',').and_then(|(low, high)| {
+            Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
+        });
+        match numbers {
+            Some((low, high)) if low < high => Ok(Self::Of(low, high)),
+            Some(_) => Err("the first number must be the smaller one".into()),
+            None => Err("two numbers such as 0,255 or the word data are needed".into()),
+        }
+    }
+}
+
+/// A value of `--channels`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+pub enum Channel {
+    /// Red
+    R,
+    /// Green
+    G,
+    /// Blue
+    B,
+    /// Alpha
+    A,
+    /// Luminance; of a grey image, the grey value
+    Luma,
+}
+
+/// The format of an output, and the value of `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Format {
+    /// A table.
+    Csv,
+    /// Counts and statistics.
+    Json,
+    /// A plot as vectors.
+    Svg,
+    /// A plot as pixels.
+    Png,
+    /// A page for web browsers.
+    Html,
+}
+
+/// The choices of `--format`.
+pub const FORMATS: [Choice<Format>; 5] = [
+    ("csv", Format::Csv, "A table"),
+    ("json", Format::Json, "Everything, with statistics"),
+    ("svg", Format::Svg, "A plot as vectors"),
+    ("png", Format::Png, "A plot as pixels"),
+    ("html", Format::Html, "A page for web browsers that tells what each bin holds"),
+];
+
+impl Format {
+    /// The extension of files in this format.
+    pub fn extension(self) -> &'static str {
+        let named = FORMATS.iter().find(|(_, format, _)| *format == self);
+        named.map_or("", |(name, ..)| name)
+    }
+}
+
+/// The format of an output by its extension, or by `format` where it has none.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown extension.
+pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
+    let extension = sink.extension();
+    let named = FORMATS.iter().find(|(name, ..)| *name == extension).map(|(_, format, _)| *format);
+    let found = match (named, extension.is_empty()) {
+        (None, true) => format.or((*sink == Sink::Stdout).then_some(Format::Csv)),
+        (named, _) => named,
+    };
+    found.ok_or_else(|| {
+        Error::usage(format_args!(
+            "{sink}: {}; use .csv, .json, .png, .svg or .html",
+            match extension.is_empty() {
+                true => "a name without an extension needs --format".to_owned(),
+                false => format!("no output is known by the extension `{extension}`"),
+            }
+        ))
+    })
+}
+
+impl Settings {
+    /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
+    /// data.
+    pub fn takes_all_pixels(&self) -> bool {
+        let Selection { alpha: _, roi, mask } = &self.selection;
+        let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
+        is_plain && self.pages.is_none() && self.range != Some(Range::Data)
+    }
+
+    /// Whether the counts of all pixels suffice. Statistics may need the pixels themselves.
+    pub fn takes_only_counts(&self) -> bool {
+        self.takes_all_pixels() && !self.statistics
+    }
+
+    /// The number of bins for samples of type `dtype`.
+    pub fn bins(&self, dtype: Dtype) -> usize {
+        let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
+        match self.bins {
+            Some(bins) => bins as usize,
+            // Plots show only the part of the range that holds samples, which then still has enough bins.
+            None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
+            None => 256,
+        }
+    }
+
+    /// The ends of the bins for samples of an image or a volume.
+    pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
+        self.range.unwrap_or(match type_range(dtype) {
+            Some((low, high)) => Range::Of(low, high),
+            None if is_image => Range::Of(0.0, 1.0),
+            None => Range::Data,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! How plots look.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    commands::flags::{Choice, one_of},
+    io::plot::Theme,
+};
+
+/// Size, colours and title of plots.
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
+pub struct PlotStyle {
+    /// Width and height of plots in pixels
+    #[arg(long, value_name = "WxH", default_value = "1152x588", help_heading = "Plots")]
+    pub size: PlotSize,
+
+    /// Colours of plots
+    #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
+    #[arg(value_parser = one_of(&THEMES))]
+    pub theme: PlotTheme,
+
+    /// Title of plots [default: the input's name]
+    #[arg(long, value_name = "TEXT", help_heading = "Plots")]
+    pub title: Option<String>,
+
+    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By default,
+    /// a bar that dwarfs the others is cut off
+    #[arg(long = "ymax", value_name = "COUNT", help_heading = "Plots")]
+    pub y_max: Option<AxisEnd>,
+}
+
+const THEMES: [Choice<PlotTheme>; 3] = [
+    ("dark", PlotTheme::Dark, "Bright on dark"),
+    ("light", PlotTheme::Light, "Dark on bright"),
+    ("print", PlotTheme::Print, "Black on white"),
+];
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlotSize([u16; 2]);
+
+impl PlotSize {
+    /// Width and height in pixels.
+    pub fn sides(self) -> [u16; 2] {
+        self.0
+    }
+}
+
+impl FromStr for PlotSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
+            Some([width.trim().parse::<u16>().ok()?, height.trim().parse::<u16>().ok()?])
+        });
+        let fits = |sides: &[u16; 2]| {
+            (320..=16_384).contains(&sides[0]) && (200..=16_384).contains(&sides[1])
+        };
+        sides.filter(fits).map(Self).ok_or_else(|| {
+            format!("`{text}` is not of the form 1152x588, from 320x200 to 16384x16384")
+        })
+    }
+}
+
+/// The upper end of the axis of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AxisEnd {
+    /// The largest value.
+    Max,
+    /// This value.
+    Value(f64),
+}
+
+impl FromStr for AxisEnd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value =
+            || text.trim().parse().ok().filter(|&value: &f64| value.is_finite() && value > 0.0);
+        match text.trim() {
+            "max" => Ok(Self::Max),
+            _ => {
+                value().map(Self::Value).ok_or_else(|| format!("`{text}` is not a count, or `max`"))
+            }
+        }
+    }
+}
+
+/// The colours of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlotTheme {
+    /// Bright on dark.
+    Dark,
+    /// Dark on bright.
+    Light,
+    /// Black on white.
+    Print,
+}
+
+impl PlotTheme {
+    /// The colours by their use.
+    pub fn colours(self) -> Theme {
+        match self {
+            Self::Dark => Theme::DARK,
+            Self::Light => Theme::LIGHT,
+            Self::Print => Theme::PRINT,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The flags of `gpuproc mesh`.
+
+use std::ffi::OsString;
+
+use super::{
+    super::{color::Color, label_list::LabelList, placing::Placing, region::Region},
+    preview::PreviewArgs,
+    values::{Isovalues, count, distance, label_list, range, size, volume},
+};
+use crate::{
+    commands::flags::{Choice, ListArgs, OutputArgs, Share, VolumeArgs, one_of},
+    data::palette::Palette,
+    io::{Source, mesh::MeshFormat},
+    kernels::mesh::{Topology, post::Size},
+};
+
+/// Mesh the surface of a volume at an isovalue (marching cubes).
+///
+/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
+/// samples, x fastest. The mesh is in the world coordinates of the file. It has shared vertices and triangles whose
+/// normals point to lower values; its bytes are the same on every device. Volumes may be larger than memory: they are
+/// meshed in slabs.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80
+  gpuproc mesh head.nii.gz --iso auto --largest head.ply
+  gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 -o bone.stl
+  gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
+  gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
+  gpuproc mesh organs.nii.gz --labels -o organs.html
+  gpuproc mesh organs.nii.gz --labels 1,3,10..20 -o 'organ-{label}.stl'
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
+  gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
+pub struct Args {
+    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
+    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write: .ply,
+    /// .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output
+    /// [default: the volume's name with .ply, in the current folder]. With -o, volumes only
+    #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
+    pub(super) files: Vec<OsString>,
+
+    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
+    /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
+    /// volume's histogram, otsu:2 two between three classes, p80 the 80th percentile
+    #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
+    #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
+    pub(super) iso: Vec<Isovalues>,
+
+    /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
+    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own
+    /// where the output has {label} in its name
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all", value_parser = label_list)]
+    pub(super) labels: Option<LabelList>,
+
+    #[command(flatten)]
+    pub(super) placing: Placing,
+
+    /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
+    #[arg(long)]
+    pub(super) close: bool,
+
+    /// How to join the surface in cells whose samples leave that open
+    #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
+    pub(super) topology: Topology,
+
+    /// Give every vertex a normal, from the volume's gradient
+    #[arg(long)]
+    pub(super) normals: bool,
+
+    /// Join vertices at the same position and remove triangles without an area, which samples that equal the isovalue
+    /// cause; closed surfaces stay closed. Vertices that only touch are moved apart a little. Always done for STL
+    #[arg(long)]
+    pub(super) clean: bool,
+
+    /// Keep only the connected part with the most triangles, or the N with the most
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "1", value_parser = count)]
+    pub(super) largest: Option<usize>,
+
+    /// Keep only connected parts with at least N triangles
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(super) min_triangles: u32,
+
+    /// Keep only connected parts that enclose at least this volume, in cubic units of the mesh
+    #[arg(long, value_name = "VOLUME", value_parser = volume, default_value_t = 0.0)]
+    #[arg(hide_default_value = true)]
+    pub(super) min_volume: f64,
+
+    /// Leave out the closed surfaces of hollows inside of other parts
+    #[arg(long)]
+    pub(super) fill_holes: bool,
+
+    #[command(flatten)]
+    pub(super) region: Region,
+
+    /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
+    /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub(super) smooth: Option<u32>,
+
+    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000 (above 100); those that matter
+    /// least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
+    /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) simplify: Option<Size>,
+
+    /// Simplify as far as the surface moves by no more than this distance, in the mesh's units
+    #[arg(long, value_name = "DISTANCE", value_parser = distance)]
+    pub(super) max_error: Option<f64>,
+
+    /// Say area, enclosed volume, connected parts, Euler number, genus, whether the surface is closed, and how far
+    /// --simplify has moved it
+    #[arg(long)]
+    pub(super) stats: bool,
+
+    /// Format of the mesh, also as --to stl [default: by the output's extension, else ply]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&MeshFormat::CHOICES))]
+    pub(super) format: Option<MeshFormat>,
+
+    /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
+    /// WebGPU, to the same vertices and triangles as this command
+    #[arg(long)]
+    pub(super) live: bool,
+
+    /// Colours of the surfaces in a GLB, in the order of the isovalues: names such as ivory, tab:red, C3 or #ffe0c0
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) color: Vec<Color>,
+
+    /// Colour the vertices by the values of this volume at their positions. Both volumes state world coordinates or
+    /// have the same size. In PLY, OBJ, GLB and the picture; gray where there is no value
+    #[arg(long, value_name = "FILE")]
+    pub(super) color_by: Option<Source>,
+
+    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo
+    /// jet hot bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
+    #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
+    pub(super) palette: Palette,
+
+    /// Values that have the first and the last colour [default: the least and the greatest on the surface]
+    #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_negative_numbers = true)]
+    #[arg(requires = "color_by")]
+    pub(super) color_range: Option<[f64; 2]>,
+
+    /// Write PLY or STL as text
+    #[arg(long)]
+    pub(super) ascii: bool,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(super) list: ListArgs,
+
+    #[command(flatten)]
+    pub(super) share: Share,
+
+    #[command(flatten)]
+    pub(super) preview: PreviewArgs,
+
+    #[command(flatten)]
+    pub(super) raw: VolumeArgs,
+}
+
+const TOPOLOGIES: [Choice<Topology>; 2] = [
+    (
+        "classic",
+        Topology::Classic,
+        "The inside is joined on every face whose corners alternate, by the table of 256 cases",
+    ),
+    (
+        "exact",
+        Topology::Exact,
+        "As the trilinear interpolation of the samples: with its handles, tunnels and parts",
+    ),
+];

@@ -1,0 +1,61 @@
+//! Reads a volume of labels.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::numbers::Numbers;
+use crate::{
+    data::samples::Samples,
+    io::{
+        reader::Reader,
+        volume::{VolumeFile, VolumeReader},
+    },
+    util::error::Result,
+};
+
+/// Reads the slices of a volume as numbers of labels.
+pub(super) struct LabelReader<'r, 'a> {
+    reader: VolumeReader,
+    numbers: &'r Mutex<Numbers<'a>>,
+}
+
+impl<'r, 'a> LabelReader<'r, 'a> {
+    /// Reads `file` from slice `first` on. Labels without a number get one in `numbers`.
+    pub(super) fn new(
+        file: &VolumeFile,
+        first: usize,
+        numbers: &'r Mutex<Numbers<'a>>,
+    ) -> Result<Self> {
+        Ok(Self { reader: file.reader_at(first)?, numbers })
+    }
+}
+
+impl Reader for LabelReader<'_, '_> {
+    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = match numbers.integers {
+            Some(_) => numbers.of_integers(&self.reader.read_integers(count)?)?,
+            None => numbers.of_samples(self.reader.read(count)?)?,
+        };
+        match before {
+            Some(before) => joined(before, &new),
+            None => Ok(new),
+        }
+    }
+
+    fn expect_end(&mut self) -> Result<()> {
+        self.reader.expect_end()
+    }
+
+    fn reuse(&mut self, done: Samples) {
+        self.reader.reuse(done);
+    }
+}
+
+/// `before` followed by `after`, which have the same type.
+fn joined(before: &Samples, after: &Samples) -> Result<Samples> {
+    let mut all = Samples::zeros(after.dtype(), before.len() + after.len())?;
+    let (first, second) = all.as_bytes_mut().split_at_mut(before.as_bytes().len());
+    first.copy_from_slice(before.as_bytes());
+    second.copy_from_slice(after.as_bytes());
+    Ok(all)
+}

@@ -1,0 +1,96 @@
+//! A job that meshes labels, and how it meshes them slab by slab.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{
+    super::{
+        job::MeshJob,
+        label_list::LabelList,
+        memory::Plan,
+        placing::Placed,
+        report::Summary,
+        slabs::{Slabs, mesh_slabs},
+    },
+    numbers::Numbers,
+    reader::LabelReader,
+};
+use crate::{
+    data::{label_mesh::LabelMesh, samples::Samples},
+    engine::{BlockSource, session::Session},
+    io::{reader::Reader, volume::VolumeFile},
+    kernels::mesh::labels::{SurfaceNets, placed},
+    util::error::Result,
+};
+
+/// The map from coordinates of the grid to those of the mesh.
+pub(super) struct Place {
+    pub(super) spacing: [f64; 3],
+    pub(super) origin: [f64; 3],
+    pub(super) placed: Placed,
+}
+
+impl Place {
+    fn at(&self, grid: [f64; 3]) -> [f32; 3] {
+        match &self.placed.map {
+            Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
+            None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
+        }
+    }
+
+    /// Whether the map is a reflection, which reverses the orientation of triangles.
+    pub(super) fn is_mirrored(&self) -> bool {
+        self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
+    }
+
+    pub(super) fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
+        placed(&mesh.vertices, |grid| self.at(grid))
+    }
+}
+
+/// A job that meshes labels, and all that its steps share.
+pub(super) struct Labels<'a> {
+    pub(super) job: &'a MeshJob,
+    pub(super) list: &'a LabelList,
+    pub(super) file: &'a VolumeFile,
+    pub(super) kernel: SurfaceNets,
+    pub(super) plan: Plan,
+    pub(super) place: Place,
+    pub(super) numbers: Mutex<Numbers<'a>>,
+    pub(super) session: &'a Session,
+}
+
+/// Totals of the surfaces that were written.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) labels: BTreeSet<u64>,
+    pub(super) summary: Summary,
+    pub(super) stats: Vec<serde_json::Value>,
+}
+
+impl<'a> Labels<'a> {
+    /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
+    /// vertex.
+    pub(super) fn for_each_part(
+        &self,
+        mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,
+    ) -> Result<()> {
+        let Self { file, plan, list, numbers, .. } = self;
+        let open = |first: usize| -> Result<Box<dyn Reader + '_>> {
+            Ok(Box::new(LabelReader::new(file, first, numbers)?))
+        };
+        let leaves_out = |fill: &Samples| Numbers::leaves_out(list, fill);
+        let own = 0..SurfaceNets::layers(file.dims[2]);
+        let slabs =
+            Slabs { own, height: plan.layers, overlaps: plan.overlaps, leaves_out: &leaves_out };
+        let source = (&BlockSource::slices(file, &open), *file);
+        mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
+    }
+
+    /// The numbers of the labels.
+    pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers<'a>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,92 @@
+//! The surface of one isovalue in memory, with the steps that need all of it.
+
+use super::{
+    budget::allow,
+    color_by::Colors,
+    input::VolumeInput,
+    job::MeshJob,
+    placing::Placed,
+    report::{Summary, tell_cleaned, tell_simplified, tell_stats},
+    surfaces::surfaces,
+};
+use crate::{
+    data::surface::Surface,
+    engine::session::Session,
+    io::mesh::MeshFormat,
+    kernels::mesh::post::{Stats, Step, clean, keep_parts, separate, simplify, smooth},
+    util::error::{Error, Result},
+};
+
+impl MeshJob {
+    /// Makes the surface of one isovalue in memory: meshes, improves, measures and colours it.
+    pub(super) fn surface(
+        &self,
+        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+        iso: f64,
+        session: &Session,
+    ) -> Result<(Surface, Summary)> {
+        let mut surface = Surface::default();
+        let (allowed, mut largest) = (input.plan().surface, 0);
+        surfaces((input, placed), &self.kernel(iso), session, |part| {
+            // Two further parts may be in memory besides this one.
+            largest = part.bytes().max(largest);
+            if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
+                return Err(Error::bad_input(format_args!(
+                    "the surface takes more than the {allowed} bytes that --max-memory leaves for it; binary \
+                     PLY without further steps needs no memory for it"
+                )));
+            }
+            surface.append(part)
+        })?;
+        let had_parts = !surface.triangles.is_empty();
+        let moved = self.improve(&mut surface, session)?;
+        let mut summary = Summary::default();
+        (summary.moved, summary.had_parts) = (moved, had_parts);
+        summary.add(&surface);
+        // A page shows the measures.
+        if self.stats || self.format == MeshFormat::Html {
+            allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
+            let stats = session.timings.time("stats", || Stats::of(&surface))?;
+            if self.stats {
+                tell_stats(&stats, moved);
+            }
+            summary.stats = Some(stats);
+        }
+        if let Some(colors) = colors {
+            session.timings.time("colours", || colors.paint(&mut surface, session))?;
+        }
+        Ok((surface, summary))
+    }
+
+    /// Applies the steps that need the whole surface. Returns how far simplification has moved it, where that is known.
+    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<Option<f64>> {
+        let allowed = |what, surface: &Surface, step: Step| {
+            allow(what, surface, step.bytes(surface), session)
+        };
+        // Readers of STL merge vertices by position.
+        let is_stl = self.format == MeshFormat::Stl;
+        if self.cleans || is_stl {
+            allowed("cleaning a surface", surface, Step::Clean)?;
+            tell_cleaned(&session.timings.time("clean", || clean(surface))?);
+        }
+        if !self.parts.are_all() {
+            allowed("finding the parts of a surface", surface, Step::Parts)?;
+            session.timings.time("parts", || keep_parts(surface, &self.parts))?;
+        }
+        if self.smooth > 0 {
+            allowed("smoothing a surface", surface, Step::Smooth)?;
+            session.timings.time("smooth", || smooth(surface, self.smooth))?;
+        }
+        let mut distance = None;
+        if let Some(goal) = self.simplify {
+            allowed("simplifying a surface", surface, Step::Simplify(goal))?;
+            let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
+            tell_simplified(&goal, &simplified, surface);
+            distance = simplified.distance;
+        }
+        if is_stl && (self.smooth > 0 || self.simplify.is_some()) {
+            session.timings.time("clean", || separate(surface))?;
+        }
+        Ok(distance)
+    }
+}

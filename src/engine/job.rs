@@ -1,0 +1,56 @@
+//! Jobs of the engine: an input, its output and the filter between them.
+
+use crate::{
+    data::shard::Shard,
+    io::{
+        Sink, Source,
+        image::{Encoding, ImageFormat, PageRange},
+        volume::{Layout, PyramidOptions},
+    },
+    kernels::filter::Filter,
+};
+
+/// One input, its output and the filter between them.
+#[derive(Debug)]
+pub struct Job {
+    /// The input.
+    pub source: Source,
+    /// The output.
+    pub sink: Sink,
+    /// The filter.
+    pub filter: Box<dyn Filter>,
+    /// How to read a volume; `None` for an image.
+    pub volume: Option<Box<Layout>>,
+    /// Whether the output is a page that shows the image before and after.
+    pub compares: bool,
+    /// Format of the output image; `None` for that of the input.
+    pub format: Option<ImageFormat>,
+    /// Whether the folder of the output is created.
+    pub makes_folder: bool,
+    /// How a Zarr output is written.
+    pub pyramid: PyramidOptions,
+}
+
+impl Job {
+    /// Number of axes along which the filter works.
+    pub fn axes(&self) -> usize {
+        if self.volume.is_some() { 3 } else { 2 }
+    }
+}
+
+/// Settings that all jobs of a command share.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How images are encoded.
+    pub encoding: Encoding,
+    /// Pages of images to take; `None` for all that the output can hold.
+    pub pages: Option<PageRange>,
+    /// Whether the job is a batch of files, even if of a single one: inputs from a list, or outputs in a folder.
+    pub is_batch: bool,
+    /// The part of the job that this process does; `None` for all of it.
+    pub shard: Option<Shard>,
+    /// Whether finished work is skipped, and newly finished work is marked.
+    pub resumes: bool,
+    /// Whether jobs are described instead of done.
+    pub dry_run: bool,
+}

@@ -1,0 +1,85 @@
+//! Reductions: small values that are made of all samples of an input, such as counts and sums. Several processes can make
+//! one together: each writes the part of its shard to a file, and `gpuproc merge` joins the parts.
+
+use std::{ops::Range, sync::mpsc, thread};
+
+use serde::Serialize;
+
+use crate::{
+    data::samples::Samples,
+    engine::session::Session,
+    io::{
+        Sink, Source,
+        identity::Identity,
+        partial::{self, PartWriter},
+        volume::{Part, VolumeFile},
+    },
+    util::{error::Result, threads::spawn_in},
+};
+
+/// Bytes that a part of a volume may always have, however low `--max-memory` is. The counters of each part, up to
+/// 65,536, are added to those of the others, so parts must not be too small.
+const LEAST: u64 = 1 << 20;
+
+/// Calls `consume` with all samples of the slices `own`, in parts of about `wanted` bytes and in any order, and with the
+/// number of samples of the volume that each of them stands for. The next part is read meanwhile. `consume` returns the
+/// samples, whose memory is used again. `title` names the work in the progress bar.
+///
+/// # Errors
+/// Those of reading and of `consume`.
+pub fn each_part(
+    file: &VolumeFile,
+    (own, wanted): (Range<usize>, u64),
+    title: &'static str,
+    session: &Session,
+    mut consume: impl FnMut(Samples, u64) -> Result<Samples>,
+) -> Result<()> {
+    let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
+    // Three parts are in memory at once.
+    let mut parts = file.parts(own, wanted, (session.max_memory / 3).max(LEAST))?;
+    let mut bar = session.progress.bytes(title, all);
+    thread::scope(|scope| {
+        let (send, read) = mpsc::sync_channel(0);
+        let (give_back, done) = mpsc::channel();
+        let reading = spawn_in(scope, move || -> Result<()> {
+            loop {
+                done.try_iter().for_each(|part| parts.reuse(part));
+                let Some(part) = session.timings.time("read", || parts.next_part())? else {
+                    return Ok(());
+                };
+                // Without a receiver, `consume` has failed.
+                if send.send(part).is_err() {
+                    return Ok(());
+                }
+            }
+        })?;
+        for Part { samples, times } in read {
+            let part = Part { samples: consume(samples, times)?, times };
+            bar.advance(part.bytes());
+            // Without a receiver, reading has ended or failed.
+            let _ = give_back.send(part);
+        }
+        reading.join().expect("the reader does not panic")
+    })
+}
+
+/// Writes the part file `output` of the shard that `identity` names. `write` writes the records of the part and returns
+/// its totals. If `resumes` and the part exists, only logs that `inputs` are skipped.
+///
+/// # Errors
+/// Those of `write`, and when the part cannot be written.
+pub fn write_part<T: Serialize>(
+    identity: &Identity,
+    (inputs, output): (impl IntoIterator<Item = Source>, &Sink),
+    resumes: bool,
+    session: &Session,
+    write: impl FnOnce(&mut PartWriter) -> Result<T>,
+) -> Result<()> {
+    if resumes && partial::is_done(output, identity, session.max_memory) {
+        inputs.into_iter().for_each(|input| session.events.skipped(&input, Some(output)));
+        return Ok(());
+    }
+    let mut part = PartWriter::create(output, session.no_clobber, identity)?;
+    let totals = write(&mut part)?;
+    part.finish(&totals)
+}
