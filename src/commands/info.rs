@@ -18,7 +18,7 @@ use crate::{
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
         standard,
-        volume::{Endian, Layout, Part, VolumeFile, are_many, has_volume_name, is_volume_piped},
+        volume::{Endian, Layout, Part, VolumeFile, are_many, is_volume},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     util::{
@@ -198,11 +198,7 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
         Some(format) if !layout.is_raw() && !many => array_info(source, format, samples, session)?,
-        _ if has_volume_name(source)
-            || layout.is_raw()
-            || layout.stack
-            || *source == Source::Stdin && is_volume_piped() =>
-        {
+        _ if is_volume(source, layout) => {
             volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
         }
         _ => match image_info(source, samples, session) {
@@ -318,7 +314,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         space: placement.and_then(|placement| Some(placement.space?.name())),
         metadata: file.metadata().to_vec(),
         memory: file.bytes(),
-        notes: file.warnings().cloned().collect(),
+        notes: file.warnings().collect(),
         bytes: file.packed_bytes().ok().flatten(),
         ..Info::default()
     })

@@ -194,7 +194,7 @@ fn gaps_and_doubles_are_told() {
     // Of the slices 0 to 5, slice 2 is missing.
     copy("ct", &folder.join("gap"), &["06.dcm"]);
     let gap = open(&folder.join("gap"));
-    let told: Vec<&String> = gap.warnings().collect();
+    let told: Vec<String> = gap.warnings().collect();
     assert!(told.len() == 1 && told[0].contains("it is 5 mm in place of 2.5"), "{told:?}");
     assert!(told[0].contains("ct-10.dcm to ct-02.dcm"), "{told:?}");
     assert_eq!(gap.dims, [5, 4, 5]);
@@ -203,7 +203,7 @@ fn gaps_and_doubles_are_told() {
     copy("ct", &folder.join("double"), &[]);
     fs::copy(folder.join("double/ct-06.dcm"), folder.join("double/zz.dcm")).unwrap();
     let double = open(&folder.join("double"));
-    let told: Vec<&String> = double.warnings().collect();
+    let told: Vec<String> = double.warnings().collect();
     assert!(told.len() == 1 && told[0].contains("zz.dcm, which lies where ct-06.dcm"), "{told:?}");
     assert_eq!(values(&double), values(&whole));
     for name in ["gap", "double"] {

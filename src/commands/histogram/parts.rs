@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::{
     finish,
     flags::{Format, Job, table},
-    input::is_volume,
     outcomes::Outcomes,
     tally::Tally,
     view::View,
@@ -23,6 +22,7 @@ use crate::{
         Sink, Source,
         identity::Identity,
         partial::{self, PartReader, PartWriter},
+        volume::is_volume,
     },
     util::error::{Error, Result},
 };
@@ -66,7 +66,7 @@ enum Join {
 impl Job {
     fn join(&self) -> Join {
         let is_one = self.inputs.len() == 1 && !self.is_list;
-        match is_one && is_volume(&self.inputs.get(0), &self.settings) {
+        match is_one && is_volume(&self.inputs.get(0), &self.settings.layout) {
             true => Join::Slices,
             false if self.sum => Join::Sum,
             false => Join::Nothing,

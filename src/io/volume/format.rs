@@ -1,6 +1,7 @@
 //! What every volume format provides ([`Format`]), and the header that its parser returns ([`Header`]).
 
 use std::{
+    fmt,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -180,8 +181,37 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// What was assumed or not understood, in words.
     pub warnings: Vec<String>,
-    /// What the volume leaves out of the file, in words.
-    pub losses: Vec<String>,
+    /// What the volume leaves out of the file or changes.
+    pub losses: Vec<Loss>,
+}
+
+/// What a volume leaves out of its file or changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// 64-bit integers of this type become f64.
+    Integers(Dtype),
+    /// This many bytes follow the samples.
+    Trailing(u64),
+    /// Any other, in words.
+    Other(String),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integers(dtype) => {
+                write!(f, "{dtype} samples are read as f64, exact up to 2^53")
+            }
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes behind its samples are left out"),
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Loss {
+    fn from(words: T) -> Self {
+        Self::Other(words.into())
+    }
 }
 
 /// Where samples begin. The three steps are taken in order.

@@ -48,7 +48,7 @@ pub use zarr::{
 
 use self::{
     data::{Extent, Held, Place},
-    format::{BoxError, Format, Header, Packing, Start},
+    format::{BoxError, Format, Header, Loss, Packing, Start},
     slices::Stack,
 };
 use super::{
@@ -77,8 +77,15 @@ use crate::{
 const FORMATS: [&Format; 5] =
     [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
 
+/// Whether `source` is read as a volume: its name, the flags, or the first bytes of standard input say so.
+pub fn is_volume(source: &Source, layout: &Layout) -> bool {
+    has_volume_name(source)
+        || layout.is_of_volume()
+        || *source == Source::Stdin && is_volume_piped()
+}
+
 /// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
-pub fn has_volume_name(source: &Source) -> bool {
+fn has_volume_name(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
     is_packed
         || are_many(source)
@@ -89,7 +96,7 @@ pub fn has_volume_name(source: &Source) -> bool {
 }
 
 /// Whether standard input begins as a volume, or as gzip, which no image does.
-pub fn is_volume_piped() -> bool {
+fn is_volume_piped() -> bool {
     let first = standard::look_at_first().unwrap_or_default();
     first.starts_with(&[0x1f, 0x8b]) || FORMATS.iter().any(|format| (format.has_signature)(&first))
 }
@@ -322,8 +329,8 @@ impl VolumeFile {
             return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
         }
         file.check_length()?;
-        if matches!(stored, Stored::As(Dtype::U64 | Dtype::I64)) {
-            file.header.losses.push(read_as_floats(stored));
+        if let Stored::As(dtype @ (Dtype::U64 | Dtype::I64)) = stored {
+            file.header.losses.push(Loss::Integers(dtype));
         }
         Ok(file)
     }
@@ -368,8 +375,7 @@ impl VolumeFile {
             )));
         }
         if found > all {
-            let more = found - all;
-            self.header.losses.push(format!("{more} bytes behind its samples are left out"));
+            self.header.losses.push(Loss::Trailing(found - all));
         }
         Ok(())
     }
@@ -380,7 +386,7 @@ impl VolumeFile {
         let Header { stored, scale, ref mut losses, .. } = self.header;
         match (stored, scale) {
             (Stored::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
-                losses.retain(|loss| *loss != read_as_floats(stored));
+                losses.retain(|loss| !matches!(loss, Loss::Integers(_)));
                 Some(dtype)
             }
             _ => None,
@@ -468,8 +474,9 @@ impl VolumeFile {
     }
 
     /// What was assumed or left out, in words.
-    pub fn warnings(&self) -> impl Iterator<Item = &String> {
-        self.header.warnings.iter().chain(&self.header.losses)
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let Header { warnings, losses, .. } = &self.header;
+        warnings.iter().cloned().chain(losses.iter().map(ToString::to_string))
     }
 
     /// Checks the volume against `limits`, and reports, once, what was assumed or left out.
@@ -586,11 +593,6 @@ impl VolumeFile {
         }
         Ok(VolumeReader::new(self.clone(), input))
     }
-}
-
-/// The loss of 64-bit integers that become floats, in words.
-fn read_as_floats(stored: Stored) -> String {
-    format!("{} samples are read as f64, exact up to 2^53", stored.name())
 }
 
 /// Adds the file's name to an error of reading its header.

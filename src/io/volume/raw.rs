@@ -47,6 +47,11 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether the flags say that the input is a volume.
+    pub fn is_of_volume(&self) -> bool {
+        self.is_raw() || self.dtype.is_some() || self.volume.is_some() || self.stack
+    }
+
     /// Whether the flags say that the input is a raw volume.
     pub fn is_raw(&self) -> bool {
         self.dims.is_some() || self.header_bytes > 0

@@ -9,7 +9,7 @@ use std::{
 use super::{
     VolumeFile, convert,
     data::{self, Input},
-    format::{Endian, Header, Stored},
+    format::{Endian, Header, Loss, Stored},
     raw,
     slices::{self, Slices},
 };
@@ -161,7 +161,7 @@ impl Reader for VolumeReader {
             ))),
             true => {
                 // Where the length of the file is known, this has been reported before.
-                if header.losses.iter().all(|what| !what.contains("behind its samples")) {
+                if !header.losses.iter().any(|loss| matches!(loss, Loss::Trailing(_))) {
                     log::warn!("{source}: what is behind its samples is left out");
                 }
                 Ok(())

@@ -31,7 +31,7 @@ use self::{
     series::Found,
 };
 use super::{
-    format::{BoxError, Header, Scale, Stored},
+    format::{BoxError, Header, Loss, Scale, Stored},
     slices::{Slices, Stack},
 };
 use crate::{
@@ -295,7 +295,7 @@ fn header(found: &Found, mut warnings: Vec<String>) -> Header {
     if let Some(placement) = placement {
         header.place(placement.clone());
     }
-    header.losses.clone_from(losses);
+    header.losses.extend(losses.iter().map(Loss::from));
     if kind.samples == 3 {
         header.losses.push("its colours become grey, (r + g + b) / 3 as in ImageJ".into());
     }

@@ -16,7 +16,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{Probe, is_tiff, probe, read_image, tiff::Planes},
-        volume::format::{Header, Stored},
+        volume::format::{Header, Loss, Stored},
     },
     util::{
         error::{Error, Result},
@@ -81,7 +81,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         None => probes.iter().filter(|probe| is_coloured(probe)).count(),
         // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
         Some(planes) => {
-            header.losses = planes.losses.clone();
+            header.losses.extend(planes.losses.iter().map(Loss::from));
             header.warnings.extend(planes.assumed_depth(files.len()));
             place(&mut header, planes);
             if planes.channels > 1 { files.len() } else { 0 }
@@ -93,7 +93,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
             (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
             (_, all) => format!("{all} colour images"),
         };
-        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ"));
+        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ").into());
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
         header.losses.push("alpha is left out".into());

@@ -16,7 +16,9 @@ use crate::{
             caught,
             tiff::{Planes, stack_header},
         },
-        volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Units, Writing},
+        volume::format::{
+            BoxError, Endian, Header, Loss, Outgoing, Placing, Stored, Units, Writing,
+        },
     },
     util::error::{Error, Result},
 };
@@ -62,7 +64,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     header.volumes = planes.volumes;
     header.endian = if planes.is_little() { Endian::Little } else { Endian::Big };
     header.warnings = planes.warnings.clone();
-    header.losses = planes.losses.clone();
+    header.losses.extend(planes.losses.iter().map(Loss::from));
     header.metadata = planes.metadata.clone();
     if planes.channels > 1 {
         let of = match planes.slices * planes.volumes {
@@ -71,7 +73,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
         };
         header
             .losses
-            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ"));
+            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ").into());
     }
     place(&mut header, &planes);
     Ok(Stack {

@@ -36,7 +36,7 @@ use self::{
 use super::{
     Layout, convert,
     data::is_content,
-    format::{BoxError, Header},
+    format::{BoxError, Header, Loss},
     slices::Stack,
 };
 use crate::{
@@ -79,7 +79,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     header.volumes = volumes;
     header.each = names_of_volumes(&axes, &others, &array.shape);
     header.endian = array.endian;
-    header.losses = losses;
+    header.losses.extend(losses.into_iter().map(Loss::from));
     let name = name.filter(|name| !name.is_empty());
     header.metadata.extend(name.map(|name| ("name".into(), name)));
     header.metadata.extend(metadata);
