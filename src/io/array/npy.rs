@@ -142,19 +142,13 @@ impl Header {
 
 /// The header (version 1.0) of a little-endian array of `dtype` in C order.
 pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
-    let kind = match (dtype.is_float(), dtype.is_signed()) {
-        (true, _) => "f",
-        (false, true) => "i",
-        (false, false) => "u",
-    };
-    let size = dtype.size();
+    let code = dtype.numpy_code();
     // Python writes a tuple of one with a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
-    let mut text =
-        format!("{{'descr': '<{kind}{size}', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut text = format!("{{'descr': '<{code}', 'fortran_order': False, 'shape': ({axes}), }}");
     // The header ends with a newline, and the numbers begin at a multiple of 64 bytes.
     let before = MAGIC.len() + 4;
     let length = (before + text.len() + 1).next_multiple_of(64) - before;

@@ -1,9 +1,10 @@
 //! The samples of a volume as a stream of decompressed bytes, from one file or several.
 
 use std::{
+    fmt::Display,
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    path::PathBuf,
+    path::{Component, Path, PathBuf},
     sync::Arc,
     vec,
 };
@@ -12,8 +13,8 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::{
-    format::{Packing, Skip, Stored},
-    slices::Slices,
+    format::{BoxError, Packing, Skip, Stored},
+    slices::stack::Slices,
 };
 use crate::{
     data::dtype::Dtype,
@@ -44,6 +45,40 @@ pub enum Place {
     Others(Vec<PathBuf>),
     /// In slices that are read one at a time.
     Slices(Arc<dyn Slices>),
+}
+
+impl Place {
+    /// The files that a header names, which must be in its folder or below.
+    pub fn others(source: &Source, names: &[String]) -> Result<Self> {
+        let Some(path) = source.path() else {
+            return Err(Error::bad_input(format_args!("{source}: its samples are in other files")));
+        };
+        if names.is_empty() {
+            return Err(Error::bad_input(format_args!("{source}: its list of files is empty")));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let beside = |name: &String| {
+            // An untrusted header must not reach other files of the user.
+            let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            if name.is_empty() || !Path::new(name).components().all(below) {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: its samples are said to be in `{}`, which is not in its folder",
+                    name.escape_debug()
+                )));
+            }
+            let path = folder.join(name);
+            match Source::File(path.clone()).size() {
+                Ok(Some(_)) => Ok(path),
+                Ok(None) => {
+                    Err(Error::bad_input(format_args!("{} is no regular file", path.display())))
+                }
+                Err(error) => {
+                    Err(error.context(format_args!("{source}: its samples are in another file")))
+                }
+            }
+        };
+        names.iter().map(beside).collect::<Result<_>>().map(Self::Others)
+    }
 }
 
 /// Sizes of the volumes of a file.
@@ -129,10 +164,19 @@ fn own(
 }
 
 /// The error of reading `name`: of broken content, or of the system.
-pub fn failed(name: &dyn std::fmt::Display, error: io::Error) -> Error {
+pub fn failed(name: &dyn Display, error: io::Error) -> Error {
     match is_content(&error) {
         true => Error::bad_input(format_args!("{name}: its samples are broken")).caused_by(error),
         false => Error::io("read", name.to_string(), error),
+    }
+}
+
+/// The error `message`, caused by `error`; where the system failed, the error of reading `name`.
+pub fn unreadable(name: &dyn Display, message: impl Display, error: BoxError) -> Error {
+    match error.downcast::<io::Error>() {
+        Ok(error) if !is_content(&error) => Error::io("read", name.to_string(), *error),
+        Ok(error) => Error::bad_input(message).caused_by(error),
+        Err(error) => Error::bad_input(message).caused_by(error),
     }
 }
 

@@ -149,28 +149,21 @@ fn says_something(value: &str) -> bool {
 }
 
 fn dtype(name: &str) -> Result<Dtype, BoxError> {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    let unsigned = words.first() == Some(&"unsigned");
-    // `signed long long int` is the same as `long long`.
-    let bare: Vec<&str> =
-        words.iter().copied().filter(|&word| word != "signed" && word != "unsigned").collect();
-    let bare = match &bare[..] {
-        [kind @ .., "int"] if !kind.is_empty() => kind,
-        all => all,
+    // `signed long long int` is the same as `long long`, and `unsigned short int` as `ushort`.
+    let (words, is_unsigned) = match name.split_whitespace().collect::<Vec<_>>()[..] {
+        ["unsigned", ref words @ ..] => (words.join(" "), true),
+        ["signed", ref words @ ..] => (words.join(" "), false),
+        ref words => (words.join(" "), false),
     };
-    Ok(match (bare, unsigned) {
-        (["char" | "int8" | "int8_t"], false) => Dtype::I8,
-        (["uchar" | "uint8" | "uint8_t"], false) | (["char"], true) => Dtype::U8,
-        (["short" | "int16" | "int16_t"], false) => Dtype::I16,
-        (["ushort" | "uint16" | "uint16_t"], false) | (["short"], true) => Dtype::U16,
-        (["int" | "int32" | "int32_t"], false) => Dtype::I32,
-        (["uint" | "uint32" | "uint32_t"], false) | (["int"], true) => Dtype::U32,
-        (["longlong" | "int64" | "int64_t"] | ["long", "long"], false) => Dtype::I64,
-        (["ulonglong" | "uint64" | "uint64_t"], false) | (["long", "long"], true) => Dtype::U64,
-        (["float"], false) => Dtype::F32,
-        (["double"], false) => Dtype::F64,
-        _ => return Err(format!("samples of type `{}` are not supported", shown(name)).into()),
-    })
+    let word = words.strip_suffix(" int").unwrap_or(&words);
+    let word = match word.strip_suffix("_t").unwrap_or(word) {
+        "long long" | "longlong" => "int64",
+        "ulonglong" => "uint64",
+        word => word,
+    };
+    let spelled = if is_unsigned { format!("u{word}") } else { word.to_owned() };
+    let dtype = spelled.parse();
+    dtype.map_err(|_| format!("samples of type `{}` are not supported", shown(name)).into())
 }
 
 /// Parses a vector such as `(1,0,0)`.
@@ -391,16 +384,9 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
 fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let Outgoing { dims: [x, y, z], dtype, placement, metadata } = outgoing;
     let kind = match dtype {
-        Dtype::U8 => "uint8",
-        Dtype::I8 => "int8",
-        Dtype::U16 => "uint16",
-        Dtype::I16 => "int16",
-        Dtype::U32 => "uint32",
-        Dtype::I32 => "int32",
-        Dtype::U64 => "uint64",
-        Dtype::I64 => "int64",
         Dtype::F32 => "float",
         Dtype::F64 => "double",
+        whole => whole.numpy_name(),
     };
     let mut text = format!(
         "NRRD0004\n# Complete NRRD file format specification at:\n# http://teem.sourceforge.net/nrrd/format.html\ntype: {kind}\ndimension: 3\n"

@@ -1,9 +1,14 @@
 //! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order. Samples that the file
 //! does not store are all equal, and come as one sample with their number.
 
-use std::{fmt::Debug, ops::Range};
+use std::{ops::Range, sync::Arc};
 
-use super::{VolumeFile, VolumeReader, data::Place, slices::Slices};
+use super::{
+    data::Place,
+    file::VolumeFile,
+    reader::VolumeReader,
+    slices::stack::{Slices, StoredChunks},
+};
 use crate::{
     data::samples::Samples,
     io::reader::Reader,
@@ -24,15 +29,6 @@ impl Part {
     pub fn bytes(&self) -> u64 {
         self.samples.as_bytes().len() as u64 * self.times
     }
-}
-
-/// The stored chunks of a volume.
-pub trait StoredChunks: Debug + Send {
-    /// Reads the samples of the next chunks, as far as they belong to the volume; `None` after the last one.
-    ///
-    /// # Errors
-    /// When a chunk is broken or cannot be read.
-    fn read(&mut self) -> Result<Option<Samples>>;
 }
 
 /// The parts of a volume.
@@ -85,7 +81,7 @@ impl VolumeFile {
         self.slices()?.missing(self.volume, first)
     }
 
-    fn slices(&self) -> Option<&std::sync::Arc<dyn Slices>> {
+    fn slices(&self) -> Option<&Arc<dyn Slices>> {
         match &self.place {
             Place::Slices(slices) => Some(slices),
             _ => None,

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use super::{
-    FORMATS, VolumeFile,
+    file::VolumeFile,
     format::{Endian, Outgoing, Placing, Units, Writing},
+    formats::FORMATS,
     members::Members,
     nrrd, raw,
     slices::tiff,
@@ -156,7 +157,7 @@ impl<'a> VolumeTarget<'a> {
             _ => {}
         }
         self.fit_unit(writing.units);
-        self.lose_metadata(file, |entry| (writing.keeps)(entry));
+        self.losses.extend(file.dropped_metadata(writing.keeps));
         Ok(())
     }
 
@@ -211,27 +212,13 @@ impl<'a> VolumeTarget<'a> {
         self.dtype = dtype.unwrap_or(self.dtype);
         self.name_is_silent = dims.is_none() || dtype.is_none();
         self.lose_placement(file.placement());
-        self.lose_metadata(file, |_| false);
+        self.losses.extend(file.dropped_metadata(|_| false));
         Ok(())
     }
 
     fn lose_placement(&mut self, placement: Option<&Placement>) {
         if placement.is_some() {
             self.losses.push("spacing and orientation are dropped".into());
-        }
-    }
-
-    fn lose_metadata(&mut self, file: &VolumeFile, keeps: impl Fn(&(String, String)) -> bool) {
-        let dropped: Vec<&str> = file
-            .metadata()
-            .iter()
-            .filter(|entry| !keeps(entry))
-            .map(|(name, _)| name.as_str())
-            .collect();
-        if !dropped.is_empty() {
-            let names: String =
-                dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
-            self.losses.push(format!("metadata is dropped ({names})"));
         }
     }
 

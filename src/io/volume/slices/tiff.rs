@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{Slices, Stack, pictures::grey};
+use super::{
+    grey::grey,
+    stack::{Slices, Stack},
+};
 use crate::{
     data::{
         dtype::Dtype,
