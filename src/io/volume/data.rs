@@ -3,7 +3,7 @@
 use std::{
     fmt::Display,
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom},
     path::{Component, Path, PathBuf},
     sync::Arc,
     vec,
@@ -19,11 +19,11 @@ use super::{
 use crate::{
     data::dtype::Dtype,
     for_dtype,
-    io::Source,
-    util::{
-        error::{Error, Result},
-        memory,
+    io::{
+        Source,
+        array::{fill, npy::read_in_c_order},
     },
+    util::error::{Error, Result},
 };
 
 /// A stream of bytes.
@@ -34,6 +34,42 @@ pub struct Held {
     pub input: Input,
     /// Number of decompressed bytes read so far.
     pub position: u64,
+}
+
+/// A file opened to find out its format.
+pub struct Opened {
+    /// The file from its first byte on, decompressed.
+    pub input: Box<dyn Read + Send>,
+    /// Its first bytes, decompressed.
+    pub first: Vec<u8>,
+    pub gzip: bool,
+    pub can_reopen: bool,
+}
+
+impl Opened {
+    pub fn new(source: &Source) -> Result<Self> {
+        /// Bytes that hold the signatures of all formats.
+        const FIRST: usize = 512;
+        let failed = |error| Error::io("read", source.to_string(), error);
+        let peek = |input: &mut dyn Read| {
+            let mut first = vec![0; FIRST];
+            let read = fill(&mut { input }, &mut first)?;
+            first.truncate(read);
+            Ok(first)
+        };
+        let can_reopen = source.size()?.is_some();
+        let mut input = source.open()?;
+        let mut first = peek(&mut input).map_err(failed)?;
+        let mut whole: Box<dyn Read + Send> = Box::new(Cursor::new(first.clone()).chain(input));
+        let gzip = first.starts_with(&[0x1f, 0x8b]);
+        if gzip {
+            whole = Box::new(MultiGzDecoder::new(whole));
+            // Broken gzip data are reported when the header or the samples are read.
+            first = peek(&mut whole).unwrap_or_default();
+            whole = Box::new(Cursor::new(first.clone()).chain(whole));
+        }
+        Ok(Self { input: Box::new(BufReader::new(whole)), first, gzip, can_reopen })
+    }
 }
 
 /// In which files samples are.
@@ -348,25 +384,11 @@ impl Read for Numbers {
 }
 
 /// Reorders a volume that is stored with z fastest and x slowest: reads all samples, and returns them with x fastest.
-pub fn transposed(mut input: Input, dims: [usize; 3], size: usize) -> Result<Input> {
-    let [x_len, y_len, z_len] = dims;
-    let mut stored = memory::zeros::<u8>(x_len * y_len * z_len * size)?;
-    let read = crate::io::array::fill(&mut input, &mut stored);
-    let read =
-        read.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
-    if read < stored.len() {
-        return Ok(Box::new(io::empty()));
-    }
-    let mut ordered = memory::room(stored.len())?;
-    for z in 0..z_len {
-        for y in 0..y_len {
-            for x in 0..x_len {
-                let from = z + z_len * (y + y_len * x);
-                ordered.extend_from_slice(&stored[from * size..][..size]);
-            }
-        }
-    }
-    Ok(Box::new(io::Cursor::new(ordered).chain(input)))
+pub fn transposed(mut input: Input, [x, y, z]: [usize; 3], size: usize) -> Result<Input> {
+    let ordered = read_in_c_order(&mut input, &[z, y, x], size);
+    let ordered =
+        ordered.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
+    Ok(Box::new(Cursor::new(ordered).chain(input)))
 }
 
 #[cfg(test)]
@@ -401,20 +423,5 @@ mod tests {
         let skip = Skip { from: 0, lines: 2, bytes: Some(2) };
         unpacked(input, skip, Packing::None).unwrap().read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "data");
-    }
-
-    #[test]
-    fn the_last_axis_becomes_the_first() {
-        // The value of each sample is its position: z, y, x as digits. z is the fastest axis.
-        let mut stored = Vec::new();
-        for x in 0..2u8 {
-            for y in 0..3 {
-                stored.extend((0..2).map(|z| 100 * z + 10 * y + x));
-            }
-        }
-        let mut ordered = Vec::new();
-        let input = transposed(Box::new(io::Cursor::new(stored)), [2, 3, 2], 1).unwrap();
-        input.take(99).read_to_end(&mut ordered).unwrap();
-        assert_eq!(ordered, [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]);
     }
 }

@@ -1,8 +1,7 @@
 //! A volume whose shape is known and whose samples are still to be read.
 
 use std::{
-    fmt,
-    io::{self, BufReader, Cursor, Read},
+    fmt, io,
     path::PathBuf,
     sync::{
         Arc, Mutex,
@@ -10,11 +9,9 @@ use std::{
     },
 };
 
-use flate2::read::MultiGzDecoder;
-
 use super::{
     convert,
-    data::{self, Extent, Held, Place},
+    data::{self, Extent, Held, Opened, Place},
     dicom,
     format::{Endian, Format, Header, Loss, Packing, Scale, Start, Stored},
     formats::{by_extension, by_signature},
@@ -28,7 +25,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, placement::Placement, volume::Dims},
-    io::{Limits, Source, array::fill, image::foreign_refusal, losses, source::packed_extension},
+    io::{Limits, Source, image::foreign_refusal, losses, source::packed_extension},
     util::error::{Error, Hint, Result},
 };
 
@@ -92,42 +89,6 @@ impl fmt::Debug for VolumeFile {
             .field("source", &self.source)
             .field("header", &self.header)
             .finish_non_exhaustive()
-    }
-}
-
-/// A file opened to find out its format.
-struct Opened {
-    /// The file from its first byte on, decompressed.
-    input: Box<dyn Read + Send>,
-    /// Its first bytes, decompressed.
-    first: Vec<u8>,
-    gzip: bool,
-    can_reopen: bool,
-}
-
-impl Opened {
-    fn new(source: &Source) -> Result<Self> {
-        /// Bytes that hold the signatures of all formats.
-        const FIRST: usize = 512;
-        let failed = |error| Error::io("read", source.to_string(), error);
-        let peek = |input: &mut dyn Read| {
-            let mut first = vec![0; FIRST];
-            let read = fill(&mut { input }, &mut first)?;
-            first.truncate(read);
-            Ok(first)
-        };
-        let can_reopen = source.size()?.is_some();
-        let mut input = source.open()?;
-        let mut first = peek(&mut input).map_err(failed)?;
-        let mut whole: Box<dyn Read + Send> = Box::new(Cursor::new(first.clone()).chain(input));
-        let gzip = first.starts_with(&[0x1f, 0x8b]);
-        if gzip {
-            whole = Box::new(MultiGzDecoder::new(whole));
-            // Broken gzip data are reported when the header or the samples are read.
-            first = peek(&mut whole).unwrap_or_default();
-            whole = Box::new(Cursor::new(first.clone()).chain(whole));
-        }
-        Ok(Self { input: Box::new(BufReader::new(whole)), first, gzip, can_reopen })
     }
 }
 

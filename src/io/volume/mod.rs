@@ -8,6 +8,7 @@
 mod convert;
 mod data;
 mod dicom;
+mod fields;
 mod file;
 mod format;
 mod formats;

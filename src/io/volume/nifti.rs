@@ -6,9 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Units,
-    Writing, dims_of,
+use super::{
+    fields::Fields,
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Units,
+        Writing, dims_of,
+    },
 };
 use crate::data::{
     dtype::Dtype,
@@ -62,47 +65,6 @@ fn sibling(path: &Path, from: &str, to: &str) -> Option<PathBuf> {
     let to = if extension.starts_with(char::is_uppercase) { to.to_uppercase() } else { to.into() };
     let names = [format!("{stem}.{to}"), format!("{stem}.{to}.gz")];
     names.iter().map(|name| path.with_file_name(name)).find(|path| path.is_file())
-}
-
-/// Reads fields of a header at their offsets.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    endian: Endian,
-}
-
-impl Fields<'_> {
-    fn raw<const N: usize>(&self, at: usize) -> [u8; N] {
-        let mut bytes: [u8; N] = self.bytes[at..at + N].try_into().expect("N bytes");
-        if self.endian == Endian::Big {
-            bytes.reverse();
-        }
-        bytes
-    }
-
-    fn i16(&self, at: usize) -> i16 {
-        i16::from_le_bytes(self.raw(at))
-    }
-
-    fn i32(&self, at: usize) -> i32 {
-        i32::from_le_bytes(self.raw(at))
-    }
-
-    fn i64(&self, at: usize) -> i64 {
-        i64::from_le_bytes(self.raw(at))
-    }
-
-    fn f32(&self, at: usize) -> f64 {
-        f32::from_le_bytes(self.raw(at)).into()
-    }
-
-    fn f64(&self, at: usize) -> f64 {
-        f64::from_le_bytes(self.raw(at))
-    }
-
-    fn text(&self, at: usize, len: usize) -> String {
-        let bytes = self.bytes[at..at + len].split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(bytes).trim().to_owned()
-    }
 }
 
 /// The fields of both versions.
@@ -243,18 +205,25 @@ fn quaternion(rows: [[f64; 3]; 3]) -> [f64; 3] {
     if a < 0.0 { [-b, -c, -d] } else { [b, c, d] }
 }
 
+/// Types of samples and their codes.
+const TYPES: [(i16, Dtype); 10] = [
+    (2, Dtype::U8),
+    (4, Dtype::I16),
+    (8, Dtype::I32),
+    (16, Dtype::F32),
+    (64, Dtype::F64),
+    (256, Dtype::I8),
+    (512, Dtype::U16),
+    (768, Dtype::U32),
+    (1024, Dtype::I64),
+    (1280, Dtype::U64),
+];
+
 fn stored(datatype: i16) -> Result<Stored, BoxError> {
+    if let Some((_, dtype)) = TYPES.iter().find(|(code, _)| *code == datatype) {
+        return Ok(Stored::As(*dtype));
+    }
     let kind = match datatype {
-        2 => return Ok(Stored::As(Dtype::U8)),
-        4 => return Ok(Stored::As(Dtype::I16)),
-        8 => return Ok(Stored::As(Dtype::I32)),
-        16 => return Ok(Stored::As(Dtype::F32)),
-        64 => return Ok(Stored::As(Dtype::F64)),
-        256 => return Ok(Stored::As(Dtype::I8)),
-        512 => return Ok(Stored::As(Dtype::U16)),
-        768 => return Ok(Stored::As(Dtype::U32)),
-        1024 => return Ok(Stored::As(Dtype::I64)),
-        1280 => return Ok(Stored::As(Dtype::U64)),
         1 => "single bits",
         32 | 1792 | 2048 => "complex numbers",
         128 | 2304 => "colours",
@@ -262,21 +231,6 @@ fn stored(datatype: i16) -> Result<Stored, BoxError> {
         other => return Err(format!("samples of the unknown type {other}").into()),
     };
     Err(format!("{kind} are not supported").into())
-}
-
-fn code(dtype: Dtype) -> i16 {
-    match dtype {
-        Dtype::U8 => 2,
-        Dtype::I16 => 4,
-        Dtype::I32 => 8,
-        Dtype::F32 => 16,
-        Dtype::F64 => 64,
-        Dtype::I8 => 256,
-        Dtype::U16 => 512,
-        Dtype::U32 => 768,
-        Dtype::I64 => 1024,
-        Dtype::U64 => 1280,
-    }
 }
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
@@ -398,13 +352,14 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         placement.map_or([0.0; 4], |p| [p.steps[0][i], p.steps[1][i], p.steps[2][i], p.first[i]])
     };
     let rows = (0..3).flat_map(row);
+    let code = TYPES.iter().find(|(_, known)| known == dtype).expect("every type").0;
     let bits = 8 * dtype.size() as i16;
     let mut bytes = vec![0; offset as usize];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, &size.to_le_bytes());
     if is_second {
         put(4, b"n+2\0\r\n\x1a\n");
-        put(12, &code(*dtype).to_le_bytes());
+        put(12, &code.to_le_bytes());
         put(14, &bits.to_le_bytes());
         dim.iter().enumerate().for_each(|(i, v)| put(16 + 8 * i, &v.to_le_bytes()));
         pixdim.iter().enumerate().for_each(|(i, v)| put(104 + 8 * i, &v.to_le_bytes()));
@@ -419,7 +374,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     } else {
         put(38, b"r");
         dim.iter().enumerate().for_each(|(i, &v)| put(40 + 2 * i, &(v as i16).to_le_bytes()));
-        put(70, &code(*dtype).to_le_bytes());
+        put(70, &code.to_le_bytes());
         put(72, &bits.to_le_bytes());
         let short = |value: f64| (value as f32).to_le_bytes();
         pixdim.iter().enumerate().for_each(|(i, &v)| put(76 + 4 * i, &short(v)));

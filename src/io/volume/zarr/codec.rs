@@ -33,31 +33,24 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// A filter or compressor of numcodecs.
+    /// A filter or compressor of numcodecs, for numbers of `size` bytes.
     pub fn of_version_2(value: &Value, size: usize) -> Result<Self, BoxError> {
         let name = value.get("id").and_then(Value::as_str).ok_or("a codec has no name")?;
-        match name {
-            "shuffle" => {
-                let size = value.get("elementsize").and_then(Value::as_u64).unwrap_or(size as u64);
-                Ok(Self::Shuffle(size.clamp(1, 64) as usize))
-            }
-            name => Self::named(name),
-        }
+        Self::named(name, value.get("elementsize"), size)
     }
 
     /// A codec of version 3, or one of numcodecs, with or without the prefix `numcodecs.`.
     pub fn of_version_3(name: &str, fields: &Map<String, Value>) -> Result<Self, BoxError> {
-        match name.strip_prefix("numcodecs.").unwrap_or(name) {
-            "shuffle" => {
-                let size = fields.get("elementsize").and_then(Value::as_u64).unwrap_or(4);
-                Ok(Self::Shuffle(size.clamp(1, 64) as usize))
-            }
-            name => Self::named(name),
-        }
+        let name = name.strip_prefix("numcodecs.").unwrap_or(name);
+        Self::named(name, fields.get("elementsize"), 4)
     }
 
-    fn named(name: &str) -> Result<Self, BoxError> {
+    fn named(name: &str, size: Option<&Value>, usual: usize) -> Result<Self, BoxError> {
         Ok(match name {
+            "shuffle" => {
+                let size = size.and_then(Value::as_u64).unwrap_or(usual as u64);
+                Self::Shuffle(size.clamp(1, 64) as usize)
+            }
             "gzip" => Self::Gzip,
             "zlib" => Self::Zlib,
             "bz2" => Self::Bzip2,

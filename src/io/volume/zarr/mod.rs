@@ -9,6 +9,7 @@ mod array;
 mod blosc;
 mod chunks;
 mod codec;
+mod fill;
 mod group;
 mod present;
 mod pyramid;
