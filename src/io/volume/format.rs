@@ -389,54 +389,9 @@ pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
     Ok(dims)
 }
 
-/// Parses whole numbers greater than 0 between blanks; `None` where any other word is among them.
-pub fn sizes_of(text: &str) -> Option<Vec<u64>> {
-    text.split_whitespace().map(|size| size.parse().ok().filter(|&size| size > 0)).collect()
-}
-
 /// The beginning of an untrusted text, without control characters, for a message.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
-}
-
-/// Maximum total length, in bytes, of all names that a pattern stands for.
-const MOST_NAMES: i64 = 64 << 20;
-
-/// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
-pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let numbered = words.first().is_some_and(|name| name.contains('%')) && words.len() >= 4;
-    if !numbered {
-        return Ok(vec![text.to_owned()]);
-    }
-    let broken = || format!("`{}` names no files", shown(text));
-    let numbers: Vec<i64> = words[1..4]
-        .iter()
-        .map(|word| word.parse().ok())
-        .collect::<Option<_>>()
-        .ok_or_else(broken)?;
-    let [first, last, step] = numbers[..] else { return Err(broken().into()) };
-    let (head, rest) = words[0].split_once('%').ok_or_else(broken)?;
-    let (width, tail) = rest.split_once('d').ok_or_else(broken)?;
-    let digits = match width {
-        "" => 0,
-        width => width.parse::<usize>().ok().filter(|&digits| digits < 20).ok_or_else(broken)?,
-    };
-    let padded = width.starts_with('0');
-    let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
-    // No volume has a million slices, and a million usual names are shorter.
-    let bytes = (words[0].len() as i64 + 20).saturating_mul(count.saturating_add(1));
-    if !(0..1 << 20).contains(&count) || bytes > MOST_NAMES {
-        return Err(broken().into());
-    }
-    let name = |i: i64| {
-        let number = first + i * step;
-        match padded {
-            true => format!("{head}{number:0digits$}{tail}"),
-            false => format!("{head}{number:digits$}{tail}"),
-        }
-    };
-    Ok((0..=count).map(name).collect())
 }
 
 /// An error of parsing a file, before its name is added.

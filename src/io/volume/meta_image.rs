@@ -7,9 +7,12 @@
 
 use std::path::Path;
 
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
-    Writing, dims_of, pattern, sizes_of,
+use super::{
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
+        Writing, dims_of,
+    },
+    text::{data_files, sizes_of},
 };
 use crate::data::{
     dtype::Dtype,
@@ -111,7 +114,6 @@ impl Fields {
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let mut fields = Fields(Vec::new());
-    let mut files = Vec::new();
     loop {
         let Some(line) = start.line()? else {
             return Err("its header does not say where the samples are".into());
@@ -130,18 +132,12 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         }
     }
     let place = fields.get(&["ElementDataFile"]).unwrap_or_default().to_owned();
-    if place.starts_with("LIST") {
-        while let Some(line) = start.line()? {
-            files.extend(Some(line.trim().to_owned()).filter(|name| !name.is_empty()));
-        }
-    } else if !place.eq_ignore_ascii_case("LOCAL") {
-        files = pattern(&place)?;
+    if place.eq_ignore_ascii_case("LOCAL") {
+        return header(&fields, start.position);
     }
-    let mut header = header(&fields, start.position)?;
-    if !files.is_empty() || place.starts_with("LIST") {
-        header.skip.from = 0;
-        header.files = Some(files);
-    }
+    let files = data_files(&place, start)?;
+    let mut header = header(&fields, 0)?;
+    header.files = Some(files);
     Ok(header)
 }
 

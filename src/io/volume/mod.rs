@@ -21,7 +21,9 @@ mod nrrd;
 mod parts;
 mod raw;
 mod reader;
+mod rotation;
 mod slices;
+mod text;
 mod write;
 mod zarr;
 
