@@ -287,7 +287,7 @@ fn array_range(
 
 fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
     let placement = file.placement();
-    let stored = file.stored().name();
+    let stored = file.header.stored.name();
     let range = match samples {
         true => volume_range(file, session)?,
         false => None,
@@ -299,13 +299,13 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         size: file.dims.to_vec(),
         dtype: Some(file.dtype.to_string()),
         stored: (stored != file.dtype.name()).then(|| stored.into()),
-        byte_order: (file.stored().size() > 1).then_some(match file.endian() {
+        byte_order: (file.header.stored.size() > 1).then_some(match file.header.endian {
             Endian::Little => "little",
             Endian::Big => "big",
         }),
-        scale: file.scale().map(|scale| [scale.slope, scale.intercept]),
-        pages: (file.volumes() > 1).then_some(file.volumes()),
-        called: file.called(),
+        scale: file.header.scale.map(|scale| [scale.slope, scale.intercept]),
+        pages: (file.header.volumes > 1).then_some(file.header.volumes),
+        called: file.header.each,
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),

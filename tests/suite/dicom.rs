@@ -124,7 +124,7 @@ fn types_are_no_wider_than_values_need() {
         ("jpeg_12_bits", "i16", "u16"),
     ] {
         let file = open(&fixtures().join(name));
-        assert_eq!((file.dtype.name(), file.stored().name()), (dtype, stored), "{name}");
+        assert_eq!((file.dtype.name(), file.header.stored.name()), (dtype, stored), "{name}");
     }
 }
 
@@ -252,7 +252,7 @@ fn slices_at_the_same_places_are_times() {
         .flat_map(|volume| {
             let layout = Layout { volume: Some(volume), ..Layout::default() };
             let file = described(&path, &layout).unwrap();
-            assert_eq!((file.dims, file.volumes()), ([5, 4, 3], 2));
+            assert_eq!((file.dims, file.header.volumes), ([5, 4, 3], 2));
             values(&file)
         })
         .collect();

@@ -13,7 +13,7 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::{
-    format::{BoxError, Packing, Skip, Stored},
+    format::{BoxError, Endian, Packing, Skip, Stored},
     slices::stack::Slices,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     for_dtype,
     io::{
         Source,
-        array::{fill, npy::read_in_c_order},
+        array::{fill, npy::read_in_c_order, text::Tokens},
     },
     util::error::{Error, Result},
 };
@@ -39,7 +39,7 @@ pub struct Held {
 /// A file opened to find out its format.
 pub struct Opened {
     /// The file from its first byte on, decompressed.
-    pub input: Box<dyn Read + Send>,
+    pub input: Box<dyn BufRead + Send>,
     /// Its first bytes, decompressed.
     pub first: Vec<u8>,
     pub gzip: bool,
@@ -134,30 +134,28 @@ pub fn open(
     (packing, stored): (Packing, Stored),
     extent: Extent,
 ) -> Result<Input> {
-    let (name, input) = match place {
+    let (source, mut input) = match place {
         Place::Own { source, gzip } => {
-            let name = source.to_string();
-            (name, own(source, *gzip, held, skip, packing, extent)?)
+            (source.clone(), own(source, *gzip, held, skip, packing, extent)?)
         }
         Place::Others(paths) => {
-            let name = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+            let source = Source::File(paths[0].clone());
             let skip = match skip.bytes {
-                None => at_end(&Source::File(paths[0].clone()), extent)?,
+                None => at_end(&source, extent)?,
                 Some(_) => skip,
             };
             let parts = Parts { paths: paths.clone().into_iter(), skip, packing, current: None };
-            (name, Box::new(parts) as Input)
+            (source, Box::new(parts) as Input)
         }
         Place::Slices(_) => unreachable!("slices are no stream"),
     };
-    let mut input = match packing {
-        Packing::Text => Box::new(Numbers::new(input, stored)?),
-        _ => input,
-    };
+    if packing == Packing::Text {
+        input = Box::new(Numbers::new(input, source.clone(), stored)?);
+    }
     // An uncompressed file has been opened at that offset.
     let opened = matches!(place, Place::Own { gzip: false, .. }) && is_plain(skip, packing);
     let before = if opened { 0 } else { extent.before };
-    skip_bytes(&mut input, before).map_err(|error| failed(&name, error))?;
+    skip_bytes(&mut input, before).map_err(|error| failed(&source, error))?;
     Ok(input)
 }
 
@@ -313,73 +311,43 @@ impl Read for Parts {
 /// Decimal numbers between blanks or commas, as the little-endian bytes of samples.
 struct Numbers {
     input: Input,
+    source: Source,
     dtype: Dtype,
-    /// Text that is not parsed yet: a number whose end is not read.
-    text: Vec<u8>,
-    /// Parsed samples; those from `next` on are not returned yet.
-    bytes: Vec<u8>,
-    next: usize,
-    ended: bool,
+    tokens: Tokens,
+    /// Samples that are parsed and not returned yet.
+    bytes: Cursor<Vec<u8>>,
 }
 
-/// Longest number in bytes.
-const LONGEST: usize = 1000;
-
 impl Numbers {
-    fn new(input: Input, stored: Stored) -> Result<Self> {
+    fn new(input: Input, source: Source, stored: Stored) -> Result<Self> {
         let Stored::As(dtype) = stored else {
             return Err(Error::bad_input("numbers as text are not of 16-bit floats"));
         };
-        Ok(Self { input, dtype, text: Vec::new(), bytes: Vec::new(), next: 0, ended: false })
+        Ok(Self { input, source, dtype, tokens: Tokens::default(), bytes: Cursor::default() })
     }
 
-    /// Reads more text, and parses all numbers that are complete.
-    fn fill(&mut self) -> io::Result<()> {
-        const STEP: usize = 1 << 16;
-        let held = self.text.len();
-        self.text.resize(held + STEP, 0);
-        let read = self.input.read(&mut self.text[held..])?;
-        self.text.truncate(held + read);
-        self.ended = read == 0;
-        let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
-        let end = match self.ended {
-            true => self.text.len(),
-            false => self.text.iter().rposition(blank).map_or(0, |last| last + 1),
-        };
-        self.bytes.clear();
-        self.next = 0;
-        for token in self.text[..end].split(blank).filter(|token| !token.is_empty()) {
-            let text = str::from_utf8(token).unwrap_or("?");
-            let wrong = || {
-                let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-                let message = format!("`{shown}` is no number of type {}", self.dtype);
-                io::Error::new(io::ErrorKind::InvalidData, message)
-            };
-            for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 u64 i64 f32 f64] => {
-                let number: T = text.parse().map_err(|_| wrong())?;
-                self.bytes.extend(number.to_le_bytes());
-            });
-        }
-        self.text.drain(..end);
-        if self.text.len() > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its text holds no numbers"));
-        }
+    /// Parses the next numbers.
+    fn fill(&mut self) -> Result<()> {
+        const STEP: usize = 1 << 14;
+        let Self { input, source, dtype, tokens, bytes } = self;
+        let mut samples = for_dtype!(*dtype, T in [u8 i8 u16 i16 u32 i32 u64 i64 f32 f64] => {
+            let mut numbers = Vec::<T>::new();
+            tokens.read(input, source, &mut numbers, STEP)?;
+            bytemuck::cast_slice::<T, u8>(&numbers).to_vec()
+        });
+        Endian::Little.make_native(&mut samples, dtype.size());
+        *bytes = Cursor::new(samples);
         Ok(())
     }
 }
 
 impl Read for Numbers {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        while self.next == self.bytes.len() && !self.ended {
-            match self.fill() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => done?,
-            }
+        if self.bytes.position() == self.bytes.get_ref().len() as u64 {
+            let filled = self.fill();
+            filled.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
-        let len = bytes.len().min(self.bytes.len() - self.next);
-        bytes[..len].copy_from_slice(&self.bytes[self.next..][..len]);
-        self.next += len;
-        Ok(len)
+        self.bytes.read(bytes)
     }
 }
 
@@ -398,7 +366,8 @@ mod tests {
     fn numbers(text: &'static str, dtype: Dtype) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let input = Box::new(text.as_bytes());
-        Numbers::new(input, Stored::As(dtype)).unwrap().read_to_end(&mut bytes)?;
+        let numbers = Numbers::new(input, Source::Stdin, Stored::As(dtype));
+        numbers.unwrap().read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -1,6 +1,7 @@
 //! A volume whose shape is known and whose samples are still to be read.
 
 use std::{
+    borrow::Cow,
     fmt, io,
     path::PathBuf,
     sync::{
@@ -13,13 +14,13 @@ use super::{
     convert,
     data::{self, Extent, Held, Opened, Place},
     dicom,
-    format::{Endian, Format, Header, Loss, Packing, Scale, Start, Stored},
+    format::{Endian, Format, Header, Loss, Packing, Start, Stored},
     formats::{by_extension, by_signature},
     raw::{self, Layout},
     slices::{
         self,
         names::{self, are_many},
-        stack::{self, Stack},
+        stack::{self, Slices, Stack},
     },
     zarr,
 };
@@ -70,8 +71,9 @@ pub struct VolumeFile {
     /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
     pub dtype: Dtype,
     /// The format's name.
-    format: &'static str,
-    pub(super) header: Header,
+    format: Cow<'static, str>,
+    /// Everything else that the file says before its samples.
+    pub header: Header,
     pub(super) place: Place,
     /// Number of the chosen volume, counted from 0.
     pub(super) volume: usize,
@@ -109,7 +111,7 @@ impl VolumeFile {
             return Self::raw(source, layout, is_packed, None);
         }
         let by_name = by_extension(&extension);
-        let header_file = source.path().and_then(|path| (by_name?.header_file)(path));
+        let header_file = source.path().and_then(|path| (by_name?.header_file?)(path));
         let source = &header_file.map_or_else(|| source.clone(), Source::File);
         let opened = Opened::new(source)?;
         let signed = by_signature(&opened.first);
@@ -172,7 +174,7 @@ impl VolumeFile {
     /// Makes a volume of slices.
     fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
         let Stack { format, header, dtype, bytes, slices } = stack;
-        no_type_is_given(source, layout, format)?;
+        no_type_is_given(source, layout, &format)?;
         let mut file = Self::checked(source, layout, format, header, Place::Slices(slices), None)?;
         file.packed_bytes = Some(bytes);
         file.dtype = dtype;
@@ -183,11 +185,12 @@ impl VolumeFile {
     fn checked(
         source: &Source,
         layout: &Layout,
-        format: &'static str,
+        format: impl Into<Cow<'static, str>>,
         header: Header,
         place: Place,
         held: Option<Held>,
     ) -> Result<Self> {
+        let format = format.into();
         let Header { dims, volumes, stored, .. } = header;
         if layout.series.is_some() && format != dicom::NAME {
             return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
@@ -327,42 +330,21 @@ impl VolumeFile {
         }
     }
 
-    /// Number of slices that are stored together, as in chunks.
-    pub fn layer(&self) -> usize {
+    pub(super) fn slices(&self) -> Option<&Arc<dyn Slices>> {
         match &self.place {
-            Place::Slices(slices) => slices.layer(),
-            _ => 1,
+            Place::Slices(slices) => Some(slices),
+            _ => None,
         }
     }
 
+    /// Number of slices that are stored together, as in chunks.
+    pub fn layer(&self) -> usize {
+        self.slices().map_or(1, |slices| slices.layer())
+    }
+
     /// The format's name.
-    pub fn format(&self) -> &'static str {
-        self.format
-    }
-
-    /// How samples are stored.
-    pub fn stored(&self) -> Stored {
-        self.header.stored
-    }
-
-    /// Byte order of stored samples.
-    pub fn endian(&self) -> Endian {
-        self.header.endian
-    }
-
-    /// Slope and intercept from stored numbers to values.
-    pub fn scale(&self) -> Option<Scale> {
-        self.header.scale
-    }
-
-    /// Number of volumes in the file.
-    pub fn volumes(&self) -> usize {
-        self.header.volumes
-    }
-
-    /// What they are called in messages: `volumes`, `channels`, ...
-    pub fn called(&self) -> &'static str {
-        self.header.each
+    pub fn format(&self) -> &str {
+        &self.format
     }
 
     /// Where samples lie in the world, if the file says so.
@@ -409,11 +391,6 @@ impl VolumeFile {
             .with_hint(Hint::Memory));
         }
         self.allow(limits)?;
-        if limits.strict
-            && let Place::Slices(slices) = &self.place
-        {
-            slices.refuse_losses();
-        }
         if !self.is_told.swap(true, Ordering::Relaxed) {
             let tell = |loss| losses::tell(&self.source, loss, limits.strict);
             self.header.losses.iter().try_for_each(tell)?;
@@ -427,12 +404,8 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when that is too little.
     pub fn allow(&self, limits: Limits) -> Result<()> {
-        match &self.place {
-            Place::Slices(slices) => {
-                slices.allow(limits).map_err(|error| error.context(&self.source))
-            }
-            _ => Ok(()),
-        }
+        let allowed = self.slices().map_or(Ok(()), |slices| slices.allow(limits));
+        allowed.map_err(|error| error.context(&self.source))
     }
 
     /// Checks that all samples together take no more memory than `limits` allow.

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{self, Read},
+    io::{self, BufRead, Read},
     path::{Path, PathBuf},
 };
 
@@ -21,8 +21,8 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// Whether a file of this format may begin with these (decompressed) bytes.
     pub has_signature: fn(&[u8]) -> bool,
-    /// The file with the header, where that is not the given file.
-    pub header_file: fn(&Path) -> Option<PathBuf>,
+    /// The file with the header, where that may not be the given file.
+    pub header_file: Option<fn(&Path) -> Option<PathBuf>>,
     /// Reads the header.
     pub read: fn(&mut Start<'_>) -> Result<Header, BoxError>,
     /// How files are written, for formats that are.
@@ -51,6 +51,8 @@ impl Format {
 /// How files of a format are written: a header, then the samples, little-endian, x fastest.
 #[derive(Debug)]
 pub struct Writing {
+    /// Names of the format in messages.
+    pub names: &'static [&'static str],
     /// Extensions of the files that are written, in lower case.
     pub extensions: &'static [&'static str],
     /// Whether the extension may be followed by `.gz`.
@@ -304,7 +306,7 @@ const MOST_TEXT: usize = 1 << 20;
 
 /// The decompressed beginning of a file, from which a format parses its header.
 pub struct Start<'a> {
-    input: &'a mut (dyn Read + Send),
+    input: &'a mut (dyn BufRead + Send),
     /// Bytes read so far.
     pub position: u64,
     /// Bytes read as lines.
@@ -315,7 +317,7 @@ pub struct Start<'a> {
 
 impl<'a> Start<'a> {
     /// Before the first byte of `input`.
-    pub fn new(input: &'a mut (dyn Read + Send), path: Option<&'a Path>) -> Self {
+    pub fn new(input: &'a mut (dyn BufRead + Send), path: Option<&'a Path>) -> Self {
         Self { input, position: 0, text: 0, path }
     }
 
@@ -336,28 +338,21 @@ impl<'a> Start<'a> {
     /// What reading fails with; also when a line holds a NUL, or when all lines together are longer than 1 MiB.
     pub fn line(&mut self) -> Result<Option<String>, BoxError> {
         let mut line = Vec::new();
-        let mut byte = [0];
-        loop {
-            match self.input.read(&mut byte) {
-                Ok(0) if line.is_empty() => return Ok(None),
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            }
-            self.position += 1;
-            self.text += 1;
-            if self.text > MOST_TEXT {
-                return Err("the header does not end".into());
-            }
-            match byte[0] {
-                b'\n' => break,
-                0 => return Err("the header holds what is no text".into()),
-                byte => line.push(byte),
-            }
+        let left = MOST_TEXT - self.text;
+        let mut input = (&mut *self.input).take(left as u64 + 1);
+        let read = input.read_until(b'\n', &mut line)?;
+        self.position += read as u64;
+        self.text += read;
+        match read {
+            0 => return Ok(None),
+            _ if line.contains(&0) => return Err("the header holds what is no text".into()),
+            _ if read > left => return Err("the header does not end".into()),
+            _ => {}
         }
-        if line.last() == Some(&b'\r') {
-            line.pop();
+        for end in [b'\n', b'\r'] {
+            if line.last() == Some(&end) {
+                line.pop();
+            }
         }
         Ok(Some(String::from_utf8_lossy(&line).into_owned()))
     }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::{
     dicom,
-    format::Format,
+    format::{Format, Writing},
     meta_image, mrc, nifti, npy, nrrd,
     raw::{self, Layout},
-    slices::names::are_many,
+    slices::{names::are_many, tiff},
 };
 use crate::io::{Source, image::has_image_name, source::packed_extension, standard};
 
@@ -38,6 +38,12 @@ fn has_volume_name(source: &Source) -> bool {
 fn is_volume_piped() -> bool {
     let first = standard::look_at_first().unwrap_or_default();
     first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
+}
+
+/// How volumes are written, for each format that is.
+pub fn writings() -> impl Iterator<Item = &'static Writing> {
+    let written = FORMATS.into_iter().filter_map(|format| format.write.as_ref());
+    written.chain([&tiff::WRITING, &raw::WRITING])
 }
 
 /// The format with a header that has the extension `extension`.

@@ -5,8 +5,6 @@
 //! unknown one. ITK takes all lengths for millimetres, so they are written as such. `Offset` is the centre of the first
 //! sample.
 
-use std::path::Path;
-
 use super::{
     format::{
         BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
@@ -26,9 +24,10 @@ pub const FORMAT: Format = Format {
     has_signature: |bytes| {
         [&b"ObjectType"[..], b"NDims", b"Comment = "].iter().any(|start| bytes.starts_with(start))
     },
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["MetaImage"],
         extensions: &["mha"],
         may_be_packed: false,
         keeps: |_| false,

@@ -3,8 +3,6 @@
 //! Lengths are in angstrom. `mapc`, `mapr` and `maps` name the world's axes of columns, rows and sections. The first
 //! sample is at the header's origin; where that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
 
-use std::path::Path;
-
 use super::{
     fields::Fields,
     format::{
@@ -18,9 +16,10 @@ pub const FORMAT: Format = Format {
     name: "MRC",
     extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
     has_signature: |bytes| bytes.get(208..212) == Some(b"MAP "),
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["MRC"],
         extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
         may_be_packed: true,
         keeps: |_| false,

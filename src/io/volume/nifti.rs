@@ -24,9 +24,10 @@ pub const FORMAT: Format = Format {
     name: "NIfTI",
     extensions: &["nii", "hdr", "img"],
     has_signature,
-    header_file,
+    header_file: Some(header_file),
     read,
     write: Some(Writing {
+        names: &["NIfTI"],
         extensions: &["nii"],
         may_be_packed: true,
         keeps: |(name, text)| name == "description" && text.len() < 80,
@@ -89,52 +90,40 @@ struct Common {
 }
 
 impl Common {
-    fn version_1(fields: &Fields<'_>) -> Self {
+    /// Reads the fields of version 1, or of version 2 if `is_second`. Each has two offsets.
+    fn of(fields: &Fields<'_>, is_second: bool) -> Self {
+        let text = |first: usize, second: usize, len: usize| {
+            fields.text(if is_second { second } else { first }, len)
+        };
+        let int = |first: usize, second: usize| match is_second {
+            true => fields.i32(second),
+            false => fields.i16(first).into(),
+        };
+        let real = |first: usize, second: usize, i: usize| match is_second {
+            true => fields.f64(second + 8 * i),
+            false => fields.f32(first + 4 * i),
+        };
         Self {
-            magic: fields.text(344, 4),
-            dim: std::array::from_fn(|i| fields.i16(40 + 2 * i).into()),
-            datatype: fields.i16(70),
-            pixdim: std::array::from_fn(|i| fields.f32(76 + 4 * i)),
-            offset: fields.f32(108),
-            slope: fields.f32(112),
-            intercept: fields.f32(116),
-            units: fields.bytes[123].into(),
-            qform: fields.i16(252).into(),
-            sform: fields.i16(254).into(),
-            intent: fields.i16(68).into(),
-            quaternion: std::array::from_fn(|i| fields.f32(256 + 4 * i)),
-            rows: std::array::from_fn(|row| {
-                std::array::from_fn(|i| fields.f32(280 + 16 * row + 4 * i))
+            magic: text(344, 4, 4),
+            dim: std::array::from_fn(|i| match is_second {
+                true => fields.i64(16 + 8 * i),
+                false => fields.i16(40 + 2 * i).into(),
             }),
+            datatype: fields.i16(if is_second { 12 } else { 70 }),
+            pixdim: std::array::from_fn(|i| real(76, 104, i)),
+            offset: if is_second { fields.i64(168) as f64 } else { fields.f32(108) },
+            slope: real(112, 176, 0),
+            intercept: real(116, 184, 0),
+            units: if is_second { fields.i32(500) } else { fields.bytes[123].into() },
+            qform: int(252, 344),
+            sform: int(254, 348),
+            intent: int(68, 504),
+            quaternion: std::array::from_fn(|i| real(256, 352, i)),
+            rows: std::array::from_fn(|row| std::array::from_fn(|i| real(280, 400, 4 * row + i))),
             texts: vec![
-                ("description", fields.text(148, 80)),
-                ("auxiliary file", fields.text(228, 24)),
-                ("intent", fields.text(328, 16)),
-            ],
-        }
-    }
-
-    fn version_2(fields: &Fields<'_>) -> Self {
-        Self {
-            magic: fields.text(4, 4),
-            dim: std::array::from_fn(|i| fields.i64(16 + 8 * i)),
-            datatype: fields.i16(12),
-            pixdim: std::array::from_fn(|i| fields.f64(104 + 8 * i)),
-            offset: fields.i64(168) as f64,
-            slope: fields.f64(176),
-            intercept: fields.f64(184),
-            units: fields.i32(500),
-            qform: fields.i32(344),
-            sform: fields.i32(348),
-            intent: fields.i32(504),
-            quaternion: std::array::from_fn(|i| fields.f64(352 + 8 * i)),
-            rows: std::array::from_fn(|row| {
-                std::array::from_fn(|i| fields.f64(400 + 32 * row + 8 * i))
-            }),
-            texts: vec![
-                ("description", fields.text(240, 80)),
-                ("auxiliary file", fields.text(320, 24)),
-                ("intent", fields.text(508, 16)),
+                ("description", text(148, 240, 80)),
+                ("auxiliary file", text(228, 320, 24)),
+                ("intent", text(328, 508, 16)),
             ],
         }
     }
@@ -220,7 +209,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         bytes.extend(start.bytes::<{ (SIZE_2 - SIZE_1) as usize }>()?);
     }
     let fields = Fields { bytes: &bytes, endian };
-    let common = if is_second { Common::version_2(&fields) } else { Common::version_1(&fields) };
+    let common = Common::of(&fields, is_second);
     let is_pair = match (is_second, common.magic.as_str()) {
         (false, "n+1") | (true, "n+2") => false,
         (false, "ni1") | (true, "ni2") => true,

@@ -1,14 +1,9 @@
 //! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order. Samples that the file
 //! does not store are all equal, and come as one sample with their number.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
-use super::{
-    data::Place,
-    file::VolumeFile,
-    reader::VolumeReader,
-    slices::stack::{Slices, StoredChunks},
-};
+use super::{file::VolumeFile, reader::VolumeReader, slices::stack::StoredChunks};
 use crate::{
     data::samples::Samples,
     io::reader::Reader,
@@ -79,13 +74,6 @@ impl VolumeFile {
     /// samples before it. `None` also if this is not known.
     pub fn missing(&self, first: usize) -> Option<(usize, Samples)> {
         self.slices()?.missing(self.volume, first)
-    }
-
-    fn slices(&self) -> Option<&Arc<dyn Slices>> {
-        match &self.place {
-            Place::Slices(slices) => Some(slices),
-            _ => None,
-        }
     }
 
     /// Number of samples in `slices` slices.

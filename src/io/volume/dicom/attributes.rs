@@ -2,6 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::{
+    data::dtype::Dtype,
+    io::volume::{
+        convert,
+        format::{Endian, Stored},
+    },
+};
+
 /// The tag of an attribute (PS3.6): its group in the high 16 bits, its element in the low 16.
 pub type Tag = u32;
 
@@ -109,33 +117,28 @@ impl Attributes {
 }
 
 /// Parses a value: numbers of binary VRs and of DS and IS, text of all others.
-pub fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
-    fn each<const N: usize>(bytes: &[u8], little: bool, number: impl Fn([u8; N]) -> f64) -> Value {
-        let in_order = |bytes: &[u8; N]| {
-            let mut bytes = *bytes;
-            if !little {
-                bytes.reverse();
-            }
-            number(bytes)
-        };
-        Value::Numbers(bytes.as_chunks().0.iter().map(in_order).collect())
-    }
-    match &kind {
-        b"US" => each(bytes, little, |bytes| u16::from_le_bytes(bytes).into()),
-        b"SS" => each(bytes, little, |bytes| i16::from_le_bytes(bytes).into()),
-        b"UL" => each(bytes, little, |bytes| u32::from_le_bytes(bytes).into()),
-        b"SL" => each(bytes, little, |bytes| i32::from_le_bytes(bytes).into()),
-        b"FL" => each(bytes, little, |bytes| f32::from_le_bytes(bytes).into()),
-        b"FD" => each(bytes, little, f64::from_le_bytes),
+pub fn parsed(bytes: &[u8], kind: [u8; 2], endian: Endian) -> Value {
+    let dtype = match &kind {
+        b"US" => Dtype::U16,
+        b"SS" => Dtype::I16,
+        b"UL" => Dtype::U32,
+        b"SL" => Dtype::I32,
+        b"FL" => Dtype::F32,
+        b"FD" => Dtype::F64,
         _ => {
             let text = String::from_utf8_lossy(bytes);
             let text = text.trim_matches([' ', '\0']);
-            match &kind {
+            return match &kind {
                 b"DS" | b"IS" => Value::Numbers(
                     text.split('\\').map_while(|part| part.trim().parse().ok()).collect(),
                 ),
                 _ => Value::Text(text.to_owned()),
-            }
+            };
         }
-    }
+    };
+    let mut numbers = vec![0.0; bytes.len() / dtype.size()];
+    let values: &mut [u8] = bytemuck::cast_slice_mut(&mut numbers);
+    convert::read(&mut &bytes[..], (Stored::As(dtype), endian), None, Dtype::F64, values)
+        .expect("as many bytes");
+    Value::Numbers(numbers)
 }

@@ -328,8 +328,7 @@ impl Walk {
         self.keep(8 * len as usize)?;
         // UN is what a program writes that did not know the attribute.
         let kind = kind.filter(|kind| kind != b"UN").unwrap_or(known);
-        let little = self.syntax.endian == Endian::Little;
-        Ok(Some(parsed(&bytes, kind, little)))
+        Ok(Some(parsed(&bytes, kind, self.syntax.endian)))
     }
 
     /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose place it returns.

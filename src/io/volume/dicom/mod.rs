@@ -40,7 +40,7 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    io::{Source, losses},
+    io::{Limits, Source, losses},
     util::{
         error::{Error, Result},
         parallel::Parallel,
@@ -99,8 +99,9 @@ impl Slices for Images {
         3 * bytes.unwrap_or(0) as u64
     }
 
-    fn refuse_losses(&self) {
-        self.is_strict.store(true, Ordering::Relaxed);
+    fn allow(&self, limits: Limits) -> Result<()> {
+        self.is_strict.fetch_or(limits.strict, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -141,7 +142,7 @@ pub fn stack(
     let dtype = value_type(&images, &slices);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     Ok(Stack {
-        format: NAME,
+        format: NAME.into(),
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,

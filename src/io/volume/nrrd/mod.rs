@@ -5,8 +5,6 @@
 
 mod fields;
 
-use std::path::Path;
-
 use self::fields::{Fields, key};
 use super::{
     format::{
@@ -25,9 +23,10 @@ pub const FORMAT: Format = Format {
     name: "NRRD",
     extensions: &["nrrd", "nhdr"],
     has_signature: |bytes| bytes.starts_with(b"NRRD000"),
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["NRRD"],
         extensions: &["nrrd"],
         may_be_packed: false,
         keeps,

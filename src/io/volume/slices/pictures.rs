@@ -103,7 +103,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     Ok(Stack {
-        format: format(&first.format),
+        format: format!("{} slices", first.format).into(),
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
@@ -141,20 +141,6 @@ fn first_planes(file: &Path) -> Result<Planes> {
 
 fn is_coloured(probe: &Probe) -> bool {
     !probe.channels.starts_with("grey") && probe.channels != "Y"
-}
-
-fn format(name: &str) -> &'static str {
-    const NAMES: [&str; 8] = [
-        "PNG slices",
-        "JPEG slices",
-        "TIFF slices",
-        "WEBP slices",
-        "BMP slices",
-        "PNM slices",
-        "OpenEXR slices",
-        "GIF slices",
-    ];
-    NAMES.into_iter().find(|own| own.starts_with(name)).unwrap_or("image slices")
 }
 
 fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {

@@ -1,6 +1,6 @@
 //! Slices that are read one at a time, in any order and by several threads at once.
 
-use std::{fmt::Debug, ops::Range, sync::Arc};
+use std::{borrow::Cow, fmt::Debug, ops::Range, sync::Arc};
 
 use crate::{
     data::{dtype::Dtype, samples::Samples},
@@ -34,9 +34,6 @@ pub trait Slices: Debug + Send + Sync {
         false
     }
 
-    /// Makes the loss of values an error from now on, not a warning.
-    fn refuse_losses(&self) {}
-
     /// Reads the slices from number `first` on, each of `bytes` bytes, on all threads.
     ///
     /// # Errors
@@ -51,7 +48,8 @@ pub trait Slices: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Sets how much memory reading may take; a part of it may be kept between slices.
+    /// Sets how much memory reading may take; a part of it may be kept between slices. Where `limits` are strict, the
+    /// loss of values is an error from now on, not a warning.
     ///
     /// # Errors
     /// When that is too little.
@@ -91,7 +89,7 @@ pub trait Slices: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Stack {
     /// The format's name.
-    pub format: &'static str,
+    pub format: Cow<'static, str>,
     /// Sizes, type, placement and metadata. `skip`, `files` and `packing` are not used.
     pub header: Header,
     /// The type of the samples once read.

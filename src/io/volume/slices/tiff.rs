@@ -26,11 +26,9 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Names of the format in messages.
-pub const NAMES: [&str; 3] = ["TIFF stack", "ImageJ stack", "OME-TIFF"];
-
 /// How stacks are written.
 pub const WRITING: Writing = Writing {
+    names: &["TIFF stack", "ImageJ stack", "OME-TIFF"],
     extensions: &["tif", "tiff"],
     may_be_packed: false,
     dtypes: &Dtype::SAMPLES,
@@ -80,7 +78,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     }
     place(&mut header, &planes);
     Ok(Stack {
-        format: planes.format,
+        format: planes.format.into(),
         header,
         dtype: planes.dtype,
         bytes: planes.bytes(),

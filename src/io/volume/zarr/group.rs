@@ -33,6 +33,7 @@ pub struct Axis {
 
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     Space,
     Channel,

@@ -233,17 +233,14 @@ impl Pyramid {
         let axes: Vec<Value> = self
             .all_axes()
             .map(|axis| {
-                let kind = match axis.kind {
-                    Kind::Space => Some("space"),
-                    Kind::Channel => Some("channel"),
-                    Kind::Time => Some("time"),
-                    Kind::Other => None,
-                };
-                let mut fields = Map::new();
-                fields.insert("name".into(), axis.name.clone().into());
-                kind.map(|kind| fields.insert("type".into(), kind.into()));
-                axis.unit.clone().map(|unit| fields.insert("unit".into(), unit.into()));
-                fields.into()
+                let mut fields = json!({"name": axis.name});
+                if axis.kind != Kind::Other {
+                    fields["type"] = json!(axis.kind);
+                }
+                if let Some(unit) = &axis.unit {
+                    fields["unit"] = json!(unit);
+                }
+                fields
             })
             .collect();
         let datasets: Vec<Value> = (0..self.levels.len())

@@ -70,7 +70,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
     let bytes = files(path).into_iter().map(size).sum();
     Ok(Stack {
-        format,
+        format: format.into(),
         header,
         dtype,
         bytes,
