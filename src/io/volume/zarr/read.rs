@@ -132,7 +132,7 @@ impl View {
                         waiting(group.clone(), |number| self.packed(at(number), &place, None))?;
                     group.zip(packed).par_map(|(number, packed)| -> Result<_> {
                         let at = at(number);
-                        Ok((at, self.decoded(at, &place, packed?)?))
+                        Ok((at, self.decoded(at, &place, packed)?))
                     })
                 }
             };
