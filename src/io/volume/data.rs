@@ -356,7 +356,10 @@ pub fn transposed(mut input: Input, [x, y, z]: [usize; 3], size: usize) -> Resul
     let ordered = read_in_c_order(&mut input, &[z, y, x], size);
     let ordered =
         ordered.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
-    Ok(Box::new(Cursor::new(ordered).chain(input)))
+    match ordered.len() == x * y * z * size {
+        true => Ok(Box::new(Cursor::new(ordered).chain(input))),
+        false => Ok(Box::new(io::empty())),
+    }
 }
 
 #[cfg(test)]

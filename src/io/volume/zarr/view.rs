@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    array::Array,
+    array::{Array, Shard},
     codec,
     present::Present,
     shard::Indices,
@@ -144,27 +144,29 @@ impl View {
         let most = most_packed(self.slicing.array.chunk_bytes());
         let packed = match &self.slicing.array.shard {
             None => self.store.get_into(&name, Part::Whole, most, self.spare()),
-            Some(shard) => self
-                .indices
-                .find(
-                    (&self.store, &name),
-                    &self.slicing.array,
-                    (shard, &inner),
-                    self.most.load(Ordering::Relaxed),
-                )
-                .and_then(|place| {
-                    let Some((from, bytes)) = place else { return Ok(None) };
-                    let lies = || "the index of the shard has an invalid offset or length".into();
-                    if from.checked_add(bytes).is_none() || bytes > most {
-                        return Err(lies());
-                    }
-                    let part = Part::At(from, bytes);
-                    let packed = self.store.get_into(&name, part, most, self.spare())?;
-                    let packed = packed.unwrap_or_default();
-                    if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
-                }),
+            Some(shard) => self.part_of_shard(&name, shard, &inner, most),
         };
         packed.map_err(|error| self.broken(&name, error))
+    }
+
+    /// The compressed bytes of the chunk at position `inner` of a shard, `most` at most; `None` where it is missing.
+    fn part_of_shard(
+        &self,
+        name: &str,
+        shard: &Shard,
+        inner: &[usize],
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
+        let (array, kept) = (&self.slicing.array, self.most.load(Ordering::Relaxed));
+        let place = self.indices.find((&self.store, name), array, (shard, inner), kept)?;
+        let Some((from, bytes)) = place else { return Ok(None) };
+        let lies = || "the index of the shard has an invalid offset or length".into();
+        if from.checked_add(bytes).is_none() || bytes > most {
+            return Err(lies());
+        }
+        let part = Part::At(from, bytes);
+        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
+        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
     }
 
     /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `place`
