@@ -198,7 +198,8 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
         Some(format) if !layout.is_raw() && !many => array_info(source, format, samples, session)?,
-        _ if is_volume(source, layout) => {
+        // The number of the volume is set for every file.
+        _ if is_volume(source, &Layout { volume: None, ..layout.clone() }) => {
             volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
         }
         _ => match image_info(source, samples, session) {
