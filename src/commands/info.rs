@@ -18,7 +18,7 @@ use crate::{
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
         standard,
-        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
+        volume::{Endian, Layout, VolumeFile, are_many, is_volume},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     util::{
@@ -198,11 +198,8 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
         Some(format) if !layout.is_raw() && !many => array_info(source, format, samples, session)?,
-        _ if has_volume_name(source)
-            || layout.is_raw()
-            || layout.stack
-            || *source == Source::Stdin && is_volume_piped() =>
-        {
+        // The number of the volume is set for every file.
+        _ if is_volume(source, &Layout { volume: None, ..layout.clone() }) => {
             volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
         }
         _ => match image_info(source, samples, session) {
@@ -291,7 +288,7 @@ fn array_range(
 
 fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
     let placement = file.placement();
-    let stored = file.stored().name();
+    let stored = file.header.stored.name();
     let range = match samples {
         true => volume_range(file, session)?,
         false => None,
@@ -303,13 +300,13 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         size: file.dims.to_vec(),
         dtype: Some(file.dtype.to_string()),
         stored: (stored != file.dtype.name()).then(|| stored.into()),
-        byte_order: (file.stored().size() > 1).then_some(match file.endian() {
+        byte_order: (file.header.stored.size() > 1).then_some(match file.header.endian {
             Endian::Little => "little",
             Endian::Big => "big",
         }),
-        scale: file.scale().map(|scale| [scale.slope, scale.intercept]),
-        pages: (file.volumes() > 1).then_some(file.volumes()),
-        called: file.called(),
+        scale: file.header.scale.map(|scale| [scale.slope, scale.intercept]),
+        pages: (file.header.volumes > 1).then_some(file.header.volumes),
+        called: file.header.each,
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),
@@ -318,7 +315,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         space: placement.and_then(|placement| Some(placement.space?.name())),
         metadata: file.metadata().to_vec(),
         memory: file.bytes(),
-        notes: file.warnings().cloned().collect(),
+        notes: file.warnings().collect(),
         bytes: file.packed_bytes().ok().flatten(),
         ..Info::default()
     })

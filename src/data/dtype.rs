@@ -73,6 +73,27 @@ impl Dtype {
         self.spellings()[0]
     }
 
+    /// Its name in NumPy.
+    pub fn numpy_name(self) -> &'static str {
+        self.spellings()[1]
+    }
+
+    /// NumPy's code of the type, without a byte order: `u2`, `f8`.
+    pub fn numpy_code(self) -> String {
+        let kind = match (self.is_float(), self.is_signed()) {
+            (true, _) => 'f',
+            (false, true) => 'i',
+            (false, false) => 'u',
+        };
+        format!("{kind}{}", self.size())
+    }
+
+    /// The type with a code of NumPy; a boolean, `b1`, is a byte.
+    pub fn from_numpy(code: &str) -> Option<Self> {
+        let code = if code == "b1" { "u1" } else { code };
+        Self::ALL.into_iter().find(|dtype| dtype.numpy_code() == code)
+    }
+
     /// The type out of `known` that `text` spells, in upper or lower case.
     ///
     /// # Errors

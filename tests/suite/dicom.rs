@@ -124,7 +124,7 @@ fn types_are_no_wider_than_values_need() {
         ("jpeg_12_bits", "i16", "u16"),
     ] {
         let file = open(&fixtures().join(name));
-        assert_eq!((file.dtype.name(), file.stored().name()), (dtype, stored), "{name}");
+        assert_eq!((file.dtype.name(), file.header.stored.name()), (dtype, stored), "{name}");
     }
 }
 
@@ -194,7 +194,7 @@ fn gaps_and_doubles_are_told() {
     // Of the slices 0 to 5, slice 2 is missing.
     copy("ct", &folder.join("gap"), &["06.dcm"]);
     let gap = open(&folder.join("gap"));
-    let told: Vec<&String> = gap.warnings().collect();
+    let told: Vec<String> = gap.warnings().collect();
     assert!(told.len() == 1 && told[0].contains("it is 5 mm in place of 2.5"), "{told:?}");
     assert!(told[0].contains("ct-10.dcm to ct-02.dcm"), "{told:?}");
     assert_eq!(gap.dims, [5, 4, 5]);
@@ -203,7 +203,7 @@ fn gaps_and_doubles_are_told() {
     copy("ct", &folder.join("double"), &[]);
     fs::copy(folder.join("double/ct-06.dcm"), folder.join("double/zz.dcm")).unwrap();
     let double = open(&folder.join("double"));
-    let told: Vec<&String> = double.warnings().collect();
+    let told: Vec<String> = double.warnings().collect();
     assert!(told.len() == 1 && told[0].contains("zz.dcm, which lies where ct-06.dcm"), "{told:?}");
     assert_eq!(values(&double), values(&whole));
     for name in ["gap", "double"] {
@@ -252,7 +252,7 @@ fn slices_at_the_same_places_are_times() {
         .flat_map(|volume| {
             let layout = Layout { volume: Some(volume), ..Layout::default() };
             let file = described(&path, &layout).unwrap();
-            assert_eq!((file.dims, file.volumes()), ([5, 4, 3], 2));
+            assert_eq!((file.dims, file.header.volumes), ([5, 4, 3], 2));
             values(&file)
         })
         .collect();

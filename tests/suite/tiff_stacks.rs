@@ -53,7 +53,7 @@ fn pages_are_the_slices_of_volumes() {
             let file = described(&fixtures().join(&name), Some(number));
             assert_eq!(Value::from(file.dims.to_vec()), expected["dims"], "{name}");
             assert_eq!(
-                (file.volumes(), file.format()),
+                (file.header.volumes, file.format()),
                 (volumes, expected["format"].as_str().unwrap())
             );
             assert_eq!(file.dtype.name(), type_name(&expected["type"]), "{name}");

@@ -90,7 +90,7 @@ pub fn fnv(values: &[f64]) -> String {
 pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
     let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
     let volumes =
-        describe(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).volumes();
+        describe(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).header.volumes;
     let mut all = Vec::new();
     for volume in 0..volumes {
         let file = describe(path, &layout(volume)).unwrap();
@@ -127,7 +127,10 @@ fn axes_tell_size_and_place() {
     let path = Store::named("ngff-0.4-tczyx").write(folder.path());
     let of = |layout: &Layout| describe(&path, layout).map_err(|error| error.one_line());
     let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
-    assert_eq!((file.dims, file.volumes(), file.called()), ([7, 6, 3], 4, "times and channels"));
+    assert_eq!(
+        (file.dims, file.header.volumes, file.header.each),
+        ([7, 6, 3], 4, "times and channels")
+    );
     assert_eq!(file.format(), "OME-Zarr 0.4");
     let placement = file.placement().unwrap();
     assert_eq!(placement.spacing(), [0.25, 0.25, 2.0]);
@@ -145,7 +148,7 @@ fn axes_tell_size_and_place() {
         assert_eq!(one(&chosen), one(&numbered));
     }
     let channel = of(&Layout { channel: Some(1), volume: Some(0), ..Layout::default() }).unwrap();
-    assert_eq!((channel.volumes(), channel.called()), (2, "times"));
+    assert_eq!((channel.header.volumes, channel.header.each), (2, "times"));
     for (layout, message) in [
         (Layout::default(), "holds 4 times and channels, 1 to 4"),
         (Layout { channel: Some(2), ..Layout::default() }, "there is no channel 3, only 1 to 2"),
@@ -160,7 +163,7 @@ fn axes_tell_size_and_place() {
     }
     let plane = Store::named("ngff-0.5-cyx").write(folder.path());
     let file = describe(&plane, &Layout { channel: Some(1), ..Layout::default() }).unwrap();
-    assert_eq!((file.dims, file.volumes()), ([7, 6, 1], 1));
+    assert_eq!((file.dims, file.header.volumes), ([7, 6, 1], 1));
 }
 
 #[test]

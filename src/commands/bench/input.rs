@@ -18,7 +18,7 @@ use crate::{
         Source,
         array::{ArrayFormat, ArrayReader},
         image::read_image,
-        volume::{VolumeFile, has_volume_name},
+        volume::{VolumeFile, is_volume},
     },
     kernels::{
         blur::Method,
@@ -43,7 +43,7 @@ fn families(source: &Source, args: &Args) -> [&'static str; 2] {
         {
             ["scan", "sort"]
         }
-        _ if has_volume_name(source) => ["mesh", "histogram"],
+        _ if is_volume(source, &layout) => ["mesh", "histogram"],
         _ => ["blur", "histogram"],
     }
 }

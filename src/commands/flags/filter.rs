@@ -14,9 +14,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange},
-        volume::{
-            PyramidOptions, VolumeFormat, are_many, has_volume_name, is_zarr, is_zarr_output,
-        },
+        volume::{PyramidOptions, VolumeFormat, are_many, is_volume, is_zarr, is_zarr_output},
     },
     kernels::filter::Filter,
     util::error::{Error, Result},
@@ -156,20 +154,6 @@ impl FilterArgs {
         })
     }
 
-    /// Whether `source` is read as a volume.
-    fn is_volume(&self, source: &Source, sink: &Sink) -> bool {
-        let layout = self.volume.layout();
-        has_volume_name(source)
-            || layout.dims.is_some()
-            || layout.volume.is_some()
-            || layout.stack
-            // A pipe has no name: it is a volume if the format of the output holds volumes but no images.
-            || source.path().is_none()
-                && matches!(sink, Sink::File(_))
-                && VolumeFormat::of_output(sink).is_ok()
-                && ImageFormat::of_output(sink).is_err()
-    }
-
     /// The format of an image output; `None` for that of the input.
     fn image_format(
         &self,
@@ -207,8 +191,8 @@ impl engine::Jobs for Jobs<'_> {
         let extension = args.extension(&source);
         let Planned { source, sink, makes_folder } =
             self.outputs.of(source, extension.as_deref())?;
-        let is_volume = args.is_volume(&source, &sink);
         let layout = args.volume.layout();
+        let is_volume = is_volume(&source, &layout);
         if is_volume && args.page.is_some() {
             return Err(Error::usage(format_args!(
                 "{source}: --page is for images; this is a volume"

@@ -13,7 +13,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
-        volume::{VolumeFile, can_reopen, has_volume_name, is_volume_piped},
+        volume::{VolumeFile, can_reopen, is_volume},
     },
     kernels::{
         histogram::{Pixels, VALUES_BYTES},
@@ -106,17 +106,6 @@ fn copies(settings: &Settings) -> u64 {
     3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
 }
 
-/// Whether an input is read as a volume.
-pub fn is_volume(source: &Source, settings: &Settings) -> bool {
-    let Settings { layout, .. } = settings;
-    has_volume_name(source)
-        || layout.volume.is_some()
-        || layout.stack
-        || layout.dims.is_some()
-        || layout.dtype.is_some()
-        || *source == Source::Stdin && is_volume_piped()
-}
-
 /// Bytes of a volume that are read at a time. Three such parts are in memory at once.
 const PART: u64 = 32 << 20;
 impl<'a> Input<'a> {
@@ -127,7 +116,7 @@ impl<'a> Input<'a> {
     /// When the input or the mask cannot be read or selecting fails.
     pub fn read(source: &'a Source, settings: &'a Settings, session: &Session) -> Result<Self> {
         let limit = session.limits(copies(settings));
-        match is_volume(source, settings) {
+        match is_volume(source, &settings.layout) {
             true => Self::read_volume(source, settings, limit, session),
             false => Self::read_image(source, settings, limit, session),
         }
@@ -135,7 +124,7 @@ impl<'a> Input<'a> {
 
     /// Bytes of memory that [`Input::read`] and the steps after it take; `None` where the size is not known in advance.
     pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
-        let is_volume = is_volume(source, settings);
+        let is_volume = is_volume(source, &settings.layout);
         // A pipe can be read only once.
         if is_volume && !can_reopen(source) {
             return None;

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     batch::{count_all, finish},
-    input::is_volume,
     job::{Format, Job, format_of},
     outcomes::Outcomes,
     output::{note, write as write_output},
@@ -20,7 +19,7 @@ use super::{
 use crate::{
     data::shard::Shard,
     engine::{reduce::write_part, session::Session},
-    io::{Sink, Source, identity::Identity, partial::PartReader},
+    io::{Sink, Source, identity::Identity, partial::PartReader, volume::is_volume},
     util::error::{Error, Result},
 };
 
@@ -51,7 +50,7 @@ impl Job {
     /// Whether the slices of a volume are divided among shards, rather than inputs.
     fn divides_slices(&self) -> bool {
         let is_one = self.inputs.len() == 1 && !self.is_list;
-        is_one && is_volume(&self.inputs.get(0), &self.settings)
+        is_one && is_volume(&self.inputs.get(0), &self.settings.layout)
     }
 
     /// The inputs, and the mask where there is one.

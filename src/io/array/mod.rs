@@ -6,7 +6,7 @@ mod layout;
 pub mod npy;
 mod raw;
 mod reader;
-mod text;
+pub mod text;
 mod writer;
 
 pub use format::ArrayFormat;

@@ -25,6 +25,8 @@ pub struct Header {
     pub len: u64,
     /// Whether the first axis is the fastest in the file.
     pub fortran: bool,
+    /// Offset of the first number in the file.
+    pub begin: u64,
 }
 
 fn broken(what: impl Into<String>) -> io::Error {
@@ -42,25 +44,22 @@ impl Header {
         if got < start.len() || !start.starts_with(MAGIC) {
             return Err(broken("it does not begin as one"));
         }
-        let length = match start[6] {
-            1 => {
-                let mut length = [0; 2];
-                input.read_exact(&mut length)?;
-                u16::from_le_bytes(length).into()
-            }
-            2 | 3 => {
-                let mut length = [0; 4];
-                input.read_exact(&mut length)?;
-                u32::from_le_bytes(length) as usize
-            }
+        // Bytes of the length of the header.
+        let bytes = match start[6] {
+            1 => 2,
+            2 | 3 => 4,
             version => return Err(broken(format!("version {version} is not known"))),
         };
+        let mut length = [0; 4];
+        input.read_exact(&mut length[..bytes])?;
+        let length = u32::from_le_bytes(length) as usize;
         if length > LONGEST {
             return Err(broken(format!("a header of {length} bytes is too long")));
         }
         let mut text = vec![0; length];
         input.read_exact(&mut text)?;
-        Self::parse(&String::from_utf8_lossy(&text))
+        let begin = (start.len() + bytes + length) as u64;
+        Ok(Self { begin, ..Self::parse(&String::from_utf8_lossy(&text))? })
     }
 
     fn parse(text: &str) -> io::Result<Self> {
@@ -97,64 +96,56 @@ impl Header {
             .ok_or_else(|| broken("its shape is too large"))?;
         // For one axis, both orders are the same.
         let fortran = entry("fortran_order")?.starts_with("True") && shape.len() > 1;
-        Ok(Self { element, shape, len, fortran })
+        Ok(Self { element, shape, len, fortran, begin: 0 })
     }
 }
 
-impl Header {
-    /// Reads the bytes of all numbers of an array in Fortran order, and reorders them so that the last axis is the
-    /// fastest. When the data end early, returns the bytes that there are.
-    ///
-    /// # Errors
-    /// Errors of reading.
-    pub fn read_in_c_order(&self, input: &mut impl Read) -> io::Result<Vec<u8>> {
-        let size = self.element.size();
-        let mut bytes = Vec::new();
-        read_part::<u8>(input, &mut bytes, self.len as usize * size, 0)?;
-        if bytes.len() as u64 != self.len * size as u64 {
-            return Ok(bytes);
-        }
-        // Strides in the file: the first axis is the fastest.
-        let mut steps = Vec::new();
-        let mut step = 1;
-        for &axis in &self.shape {
-            steps.push(step);
-            step *= axis;
-        }
-        let mut ordered = memory::room(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut place = vec![0; self.shape.len()];
-        let mut from = 0;
-        for _ in 0..self.len {
-            ordered.extend_from_slice(&bytes[from * size..][..size]);
-            for axis in (0..place.len()).rev() {
-                place[axis] += 1;
-                from += steps[axis];
-                if place[axis] < self.shape[axis] {
-                    break;
-                }
-                from -= steps[axis] * place[axis];
-                place[axis] = 0;
-            }
-        }
-        Ok(ordered)
+/// Reads an array in Fortran order of numbers of `size` bytes, and reorders them so that the last axis of `shape` is the
+/// fastest. When the data end early, returns the bytes that there are.
+///
+/// # Errors
+/// Errors of reading.
+pub fn read_in_c_order(input: &mut impl Read, shape: &[usize], size: usize) -> io::Result<Vec<u8>> {
+    let len: usize = shape.iter().product();
+    let mut bytes = Vec::new();
+    read_part::<u8>(input, &mut bytes, len * size, 0)?;
+    if bytes.len() != len * size {
+        return Ok(bytes);
     }
+    // Strides in the file: the first axis is the fastest.
+    let mut steps = Vec::new();
+    let mut step = 1;
+    for &axis in shape {
+        steps.push(step);
+        step *= axis;
+    }
+    let mut ordered = memory::room(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut place = vec![0; shape.len()];
+    let mut from = 0;
+    for _ in 0..len {
+        ordered.extend_from_slice(&bytes[from * size..][..size]);
+        for axis in (0..place.len()).rev() {
+            place[axis] += 1;
+            from += steps[axis];
+            if place[axis] < shape[axis] {
+                break;
+            }
+            from -= steps[axis] * place[axis];
+            place[axis] = 0;
+        }
+    }
+    Ok(ordered)
 }
 
 /// The header (version 1.0) of a little-endian array of `dtype` in C order.
 pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
-    let kind = match (dtype.is_float(), dtype.is_signed()) {
-        (true, _) => "f",
-        (false, true) => "i",
-        (false, false) => "u",
-    };
-    let size = dtype.size();
+    let code = dtype.numpy_code();
     // Python writes a tuple of one with a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
-    let mut text =
-        format!("{{'descr': '<{kind}{size}', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut text = format!("{{'descr': '<{code}', 'fortran_order': False, 'shape': ({axes}), }}");
     // The header ends with a newline, and the numbers begin at a multiple of 64 bytes.
     let before = MAGIC.len() + 4;
     let length = (before + text.len() + 1).next_multiple_of(64) - before;
@@ -209,8 +200,6 @@ mod tests {
 
     #[test]
     fn fortran_order_becomes_c_order() {
-        let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }";
-        let header = Header::parse(header).unwrap();
         // The value of each number is its position: its three indices as digits.
         let mut bytes = Vec::new();
         for z in 0..2 {
@@ -218,8 +207,8 @@ mod tests {
                 bytes.extend([100, 0].map(|x: u8| 100 - x + 10 * y + z));
             }
         }
-        let ordered = header.read_in_c_order(&mut &bytes[..]).unwrap();
+        let ordered = read_in_c_order(&mut &bytes[..], &[2, 3, 2], 1).unwrap();
         assert_eq!(ordered, [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]);
-        assert_eq!(header.read_in_c_order(&mut &bytes[..5]).unwrap().len(), 5);
+        assert_eq!(read_in_c_order(&mut &bytes[..5], &[2, 3, 2], 1).unwrap().len(), 5);
     }
 }

@@ -23,19 +23,7 @@ impl Element {
     /// Parses NumPy's type description, such as `<f4`.
     pub fn from_descr(descr: &str) -> Option<Self> {
         let (order, name) = descr.split_at_checked(1)?;
-        let stored = match name {
-            "u1" | "b1" => Dtype::U8,
-            "i1" => Dtype::I8,
-            "u2" => Dtype::U16,
-            "i2" => Dtype::I16,
-            "u4" => Dtype::U32,
-            "i4" => Dtype::I32,
-            "f4" => Dtype::F32,
-            "u8" => Dtype::U64,
-            "i8" => Dtype::I64,
-            "f8" => Dtype::F64,
-            _ => return None,
-        };
+        let stored = Dtype::from_numpy(name)?;
         let big = match order {
             "<" | "|" | "=" => false,
             ">" => true,

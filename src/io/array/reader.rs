@@ -5,7 +5,12 @@ use std::{
     ops::Range,
 };
 
-use super::{ArrayFormat, Layout, Separator, npy::Header, raw::Element, text::Tokens};
+use super::{
+    ArrayFormat, Layout, Separator,
+    npy::{Header, read_in_c_order},
+    raw::Element,
+    text::Tokens,
+};
 use crate::{
     data::{dtype::Dtype, number::Number},
     io::{Limits, Source, losses},
@@ -23,17 +28,6 @@ pub struct ArrayReader {
     begin: Option<u64>,
     /// Whether data behind the last number are an error, not a warning.
     strict: bool,
-}
-
-/// Counts the bytes read.
-struct Counted<R>(R, u64);
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(bytes)?;
-        self.1 += read as u64;
-        Ok(read)
-    }
 }
 
 enum Decoder {
@@ -89,9 +83,8 @@ impl ArrayReader {
                 (dtype, shape, decoder)
             }
             ArrayFormat::Npy => {
-                let mut counted = Counted(&mut input, 0);
-                let header = npy_header(source, &mut counted, wanted)?;
-                begin = (!header.fortran).then_some(counted.1);
+                let header = npy_header(source, &mut input, wanted)?;
+                begin = (!header.fortran).then_some(header.begin);
                 let (dtype, left) = (header.element.dtype(), Some(header.len));
                 if header.fortran {
                     let ordered = in_c_order(source, &mut input, &header, limits.bytes)?;
@@ -309,6 +302,6 @@ fn in_c_order(
              than the {limit} that may be used"
         )));
     }
-    let ordered = header.read_in_c_order(&mut input);
+    let ordered = read_in_c_order(&mut input, &header.shape, header.element.size());
     ordered.map(Cursor::new).map_err(|error| Error::io("read", source.to_string(), error))
 }

@@ -1,15 +1,19 @@
 //! Numbers as text, separated by white space and commas.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    str::FromStr,
+};
 
 use super::layout::{LONGEST_GAP, Layout};
 use crate::{
-    data::{dtype::Dtype, number::Number},
+    data::dtype::{Dtype, Scalar},
     io::Source,
     util::error::{Error, Hint, Result},
 };
 
 /// Splits a text into numbers.
+#[derive(Debug)]
 pub struct Tokens {
     buffer: Vec<u8>,
     start: usize,
@@ -57,7 +61,7 @@ impl Tokens {
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a text that is no number of type `T`,
     /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
-    pub fn read<T: Number>(
+    pub fn read<T: Scalar + FromStr>(
         &mut self,
         input: &mut impl Read,
         source: &Source,
@@ -189,7 +193,7 @@ impl Tokens {
     }
 }
 
-fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
+fn no_number<T: Scalar>(source: &Source, line: u64, token: &[u8]) -> Error {
     let text = String::from_utf8_lossy(token);
     let fitting = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
         (Ok(value), ..) if i32::try_from(value).is_ok() => Some(Dtype::I32),

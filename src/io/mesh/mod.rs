@@ -2,6 +2,7 @@
 //! pages are written by [`page`](super::page).
 
 mod chunks;
+mod details;
 mod gifti;
 mod glb;
 mod glb_meshopt;
@@ -15,19 +16,17 @@ mod stl;
 mod three_mf;
 mod vtp;
 
-use std::{
-    io::{self, Write},
-    str::FromStr,
-};
+use std::{io, str::FromStr};
 
 use serde::Serialize;
 
+pub use details::{Details, Out};
 pub use glb::{ColoredSurface, write_colored};
 pub use obj::write_labels as write_obj_labels;
 pub use ply::PlyWriter;
 pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
 
-use crate::data::{placement::Space, surface::Surface};
+use crate::data::surface::Surface;
 
 /// A file format for meshes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -128,32 +127,6 @@ impl FromStr for MeshFormat {
             let known: Vec<_> = named().map(|entry| entry.2).collect();
             format!("`{extension}` is none of {}", known.join(" "))
         })
-    }
-}
-
-/// An output of meshes.
-pub type Out<'a> = dyn Write + Send + 'a;
-
-/// Details of a file besides the surface.
-#[derive(Clone, Copy, Debug)]
-pub struct Details {
-    /// Whether PLY and STL are written as text.
-    pub ascii: bool,
-    /// The space of the coordinates, where it is known.
-    pub space: Option<Space>,
-    /// The unit of coordinates in metres; 1 where it is not known.
-    pub metres: f64,
-}
-
-impl Details {
-    /// Writes the comment that states the space of coordinates, as 3D Slicer reads and writes it.
-    fn write_space(
-        self,
-        out: &mut (impl Write + ?Sized),
-        before: &str,
-        after: &str,
-    ) -> io::Result<()> {
-        self.space.map_or(Ok(()), |space| write!(out, "{before}SPACE={}{after}", space.name()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The samples of a volume as a stream of decompressed bytes, from one file or several.
 
 use std::{
+    fmt::Display,
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    path::PathBuf,
+    io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom},
+    path::{Component, Path, PathBuf},
     sync::Arc,
     vec,
 };
@@ -12,17 +13,17 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::{
-    format::{Packing, Skip, Stored},
-    slices::Slices,
+    format::{BoxError, Endian, Packing, Skip, Stored},
+    slices::stack::Slices,
 };
 use crate::{
     data::dtype::Dtype,
     for_dtype,
-    io::Source,
-    util::{
-        error::{Error, Result},
-        memory,
+    io::{
+        Source,
+        array::{fill, npy::read_in_c_order, text::Tokens},
     },
+    util::error::{Error, Result},
 };
 
 /// A stream of bytes.
@@ -35,6 +36,42 @@ pub struct Held {
     pub position: u64,
 }
 
+/// A file opened to find out its format.
+pub struct Opened {
+    /// The file from its first byte on, decompressed.
+    pub input: Box<dyn BufRead + Send>,
+    /// Its first bytes, decompressed.
+    pub first: Vec<u8>,
+    pub gzip: bool,
+    pub can_reopen: bool,
+}
+
+impl Opened {
+    pub fn new(source: &Source) -> Result<Self> {
+        /// Bytes that hold the signatures of all formats.
+        const FIRST: usize = 512;
+        let failed = |error| Error::io("read", source.to_string(), error);
+        let peek = |input: &mut dyn Read| {
+            let mut first = vec![0; FIRST];
+            let read = fill(&mut { input }, &mut first)?;
+            first.truncate(read);
+            Ok(first)
+        };
+        let can_reopen = source.size()?.is_some();
+        let mut input = source.open()?;
+        let mut first = peek(&mut input).map_err(failed)?;
+        let mut whole: Box<dyn Read + Send> = Box::new(Cursor::new(first.clone()).chain(input));
+        let gzip = first.starts_with(&[0x1f, 0x8b]);
+        if gzip {
+            whole = Box::new(MultiGzDecoder::new(whole));
+            // Broken gzip data are reported when the header or the samples are read.
+            first = peek(&mut whole).unwrap_or_default();
+            whole = Box::new(Cursor::new(first.clone()).chain(whole));
+        }
+        Ok(Self { input: Box::new(BufReader::new(whole)), first, gzip, can_reopen })
+    }
+}
+
 /// In which files samples are.
 #[derive(Clone, Debug)]
 pub enum Place {
@@ -44,6 +81,40 @@ pub enum Place {
     Others(Vec<PathBuf>),
     /// In slices that are read one at a time.
     Slices(Arc<dyn Slices>),
+}
+
+impl Place {
+    /// The files that a header names, which must be in its folder or below.
+    pub fn others(source: &Source, names: &[String]) -> Result<Self> {
+        let Some(path) = source.path() else {
+            return Err(Error::bad_input(format_args!("{source}: its samples are in other files")));
+        };
+        if names.is_empty() {
+            return Err(Error::bad_input(format_args!("{source}: its list of files is empty")));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let beside = |name: &String| {
+            // An untrusted header must not reach other files of the user.
+            let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            if name.is_empty() || !Path::new(name).components().all(below) {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: its samples are said to be in `{}`, which is not in its folder",
+                    name.escape_debug()
+                )));
+            }
+            let path = folder.join(name);
+            match Source::File(path.clone()).size() {
+                Ok(Some(_)) => Ok(path),
+                Ok(None) => {
+                    Err(Error::bad_input(format_args!("{} is no regular file", path.display())))
+                }
+                Err(error) => {
+                    Err(error.context(format_args!("{source}: its samples are in another file")))
+                }
+            }
+        };
+        names.iter().map(beside).collect::<Result<_>>().map(Self::Others)
+    }
 }
 
 /// Sizes of the volumes of a file.
@@ -63,30 +134,28 @@ pub fn open(
     (packing, stored): (Packing, Stored),
     extent: Extent,
 ) -> Result<Input> {
-    let (name, input) = match place {
+    let (source, mut input) = match place {
         Place::Own { source, gzip } => {
-            let name = source.to_string();
-            (name, own(source, *gzip, held, skip, packing, extent)?)
+            (source.clone(), own(source, *gzip, held, skip, packing, extent)?)
         }
         Place::Others(paths) => {
-            let name = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+            let source = Source::File(paths[0].clone());
             let skip = match skip.bytes {
-                None => at_end(&Source::File(paths[0].clone()), extent)?,
+                None => at_end(&source, extent)?,
                 Some(_) => skip,
             };
             let parts = Parts { paths: paths.clone().into_iter(), skip, packing, current: None };
-            (name, Box::new(parts) as Input)
+            (source, Box::new(parts) as Input)
         }
         Place::Slices(_) => unreachable!("slices are no stream"),
     };
-    let mut input = match packing {
-        Packing::Text => Box::new(Numbers::new(input, stored)?),
-        _ => input,
-    };
+    if packing == Packing::Text {
+        input = Box::new(Numbers::new(input, source.clone(), stored)?);
+    }
     // An uncompressed file has been opened at that offset.
     let opened = matches!(place, Place::Own { gzip: false, .. }) && is_plain(skip, packing);
     let before = if opened { 0 } else { extent.before };
-    skip_bytes(&mut input, before).map_err(|error| failed(&name, error))?;
+    skip_bytes(&mut input, before).map_err(|error| failed(&source, error))?;
     Ok(input)
 }
 
@@ -129,10 +198,19 @@ fn own(
 }
 
 /// The error of reading `name`: of broken content, or of the system.
-pub fn failed(name: &dyn std::fmt::Display, error: io::Error) -> Error {
+pub fn failed(name: &dyn Display, error: io::Error) -> Error {
     match is_content(&error) {
         true => Error::bad_input(format_args!("{name}: its samples are broken")).caused_by(error),
         false => Error::io("read", name.to_string(), error),
+    }
+}
+
+/// The error `message`, caused by `error`; where the system failed, the error of reading `name`.
+pub fn unreadable(name: &dyn Display, message: impl Display, error: BoxError) -> Error {
+    match error.downcast::<io::Error>() {
+        Ok(error) if !is_content(&error) => Error::io("read", name.to_string(), *error),
+        Ok(error) => Error::bad_input(message).caused_by(error),
+        Err(error) => Error::bad_input(message).caused_by(error),
     }
 }
 
@@ -233,96 +311,55 @@ impl Read for Parts {
 /// Decimal numbers between blanks or commas, as the little-endian bytes of samples.
 struct Numbers {
     input: Input,
+    source: Source,
     dtype: Dtype,
-    /// Text that is not parsed yet: a number whose end is not read.
-    text: Vec<u8>,
-    /// Parsed samples; those from `next` on are not returned yet.
-    bytes: Vec<u8>,
-    next: usize,
-    ended: bool,
+    tokens: Tokens,
+    /// Samples that are parsed and not returned yet.
+    bytes: Cursor<Vec<u8>>,
 }
 
-/// Longest number in bytes.
-const LONGEST: usize = 1000;
-
 impl Numbers {
-    fn new(input: Input, stored: Stored) -> Result<Self> {
+    fn new(input: Input, source: Source, stored: Stored) -> Result<Self> {
         let Stored::As(dtype) = stored else {
             return Err(Error::bad_input("numbers as text are not of 16-bit floats"));
         };
-        Ok(Self { input, dtype, text: Vec::new(), bytes: Vec::new(), next: 0, ended: false })
+        Ok(Self { input, source, dtype, tokens: Tokens::default(), bytes: Cursor::default() })
     }
 
-    /// Reads more text, and parses all numbers that are complete.
-    fn fill(&mut self) -> io::Result<()> {
-        const STEP: usize = 1 << 16;
-        let held = self.text.len();
-        self.text.resize(held + STEP, 0);
-        let read = self.input.read(&mut self.text[held..])?;
-        self.text.truncate(held + read);
-        self.ended = read == 0;
-        let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
-        let end = match self.ended {
-            true => self.text.len(),
-            false => self.text.iter().rposition(blank).map_or(0, |last| last + 1),
-        };
-        self.bytes.clear();
-        self.next = 0;
-        for token in self.text[..end].split(blank).filter(|token| !token.is_empty()) {
-            let text = str::from_utf8(token).unwrap_or("?");
-            let wrong = || {
-                let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-                let message = format!("`{shown}` is no number of type {}", self.dtype);
-                io::Error::new(io::ErrorKind::InvalidData, message)
-            };
-            for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 u64 i64 f32 f64] => {
-                let number: T = text.parse().map_err(|_| wrong())?;
-                self.bytes.extend(number.to_le_bytes());
-            });
-        }
-        self.text.drain(..end);
-        if self.text.len() > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its text holds no numbers"));
-        }
+    /// Parses the next numbers.
+    fn fill(&mut self) -> Result<()> {
+        const STEP: usize = 1 << 14;
+        let Self { input, source, dtype, tokens, bytes } = self;
+        let mut samples = for_dtype!(*dtype, T in [u8 i8 u16 i16 u32 i32 u64 i64 f32 f64] => {
+            let mut numbers = Vec::<T>::new();
+            tokens.read(input, source, &mut numbers, STEP)?;
+            bytemuck::cast_slice::<T, u8>(&numbers).to_vec()
+        });
+        Endian::Little.make_native(&mut samples, dtype.size());
+        *bytes = Cursor::new(samples);
         Ok(())
     }
 }
 
 impl Read for Numbers {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        while self.next == self.bytes.len() && !self.ended {
-            match self.fill() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => done?,
-            }
+        if self.bytes.position() == self.bytes.get_ref().len() as u64 {
+            let filled = self.fill();
+            filled.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
-        let len = bytes.len().min(self.bytes.len() - self.next);
-        bytes[..len].copy_from_slice(&self.bytes[self.next..][..len]);
-        self.next += len;
-        Ok(len)
+        self.bytes.read(bytes)
     }
 }
 
 /// Reorders a volume that is stored with z fastest and x slowest: reads all samples, and returns them with x fastest.
-pub fn transposed(mut input: Input, dims: [usize; 3], size: usize) -> Result<Input> {
-    let [x_len, y_len, z_len] = dims;
-    let mut stored = memory::zeros::<u8>(x_len * y_len * z_len * size)?;
-    let read = crate::io::array::fill(&mut input, &mut stored);
-    let read =
-        read.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
-    if read < stored.len() {
-        return Ok(Box::new(io::empty()));
+pub fn transposed(mut input: Input, [x, y, z]: [usize; 3], size: usize) -> Result<Input> {
+    let ordered = read_in_c_order(&mut input, &[z, y, x], size);
+    let ordered =
+        ordered.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
+    match ordered.len() == x * y * z * size {
+        true => Ok(Box::new(Cursor::new(ordered).chain(input))),
+        false => Ok(Box::new(io::empty())),
     }
-    let mut ordered = memory::room(stored.len())?;
-    for z in 0..z_len {
-        for y in 0..y_len {
-            for x in 0..x_len {
-                let from = z + z_len * (y + y_len * x);
-                ordered.extend_from_slice(&stored[from * size..][..size]);
-            }
-        }
-    }
-    Ok(Box::new(io::Cursor::new(ordered).chain(input)))
 }
 
 #[cfg(test)]
@@ -332,7 +369,8 @@ mod tests {
     fn numbers(text: &'static str, dtype: Dtype) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let input = Box::new(text.as_bytes());
-        Numbers::new(input, Stored::As(dtype)).unwrap().read_to_end(&mut bytes)?;
+        let numbers = Numbers::new(input, Source::Stdin, Stored::As(dtype));
+        numbers.unwrap().read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -357,20 +395,5 @@ mod tests {
         let skip = Skip { from: 0, lines: 2, bytes: Some(2) };
         unpacked(input, skip, Packing::None).unwrap().read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "data");
-    }
-
-    #[test]
-    fn the_last_axis_becomes_the_first() {
-        // The value of each sample is its position: z, y, x as digits. z is the fastest axis.
-        let mut stored = Vec::new();
-        for x in 0..2u8 {
-            for y in 0..3 {
-                stored.extend((0..2).map(|z| 100 * z + 10 * y + x));
-            }
-        }
-        let mut ordered = Vec::new();
-        let input = transposed(Box::new(io::Cursor::new(stored)), [2, 3, 2], 1).unwrap();
-        input.take(99).read_to_end(&mut ordered).unwrap();
-        assert_eq!(ordered, [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]);
     }
 }

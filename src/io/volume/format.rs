@@ -1,7 +1,8 @@
 //! What every volume format provides ([`Format`]), and the header that its parser returns ([`Header`]).
 
 use std::{
-    io::{self, Read},
+    fmt,
+    io::{self, BufRead, Read},
     path::{Path, PathBuf},
 };
 
@@ -20,8 +21,8 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// Whether a file of this format may begin with these (decompressed) bytes.
     pub has_signature: fn(&[u8]) -> bool,
-    /// The file with the header, where that is not the given file.
-    pub header_file: fn(&Path) -> Option<PathBuf>,
+    /// The file with the header, where that may not be the given file.
+    pub header_file: Option<fn(&Path) -> Option<PathBuf>>,
     /// Reads the header.
     pub read: fn(&mut Start<'_>) -> Result<Header, BoxError>,
     /// How files are written, for formats that are.
@@ -50,6 +51,8 @@ impl Format {
 /// How files of a format are written: a header, then the samples, little-endian, x fastest.
 #[derive(Debug)]
 pub struct Writing {
+    /// Names of the format in messages.
+    pub names: &'static [&'static str],
     /// Extensions of the files that are written, in lower case.
     pub extensions: &'static [&'static str],
     /// Whether the extension may be followed by `.gz`.
@@ -113,6 +116,19 @@ pub enum Endian {
     Little,
     /// Most significant byte first.
     Big,
+}
+
+impl Endian {
+    /// Reverses the bytes of each number of `size` bytes, unless they are in the machine's order.
+    pub fn make_native(self, bytes: &mut [u8], size: usize) {
+        match size {
+            1 => {}
+            _ if (self == Self::Big) == cfg!(target_endian = "big") => {}
+            // Twice as fast as below.
+            2 => bytes.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse()),
+            size => bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse),
+        }
+    }
 }
 
 /// How a sample is stored.
@@ -180,8 +196,37 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// What was assumed or not understood, in words.
     pub warnings: Vec<String>,
-    /// What the volume leaves out of the file, in words.
-    pub losses: Vec<String>,
+    /// What the volume leaves out of the file or changes.
+    pub losses: Vec<Loss>,
+}
+
+/// What a volume leaves out of its file or changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// 64-bit integers of this type become f64.
+    Integers(Dtype),
+    /// This many bytes follow the samples.
+    Trailing(u64),
+    /// Any other, in words.
+    Other(String),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integers(dtype) => {
+                write!(f, "{dtype} samples are read as f64, exact up to 2^53")
+            }
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes behind its samples are left out"),
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Loss {
+    fn from(words: T) -> Self {
+        Self::Other(words.into())
+    }
 }
 
 /// Where samples begin. The three steps are taken in order.
@@ -261,7 +306,7 @@ const MOST_TEXT: usize = 1 << 20;
 
 /// The decompressed beginning of a file, from which a format parses its header.
 pub struct Start<'a> {
-    input: &'a mut (dyn Read + Send),
+    input: &'a mut (dyn BufRead + Send),
     /// Bytes read so far.
     pub position: u64,
     /// Bytes read as lines.
@@ -272,7 +317,7 @@ pub struct Start<'a> {
 
 impl<'a> Start<'a> {
     /// Before the first byte of `input`.
-    pub fn new(input: &'a mut (dyn Read + Send), path: Option<&'a Path>) -> Self {
+    pub fn new(input: &'a mut (dyn BufRead + Send), path: Option<&'a Path>) -> Self {
         Self { input, position: 0, text: 0, path }
     }
 
@@ -293,28 +338,21 @@ impl<'a> Start<'a> {
     /// What reading fails with; also when a line holds a NUL, or when all lines together are longer than 1 MiB.
     pub fn line(&mut self) -> Result<Option<String>, BoxError> {
         let mut line = Vec::new();
-        let mut byte = [0];
-        loop {
-            match self.input.read(&mut byte) {
-                Ok(0) if line.is_empty() => return Ok(None),
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            }
-            self.position += 1;
-            self.text += 1;
-            if self.text > MOST_TEXT {
-                return Err("the header does not end".into());
-            }
-            match byte[0] {
-                b'\n' => break,
-                0 => return Err("the header holds what is no text".into()),
-                byte => line.push(byte),
-            }
+        let left = MOST_TEXT - self.text;
+        let mut input = (&mut *self.input).take(left as u64 + 1);
+        let read = input.read_until(b'\n', &mut line)?;
+        self.position += read as u64;
+        self.text += read;
+        match read {
+            0 => return Ok(None),
+            _ if line.contains(&0) => return Err("the header holds what is no text".into()),
+            _ if read > left => return Err("the header does not end".into()),
+            _ => {}
         }
-        if line.last() == Some(&b'\r') {
-            line.pop();
+        for end in [b'\n', b'\r'] {
+            if line.last() == Some(&end) {
+                line.pop();
+            }
         }
         Ok(Some(String::from_utf8_lossy(&line).into_owned()))
     }
@@ -346,54 +384,9 @@ pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
     Ok(dims)
 }
 
-/// Parses whole numbers greater than 0 between blanks; `None` where any other word is among them.
-pub fn sizes_of(text: &str) -> Option<Vec<u64>> {
-    text.split_whitespace().map(|size| size.parse().ok().filter(|&size| size > 0)).collect()
-}
-
 /// The beginning of an untrusted text, without control characters, for a message.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
-}
-
-/// Maximum total length, in bytes, of all names that a pattern stands for.
-const MOST_NAMES: i64 = 64 << 20;
-
-/// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
-pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let numbered = words.first().is_some_and(|name| name.contains('%')) && words.len() >= 4;
-    if !numbered {
-        return Ok(vec![text.to_owned()]);
-    }
-    let broken = || format!("`{}` names no files", shown(text));
-    let numbers: Vec<i64> = words[1..4]
-        .iter()
-        .map(|word| word.parse().ok())
-        .collect::<Option<_>>()
-        .ok_or_else(broken)?;
-    let [first, last, step] = numbers[..] else { return Err(broken().into()) };
-    let (head, rest) = words[0].split_once('%').ok_or_else(broken)?;
-    let (width, tail) = rest.split_once('d').ok_or_else(broken)?;
-    let digits = match width {
-        "" => 0,
-        width => width.parse::<usize>().ok().filter(|&digits| digits < 20).ok_or_else(broken)?,
-    };
-    let padded = width.starts_with('0');
-    let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
-    // No volume has a million slices, and a million usual names are shorter.
-    let bytes = (words[0].len() as i64 + 20).saturating_mul(count.saturating_add(1));
-    if !(0..1 << 20).contains(&count) || bytes > MOST_NAMES {
-        return Err(broken().into());
-    }
-    let name = |i: i64| {
-        let number = first + i * step;
-        match padded {
-            true => format!("{head}{number:0digits$}{tail}"),
-            false => format!("{head}{number:digits$}{tail}"),
-        }
-    };
-    Ok((0..=count).map(name).collect())
 }
 
 /// An error of parsing a file, before its name is added.

@@ -5,11 +5,12 @@
 //! unknown one. ITK takes all lengths for millimetres, so they are written as such. `Offset` is the centre of the first
 //! sample.
 
-use std::path::Path;
-
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
-    Writing, dims_of, pattern, sizes_of,
+use super::{
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
+        Writing, dims_of,
+    },
+    text::{data_files, sizes_of},
 };
 use crate::data::{
     dtype::Dtype,
@@ -23,9 +24,10 @@ pub const FORMAT: Format = Format {
     has_signature: |bytes| {
         [&b"ObjectType"[..], b"NDims", b"Comment = "].iter().any(|start| bytes.starts_with(start))
     },
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["MetaImage"],
         extensions: &["mha"],
         may_be_packed: false,
         keeps: |_| false,
@@ -111,7 +113,6 @@ impl Fields {
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let mut fields = Fields(Vec::new());
-    let mut files = Vec::new();
     loop {
         let Some(line) = start.line()? else {
             return Err("its header does not say where the samples are".into());
@@ -130,18 +131,12 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         }
     }
     let place = fields.get(&["ElementDataFile"]).unwrap_or_default().to_owned();
-    if place.starts_with("LIST") {
-        while let Some(line) = start.line()? {
-            files.extend(Some(line.trim().to_owned()).filter(|name| !name.is_empty()));
-        }
-    } else if !place.eq_ignore_ascii_case("LOCAL") {
-        files = pattern(&place)?;
+    if place.eq_ignore_ascii_case("LOCAL") {
+        return header(&fields, start.position);
     }
-    let mut header = header(&fields, start.position)?;
-    if !files.is_empty() || place.starts_with("LIST") {
-        header.skip.from = 0;
-        header.files = Some(files);
-    }
+    let files = data_files(&place, start)?;
+    let mut header = header(&fields, 0)?;
+    header.files = Some(files);
     Ok(header)
 }
 

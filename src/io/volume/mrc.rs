@@ -3,10 +3,11 @@
 //! Lengths are in angstrom. `mapc`, `mapr` and `maps` name the world's axes of columns, rows and sections. The first
 //! sample is at the header's origin; where that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
 
-use std::path::Path;
-
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
+use super::{
+    fields::Fields,
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
+    },
 };
 use crate::data::{dtype::Dtype, placement::Placement};
 
@@ -15,9 +16,10 @@ pub const FORMAT: Format = Format {
     name: "MRC",
     extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
     has_signature: |bytes| bytes.get(208..212) == Some(b"MAP "),
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["MRC"],
         extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
         may_be_packed: true,
         keeps: |_| false,
@@ -35,13 +37,10 @@ const SIZE: usize = 1024;
 const IMOD: i32 = 1_146_047_817;
 
 /// The words of four bytes of a header.
-struct Words {
-    bytes: [u8; SIZE],
-    endian: Endian,
-}
+struct Words<'a>(Fields<'a>);
 
-impl Words {
-    fn new(bytes: [u8; SIZE]) -> Self {
+impl<'a> Words<'a> {
+    fn new(bytes: &'a [u8; SIZE]) -> Self {
         // The machine stamp tells the byte order. Old files have none: there only one order makes a small number of the
         // mode.
         let endian = match [bytes[212], bytes[213]] {
@@ -50,23 +49,15 @@ impl Words {
             _ if bytes[12] == 0 && bytes[13] == 0 && bytes[15] != 0 => Endian::Big,
             _ => Endian::Little,
         };
-        Self { bytes, endian }
-    }
-
-    fn raw(&self, word: usize) -> [u8; 4] {
-        let mut raw: [u8; 4] = self.bytes[4 * word..][..4].try_into().expect("four bytes");
-        if self.endian == Endian::Big {
-            raw.reverse();
-        }
-        raw
+        Self(Fields { bytes, endian })
     }
 
     fn int(&self, word: usize) -> i32 {
-        i32::from_le_bytes(self.raw(word))
+        self.0.i32(4 * word)
     }
 
     fn real(&self, word: usize) -> f64 {
-        f32::from_le_bytes(self.raw(word)).into()
+        self.0.f32(4 * word)
     }
 
     /// The type of samples.
@@ -88,7 +79,7 @@ impl Words {
     /// The labels, texts of 80 bytes.
     fn labels(&self) -> impl Iterator<Item = String> {
         let count = usize::try_from(self.int(55)).unwrap_or(0).min(10);
-        self.bytes[224..]
+        self.0.bytes[224..]
             .chunks(80)
             .take(count)
             .map(|label| String::from_utf8_lossy(label).trim_matches(['\0', ' ']).to_owned())
@@ -96,7 +87,8 @@ impl Words {
 }
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
-    let words = Words::new(start.bytes::<SIZE>()?);
+    let bytes = start.bytes::<SIZE>()?;
+    let words = Words::new(&bytes);
     let stored = words.stored()?;
     let [columns, rows, mut sections] = dims_of([0, 1, 2].map(|word| words.int(word)))?;
     // A space group of 401 to 630 marks a stack of volumes of mz sections each.
@@ -108,7 +100,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let extended =
         u64::try_from(words.int(23)).map_err(|_| "its extended header makes no sense")?;
     let mut header = Header::new([columns, rows, sections], stored, SIZE as u64 + extended);
-    header.endian = words.endian;
+    header.endian = words.0.endian;
     header.volumes = volumes;
     header.metadata.extend(words.labels().map(|label| ("label".into(), label)));
     if extended > 0 {
@@ -119,7 +111,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
 }
 
 /// Places the samples, where the header states the size of the cell; warns of axes and angles that are not understood.
-fn place(header: &mut Header, words: &Words) {
+fn place(header: &mut Header, words: &Words<'_>) {
     let axes = [16, 17, 18].map(|word| words.int(word));
     let mut sorted = axes;
     sorted.sort_unstable();

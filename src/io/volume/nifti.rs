@@ -6,9 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Units,
-    Writing, dims_of,
+use super::{
+    fields::Fields,
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Scale, Start, Stored, Units,
+        Writing, dims_of,
+    },
+    rotation::{quaternion, rotation, rotation_of},
 };
 use crate::data::{
     dtype::Dtype,
@@ -20,9 +24,10 @@ pub const FORMAT: Format = Format {
     name: "NIfTI",
     extensions: &["nii", "hdr", "img"],
     has_signature,
-    header_file,
+    header_file: Some(header_file),
     read,
     write: Some(Writing {
+        names: &["NIfTI"],
         extensions: &["nii"],
         may_be_packed: true,
         keeps: |(name, text)| name == "description" && text.len() < 80,
@@ -64,47 +69,6 @@ fn sibling(path: &Path, from: &str, to: &str) -> Option<PathBuf> {
     names.iter().map(|name| path.with_file_name(name)).find(|path| path.is_file())
 }
 
-/// Reads fields of a header at their offsets.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    endian: Endian,
-}
-
-impl Fields<'_> {
-    fn raw<const N: usize>(&self, at: usize) -> [u8; N] {
-        let mut bytes: [u8; N] = self.bytes[at..at + N].try_into().expect("N bytes");
-        if self.endian == Endian::Big {
-            bytes.reverse();
-        }
-        bytes
-    }
-
-    fn i16(&self, at: usize) -> i16 {
-        i16::from_le_bytes(self.raw(at))
-    }
-
-    fn i32(&self, at: usize) -> i32 {
-        i32::from_le_bytes(self.raw(at))
-    }
-
-    fn i64(&self, at: usize) -> i64 {
-        i64::from_le_bytes(self.raw(at))
-    }
-
-    fn f32(&self, at: usize) -> f64 {
-        f32::from_le_bytes(self.raw(at)).into()
-    }
-
-    fn f64(&self, at: usize) -> f64 {
-        f64::from_le_bytes(self.raw(at))
-    }
-
-    fn text(&self, at: usize, len: usize) -> String {
-        let bytes = self.bytes[at..at + len].split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(bytes).trim().to_owned()
-    }
-}
-
 /// The fields of both versions.
 struct Common {
     magic: String,
@@ -126,52 +90,40 @@ struct Common {
 }
 
 impl Common {
-    fn version_1(fields: &Fields<'_>) -> Self {
+    /// Reads the fields of version 1, or of version 2 if `is_second`. Each has two offsets.
+    fn of(fields: &Fields<'_>, is_second: bool) -> Self {
+        let text = |first: usize, second: usize, len: usize| {
+            fields.text(if is_second { second } else { first }, len)
+        };
+        let int = |first: usize, second: usize| match is_second {
+            true => fields.i32(second),
+            false => fields.i16(first).into(),
+        };
+        let real = |first: usize, second: usize, i: usize| match is_second {
+            true => fields.f64(second + 8 * i),
+            false => fields.f32(first + 4 * i),
+        };
         Self {
-            magic: fields.text(344, 4),
-            dim: std::array::from_fn(|i| fields.i16(40 + 2 * i).into()),
-            datatype: fields.i16(70),
-            pixdim: std::array::from_fn(|i| fields.f32(76 + 4 * i)),
-            offset: fields.f32(108),
-            slope: fields.f32(112),
-            intercept: fields.f32(116),
-            units: fields.bytes[123].into(),
-            qform: fields.i16(252).into(),
-            sform: fields.i16(254).into(),
-            intent: fields.i16(68).into(),
-            quaternion: std::array::from_fn(|i| fields.f32(256 + 4 * i)),
-            rows: std::array::from_fn(|row| {
-                std::array::from_fn(|i| fields.f32(280 + 16 * row + 4 * i))
+            magic: text(344, 4, 4),
+            dim: std::array::from_fn(|i| match is_second {
+                true => fields.i64(16 + 8 * i),
+                false => fields.i16(40 + 2 * i).into(),
             }),
+            datatype: fields.i16(if is_second { 12 } else { 70 }),
+            pixdim: std::array::from_fn(|i| real(76, 104, i)),
+            offset: if is_second { fields.i64(168) as f64 } else { fields.f32(108) },
+            slope: real(112, 176, 0),
+            intercept: real(116, 184, 0),
+            units: if is_second { fields.i32(500) } else { fields.bytes[123].into() },
+            qform: int(252, 344),
+            sform: int(254, 348),
+            intent: int(68, 504),
+            quaternion: std::array::from_fn(|i| real(256, 352, i)),
+            rows: std::array::from_fn(|row| std::array::from_fn(|i| real(280, 400, 4 * row + i))),
             texts: vec![
-                ("description", fields.text(148, 80)),
-                ("auxiliary file", fields.text(228, 24)),
-                ("intent", fields.text(328, 16)),
-            ],
-        }
-    }
-
-    fn version_2(fields: &Fields<'_>) -> Self {
-        Self {
-            magic: fields.text(4, 4),
-            dim: std::array::from_fn(|i| fields.i64(16 + 8 * i)),
-            datatype: fields.i16(12),
-            pixdim: std::array::from_fn(|i| fields.f64(104 + 8 * i)),
-            offset: fields.i64(168) as f64,
-            slope: fields.f64(176),
-            intercept: fields.f64(184),
-            units: fields.i32(500),
-            qform: fields.i32(344),
-            sform: fields.i32(348),
-            intent: fields.i32(504),
-            quaternion: std::array::from_fn(|i| fields.f64(352 + 8 * i)),
-            rows: std::array::from_fn(|row| {
-                std::array::from_fn(|i| fields.f64(400 + 32 * row + 8 * i))
-            }),
-            texts: vec![
-                ("description", fields.text(240, 80)),
-                ("auxiliary file", fields.text(320, 24)),
-                ("intent", fields.text(508, 16)),
+                ("description", text(148, 240, 80)),
+                ("auxiliary file", text(228, 320, 24)),
+                ("intent", text(328, 508, 16)),
             ],
         }
     }
@@ -209,52 +161,25 @@ impl Common {
     }
 }
 
-/// The rows of the rotation by the unit quaternion (a, b, c, d), where `a >= 0` follows from b, c and d.
-fn rotation([b, c, d]: [f64; 3]) -> [[f64; 3]; 3] {
-    let rest = 1.0 - (b * b + c * c + d * d);
-    let (a, b, c, d) = match rest < 1e-7 {
-        // Half a turn, up to rounding.
-        true => {
-            let length = (b * b + c * c + d * d).sqrt();
-            (0.0, b / length, c / length, d / length)
-        }
-        false => (rest.sqrt(), b, c, d),
-    };
-    [
-        [a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)],
-        [2.0 * (b * c + a * d), a * a + c * c - b * b - d * d, 2.0 * (c * d - a * b)],
-        [2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a + d * d - c * c - b * b],
-    ]
-}
-
-/// The inverse of [`rotation`], for a proper rotation.
-fn quaternion(rows: [[f64; 3]; 3]) -> [f64; 3] {
-    let [[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]] = rows;
-    // Four times the squares of the components. Dividing by the largest component is the most precise.
-    let squares = [1.0 + xx + yy + zz, 1.0 + xx - yy - zz, 1.0 + yy - xx - zz, 1.0 + zz - xx - yy];
-    let largest = (0..4).max_by(|&i, &j| squares[i].total_cmp(&squares[j])).unwrap_or(0);
-    let s = 2.0 * squares[largest].max(0.0).sqrt();
-    let [a, b, c, d] = match largest {
-        0 => [s / 4.0, (zy - yz) / s, (xz - zx) / s, (yx - xy) / s],
-        1 => [(zy - yz) / s, s / 4.0, (xy + yx) / s, (xz + zx) / s],
-        2 => [(xz - zx) / s, (xy + yx) / s, s / 4.0, (yz + zy) / s],
-        _ => [(yx - xy) / s, (xz + zx) / s, (yz + zy) / s, s / 4.0],
-    };
-    if a < 0.0 { [-b, -c, -d] } else { [b, c, d] }
-}
+/// Types of samples and their codes.
+const TYPES: [(i16, Dtype); 10] = [
+    (2, Dtype::U8),
+    (4, Dtype::I16),
+    (8, Dtype::I32),
+    (16, Dtype::F32),
+    (64, Dtype::F64),
+    (256, Dtype::I8),
+    (512, Dtype::U16),
+    (768, Dtype::U32),
+    (1024, Dtype::I64),
+    (1280, Dtype::U64),
+];
 
 fn stored(datatype: i16) -> Result<Stored, BoxError> {
+    if let Some((_, dtype)) = TYPES.iter().find(|(code, _)| *code == datatype) {
+        return Ok(Stored::As(*dtype));
+    }
     let kind = match datatype {
-        2 => return Ok(Stored::As(Dtype::U8)),
-        4 => return Ok(Stored::As(Dtype::I16)),
-        8 => return Ok(Stored::As(Dtype::I32)),
-        16 => return Ok(Stored::As(Dtype::F32)),
-        64 => return Ok(Stored::As(Dtype::F64)),
-        256 => return Ok(Stored::As(Dtype::I8)),
-        512 => return Ok(Stored::As(Dtype::U16)),
-        768 => return Ok(Stored::As(Dtype::U32)),
-        1024 => return Ok(Stored::As(Dtype::I64)),
-        1280 => return Ok(Stored::As(Dtype::U64)),
         1 => "single bits",
         32 | 1792 | 2048 => "complex numbers",
         128 | 2304 => "colours",
@@ -262,21 +187,6 @@ fn stored(datatype: i16) -> Result<Stored, BoxError> {
         other => return Err(format!("samples of the unknown type {other}").into()),
     };
     Err(format!("{kind} are not supported").into())
-}
-
-fn code(dtype: Dtype) -> i16 {
-    match dtype {
-        Dtype::U8 => 2,
-        Dtype::I16 => 4,
-        Dtype::I32 => 8,
-        Dtype::F32 => 16,
-        Dtype::F64 => 64,
-        Dtype::I8 => 256,
-        Dtype::U16 => 512,
-        Dtype::U32 => 768,
-        Dtype::I64 => 1024,
-        Dtype::U64 => 1280,
-    }
 }
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
@@ -299,7 +209,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         bytes.extend(start.bytes::<{ (SIZE_2 - SIZE_1) as usize }>()?);
     }
     let fields = Fields { bytes: &bytes, endian };
-    let common = if is_second { Common::version_2(&fields) } else { Common::version_1(&fields) };
+    let common = Common::of(&fields, is_second);
     let is_pair = match (is_second, common.magic.as_str()) {
         (false, "n+1") | (true, "n+2") => false,
         (false, "ni1") | (true, "ni2") => true,
@@ -398,13 +308,14 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         placement.map_or([0.0; 4], |p| [p.steps[0][i], p.steps[1][i], p.steps[2][i], p.first[i]])
     };
     let rows = (0..3).flat_map(row);
+    let code = TYPES.iter().find(|(_, known)| known == dtype).expect("every type").0;
     let bits = 8 * dtype.size() as i16;
     let mut bytes = vec![0; offset as usize];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, &size.to_le_bytes());
     if is_second {
         put(4, b"n+2\0\r\n\x1a\n");
-        put(12, &code(*dtype).to_le_bytes());
+        put(12, &code.to_le_bytes());
         put(14, &bits.to_le_bytes());
         dim.iter().enumerate().for_each(|(i, v)| put(16 + 8 * i, &v.to_le_bytes()));
         pixdim.iter().enumerate().for_each(|(i, v)| put(104 + 8 * i, &v.to_le_bytes()));
@@ -419,7 +330,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     } else {
         put(38, b"r");
         dim.iter().enumerate().for_each(|(i, &v)| put(40 + 2 * i, &(v as i16).to_le_bytes()));
-        put(70, &code(*dtype).to_le_bytes());
+        put(70, &code.to_le_bytes());
         put(72, &bits.to_le_bytes());
         let short = |value: f64| (value as f32).to_le_bytes();
         pixdim.iter().enumerate().for_each(|(i, &v)| put(76 + 4 * i, &short(v)));
@@ -434,20 +345,6 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         put(344, b"n+1\0");
     }
     bytes
-}
-
-/// The rows of the rotation of a placement, and -1 where its third axis is mirrored, else 1; `None` where its axes are
-/// not at right angles.
-fn rotation_of(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
-    let mut axes = placement.directions();
-    for (i, j) in [(0, 1), (0, 2), (1, 2)] {
-        if crate::data::vec3::dot(axes[i], axes[j]).abs() > 1e-5 {
-            return None;
-        }
-    }
-    let handed = placement.determinant().signum();
-    axes[2] = axes[2].map(|v| v * handed);
-    Some((handed, std::array::from_fn(|row| axes.map(|axis| axis[row]))))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! NumPy's `.npy` files as volumes: arrays of axes (y, x), (z, y, x) or (volume, z, y, x), whether in C or in Fortran
 //! order. There are no world coordinates.
 
-use std::path::Path;
-
 use super::format::{
     BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
 };
@@ -16,9 +14,10 @@ pub const FORMAT: Format = Format {
     name: ".npy",
     extensions: &["npy"],
     has_signature: |bytes| bytes.starts_with(b"\x93NUMPY"),
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &[".npy"],
         extensions: &["npy"],
         may_be_packed: false,
         keeps: |_| false,

@@ -1,9 +1,9 @@
 //! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order. Samples that the file
 //! does not store are all equal, and come as one sample with their number.
 
-use std::{fmt::Debug, ops::Range};
+use std::ops::Range;
 
-use super::{VolumeFile, VolumeReader, data::Place, slices::Slices};
+use super::{file::VolumeFile, reader::VolumeReader, slices::stack::StoredChunks};
 use crate::{
     data::samples::Samples,
     io::reader::Reader,
@@ -24,15 +24,6 @@ impl Part {
     pub fn bytes(&self) -> u64 {
         self.samples.as_bytes().len() as u64 * self.times
     }
-}
-
-/// The stored chunks of a volume.
-pub trait StoredChunks: Debug + Send {
-    /// Reads the samples of the next chunks, as far as they belong to the volume; `None` after the last one.
-    ///
-    /// # Errors
-    /// When a chunk is broken or cannot be read.
-    fn read(&mut self) -> Result<Option<Samples>>;
 }
 
 /// The parts of a volume.
@@ -83,13 +74,6 @@ impl VolumeFile {
     /// samples before it. `None` also if this is not known.
     pub fn missing(&self, first: usize) -> Option<(usize, Samples)> {
         self.slices()?.missing(self.volume, first)
-    }
-
-    fn slices(&self) -> Option<&std::sync::Arc<dyn Slices>> {
-        match &self.place {
-            Place::Slices(slices) => Some(slices),
-            _ => None,
-        }
     }
 
     /// Number of samples in `slices` slices.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     dicom::Series,
-    format::{Endian, Header, Stored},
+    format::{Endian, Header, Placing, Stored, Units, Writing},
 };
 use crate::{
     data::{dtype::Dtype, volume::Dims},
@@ -20,6 +20,19 @@ pub const NAME: &str = "raw";
 
 /// Extensions of raw volumes, in lower case, without a `.gz` behind them.
 pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
+
+/// How raw volumes are written.
+pub const WRITING: Writing = Writing {
+    names: &[NAME],
+    extensions: &EXTENSIONS,
+    may_be_packed: true,
+    dtypes: &Dtype::SAMPLES,
+    longest: [usize::MAX; 3],
+    placing: Placing::Nothing,
+    units: Units::Any,
+    keeps: |_| false,
+    header: |_| Vec::new(),
+};
 
 /// The user's flags about the input volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,6 +60,11 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether the flags say that the input is a volume.
+    pub fn is_of_volume(&self) -> bool {
+        self.is_raw() || self.dtype.is_some() || self.volume.is_some() || self.stack
+    }
+
     /// Whether the flags say that the input is a raw volume.
     pub fn is_raw(&self) -> bool {
         self.dims.is_some() || self.header_bytes > 0

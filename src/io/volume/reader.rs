@@ -3,22 +3,27 @@
 use std::{
     fmt,
     io::{self, Read},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use super::{
-    VolumeFile, convert,
-    data::{self, Input},
-    format::{Endian, Header, Stored},
+    convert,
+    data::{self, Input, Place},
+    file::VolumeFile,
+    format::{Header, Loss, Stored},
     raw,
-    slices::{self, Slices},
+    slices::stack::Slices,
 };
 use crate::{
-    data::{samples::Samples, volume::Dims},
-    io::reader::Reader,
+    data::{
+        samples::Samples,
+        volume::{Dims, Volume},
+    },
+    io::{Limits, reader::Reader},
     util::{
         error::{Error, Result},
         memory,
+        timings::Timings,
     },
 };
 
@@ -44,16 +49,68 @@ impl fmt::Debug for VolumeReader {
     }
 }
 
+impl VolumeFile {
+    /// Reads the whole volume, within `limits`.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
+    pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
+        let limits = limits.into();
+        self.check(limits)?;
+        self.check_bytes(limits)?;
+        timings.time("read", || {
+            let mut reader = self.reader()?;
+            let samples = reader.read(self.dims[2])?;
+            reader.expect_end()?;
+            Ok(Volume { dims: self.dims, samples })
+        })
+    }
+
+    /// Opens the volume at its first slice.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
+    pub fn reader(&self) -> Result<VolumeReader> {
+        self.reader_at(0)
+    }
+
+    /// Opens the volume at the z-slice `first`. Slices before it are read and dropped where the file cannot be entered
+    /// in its middle.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
+    pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
+        if let Place::Slices(slices) = &self.place {
+            let first = self.volume * self.dims[2] + first;
+            let input = From::Slices(slices.clone(), first);
+            return Ok(VolumeReader { file: self.clone(), input, spare: None });
+        }
+        let Header { skip, packing, stored, .. } = self.header;
+        let held = self.held.as_ref().map(|held| {
+            let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+            held.ok_or_else(|| {
+                Error::bad_input(format_args!("{}: it can be read only once", self.source))
+            })
+        });
+        let mut extent = self.extent().expect("checked before");
+        let before = (self.dims[0] * self.dims[1] * first * stored.size()) as u64;
+        if !self.header.transposed {
+            extent.before += before;
+        }
+        let mut input =
+            data::open(&self.place, held.transpose()?, skip, (packing, stored), extent)?;
+        if self.header.transposed {
+            input = data::transposed(input, self.dims, stored.size())
+                .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
+            data::skip_bytes(&mut input, before)
+                .map_err(|error| data::failed(&self.source, error))?;
+        }
+        Ok(VolumeReader { file: self.clone(), input: From::Stream(input), spare: None })
+    }
+}
+
 impl VolumeReader {
-    pub(super) fn new(file: VolumeFile, input: Input) -> Self {
-        Self { file, input: From::Stream(input), spare: None }
-    }
-
-    pub(super) fn of_slices(file: VolumeFile, slices: Arc<dyn Slices>, first: usize) -> Self {
-        let first = file.volume * file.dims[2] + first;
-        Self { file, input: From::Slices(slices, first), spare: None }
-    }
-
     /// The samples of the next `slices` z-slices.
     ///
     /// # Errors
@@ -84,9 +141,7 @@ impl VolumeReader {
         };
         let read = input.read_exact(bytemuck::cast_slice_mut(&mut integers));
         read.map_err(|error| self.failed(error))?;
-        if (endian == Endian::Big) != cfg!(target_endian = "big") {
-            integers.iter_mut().for_each(|integer| *integer = integer.swap_bytes());
-        }
+        endian.make_native(bytemuck::cast_slice_mut(&mut integers), size_of::<u64>());
         Ok(integers)
     }
 
@@ -120,18 +175,14 @@ impl Reader for VolumeReader {
             From::Stream(input) => input,
             From::Slices(all, next) => {
                 let bytes = dims[0] * dims[1] * dtype.size();
-                slices::read(&**all, *next, bytes, new)
+                all.read_range(*next, bytes, new)
                     .map_err(|error| error.context(format_args!("cannot read {source}")))?;
                 *next += count;
                 return Ok(samples);
             }
         };
         let read = match scale.is_none() && stored == Stored::As(*dtype) {
-            true => input.read_exact(new).map(|()| {
-                if (endian == Endian::Big) != cfg!(target_endian = "big") && dtype.size() > 1 {
-                    new.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-                }
-            }),
+            true => input.read_exact(new).map(|()| endian.make_native(new, dtype.size())),
             false => convert::read(input, (stored, endian), scale, *dtype, new),
         };
         read.map_err(|error| self.failed(error))?;
@@ -155,13 +206,13 @@ impl Reader for VolumeReader {
         };
         match more {
             false => Ok(()),
-            true if self.file.format == raw::NAME => Err(Error::bad_input(format_args!(
+            true if self.file.format() == raw::NAME => Err(Error::bad_input(format_args!(
                 "{source}: there are more data than {} of {dtype} take",
                 Dims(*dims)
             ))),
             true => {
                 // Where the length of the file is known, this has been reported before.
-                if header.losses.iter().all(|what| !what.contains("behind its samples")) {
+                if !header.losses.iter().any(|loss| matches!(loss, Loss::Trailing(_))) {
                     log::warn!("{source}: what is behind its samples is left out");
                 }
                 Ok(())

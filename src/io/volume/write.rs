@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use super::{
-    FORMATS, VolumeFile,
+    file::VolumeFile,
     format::{Endian, Outgoing, Placing, Units, Writing},
+    formats::writings,
     members::Members,
     nrrd, raw,
-    slices::tiff,
 };
 use crate::{
     data::{
@@ -26,8 +26,7 @@ use crate::{
 /// The format of a volume file to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeFormat {
-    /// `None` for raw volumes.
-    writing: Option<&'static Writing>,
+    writing: &'static Writing,
     gzip: bool,
 }
 
@@ -42,17 +41,12 @@ impl VolumeFormat {
         if extension.is_empty() && !gzip {
             return Ok(None);
         }
-        if raw::EXTENSIONS.contains(&extension.as_str()) {
-            return Ok(Some(Self { writing: None, gzip }));
-        }
-        let writing =
-            FORMATS.iter().filter_map(|format| format.write.as_ref()).chain([&tiff::WRITING]);
-        let named = |writing: &&Writing| writing.extensions.contains(&extension.as_str());
-        match writing.into_iter().find(named) {
-            Some(writing) if writing.may_be_packed || !gzip => {
-                Ok(Some(Self { writing: Some(writing), gzip }))
-            }
-            _ => {
+        let found = writings().find(|writing| {
+            writing.extensions.contains(&extension.as_str()) && (writing.may_be_packed || !gzip)
+        });
+        match found {
+            Some(writing) => Ok(Some(Self { writing, gzip })),
+            None => {
                 let gz = if gzip { ".gz" } else { "" };
                 Err(Error::usage(format_args!(
                     "{sink}: no volume is written as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, \
@@ -88,13 +82,10 @@ impl<'a> VolumeTarget<'a> {
     pub fn new(sink: &'a Sink, file: &'a VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
-            None if file.format() == raw::NAME => VolumeFormat { writing: None, gzip: false },
             None => {
-                let own = FORMATS.iter().find(|format| format.name == file.format());
-                let own = own.and_then(|format| format.write.as_ref());
-                let is_tiff = tiff::NAMES.contains(&file.format());
-                let own = own.or(is_tiff.then_some(&tiff::WRITING));
-                VolumeFormat { writing: own.or(nrrd::FORMAT.write.as_ref()), gzip: false }
+                let own = writings().find(|writing| writing.names.contains(&file.format()));
+                let nrrd = || nrrd::FORMAT.write.as_ref().expect("it is written");
+                VolumeFormat { writing: own.unwrap_or_else(nrrd), gzip: false }
             }
         };
         let mut target = Self {
@@ -107,9 +98,9 @@ impl<'a> VolumeTarget<'a> {
             name_is_silent: false,
             losses: Vec::new(),
         };
-        match format.writing {
-            Some(writing) => target.fit(writing, file)?,
-            None => target.fit_raw(file, endian)?,
+        target.fit(format.writing, file)?;
+        if format.writing.names == [raw::NAME] {
+            target.fit_raw(file, endian)?;
         }
         let (own, new) = (dtype, target.dtype);
         if !holds(new, own) {
@@ -149,14 +140,16 @@ impl<'a> VolumeTarget<'a> {
             Placing::Nothing => None,
         };
         match writing.placing {
-            Placing::Nothing => self.lose_placement(placement),
+            Placing::Nothing if placement.is_some() => {
+                self.losses.push("spacing and orientation are dropped".into());
+            }
             Placing::Straight if placement.is_some_and(Placement::has_orientation) => {
                 self.losses.push("the orientation is dropped".into());
             }
             _ => {}
         }
         self.fit_unit(writing.units);
-        self.lose_metadata(file, |entry| (writing.keeps)(entry));
+        self.losses.extend(file.dropped_metadata(writing.keeps));
         Ok(())
     }
 
@@ -210,29 +203,7 @@ impl<'a> VolumeTarget<'a> {
         self.endian = endian;
         self.dtype = dtype.unwrap_or(self.dtype);
         self.name_is_silent = dims.is_none() || dtype.is_none();
-        self.lose_placement(file.placement());
-        self.lose_metadata(file, |_| false);
         Ok(())
-    }
-
-    fn lose_placement(&mut self, placement: Option<&Placement>) {
-        if placement.is_some() {
-            self.losses.push("spacing and orientation are dropped".into());
-        }
-    }
-
-    fn lose_metadata(&mut self, file: &VolumeFile, keeps: impl Fn(&(String, String)) -> bool) {
-        let dropped: Vec<&str> = file
-            .metadata()
-            .iter()
-            .filter(|entry| !keeps(entry))
-            .map(|(name, _)| name.as_str())
-            .collect();
-        if !dropped.is_empty() {
-            let names: String =
-                dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
-            self.losses.push(format!("metadata is dropped ({names})"));
-        }
     }
 
     /// What the file cannot hold of the volume, in words; `None` when it holds everything.
@@ -251,12 +222,10 @@ impl<'a> VolumeTarget<'a> {
     }
 
     fn header_bytes(&self, dims: [usize; 3]) -> Vec<u8> {
-        self.format.writing.map_or_else(Vec::new, |writing| {
-            let placement = self.placement.as_ref();
-            let keeps = |entry: &&(String, String)| (writing.keeps)(entry);
-            let metadata = self.metadata.iter().filter(keeps).cloned().collect();
-            (writing.header)(&Outgoing { dims, dtype: self.dtype, placement, metadata })
-        })
+        let Writing { keeps, header, .. } = self.format.writing;
+        let metadata = self.metadata.iter().filter(|entry| keeps(entry)).cloned().collect();
+        let placement = self.placement.as_ref();
+        header(&Outgoing { dims, dtype: self.dtype, placement, metadata })
     }
 
     fn failed(&self, error: io::Error) -> Error {

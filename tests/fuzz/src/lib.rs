@@ -1032,7 +1032,7 @@ pub fn zarr(bytes: &[u8]) {
     line.extend((choice & 16 == 0).then_some("--volume=1"));
     line.extend((choice & 32 == 0).then_some("--chunks=3x4x2"));
     // All volumes are written, however many there are.
-    let few = |file: &VolumeFile| file.volumes() <= 8 && file.bytes() <= Some(1 << 20);
+    let few = |file: &VolumeFile| file.header.volumes <= 8 && file.bytes() <= Some(1 << 20);
     let one = Layout { volume: Some(0), ..Layout::default() };
     let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
     if is_small && run(folder.path(), &line, &[]) {

@@ -3,7 +3,6 @@
 //! others are skipped.
 
 use std::{
-    collections::BTreeMap,
     fs::File,
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::Path,
@@ -11,89 +10,11 @@ use std::{
 
 use flate2::read::DeflateDecoder;
 
+use super::attributes::{
+    Attributes, F32_PIXELS, F64_PIXELS, ITEM, ITEM_END, LUT, PER_FRAME, PIXELS, SEQUENCE_END,
+    SHARED, SYNTAX, Tag, Value, parsed, representation,
+};
 use crate::io::volume::format::{BoxError, Endian, shown};
-
-/// The tag of an attribute: its group in the high 16 bits, its element in the low 16.
-pub type Tag = u32;
-
-/// Tags (PS3.6) by short names.
-#[rustfmt::skip]
-mod tags {
-    use super::Tag;
-    pub const SYNTAX: Tag = 0x0002_0010;
-    pub const MODALITY: Tag = 0x0008_0060;
-    pub const DESCRIPTION: Tag = 0x0008_103e;
-    pub const THICKNESS: Tag = 0x0018_0050;
-    pub const BETWEEN: Tag = 0x0018_0088;
-    pub const IMAGER_SPACING: Tag = 0x0018_1164;
-    pub const SERIES_UID: Tag = 0x0020_000e;
-    pub const SERIES_NUMBER: Tag = 0x0020_0011;
-    pub const INSTANCE: Tag = 0x0020_0013;
-    pub const POSITION: Tag = 0x0020_0032;
-    pub const ORIENTATION: Tag = 0x0020_0037;
-    pub const SAMPLES: Tag = 0x0028_0002;
-    pub const PHOTOMETRIC: Tag = 0x0028_0004;
-    pub const PLANAR: Tag = 0x0028_0006;
-    pub const FRAMES: Tag = 0x0028_0008;
-    pub const ROWS: Tag = 0x0028_0010;
-    pub const COLUMNS: Tag = 0x0028_0011;
-    pub const SPACING: Tag = 0x0028_0030;
-    pub const ALLOCATED: Tag = 0x0028_0100;
-    pub const STORED: Tag = 0x0028_0101;
-    pub const HIGH_BIT: Tag = 0x0028_0102;
-    pub const SIGNED: Tag = 0x0028_0103;
-    pub const SMALLEST: Tag = 0x0028_0106;
-    pub const LARGEST: Tag = 0x0028_0107;
-    pub const PADDING: Tag = 0x0028_0120;
-    pub const INTERCEPT: Tag = 0x0028_1052;
-    pub const SLOPE: Tag = 0x0028_1053;
-    pub const LUT: Tag = 0x0028_3000;
-    pub const OFFSETS: Tag = 0x3004_000c;
-    pub const DOSE_SCALE: Tag = 0x3004_000e;
-    pub const SHARED: Tag = 0x5200_9229;
-    pub const PER_FRAME: Tag = 0x5200_9230;
-    pub const F32_PIXELS: Tag = 0x7fe0_0008;
-    pub const F64_PIXELS: Tag = 0x7fe0_0009;
-    pub const PIXELS: Tag = 0x7fe0_0010;
-    pub const ITEM: Tag = 0xfffe_e000;
-    pub const ITEM_END: Tag = 0xfffe_e00d;
-    pub const SEQUENCE_END: Tag = 0xfffe_e0dd;
-}
-pub use tags::*;
-
-/// The attributes that are read, with their value representations, which files of implicit VR do not state.
-const WANTED: [(Tag, &[u8; 2]); 30] = [
-    (SYNTAX, b"UI"),
-    (MODALITY, b"CS"),
-    (DESCRIPTION, b"LO"),
-    (THICKNESS, b"DS"),
-    (BETWEEN, b"DS"),
-    (IMAGER_SPACING, b"DS"),
-    (SERIES_UID, b"UI"),
-    (SERIES_NUMBER, b"IS"),
-    (INSTANCE, b"IS"),
-    (POSITION, b"DS"),
-    (ORIENTATION, b"DS"),
-    (SAMPLES, b"US"),
-    (PHOTOMETRIC, b"CS"),
-    (PLANAR, b"US"),
-    (FRAMES, b"IS"),
-    (ROWS, b"US"),
-    (COLUMNS, b"US"),
-    (SPACING, b"DS"),
-    (ALLOCATED, b"US"),
-    (STORED, b"US"),
-    (HIGH_BIT, b"US"),
-    (SIGNED, b"US"),
-    (SMALLEST, b"US"),
-    (LARGEST, b"US"),
-    (PADDING, b"US"),
-    (INTERCEPT, b"DS"),
-    (SLOPE, b"DS"),
-    (OFFSETS, b"DS"),
-    (DOSE_SCALE, b"DS"),
-    (LUT, b"SQ"),
-];
 
 /// Longest value that is read, in bytes.
 const MOST_VALUE: u32 = 1 << 16;
@@ -107,53 +28,6 @@ const PER_ATTRIBUTE: u64 = 100;
 const MOST_DEPTH: usize = 32;
 /// Maximum number of frames, more than any series has. Each takes about 250 bytes of memory.
 pub const MOST_FRAMES: usize = 1 << 18;
-
-/// An attribute's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Text without padding at its ends.
-    Text(String),
-    /// Numbers, stored as text (DS, IS) or in binary.
-    Numbers(Vec<f64>),
-}
-
-/// Attributes by tag.
-#[derive(Clone, Debug, Default)]
-pub struct Attributes(BTreeMap<Tag, Value>);
-
-impl Attributes {
-    /// The text of an attribute; `None` where it is missing or empty.
-    pub fn text(&self, tag: Tag) -> Option<&str> {
-        match self.0.get(&tag)? {
-            Value::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
-            Value::Numbers(_) => None,
-        }
-    }
-
-    /// All numbers of an attribute.
-    pub fn numbers(&self, tag: Tag) -> Option<&[f64]> {
-        match self.0.get(&tag)? {
-            Value::Numbers(numbers) => Some(numbers),
-            Value::Text(_) => None,
-        }
-    }
-
-    /// The first number of an attribute.
-    pub fn number(&self, tag: Tag) -> Option<f64> {
-        self.numbers(tag)?.first().copied()
-    }
-
-    /// An attribute of exactly `N` numbers, all finite.
-    pub fn vector<const N: usize>(&self, tag: Tag) -> Option<[f64; N]> {
-        let numbers: [f64; N] = self.numbers(tag)?.try_into().ok()?;
-        numbers.iter().all(|v| v.is_finite()).then_some(numbers)
-    }
-
-    /// Whether the attribute is there.
-    pub fn has(&self, tag: Tag) -> bool {
-        self.0.contains_key(&tag)
-    }
-}
 
 /// How a file is encoded: its transfer syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -434,15 +308,14 @@ impl Walk {
         }
     }
 
-    /// Reads the value of an attribute of `WANTED`; skips others.
+    /// Reads the value of an attribute that is wanted; skips others.
     fn value(
         &mut self,
         tag: Tag,
         kind: Option<[u8; 2]>,
         len: u32,
     ) -> Result<Option<Value>, BoxError> {
-        let wanted = WANTED.iter().find(|(wanted, _)| *wanted == tag);
-        let Some((_, known)) = wanted.filter(|_| len <= MOST_VALUE) else {
+        let Some(known) = representation(tag).filter(|_| len <= MOST_VALUE) else {
             self.skip(len.into())?;
             return Ok(None);
         };
@@ -454,9 +327,8 @@ impl Walk {
         }
         self.keep(8 * len as usize)?;
         // UN is what a program writes that did not know the attribute.
-        let kind = kind.filter(|kind| kind != b"UN").unwrap_or(**known);
-        let little = self.syntax.endian == Endian::Little;
-        Ok(Some(parsed(&bytes, kind, little)))
+        let kind = kind.filter(|kind| kind != b"UN").unwrap_or(known);
+        Ok(Some(parsed(&bytes, kind, self.syntax.endian)))
     }
 
     /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose place it returns.
@@ -553,44 +425,12 @@ impl Walk {
     }
 }
 
-/// Whether `tag` is a sequence of the functional groups that holds attributes of `WANTED`: plane position, plane
+/// Whether `tag` is a sequence of the functional groups that holds attributes that are read: plane position, plane
 /// orientation, frame content, pixel measures, pixel value transformation. Files of implicit VR do not say that these
 /// are sequences.
 fn is_functional(tag: Tag, level: Level) -> bool {
     matches!(level, Level::Shared | Level::Frame(_))
         && matches!(tag, 0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145)
-}
-
-/// Parses a value: numbers of binary VRs and of DS and IS, text of all others.
-fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
-    fn each<const N: usize>(bytes: &[u8], little: bool, number: impl Fn([u8; N]) -> f64) -> Value {
-        let in_order = |bytes: &[u8; N]| {
-            let mut bytes = *bytes;
-            if !little {
-                bytes.reverse();
-            }
-            number(bytes)
-        };
-        Value::Numbers(bytes.as_chunks().0.iter().map(in_order).collect())
-    }
-    match &kind {
-        b"US" => each(bytes, little, |bytes| u16::from_le_bytes(bytes).into()),
-        b"SS" => each(bytes, little, |bytes| i16::from_le_bytes(bytes).into()),
-        b"UL" => each(bytes, little, |bytes| u32::from_le_bytes(bytes).into()),
-        b"SL" => each(bytes, little, |bytes| i32::from_le_bytes(bytes).into()),
-        b"FL" => each(bytes, little, |bytes| f32::from_le_bytes(bytes).into()),
-        b"FD" => each(bytes, little, f64::from_le_bytes),
-        _ => {
-            let text = String::from_utf8_lossy(bytes);
-            let text = text.trim_matches([' ', '\0']);
-            match &kind {
-                b"DS" | b"IS" => Value::Numbers(
-                    text.split('\\').map_while(|part| part.trim().parse().ok()).collect(),
-                ),
-                _ => Value::Text(text.to_owned()),
-            }
-        }
-    }
 }
 
 /// Reads the attributes of `path` up to its pixels.

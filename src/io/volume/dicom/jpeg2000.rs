@@ -3,7 +3,7 @@
 
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
-use super::pixels::Kind;
+use super::kind::Kind;
 use crate::io::{image::caught, volume::format::BoxError};
 
 /// Decodes `packed` into samples of `kind`, in the machine's byte order.

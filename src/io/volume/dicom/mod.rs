@@ -7,18 +7,22 @@
 //!
 //! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
 
+mod attributes;
 mod dataset;
+mod frames;
+mod image;
 #[cfg(feature = "jpeg2000")]
 mod jpeg2000;
+mod kind;
 mod pixels;
 mod series;
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -26,17 +30,17 @@ use std::{
 pub use series::Series;
 
 use self::{
-    dataset::{Attributes, Dataset, FRAMES, INTERCEPT, Input, Pixels, SLOPE},
-    pixels::{Frames, Kind},
+    image::{Image, Slice},
     series::Found,
 };
 use super::{
-    format::{BoxError, Header, Scale, Stored},
-    slices::{Slices, Stack},
+    data,
+    format::{BoxError, Header, Loss, Stored},
+    slices::stack::{Slices, Stack},
 };
 use crate::{
     data::dtype::Dtype,
-    io::{Source, losses, temporary_file, temporary_folder},
+    io::{Limits, Source, losses},
     util::{
         error::{Error, Result},
         parallel::Parallel,
@@ -59,114 +63,6 @@ pub fn is_dicom(path: &Path) -> bool {
     path.is_file()
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
         && dataset::has_signature(&first)
-}
-
-/// A file with pixels: its attributes, and where its frames are.
-#[derive(Debug)]
-struct Image {
-    path: PathBuf,
-    data: Dataset,
-    kind: Kind,
-    frames: Frames,
-    /// Number of frames.
-    count: usize,
-    /// The end of the last read in a deflated data set.
-    inflating: Mutex<Option<Inflating>>,
-}
-
-/// The state of reading a deflated data set, which can only be read from its beginning.
-#[derive(Debug)]
-enum Inflating {
-    /// The offset of the next byte, and the bytes from there on.
-    Stream(u64, Input),
-    /// The offset of the first byte of the pixels, and a temporary file with them.
-    Inflated(u64, File),
-}
-
-impl Image {
-    /// Reads the attributes of a file, not its pixels. `None` where the file has no pixels.
-    fn open(path: &Path) -> Result<Option<Self>, BoxError> {
-        let data = dataset::read(path)?;
-        let Some(place) = &data.pixels else { return Ok(None) };
-        let kind = Kind::of(&data.top, place)?;
-        let count = data.top.number(FRAMES).unwrap_or(1.0);
-        if !(1.0..=dataset::MOST_FRAMES as f64).contains(&count) {
-            return Err(format!("it says that it has {count} frames").into());
-        }
-        let count = count as usize;
-        let len = std::fs::metadata(path)?.len();
-        let frames = pixels::frames(path, &data, &kind, count, len)?;
-        let (path, inflating) = (path.to_owned(), Mutex::default());
-        Ok(Some(Self { path, data, kind, frames, count, inflating }))
-    }
-
-    /// Fills `bytes` from offset `at` of the data set. A deflated data set is inflated from the end of the last read
-    /// on. If frames were read backwards, each would be inflated from the beginning. Therefore, at the first step back,
-    /// all pixels are inflated to a temporary file.
-    fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if !self.data.syntax.deflated {
-            return Input::open(&self.path, false, at)?.read_exact(bytes);
-        }
-        let mut inflating = self.inflating.lock().unwrap_or_else(PoisonError::into_inner);
-        *inflating = Some(match inflating.take() {
-            None => Inflating::Stream(at, Input::open(&self.path, true, at)?),
-            Some(Inflating::Stream(position, _)) if at < position => self.inflated()?,
-            Some(inflating) => inflating,
-        });
-        match inflating.as_mut() {
-            Some(Inflating::Stream(position, input)) => {
-                input.skip(at - *position)?;
-                input.read_exact(bytes)?;
-                *position = at + bytes.len() as u64;
-                Ok(())
-            }
-            Some(Inflating::Inflated(first, file)) => {
-                file.seek(SeekFrom::Start(at - *first))?;
-                file.read_exact(bytes)
-            }
-            None => unreachable!("set above"),
-        }
-    }
-
-    /// Inflates all pixels to a temporary file.
-    fn inflated(&self) -> io::Result<Inflating> {
-        let Pixels { at, len, .. } = self.data.pixels.expect("looked at before");
-        let mut file = temporary_file(&temporary_folder())?;
-        let mut pixels = Input::open(&self.path, true, at)?.take(len.unwrap_or(u64::MAX));
-        io::copy(&mut pixels, &mut file)?;
-        Ok(Inflating::Inflated(at, file))
-    }
-
-    /// The attributes of a frame, by precedence: its own functional groups, those shared by all frames, those of the
-    /// file (PS3.3, C.7.6.16).
-    fn attributes(&self, frame: usize) -> [Option<&Attributes>; 3] {
-        [self.data.frames.get(frame), Some(&self.data.shared), Some(&self.data.top)]
-    }
-
-    /// The first value that `get` finds in [`Self::attributes`] of a frame.
-    fn find<'a, T>(&'a self, frame: usize, get: impl Fn(&'a Attributes) -> Option<T>) -> Option<T> {
-        self.attributes(frame).into_iter().flatten().find_map(get)
-    }
-
-    /// Slope and intercept from stored numbers to values; `None` where they change nothing or make no sense.
-    fn scale(&self, frame: usize) -> Option<Scale> {
-        let number = |tag| self.find(frame, |attributes| attributes.number(tag));
-        let (slope, intercept) = match number(dataset::DOSE_SCALE) {
-            Some(slope) => (slope, 0.0),
-            None => (number(SLOPE).unwrap_or(1.0), number(INTERCEPT).unwrap_or(0.0)),
-        };
-        let is_one = (slope, intercept) == (1.0, 0.0);
-        let makes_sense = slope.is_finite() && intercept.is_finite() && slope != 0.0;
-        (makes_sense && !is_one).then_some(Scale { slope, intercept })
-    }
-}
-
-/// A slice: one frame of one of [`Images::images`].
-#[derive(Clone, Copy, Debug)]
-struct Slice {
-    image: usize,
-    frame: usize,
-    scale: Option<Scale>,
 }
 
 /// The slices of a series, in the order of z, volume by volume.
@@ -203,28 +99,21 @@ impl Slices for Images {
         3 * bytes.unwrap_or(0) as u64
     }
 
-    fn one_by_one(&self) -> bool {
-        // A deflated data set is inflated from frame to frame.
-        self.images.iter().any(|image| image.data.syntax.deflated && image.count > 1)
-    }
-
-    fn refuse_losses(&self) {
-        self.is_strict.store(true, Ordering::Relaxed);
+    fn allow(&self, limits: Limits) -> Result<()> {
+        self.is_strict.fetch_or(limits.strict, Ordering::Relaxed);
+        Ok(())
     }
 }
 
 /// Adds the name of the file to an error of reading it.
 fn unreadable(path: &Path, error: BoxError) -> Error {
     let name = path.display();
-    match error.downcast::<std::io::Error>() {
-        Ok(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Error::bad_input(format_args!("cannot read {name} as DICOM: the file ends early"))
+    let message = format!("cannot read {name} as DICOM");
+    match error.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Error::bad_input(format_args!("{message}: the file ends early"))
         }
-        Ok(error) if !super::data::is_content(&error) => Error::io("read", path, *error),
-        Ok(error) => Error::bad_input(format_args!("cannot read {name} as DICOM")).caused_by(error),
-        Err(error) => {
-            Error::bad_input(format_args!("cannot read {name} as DICOM")).caused_by(error)
-        }
+        _ => data::unreadable(&name, message, error),
     }
 }
 
@@ -239,7 +128,7 @@ pub fn stack(
     mut warnings: Vec<String>,
 ) -> Result<Stack> {
     let (images, without_pixels) = opened(files)?;
-    warnings.extend(super::slices::left_out(&without_pixels));
+    warnings.extend(super::slices::names::left_out(&without_pixels));
     if images.is_empty() {
         return Err(Error::bad_input(format_args!("{source}: its DICOM holds no pixels")));
     }
@@ -253,7 +142,7 @@ pub fn stack(
     let dtype = value_type(&images, &slices);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     Ok(Stack {
-        format: NAME,
+        format: NAME.into(),
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,
@@ -295,11 +184,11 @@ fn header(found: &Found, mut warnings: Vec<String>) -> Header {
     if let Some(placement) = placement {
         header.place(placement.clone());
     }
-    header.losses.clone_from(losses);
+    header.losses.extend(losses.iter().map(Loss::from));
     if kind.samples == 3 {
         header.losses.push("its colours become grey, (r + g + b) / 3 as in ImageJ".into());
     }
-    if first.data.top.has(dataset::LUT) {
+    if first.data.top.has(attributes::LUT) {
         header.losses.push("its table of values (Modality LUT) is not applied".into());
     }
     if kind.inverted {
@@ -354,11 +243,11 @@ fn metadata(image: &Image) -> Vec<(String, String)> {
     let text = |tag| top.text(tag).map(str::to_owned);
     let number = |tag| top.number(tag).map(|number| number.to_string());
     let entries = [
-        ("modality", text(dataset::MODALITY)),
-        ("series", text(dataset::DESCRIPTION)),
-        ("series number", number(dataset::SERIES_NUMBER)),
-        ("series uid", text(dataset::SERIES_UID)),
-        ("padding value", number(dataset::PADDING)),
+        ("modality", text(attributes::MODALITY)),
+        ("series", text(attributes::DESCRIPTION)),
+        ("series number", number(attributes::SERIES_NUMBER)),
+        ("series uid", text(attributes::SERIES_UID)),
+        ("padding value", number(attributes::PADDING)),
         ("photometric interpretation", image.kind.inverted.then(|| "MONOCHROME1".to_owned())),
     ];
     entries.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()

@@ -2,15 +2,15 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::Serialize;
+
 use super::{
-    Image, Slice,
-    dataset::{
+    attributes::{
         BETWEEN, IMAGER_SPACING, INSTANCE, OFFSETS, ORIENTATION, POSITION, SERIES_NUMBER,
         SERIES_UID, SPACING, THICKNESS,
     },
+    image::{Image, Slice},
 };
-use serde::Serialize;
-
 use crate::{
     data::{
         placement::{Placement, Space},

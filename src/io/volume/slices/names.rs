@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    io::{Source, volume::zarr},
+    io::{Source, volume::zarr::is_address_or_zip},
     util::error::{Error, Result},
 };
 
@@ -18,7 +18,7 @@ const MOST: usize = 1 << 20;
 /// is not the name of an existing file.
 pub fn are_many(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
-    path.is_dir() || zarr::is_address_or_zip(path) || is_pattern(path)
+    path.is_dir() || is_address_or_zip(path) || is_pattern(path)
 }
 
 fn is_pattern(path: &Path) -> bool {
@@ -107,6 +107,18 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 /// A file's name, for a message.
 pub fn shown(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A warning about files that are no slices.
+pub fn left_out(files: &[PathBuf]) -> Vec<String> {
+    let name = |file: &PathBuf| shown(file);
+    match files {
+        [] => Vec::new(),
+        [file] => vec![format!("{} is no slice and left out", name(file))],
+        [file, ..] => {
+            vec![format!("{} files such as {} are no slices and left out", files.len(), name(file))]
+        }
+    }
 }
 
 #[cfg(test)]

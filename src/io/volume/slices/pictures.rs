@@ -7,16 +7,17 @@ use std::{
 };
 
 use super::{
-    Slices, Stack,
+    grey::grey,
     names::shown,
+    stack::{Slices, Stack},
     tiff::{place, slice},
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, samples::Samples},
+    data::{dtype::Dtype, image::Image},
     io::{
         Limits, Source,
         image::{Probe, is_tiff, probe, read_image, tiff::Planes},
-        volume::format::{Header, Stored},
+        volume::format::{Header, Loss, Stored},
     },
     util::{
         error::{Error, Result},
@@ -81,7 +82,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         None => probes.iter().filter(|probe| probe.has_colour).count(),
         // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
         Some(planes) => {
-            header.losses = planes.losses.clone();
+            header.losses.extend(planes.losses.iter().map(Loss::from));
             header.warnings.extend(planes.assumed_depth(files.len()));
             place(&mut header, planes);
             if planes.channels > 1 { files.len() } else { 0 }
@@ -93,7 +94,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
             (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
             (_, all) => format!("{all} colour images"),
         };
-        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ"));
+        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ").into());
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
         header.losses.push("alpha is left out".into());
@@ -102,7 +103,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     Ok(Stack {
-        format: format(first.format),
+        format: format!("{} slices", first.format).into(),
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
@@ -138,20 +139,6 @@ fn first_planes(file: &Path) -> Result<Planes> {
     })
 }
 
-fn format(name: &str) -> &'static str {
-    const NAMES: [&str; 8] = [
-        "PNG slices",
-        "JPEG slices",
-        "TIFF slices",
-        "WEBP slices",
-        "BMP slices",
-        "PNM slices",
-        "OpenEXR slices",
-        "GIF slices",
-    ];
-    NAMES.into_iter().find(|own| own.starts_with(name)).unwrap_or("image slices")
-}
-
 fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {
     if is_tiff {
         return slice(file);
@@ -181,44 +168,5 @@ impl Slices for Pictures {
 
     fn scratch(&self) -> u64 {
         self.scratch
-    }
-}
-
-/// The mean of the colours of each pixel; alpha is left out.
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64 itself")]
-pub fn grey(samples: &Samples, channels: usize) -> Result<Samples> {
-    let colours = if channels >= 3 { 3 } else { 1 };
-    let mut grey = Samples::zeros(samples.dtype(), samples.len() / channels)?;
-    let is_float = samples.dtype().is_float();
-    macro_rules! each {
-        ($($kind:ident $type:ty),+) => {
-            match (samples, &mut grey) {
-                $((Samples::$kind(from), Samples::$kind(to)) => {
-                    for (to, pixel) in to.iter_mut().zip(from.chunks_exact(channels)) {
-                        let sum: f64 = pixel[..colours].iter().map(|&value| value as f64).sum();
-                        let mean = sum / colours as f64;
-                        *to = if is_float { mean } else { mean.round() } as $type;
-                    }
-                })+
-                _ => unreachable!("both are of one type"),
-            }
-        };
-    }
-    each!(U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, F32 f32, F64 f64);
-    Ok(grey)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_are_averaged() {
-        let rgb = Samples::U8(vec![0, 0, 1, 1, 1, 0, 255, 255, 255, 10, 20, 40]);
-        assert_eq!(grey(&rgb, 3).unwrap(), Samples::U8(vec![0, 1, 255, 23]));
-        let rgba = Samples::F32(vec![0.5, 1.0, 0.0, 0.25]);
-        assert_eq!(grey(&rgba, 4).unwrap(), Samples::F32(vec![0.5]));
-        let with_alpha = Samples::U16(vec![7, 9, 65535, 1]);
-        assert_eq!(grey(&with_alpha, 2).unwrap(), Samples::U16(vec![7, 65535]));
     }
 }

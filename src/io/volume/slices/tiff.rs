@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{Slices, Stack, pictures::grey};
+use super::{
+    grey::grey,
+    stack::{Slices, Stack},
+};
 use crate::{
     data::{
         dtype::Dtype,
@@ -16,16 +19,16 @@ use crate::{
             caught,
             tiff::{Planes, stack_header},
         },
-        volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Units, Writing},
+        volume::format::{
+            BoxError, Endian, Header, Loss, Outgoing, Placing, Stored, Units, Writing,
+        },
     },
     util::error::{Error, Result},
 };
 
-/// Names of the format in messages.
-pub const NAMES: [&str; 3] = ["TIFF stack", "ImageJ stack", "OME-TIFF"];
-
 /// How stacks are written.
 pub const WRITING: Writing = Writing {
+    names: &["TIFF stack", "ImageJ stack", "OME-TIFF"],
     extensions: &["tif", "tiff"],
     may_be_packed: false,
     dtypes: &Dtype::SAMPLES,
@@ -62,7 +65,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     header.volumes = planes.volumes;
     header.endian = if planes.is_little() { Endian::Little } else { Endian::Big };
     header.warnings = planes.warnings.clone();
-    header.losses = planes.losses.clone();
+    header.losses.extend(planes.losses.iter().map(Loss::from));
     header.metadata = planes.metadata.clone();
     if planes.channels > 1 {
         let of = match planes.slices * planes.volumes {
@@ -71,11 +74,11 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
         };
         header
             .losses
-            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ"));
+            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ").into());
     }
     place(&mut header, &planes);
     Ok(Stack {
-        format: planes.format,
+        format: planes.format.into(),
         header,
         dtype: planes.dtype,
         bytes: planes.bytes(),

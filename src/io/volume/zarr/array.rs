@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::codec::Codec;
+use super::{codec::Codec, fill::fill};
 use crate::{
     data::dtype::Dtype,
     io::volume::format::{BoxError, Endian, Stored, shown},
@@ -386,21 +386,12 @@ fn sizes(fields: &Map<String, Value>, name: &str) -> Result<Vec<usize>, BoxError
 fn type_2(value: &Value) -> Result<(Stored, Endian), BoxError> {
     let text = value.as_str().ok_or("its samples are records, not numbers")?;
     let endian = if text.starts_with('>') { Endian::Big } else { Endian::Little };
-    let dtype = match text.trim_start_matches(['<', '>', '|', '=']) {
-        "b1" | "u1" => Dtype::U8,
-        "i1" => Dtype::I8,
-        "u2" => Dtype::U16,
-        "i2" => Dtype::I16,
-        "u4" => Dtype::U32,
-        "i4" => Dtype::I32,
-        "u8" => Dtype::U64,
-        "i8" => Dtype::I64,
-        "f4" => Dtype::F32,
-        "f8" => Dtype::F64,
-        "f2" => return Ok((Stored::F16, endian)),
-        _ => return Err(format!("samples of type `{}` are not read", shown(text)).into()),
+    let stored = match text.trim_start_matches(['<', '>', '|', '=']) {
+        "f2" => Some(Stored::F16),
+        code => Dtype::from_numpy(code).map(Stored::As),
     };
-    Ok((Stored::As(dtype), endian))
+    let stored = stored.ok_or_else(|| format!("samples of type `{}` are not read", shown(text)))?;
+    Ok((stored, endian))
 }
 
 fn type_3(value: &Value) -> Result<Stored, BoxError> {
@@ -415,72 +406,6 @@ fn type_3(value: &Value) -> Result<Stored, BoxError> {
             text.parse().map_err(|_| format!("samples of type `{}` are not read", shown(text)))?,
         ),
     })
-}
-
-/// A fill value as the little-endian bytes of a sample.
-fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
-    let wrong = || format!("its fill value is `{}`", shown(&value.to_string()));
-    if let Some(digits) = value.as_str().and_then(|text| text.strip_prefix("0x")) {
-        // The bits of a float, in hexadecimal.
-        let bits = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
-        return Ok(bits.to_le_bytes()[..stored.size()].to_vec());
-    }
-    let float = || -> Option<f64> {
-        match value {
-            Value::String(text) if text == "NaN" => Some(f64::NAN),
-            Value::String(text) if text == "Infinity" => Some(f64::INFINITY),
-            Value::String(text) if text == "-Infinity" => Some(f64::NEG_INFINITY),
-            other => other.as_f64(),
-        }
-    };
-    let int = || -> Option<i128> {
-        match value {
-            Value::Bool(is) => Some((*is).into()),
-            _ => {
-                let whole = value.as_i64().map(i128::from);
-                let float = || value.as_f64().filter(|v| v.fract() == 0.0).map(|v| v as i128);
-                whole.or(value.as_u64().map(i128::from)).or_else(float)
-            }
-        }
-    };
-    if value.is_null() {
-        return Ok(vec![0; stored.size()]);
-    }
-    let bytes = match stored {
-        Stored::F16 => half(float().ok_or_else(wrong)?).to_le_bytes().to_vec(),
-        Stored::As(Dtype::F32) => (float().ok_or_else(wrong)? as f32).to_le_bytes().to_vec(),
-        Stored::As(Dtype::F64) => float().ok_or_else(wrong)?.to_le_bytes().to_vec(),
-        Stored::As(dtype) => {
-            let number = int().ok_or_else(wrong)?;
-            let bits = 8 * dtype.size() as u32;
-            let range = match dtype.is_signed() {
-                true => -(1i128 << (bits - 1))..1i128 << (bits - 1),
-                false => 0..1i128 << bits,
-            };
-            if !range.contains(&number) {
-                return Err(wrong().into());
-            }
-            number.to_le_bytes()[..dtype.size()].to_vec()
-        }
-    };
-    Ok(bytes)
-}
-
-/// The bits of the 16-bit float nearest to `value`; ties round away from zero.
-fn half(value: f64) -> u16 {
-    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
-    let size = value.abs();
-    let magnitude = match size {
-        _ if size.is_nan() => 0x7e00,
-        _ if size >= 65520.0 => 0x7c00,
-        _ if size < 2f64.powi(-14) => (size * 2f64.powi(24)).round() as u16,
-        _ => {
-            let exponent = size.log2().floor();
-            let steps = (size / exponent.exp2() * 1024.0).round() as u16;
-            ((exponent as i32 + 15) as u16) * 1024 + steps - 1024
-        }
-    };
-    sign | magnitude
 }
 
 #[cfg(test)]
@@ -541,27 +466,6 @@ mod tests {
             let mut all = base();
             all[name] = value.clone();
             assert!(Array::of_version_3(&all).is_err(), "{name} {value}");
-        }
-    }
-
-    #[test]
-    fn fill_values_are_samples() {
-        let of = |value, stored| fill(&value, stored).unwrap();
-        assert_eq!(of(json!(-2), Stored::As(Dtype::I16)), (-2i16).to_le_bytes());
-        assert_eq!(of(json!(u64::MAX), Stored::As(Dtype::U64)), u64::MAX.to_le_bytes());
-        assert_eq!(of(json!(true), Stored::As(Dtype::U8)), [1]);
-        assert_eq!(of(json!("0x7fc00000"), Stored::As(Dtype::F32)), f32::NAN.to_le_bytes());
-        assert_eq!(of(json!("-Infinity"), Stored::As(Dtype::F64)), f64::NEG_INFINITY.to_le_bytes());
-        assert_eq!(of(Value::Null, Stored::As(Dtype::F64)), [0; 8]);
-        for (value, bits) in [
-            (1.0, 0x3c00u16),
-            (-2.0, 0xc000),
-            (65504.0, 0x7bff),
-            (6e-8, 1),
-            (0.0, 0),
-            (1e9, 0x7c00),
-        ] {
-            assert_eq!(half(value), bits, "{value}");
         }
     }
 }

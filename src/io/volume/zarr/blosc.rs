@@ -12,7 +12,7 @@
 
 use flate2::read::ZlibDecoder;
 
-use super::codec;
+use super::unpack;
 use crate::{
     io::volume::format::BoxError,
     util::{error::Result as Done, memory, simd},
@@ -101,10 +101,10 @@ fn unpack(
 ) -> Result<(), BoxError> {
     match codec {
         0 => return blosclz(packed, whole),
-        LZ4 => return codec::lz4(packed, whole),
+        LZ4 => return unpack::lz4(packed, whole),
         2 => return Err("Snappy within Blosc is not read".into()),
-        3 => codec::read(ZlibDecoder::new(packed), whole.len(), unpacked)?,
-        4 => codec::zstd(packed, whole.len(), unpacked)?,
+        3 => unpack::read(ZlibDecoder::new(packed), whole.len(), unpacked)?,
+        4 => unpack::zstd(packed, whole.len(), unpacked)?,
         other => return Err(format!("it is packed by Blosc's codec {other}").into()),
     }
     if unpacked.len() != whole.len() {

@@ -2,15 +2,16 @@
 //!
 //! The caller bounds the decoded size, whatever a chunk claims.
 
-use std::{cell::RefCell, io::Read};
-
 use bzip2::read::MultiBzDecoder;
 use crc32c::crc32c;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::blosc;
+use super::{
+    blosc,
+    unpack::{TOO_LONG, lz4, read, zstd},
+};
 use crate::{
     io::volume::format::{BoxError, shown},
     util::memory,
@@ -32,32 +33,24 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// A filter or compressor of numcodecs.
+    /// A filter or compressor of numcodecs, for numbers of `size` bytes.
     pub fn of_version_2(value: &Value, size: usize) -> Result<Self, BoxError> {
-        let fields = super::array::object(value)?;
-        let name = fields.get("id").and_then(Value::as_str).ok_or("a codec has no name")?;
-        match name {
-            "shuffle" => {
-                let size = fields.get("elementsize").and_then(Value::as_u64).unwrap_or(size as u64);
-                Ok(Self::Shuffle(size.clamp(1, 64) as usize))
-            }
-            name => Self::named(name),
-        }
+        let name = value.get("id").and_then(Value::as_str).ok_or("a codec has no name")?;
+        Self::named(name, value.get("elementsize"), size)
     }
 
     /// A codec of version 3, or one of numcodecs, with or without the prefix `numcodecs.`.
     pub fn of_version_3(name: &str, fields: &Map<String, Value>) -> Result<Self, BoxError> {
-        match name.strip_prefix("numcodecs.").unwrap_or(name) {
-            "shuffle" => {
-                let size = fields.get("elementsize").and_then(Value::as_u64).unwrap_or(4);
-                Ok(Self::Shuffle(size.clamp(1, 64) as usize))
-            }
-            name => Self::named(name),
-        }
+        let name = name.strip_prefix("numcodecs.").unwrap_or(name);
+        Self::named(name, fields.get("elementsize"), 4)
     }
 
-    fn named(name: &str) -> Result<Self, BoxError> {
+    fn named(name: &str, size: Option<&Value>, usual: usize) -> Result<Self, BoxError> {
         Ok(match name {
+            "shuffle" => {
+                let size = size.and_then(Value::as_u64).unwrap_or(usual as u64);
+                Self::Shuffle(size.clamp(1, 64) as usize)
+            }
             "gzip" => Self::Gzip,
             "zlib" => Self::Zlib,
             "bz2" => Self::Bzip2,
@@ -104,8 +97,6 @@ impl Codec {
     }
 }
 
-const TOO_LONG: &str = "it is longer than its shape makes it";
-
 /// Decodes `bytes`, encoded by `codecs` in their order, to a chunk of `expected` bytes. The chunk takes the memory of
 /// `bytes` or of `spare`; the memory of the other is left in `spare`.
 pub fn decode(
@@ -127,72 +118,6 @@ pub fn decode(
     }
 }
 
-/// Reads `input` to its end into `bytes`; an error where there are more than `most` bytes.
-pub fn read(input: impl Read, most: usize, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
-    bytes.clear();
-    input.take(most as u64 + 1).read_to_end(bytes)?;
-    if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(()) }
-}
-
-/// Decodes consecutive zstd frames into `whole`, `most` bytes at most. The window size is limited to 8 MiB, the most
-/// that encoders use for longer data, or to twice `most`.
-#[cfg(not(feature = "zstd-c"))]
-pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
-    use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
-
-    thread_local! {
-        /// One decoder per thread: its tables and its window are reused for every chunk.
-        static DECODER: RefCell<FrameDecoder> = RefCell::default();
-    }
-    whole.clear();
-    DECODER.with_borrow_mut(|decoder| {
-        let mut left = bytes;
-        decoder.set_max_window_size((2 * most as u64).max(8 << 20));
-        while !left.is_empty() {
-            let mut frame = StreamingDecoder::new_with_decoder(&mut left, &mut *decoder)?;
-            (&mut frame).take((most - whole.len()) as u64 + 1).read_to_end(whole)?;
-            if whole.len() > most {
-                return Err(TOO_LONG.into());
-            }
-            // The decoder computes the checksum, and does not compare it with that of the frame.
-            let stated = frame.decoder.get_checksum_from_data();
-            if stated.is_some() && stated != frame.decoder.get_calculated_checksum() {
-                return Err("its checksum (XXH64) is wrong".into());
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Decodes consecutive zstd frames into `whole`, `most` bytes at most.
-#[cfg(feature = "zstd-c")]
-pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
-    use zstd::bulk::Decompressor;
-
-    thread_local! {
-        /// One decoder per thread: its tables are reused for every chunk.
-        static DECODER: RefCell<Option<Decompressor<'static>>> = RefCell::default();
-    }
-    DECODER.with_borrow_mut(|decoder| {
-        let decoder = match decoder {
-            Some(decoder) => decoder,
-            none => none.insert(Decompressor::new()?),
-        };
-        memory::resize(whole, most)?;
-        let unpacked = decoder.decompress_to_buffer(bytes, &mut whole[..])?;
-        whole.truncate(unpacked);
-        Ok(())
-    })
-}
-
-/// Decodes an LZ4 block that fills `whole`.
-pub fn lz4(block: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
-    match lz4_flex::block::decompress_into(block, whole)? {
-        len if len == whole.len() => Ok(()),
-        _ => Err("it is shorter than it says".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -208,24 +133,6 @@ mod tests {
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(4));
         packed.write_all(bytes).and_then(|()| packed.finish()).expect("memory takes all")
-    }
-
-    /// A frame with a checksum: `zstd` of a text.
-    #[test]
-    fn damage_of_zstd_with_a_checksum_is_seen() {
-        let frame = [
-            0x28, 0xb5, 0x2f, 0xfd, 0x24, 0x12, 0x91, 0x00, 0x00, 0x76, 0x6f, 0x78, 0x65, 0x6c,
-            0x73, 0x20, 0x6f, 0x66, 0x20, 0x61, 0x20, 0x76, 0x6f, 0x6c, 0x75, 0x6d, 0x65, 0x64,
-            0x70, 0xc0, 0x4a,
-        ];
-        let mut whole = Vec::new();
-        zstd(&frame, 100, &mut whole).unwrap();
-        assert_eq!(whole, b"voxels of a volume");
-        for at in [9, frame.len() - 1] {
-            let mut damaged = frame;
-            damaged[at] ^= 1;
-            assert!(zstd(&damaged, 100, &mut whole).is_err(), "{at}");
-        }
     }
 
     #[test]

@@ -33,11 +33,18 @@ pub struct Axis {
 
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     Space,
     Channel,
     Time,
     Other,
+}
+
+impl Axis {
+    fn new(name: String, kind: Option<&str>, unit: Option<String>) -> Self {
+        Self { kind: Kind::of(&name, kind), name, unit, scale: None, first: None }
+    }
 }
 
 impl Kind {
@@ -168,14 +175,10 @@ impl Image {
             false if axis + 3 >= dims => usual[axis + 3 - dims].to_owned(),
             false => String::new(),
         };
-        let axis = |axis| {
-            let name = name(axis);
-            Axis { kind: Kind::of(&name, None), name, unit: None, scale: None, first: None }
-        };
         Ok(Self {
             version: node.version,
             format: if node.version == 2 { "Zarr 2" } else { "Zarr 3" },
-            axes: (0..dims).map(axis).collect(),
+            axes: (0..dims).map(|axis| Axis::new(name(axis), None, None)).collect(),
             array,
             store,
             name: None,
@@ -289,20 +292,13 @@ fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
                 let text = |name: &str| axis.get(name).and_then(Value::as_str);
                 let name = axis.as_str().or(text("name")).unwrap_or_default().to_owned();
                 let unit = text("unit").map(str::to_owned);
-                Axis { kind: Kind::of(&name, text("type")), name, unit, scale: None, first: None }
+                Axis::new(name, text("type"), unit)
             };
             list.iter().map(axis).collect()
         }
         _ => {
             let name = |axis: usize| usual[(axis + 5).saturating_sub(dims).min(4)];
-            let axis = |name: &str| Axis {
-                name: name.into(),
-                kind: Kind::of(name, None),
-                unit: None,
-                scale: None,
-                first: None,
-            };
-            (0..dims).map(|at| axis(name(at))).collect()
+            (0..dims).map(|at| Axis::new(name(at).into(), None, None)).collect()
         }
     };
     match axes.len() == dims {

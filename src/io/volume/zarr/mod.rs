@@ -1,224 +1,29 @@
 //! Zarr 2 and 3, and OME-NGFF images in them: folders of compressed chunks.
 //!
 //! `store` reads files from folders, ZIP files and web addresses. `group` finds the array and the axes of an image,
-//! `array` parses the metadata of an array, `codec` and `blosc` decompress chunks, `read` copies their samples into
-//! slices, `present` finds out which chunks exist, and `write` makes pyramids. The crate `zarrs` does all this and
+//! `array` parses the metadata of an array, `codec` and `blosc` decompress chunks, `view` and `read` copy their samples
+//! into slices, `present` finds out which chunks exist, and `pyramid` and `write` make pyramids. The crate `zarrs` does all this and
 //! more, but needs 72 crates beyond those in use here, and a C and a C++ compiler.
 
 mod array;
 mod blosc;
+mod chunks;
 mod codec;
+mod fill;
 mod group;
 mod present;
+mod pyramid;
 mod read;
 mod requests;
 mod shard;
+mod slicing;
+mod stack;
 mod store;
+mod unpack;
+mod view;
 mod write;
 
-use std::{
-    fs,
-    hash::Hasher,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
-
-use fnv::FnvHasher;
-
+pub use pyramid::{Pyramid, PyramidOptions, is_named_so};
+pub use stack::{NAMES, files, stack, state};
 pub use store::{is_address_or_zip, is_store};
-pub use write::{Pyramid, PyramidOptions, PyramidWriter, is_named_so};
-
-use self::{
-    group::{Axis, Image, Kind},
-    read::View,
-};
-use super::{
-    Layout, convert,
-    data::is_content,
-    format::{BoxError, Header},
-    slices::Stack,
-};
-use crate::{
-    data::placement::Placement,
-    io::Source,
-    util::error::{Error, Result},
-};
-
-/// Names of the format in messages: the name of every Zarr volume's format begins with one of these.
-pub const NAMES: [&str; 2] = ["OME-Zarr", "Zarr"];
-
-/// The volume in the store at `path`.
-///
-/// # Errors
-/// When the store cannot be read, holds no image, or uses an unsupported codec or type; when `layout` chooses a channel
-/// or time that is not there.
-pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
-    let unreadable = |error: BoxError| match error.downcast::<io::Error>() {
-        Ok(error) if !is_content(&error) => Error::io("read", path, *error),
-        Ok(error) => {
-            Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
-        }
-        Err(error) => {
-            Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
-        }
-    };
-    let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
-    let Image { format, array, store, axes, name, metadata, losses, .. } = image;
-    let spatial = spatial(&axes);
-    if spatial[0].is_none() {
-        return Err(unreadable("none of its axes is x".into()));
-    }
-    let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
-    let dtype = convert::dtype(array.stored, None);
-    let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
-    let volumes = others.iter().try_fold(1, count);
-    let volumes = volumes.ok_or_else(|| unreadable("it is too large".into()))?;
-    let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
-    let mut header = Header::new(dims, array.stored, 0);
-    header.volumes = volumes;
-    header.each = names_of_volumes(&axes, &others, &array.shape);
-    header.endian = array.endian;
-    header.losses = losses;
-    let name = name.filter(|name| !name.is_empty());
-    header.metadata.extend(name.map(|name| ("name".into(), name)));
-    header.metadata.extend(metadata);
-    if let Some(placement) = placement(&axes, spatial) {
-        let first = spatial.into_iter().flatten().next();
-        let unit = |axis: Option<usize>| axes[axis.or(first)?].unit.as_deref();
-        header.place_in(placement, spatial.map(unit));
-    }
-    let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
-    let bytes = files(path).into_iter().map(size).sum();
-    Ok(Stack {
-        format,
-        header,
-        dtype,
-        bytes,
-        slices: Arc::new(View::new(array, store, spatial, others, at, dtype)),
-    })
-}
-
-/// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that
-/// are neither `spatial` nor chosen.
-fn choice(
-    source: &Source,
-    layout: &Layout,
-    axes: &[Axis],
-    spatial: [Option<usize>; 3],
-    shape: &[usize],
-) -> Result<(Vec<usize>, Vec<usize>)> {
-    let (mut at, mut others) = (vec![0; axes.len()], Vec::new());
-    for (number, axis) in axes.iter().enumerate() {
-        if spatial.contains(&Some(number)) {
-            continue;
-        }
-        let (what, chosen) = match axis.kind {
-            Kind::Channel => ("channel", layout.channel),
-            Kind::Time => ("time", layout.time),
-            _ => ("place", None),
-        };
-        match chosen {
-            Some(chosen) if chosen < shape[number] => at[number] = chosen,
-            Some(chosen) => {
-                return Err(Error::usage(format_args!(
-                    "{source}: there is no {what} {}, only 1 to {}",
-                    chosen + 1,
-                    shape[number]
-                )));
-            }
-            None => others.push(number),
-        }
-    }
-    for (kind, what, chosen) in
-        [(Kind::Channel, "channels", layout.channel), (Kind::Time, "times", layout.time)]
-    {
-        if chosen.is_some_and(|chosen| chosen > 0) && axes.iter().all(|axis| axis.kind != kind) {
-            return Err(Error::usage(format_args!("{source} has no {what}")));
-        }
-    }
-    Ok((at, others))
-}
-
-/// What volumes are called that the axes `others` count.
-fn names_of_volumes(axes: &[Axis], others: &[usize], shape: &[usize]) -> &'static str {
-    let varying: Vec<Kind> =
-        others.iter().filter(|&&axis| shape[axis] > 1).map(|&axis| axes[axis].kind).collect();
-    match varying[..] {
-        [Kind::Channel] => "channels",
-        [Kind::Time] => "times",
-        [Kind::Time, Kind::Channel] => "times and channels",
-        _ => "volumes",
-    }
-}
-
-/// Which of `axes` are x, y and z, in this order; `None` where there is no such axis.
-fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
-    let find = |name: &str| axes.iter().position(|axis| axis.name.eq_ignore_ascii_case(name));
-    let mut spatial = [find("x"), find("y"), find("z")];
-    if spatial == [None; 3] {
-        // Axes with other names: the last axis of space is x, the one before it y.
-        let space: Vec<usize> =
-            (0..axes.len()).filter(|&axis| axes[axis].kind == Kind::Space).collect();
-        for (to, axis) in spatial.iter_mut().zip(space.into_iter().rev()) {
-            *to = Some(axis);
-        }
-    }
-    spatial
-}
-
-/// Spacing and first position of the axes; `None` where no axis of space has a spacing.
-fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
-    let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
-        spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
-    };
-    let is_told = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
-    let is_placed = spatial.iter().any(is_told);
-    is_placed.then(|| Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0)))
-}
-
-/// A hash of the metadata of a store at a web address, which has no modification time; `None` for local inputs.
-///
-/// # Errors
-/// When the metadata cannot be read.
-pub fn state(source: &Source) -> Result<Option<u64>> {
-    let Some(path) = source.path().filter(|path| store::is_address(path)) else { return Ok(None) };
-    let image = Image::open(path, 0).map_err(|error| {
-        let error = error.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error);
-        Error::io("read", path, error)
-    })?;
-    let mut hasher = FnvHasher::default();
-    let layout = (&image.array, &image.axes);
-    hasher.write(&serde_json::to_vec(&layout).expect("plain data"));
-    Ok(Some(hasher.finish()))
-}
-
-/// The local files of a store, 65,536 at most.
-pub fn files(path: &Path) -> Vec<PathBuf> {
-    const MOST: usize = 1 << 16;
-    if let Some(file) = store::zip_file(path) {
-        return vec![file.to_owned()];
-    }
-    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        entries.sort();
-        for entry in entries {
-            // Symbolic links are not followed: they could form a cycle.
-            match fs::symlink_metadata(&entry) {
-                Ok(found) if found.is_dir() => folders.push(entry),
-                Ok(_) if files.len() < MOST => files.push(entry),
-                _ => {}
-            }
-        }
-        if files.len() >= MOST {
-            break;
-        }
-    }
-    files
-}
+pub use write::PyramidWriter;

@@ -1,25 +1,27 @@
 //! The index of a shard: where its chunks are in the file.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{
-    array::Shard,
+    array::{Array, Shard},
     codec,
-    read::{View, lock},
     store::{Part, Store},
 };
 use crate::io::volume::format::{BoxError, Endian};
 
 /// Offset and length in bytes of each chunk of a shard; `None` for missing chunks.
 #[derive(Debug)]
-pub struct Index(pub Vec<Option<(u64, u64)>>);
+struct Index(Vec<Option<(u64, u64)>>);
 
 impl Index {
     /// Reads the index of the shard `name` of `count` chunks; empty where there is no such file.
     ///
     /// # Errors
     /// When the index is packed, broken or cut off.
-    pub fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
+    fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
         // Only checksums are allowed as codecs of the index: its length in the file must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
         if sums != shard.codecs.len() {
@@ -49,30 +51,35 @@ impl Index {
     }
 }
 
-impl View {
-    /// The compressed bytes of the chunk at position `inner` of a shard; `None` where it is missing.
+/// Indices of the shards read last, by the names of their files.
+#[derive(Debug, Default)]
+pub struct Indices(Mutex<HashMap<String, Arc<Index>>>);
+
+impl Indices {
+    /// Offset and length of the chunk at position `inner` of the shard `name`; `None` where it is missing. The indices
+    /// take `most` bytes at most.
     ///
     /// # Errors
-    /// When the index or the chunk is broken or cut off.
-    pub(super) fn part_of_shard(
+    /// When the index is broken or cut off.
+    pub fn find(
         &self,
-        name: &str,
-        shard: &Shard,
-        inner: &[usize],
+        (store, name): (&Store, &str),
+        array: &Array,
+        (shard, inner): (&Shard, &[usize]),
         most: u64,
-    ) -> Result<Option<Vec<u8>>, BoxError> {
-        let counts = self.array.chunks_a_file();
-        let index = lock(&self.indices).get(name).cloned();
+    ) -> Result<Option<(u64, u64)>, BoxError> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = array.chunks_a_file();
+        let index = lock().get(name).cloned();
         let index = match index {
             Some(index) => index,
             None => {
-                let index =
-                    Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
-                let mut indices = lock(&self.indices);
+                let index = Arc::new(Index::read(store, name, shard, counts.iter().product())?);
+                let mut indices = lock();
                 // Shards are read layer by layer. When the indices take too much memory, most of them are no longer
                 // needed. Each has 256 bytes of bookkeeping.
-                let bytes = (indices.len() + 1) as u64 * (self.array.index_bytes() as u64 + 256);
-                if bytes > self.most.load(Ordering::Relaxed) {
+                let bytes = (indices.len() + 1) as u64 * (array.index_bytes() as u64 + 256);
+                if bytes > most {
                     indices.clear();
                 }
                 indices.insert(name.to_owned(), index.clone());
@@ -80,13 +87,6 @@ impl View {
             }
         };
         let number = shard.order.iter().fold(0, |n, &axis| n * counts[axis] + inner[axis]);
-        let Some(&Some((from, bytes))) = index.0.get(number) else { return Ok(None) };
-        let lies = || "the index of the shard has an invalid offset or length".into();
-        if from.checked_add(bytes).is_none() || bytes > most {
-            return Err(lies());
-        }
-        let part = Part::At(from, bytes);
-        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
-        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
+        Ok(index.0.get(number).copied().flatten())
     }
 }

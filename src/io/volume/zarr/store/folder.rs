@@ -3,11 +3,16 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use super::{Files, Part, is_store, too_long};
+use super::files::{Files, METADATA, Part, too_long};
 use crate::{io::volume::format::BoxError, util::memory};
+
+/// Whether `path` is a folder with the metadata of a store.
+pub fn is_store(path: &Path) -> bool {
+    path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file())
+}
 
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);

@@ -1,73 +1,18 @@
 //! Where the files of a store are: in a folder, in a ZIP file, or at a web address. Names are relative, with `/`
 //! between their parts.
 
+mod files;
 mod folder;
 #[cfg(feature = "http")]
 mod web;
 mod zip;
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
+pub use files::Part;
+
+use self::files::Files;
 use crate::io::volume::format::BoxError;
-
-/// Names of metadata files.
-pub const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
-
-/// A range of bytes of a file. Bytes past the end of the file are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    Whole,
-    First(u64),
-    Last(u64),
-    /// Offset and number of bytes.
-    At(u64, u64),
-}
-
-impl Part {
-    /// Offset and number of bytes in a file of `len` bytes.
-    fn within(self, len: u64) -> (u64, u64) {
-        let (from, bytes) = match self {
-            Self::Whole => (0, len),
-            Self::First(bytes) => (0, bytes),
-            Self::Last(bytes) => (len.saturating_sub(bytes), bytes),
-            Self::At(from, bytes) => (from.min(len), bytes),
-        };
-        (from, bytes.min(len - from))
-    }
-}
-
-/// A kind of store: files by name.
-trait Files: fmt::Debug + Send + Sync {
-    /// Reads a part of a file; `None` where there is no such file, an error where the part has more than `most` bytes.
-    /// The memory of `spare` may be used for the result.
-    fn get(
-        &self,
-        name: &str,
-        part: Part,
-        most: u64,
-        spare: Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, BoxError>;
-
-    /// Names of folders in the folder `name` that hold metadata; none where the store cannot list folders.
-    fn stores_in(&self, name: &str) -> Vec<String>;
-
-    /// Whether there is a file `name`.
-    fn has(&self, _name: &str) -> bool {
-        false
-    }
-
-    /// Calls `visit` with the name, within the folder `name`, of each file and folder in it and in `depth` levels of folders
-    /// below it, until `visit` returns false. Returns whether all have been visited; also false where the store cannot
-    /// list them.
-    fn list(&self, _name: &str, _depth: usize, _visit: &mut dyn FnMut(&str) -> bool) -> bool {
-        false
-    }
-
-    /// Whether the store is remote, so that many concurrent requests are faster.
-    fn is_far(&self) -> bool {
-        false
-    }
-}
 
 /// A folder in a store.
 #[derive(Clone, Debug)]
@@ -81,8 +26,7 @@ pub struct Store {
 
 /// Whether there is a store at `path`. All web addresses are taken for stores.
 pub fn is_store(path: &Path) -> bool {
-    is_address_or_zip(path)
-        || (path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file()))
+    is_address_or_zip(path) || folder::is_store(path)
 }
 
 /// Whether `path` is a Zarr store at a web address or in a ZIP file. For other names that takes no system call.
@@ -179,8 +123,4 @@ impl Store {
     pub fn is_far(&self) -> bool {
         self.files.is_far()
     }
-}
-
-fn too_long(len: u64, most: u64) -> BoxError {
-    format!("it is too long: {len} bytes, where at most {most} are expected").into()
 }

@@ -15,7 +15,7 @@ use std::{
 
 use ureq::Agent;
 
-use super::{Files, Part, too_long};
+use super::files::{Files, Part, too_long};
 use crate::io::volume::format::BoxError;
 
 /// Pauses before each retry.

@@ -16,7 +16,7 @@ use rawzip::{
     ZipArchiveEntryWayfinder,
 };
 
-use super::{Files, METADATA, Part, too_long};
+use super::files::{Files, METADATA, Part, too_long};
 use crate::{io::volume::format::BoxError, util::memory};
 
 /// Most members of a ZIP file, which take some 100 bytes of memory each.

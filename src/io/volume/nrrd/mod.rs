@@ -3,11 +3,15 @@
 //!
 //! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
 
-use std::path::Path;
+mod fields;
 
-use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored,
-    UNITS_OF_ITK, Writing, dims_of, pattern, shown, sizes_of,
+use self::fields::{Fields, key};
+use super::{
+    format::{
+        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored,
+        UNITS_OF_ITK, Writing, dims_of, shown,
+    },
+    text::{sizes_of, units, vector, vectors},
 };
 use crate::data::{
     dtype::Dtype,
@@ -19,9 +23,10 @@ pub const FORMAT: Format = Format {
     name: "NRRD",
     extensions: &["nrrd", "nhdr"],
     has_signature: |bytes| bytes.starts_with(b"NRRD000"),
-    header_file: |_: &Path| None,
+    header_file: None,
     read,
     write: Some(Writing {
+        names: &["NRRD"],
         extensions: &["nrrd"],
         may_be_packed: false,
         keeps,
@@ -32,44 +37,6 @@ pub const FORMAT: Format = Format {
         header: header_bytes,
     }),
 };
-
-/// The lines of a header.
-#[derive(Default)]
-struct Fields {
-    /// `name: value`, names as [`key`] returns them.
-    fields: Vec<(String, String)>,
-    /// `name:=value`, the user's own.
-    pairs: Vec<(String, String)>,
-    /// Fields that are not understood, under the names that they have in the file.
-    others: Vec<(String, String)>,
-    /// Files that `data file: LIST` lists.
-    files: Vec<String>,
-}
-
-/// Fields that are understood, or that need not be kept.
-const KNOWN: [&str; 21] = [
-    "type",
-    "dimension",
-    "sizes",
-    "encoding",
-    "endian",
-    "space",
-    "spacedimension",
-    "spacedirections",
-    "spaceorigin",
-    "spaceunits",
-    "spacings",
-    "axismins",
-    "centers",
-    "centerings",
-    "units",
-    "kinds",
-    "lineskip",
-    "byteskip",
-    "datafile",
-    "content",
-    "number",
-];
 
 /// Fields of the format that are only told: written as pairs of the user, they would mean nothing to other programs.
 const NOT_WRITTEN: [&str; 9] = [
@@ -84,120 +51,22 @@ const NOT_WRITTEN: [&str; 9] = [
     "measurementframe",
 ];
 
-/// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
-fn key(name: &str) -> String {
-    name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
-}
-
-impl Fields {
-    fn read(start: &mut Start<'_>) -> Result<Self, BoxError> {
-        let magic = start.line()?.unwrap_or_default();
-        let version =
-            magic.strip_prefix("NRRD").and_then(|version| version.trim().parse::<u32>().ok());
-        match version {
-            Some(1..=5) => {}
-            _ => return Err("it does not begin as one".into()),
-        }
-        let mut all = Self::default();
-        let mut lists_files = false;
-        while let Some(line) = start.line()? {
-            if lists_files {
-                if !line.trim().is_empty() {
-                    all.files.push(line.trim().to_owned());
-                }
-                continue;
-            }
-            if line.is_empty() {
-                break;
-            }
-            if line.starts_with('#') {
-                continue;
-            }
-            // A key/value pair of the user is written with `:=`.
-            if let Some((name, value)) = line.split_once(":=") {
-                all.pairs.push((name.to_owned(), value.to_owned()));
-            } else if let Some((name, value)) = line.split_once(':') {
-                let (own_name, name, value) = (name.trim(), key(name), value.trim().to_owned());
-                if !KNOWN.contains(&name.as_str()) && says_something(&value) {
-                    all.others.push((own_name.to_owned(), value.clone()));
-                }
-                // All lines that follow are names of files.
-                lists_files = name == "datafile" && value.starts_with("LIST");
-                all.fields.push((name, value));
-            } else {
-                return Err(format!("its line `{}` is none of a header", shown(&line)).into());
-            }
-        }
-        Ok(all)
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        let found = self.fields.iter().find(|(field, _)| field == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    fn need(&self, name: &str) -> Result<&str, BoxError> {
-        self.get(name).ok_or_else(|| format!("its header has no field `{name}`").into())
-    }
-}
-
-/// Whether a value of each axis is known: `nan`, `none`, `???` and `""` stand for unknown ones.
-fn says_something(value: &str) -> bool {
-    let is_unknown =
-        |word: &str| ["nan", "none", "???", "\"\""].contains(&word.to_ascii_lowercase().as_str());
-    !value.split_whitespace().all(is_unknown)
-}
-
 fn dtype(name: &str) -> Result<Dtype, BoxError> {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    let unsigned = words.first() == Some(&"unsigned");
-    // `signed long long int` is the same as `long long`.
-    let bare: Vec<&str> =
-        words.iter().copied().filter(|&word| word != "signed" && word != "unsigned").collect();
-    let bare = match &bare[..] {
-        [kind @ .., "int"] if !kind.is_empty() => kind,
-        all => all,
+    // `signed long long int` is the same as `long long`, and `unsigned short int` as `ushort`.
+    let (words, is_unsigned) = match name.split_whitespace().collect::<Vec<_>>()[..] {
+        ["unsigned", ref words @ ..] => (words.join(" "), true),
+        ["signed", ref words @ ..] => (words.join(" "), false),
+        ref words => (words.join(" "), false),
     };
-    Ok(match (bare, unsigned) {
-        (["char" | "int8" | "int8_t"], false) => Dtype::I8,
-        (["uchar" | "uint8" | "uint8_t"], false) | (["char"], true) => Dtype::U8,
-        (["short" | "int16" | "int16_t"], false) => Dtype::I16,
-        (["ushort" | "uint16" | "uint16_t"], false) | (["short"], true) => Dtype::U16,
-        (["int" | "int32" | "int32_t"], false) => Dtype::I32,
-        (["uint" | "uint32" | "uint32_t"], false) | (["int"], true) => Dtype::U32,
-        (["longlong" | "int64" | "int64_t"] | ["long", "long"], false) => Dtype::I64,
-        (["ulonglong" | "uint64" | "uint64_t"], false) | (["long", "long"], true) => Dtype::U64,
-        (["float"], false) => Dtype::F32,
-        (["double"], false) => Dtype::F64,
-        _ => return Err(format!("samples of type `{}` are not supported", shown(name)).into()),
-    })
-}
-
-/// Parses a vector such as `(1,0,0)`.
-fn vector(text: &str) -> Option<Vec<f64>> {
-    let inner = text.strip_prefix('(')?.strip_suffix(')')?;
-    inner.split(',').map(|part| part.trim().parse().ok()).collect()
-}
-
-/// Parses a list of vectors such as `(1,0,0) none (0, 1, 0)`; `None` for `none`.
-fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
-    let mut rest = text.trim();
-    let mut all = Vec::new();
-    let broken = || format!("`{}` is no list of vectors", shown(text));
-    while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix("none") {
-            all.push(None);
-            rest = behind.trim_start();
-        } else {
-            let end = rest.find(')').ok_or_else(broken)? + 1;
-            all.push(Some(vector(&rest[..end]).ok_or_else(broken)?));
-            rest = rest[end..].trim_start();
-        }
-        if all.len() > 16 {
-            return Err(broken().into());
-        }
-    }
-    Ok(all)
+    let word = words.strip_suffix(" int").unwrap_or(&words);
+    let word = match word.strip_suffix("_t").unwrap_or(word) {
+        "long long" | "longlong" => "int64",
+        "ulonglong" => "uint64",
+        word => word,
+    };
+    let spelled = if is_unsigned { format!("u{word}") } else { word.to_owned() };
+    let dtype = spelled.parse();
+    dtype.map_err(|_| format!("samples of type `{}` are not supported", shown(name)).into())
 }
 
 /// Parses numbers between blanks; NaN where a word is no number.
@@ -211,14 +80,6 @@ fn space(name: &str) -> Option<Space> {
         "left-posterior-superior" | "lps" => Some(Space::Lps),
         "left-anterior-superior" | "las" => Some(Space::Las),
         _ => None,
-    }
-}
-
-/// The units in a list such as `"mm" "mm" "s"`.
-fn units(list: &str) -> Vec<&str> {
-    match list.contains('"') {
-        true => list.split('"').skip(1).step_by(2).collect(),
-        false => list.split_whitespace().collect(),
     }
 }
 
@@ -332,7 +193,7 @@ fn placement<'a>(
 }
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
-    let fields = Fields::read(start)?;
+    let mut fields = Fields::read(start)?;
     let directions = fields.get("spacedirections").map_or_else(|| Ok(Vec::new()), vectors)?;
     let Axes { dims, volumes, spatial } = axes(&fields, &directions)?;
     let dtype = dtype(fields.need("type")?)?;
@@ -363,12 +224,9 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
             bytes => Some(bytes.try_into().map_err(|_| "its `byteskip` is no whole number")?),
         },
     };
-    if let Some(text) = fields.get("datafile") {
+    if let Some(files) = fields.files.take() {
         header.skip.from = 0;
-        header.files = Some(match text.starts_with("LIST") {
-            true => fields.files.clone(),
-            false => pattern(text)?,
-        });
+        header.files = Some(files);
     }
     if let Some((placement, units)) = placement(&fields, &directions, &spatial)? {
         header.place_in(placement, units);
@@ -391,16 +249,9 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
 fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let Outgoing { dims: [x, y, z], dtype, placement, metadata } = outgoing;
     let kind = match dtype {
-        Dtype::U8 => "uint8",
-        Dtype::I8 => "int8",
-        Dtype::U16 => "uint16",
-        Dtype::I16 => "int16",
-        Dtype::U32 => "uint32",
-        Dtype::I32 => "int32",
-        Dtype::U64 => "uint64",
-        Dtype::I64 => "int64",
         Dtype::F32 => "float",
         Dtype::F64 => "double",
+        whole => whole.numpy_name(),
     };
     let mut text = format!(
         "NRRD0004\n# Complete NRRD file format specification at:\n# http://teem.sourceforge.net/nrrd/format.html\ntype: {kind}\ndimension: 3\n"
@@ -577,12 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn files_may_be_numbered() {
-        assert_eq!(pattern("a b.raw").unwrap(), ["a b.raw"]);
-        assert_eq!(pattern("s%03d.raw 9 11 1").unwrap(), ["s009.raw", "s010.raw", "s011.raw"]);
-        assert_eq!(pattern("s%d 4 0 -2").unwrap(), ["s4", "s2", "s0"]);
-        assert!(pattern("s%03d.raw 1 9999999999 1").is_err());
-        assert!(pattern("s%03d.raw 1 9 0").is_err() && pattern("s%s 1 2 1").is_err());
+    fn files_may_be_listed() {
         let list = parse(&(PLAIN.to_owned() + "data file: LIST\na\nb\n")).unwrap();
         assert_eq!(list.files.unwrap(), ["a", "b"]);
     }

@@ -1,0 +1,144 @@
+//! The attributes of a data set that a volume needs: their tags, their value representations (VR), and their values.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    data::dtype::Dtype,
+    io::volume::{
+        convert,
+        format::{Endian, Stored},
+    },
+};
+
+/// The tag of an attribute (PS3.6): its group in the high 16 bits, its element in the low 16.
+pub type Tag = u32;
+
+pub const SYNTAX: Tag = 0x0002_0010;
+pub const MODALITY: Tag = 0x0008_0060;
+pub const DESCRIPTION: Tag = 0x0008_103e;
+pub const THICKNESS: Tag = 0x0018_0050;
+pub const BETWEEN: Tag = 0x0018_0088;
+pub const IMAGER_SPACING: Tag = 0x0018_1164;
+pub const SERIES_UID: Tag = 0x0020_000e;
+pub const SERIES_NUMBER: Tag = 0x0020_0011;
+pub const INSTANCE: Tag = 0x0020_0013;
+pub const POSITION: Tag = 0x0020_0032;
+pub const ORIENTATION: Tag = 0x0020_0037;
+pub const SAMPLES: Tag = 0x0028_0002;
+pub const PHOTOMETRIC: Tag = 0x0028_0004;
+pub const PLANAR: Tag = 0x0028_0006;
+pub const FRAMES: Tag = 0x0028_0008;
+pub const ROWS: Tag = 0x0028_0010;
+pub const COLUMNS: Tag = 0x0028_0011;
+pub const SPACING: Tag = 0x0028_0030;
+pub const ALLOCATED: Tag = 0x0028_0100;
+pub const STORED: Tag = 0x0028_0101;
+pub const HIGH_BIT: Tag = 0x0028_0102;
+pub const SIGNED: Tag = 0x0028_0103;
+pub const SMALLEST: Tag = 0x0028_0106;
+pub const LARGEST: Tag = 0x0028_0107;
+pub const PADDING: Tag = 0x0028_0120;
+pub const INTERCEPT: Tag = 0x0028_1052;
+pub const SLOPE: Tag = 0x0028_1053;
+pub const LUT: Tag = 0x0028_3000;
+pub const OFFSETS: Tag = 0x3004_000c;
+pub const DOSE_SCALE: Tag = 0x3004_000e;
+pub const SHARED: Tag = 0x5200_9229;
+pub const PER_FRAME: Tag = 0x5200_9230;
+pub const F32_PIXELS: Tag = 0x7fe0_0008;
+pub const F64_PIXELS: Tag = 0x7fe0_0009;
+pub const PIXELS: Tag = 0x7fe0_0010;
+pub const ITEM: Tag = 0xfffe_e000;
+pub const ITEM_END: Tag = 0xfffe_e00d;
+pub const SEQUENCE_END: Tag = 0xfffe_e0dd;
+
+/// The value representation of an attribute that is read, which files of implicit VR do not state; `None` for those that
+/// are skipped.
+pub fn representation(tag: Tag) -> Option<[u8; 2]> {
+    Some(*match tag {
+        SYNTAX | SERIES_UID => b"UI",
+        MODALITY | PHOTOMETRIC => b"CS",
+        DESCRIPTION => b"LO",
+        SERIES_NUMBER | INSTANCE | FRAMES => b"IS",
+        THICKNESS | BETWEEN | IMAGER_SPACING | POSITION | ORIENTATION | SPACING | INTERCEPT
+        | SLOPE | OFFSETS | DOSE_SCALE => b"DS",
+        SAMPLES | PLANAR | ROWS | COLUMNS | ALLOCATED | STORED | HIGH_BIT | SIGNED | SMALLEST
+        | LARGEST | PADDING => b"US",
+        LUT => b"SQ",
+        _ => return None,
+    })
+}
+
+/// An attribute's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Text without padding at its ends.
+    Text(String),
+    /// Numbers, stored as text (DS, IS) or in binary.
+    Numbers(Vec<f64>),
+}
+
+/// Attributes by tag.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes(pub BTreeMap<Tag, Value>);
+
+impl Attributes {
+    /// The text of an attribute; `None` where it is missing or empty.
+    pub fn text(&self, tag: Tag) -> Option<&str> {
+        match self.0.get(&tag)? {
+            Value::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
+            Value::Numbers(_) => None,
+        }
+    }
+
+    /// All numbers of an attribute.
+    pub fn numbers(&self, tag: Tag) -> Option<&[f64]> {
+        match self.0.get(&tag)? {
+            Value::Numbers(numbers) => Some(numbers),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// The first number of an attribute.
+    pub fn number(&self, tag: Tag) -> Option<f64> {
+        self.numbers(tag)?.first().copied()
+    }
+
+    /// An attribute of exactly `N` numbers, all finite.
+    pub fn vector<const N: usize>(&self, tag: Tag) -> Option<[f64; N]> {
+        let numbers: [f64; N] = self.numbers(tag)?.try_into().ok()?;
+        numbers.iter().all(|v| v.is_finite()).then_some(numbers)
+    }
+
+    /// Whether the attribute is there.
+    pub fn has(&self, tag: Tag) -> bool {
+        self.0.contains_key(&tag)
+    }
+}
+
+/// Parses a value: numbers of binary VRs and of DS and IS, text of all others.
+pub fn parsed(bytes: &[u8], kind: [u8; 2], endian: Endian) -> Value {
+    let dtype = match &kind {
+        b"US" => Dtype::U16,
+        b"SS" => Dtype::I16,
+        b"UL" => Dtype::U32,
+        b"SL" => Dtype::I32,
+        b"FL" => Dtype::F32,
+        b"FD" => Dtype::F64,
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.trim_matches([' ', '\0']);
+            return match &kind {
+                b"DS" | b"IS" => Value::Numbers(
+                    text.split('\\').map_while(|part| part.trim().parse().ok()).collect(),
+                ),
+                _ => Value::Text(text.to_owned()),
+            };
+        }
+    };
+    let mut numbers = vec![0.0; bytes.len() / dtype.size()];
+    let values: &mut [u8] = bytemuck::cast_slice_mut(&mut numbers);
+    convert::read(&mut &bytes[..], (Stored::As(dtype), endian), None, Dtype::F64, values)
+        .expect("as many bytes");
+    Value::Numbers(numbers)
+}

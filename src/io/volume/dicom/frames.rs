@@ -1,0 +1,158 @@
+//! Where the frames of a DICOM file are (PS3.5, annex A).
+
+use std::{
+    io::{self, Read},
+    ops::Range,
+    path::Path,
+};
+
+use super::{
+    attributes::ITEM,
+    dataset::{Dataset, Input, Packing, Pixels},
+    kind::Kind,
+};
+use crate::io::volume::format::BoxError;
+
+/// Where the bytes of each frame are, as offsets in the data set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frames {
+    /// Uncompressed frames, one behind the other from offset `at` on; `pairs` as in [`Kind::pairs`].
+    Plain { at: u64, pairs: bool },
+    /// Compressed frames, each of one or more fragments.
+    Packed(Vec<Vec<Range<u64>>>),
+}
+
+/// Finds the `count` frames of a file of `len` bytes.
+///
+/// # Errors
+/// When they are not all there.
+pub fn frames(
+    path: &Path,
+    data: &Dataset,
+    kind: &Kind,
+    count: usize,
+    len: u64,
+) -> Result<Frames, BoxError> {
+    let pixels = data.pixels.expect("looked at before");
+    let all = kind.count() as u64 * u64::from(kind.allocated) * count as u64;
+    let Some(there) = pixels.len else {
+        if data.syntax.packing == Packing::None {
+            return Err("its pixels have no length".into());
+        }
+        return fragments(path, data, &pixels, count, len).map(Frames::Packed);
+    };
+    if data.syntax.packing != Packing::None {
+        return Err("its pixels are said to be packed and are not".into());
+    }
+    // A byte of deflated data becomes at most 1,032 bytes.
+    let rest = match data.syntax.deflated {
+        true => len.saturating_mul(1032),
+        false => len.saturating_sub(pixels.at),
+    };
+    let rest = rest.min(there);
+    // Some writers state YBR_FULL_422 though every pixel has its own chroma. The length tells.
+    let pairs = kind.pairs && rest < all.div_ceil(8);
+    let all = if pairs { all / 3 * 2 } else { all };
+    if pairs && !kind.columns.is_multiple_of(2) {
+        let columns = kind.columns;
+        return Err(format!("{columns} columns are no pairs, as YBR_FULL_422 has them").into());
+    }
+    if rest < all.div_ceil(8) {
+        let all = all.div_ceil(8);
+        return Err(format!("its pixels take {all} bytes, but there are only {rest}").into());
+    }
+    Ok(Frames::Plain { at: pixels.at, pairs })
+}
+
+/// The fragments of each frame (PS3.5, A.4): one a frame if there are as many as frames, else split at the offsets of
+/// the Basic Offset Table.
+fn fragments(
+    path: &Path,
+    data: &Dataset,
+    pixels: &Pixels,
+    count: usize,
+    len: u64,
+) -> Result<Vec<Vec<Range<u64>>>, BoxError> {
+    let (offsets, found) = items(path, data, pixels, count, len)?;
+    if count == 1 {
+        return Ok(vec![found]);
+    }
+    if found.len() == count {
+        return Ok(found.into_iter().map(|fragment| vec![fragment]).collect());
+    }
+    let header = |fragment: &Range<u64>| fragment.start - 8;
+    let first = found.first().map_or(0, header);
+    let mut frames: Vec<Vec<Range<u64>>> = Vec::new();
+    for fragment in found {
+        let begins_frame = offsets.binary_search(&(header(&fragment) - first)).is_ok();
+        match frames.last_mut() {
+            Some(last) if !begins_frame => last.push(fragment),
+            _ => frames.push(vec![fragment]),
+        }
+    }
+    match frames.len() == count {
+        true => Ok(frames),
+        false => Err(format!("it tells of {count} frames, but {} are found", frames.len()).into()),
+    }
+}
+
+/// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the
+/// first item, and the bytes of the fragments in the file of `len` bytes. Offsets are those of the items' headers,
+/// counted from that of the first fragment.
+fn items(
+    path: &Path,
+    data: &Dataset,
+    pixels: &Pixels,
+    count: usize,
+    len: u64,
+) -> Result<(Vec<u64>, Vec<Range<u64>>), BoxError> {
+    /// Most fragments of a file.
+    const MOST: usize = 1 << 22;
+    let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
+    let mut at = pixels.at;
+    let mut table: Option<Vec<u64>> = None;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    while let Some(bytes) = item_len(&mut input)? {
+        at += 8;
+        if at.saturating_add(bytes) > len {
+            return Err("the file ends within its pixels".into());
+        }
+        if table.is_none() {
+            table = Some(offset_table(&mut input, bytes, count)?);
+        } else {
+            found.push(at..at + bytes);
+            input.skip(bytes)?;
+        }
+        at += bytes;
+        if found.len() > MOST {
+            return Err("it has too many fragments".into());
+        }
+    }
+    Ok((table.unwrap_or_default(), found))
+}
+
+/// Reads the header of an item: its length in bytes; `None` at the end of the items.
+fn item_len(input: &mut Input) -> io::Result<Option<u64>> {
+    let mut head = [0; 8];
+    match input.read_exact(&mut head) {
+        Ok(()) => {}
+        // Files without the closing mark are common.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let [a, b, c, d, len @ ..] = head;
+    let tag = u32::from(u16::from_le_bytes([a, b])) << 16 | u32::from(u16::from_le_bytes([c, d]));
+    Ok((tag == ITEM).then_some(u32::from_le_bytes(len).into()))
+}
+
+/// Reads a Basic Offset Table of `bytes` bytes: at most `count` offsets, sorted.
+fn offset_table(input: &mut Input, bytes: u64, count: usize) -> io::Result<Vec<u64>> {
+    let mut table = Vec::new();
+    let known = bytes.min(4 * count as u64);
+    (&mut *input).take(known).read_to_end(&mut table)?;
+    input.skip(bytes - known)?;
+    let offsets = table.as_chunks().0.iter();
+    let mut offsets: Vec<u64> = offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect();
+    offsets.sort_unstable();
+    Ok(offsets)
+}

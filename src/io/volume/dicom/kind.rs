@@ -1,0 +1,180 @@
+//! How the pixels of a DICOM file are stored (Image Pixel module; PS3.3, C.7.6.3).
+
+use super::{
+    attributes::{
+        ALLOCATED, Attributes, COLUMNS, F32_PIXELS, F64_PIXELS, HIGH_BIT, LARGEST, PADDING,
+        PHOTOMETRIC, PIXELS, PLANAR, ROWS, SAMPLES, SIGNED, SMALLEST, STORED, Tag,
+    },
+    dataset::Pixels,
+};
+use crate::{
+    data::dtype::Dtype,
+    io::volume::format::{BoxError, Scale},
+};
+
+/// How the pixels of a file are stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kind {
+    pub columns: usize,
+    pub rows: usize,
+    /// Samples per pixel (0028,0002): 1 of grey, 3 of colours.
+    pub samples: usize,
+    /// Whether the samples of a colour are stored as three planes (Planar Configuration, 0028,0006).
+    pub planar: bool,
+    /// Whether colours are stored as luminance and chroma, YCbCr.
+    pub ybr: bool,
+    /// Whether two pixels of a row share their chroma, stored as Y, Y, Cb, Cr. Decoders of JPEG undo that themselves.
+    pub pairs: bool,
+    /// Whether the least number is the brightest (MONOCHROME1).
+    pub inverted: bool,
+    /// Bits that a stored sample takes (Bits Allocated, 0028,0100): 1, 8, 16 or 32; 64 of floats.
+    pub allocated: u32,
+    /// Number of significant bits of a stored sample (Bits Stored, 0028,0101).
+    pub stored: u32,
+    /// Position of the highest significant bit (High Bit, 0028,0102).
+    pub high_bit: u32,
+    pub signed: bool,
+    pub float: bool,
+}
+
+impl Kind {
+    /// Reads and checks the attributes of the Image Pixel module (PS3.3, C.7.6.3).
+    pub fn of(top: &Attributes, pixels: &Pixels) -> Result<Self, BoxError> {
+        let number = |tag: Tag| top.number(tag);
+        let side = |tag: Tag, name: &str| {
+            let side = number(tag).filter(|&side| (1.0..=65535.0).contains(&side));
+            side.map(|side| side as usize).ok_or_else(|| format!("it has no {name}"))
+        };
+        let float = pixels.tag != PIXELS;
+        let allocated = match (pixels.tag, number(ALLOCATED)) {
+            (F32_PIXELS, _) => 32,
+            (F64_PIXELS, _) => 64,
+            (_, Some(bits)) if [1.0, 8.0, 16.0, 32.0].contains(&bits) => bits as u32,
+            (_, Some(bits)) => {
+                return Err(format!("samples of {bits} bits are not supported").into());
+            }
+            (_, None) => return Err("it does not say of how many bits its samples are".into()),
+        };
+        let stored = number(STORED).map_or(allocated, |bits| bits as u32);
+        let stored = if (1..=allocated).contains(&stored) { stored } else { allocated };
+        let high_bit = number(HIGH_BIT).map_or(stored - 1, |bit| bit as u32);
+        let high_bit =
+            if (stored - 1..allocated).contains(&high_bit) { high_bit } else { stored - 1 };
+        let photometric = top.text(PHOTOMETRIC).unwrap_or("MONOCHROME2");
+        let samples = number(SAMPLES).unwrap_or(1.0);
+        let (samples, ybr) = match (photometric, samples) {
+            ("MONOCHROME1" | "MONOCHROME2", 1.0) => (1, false),
+            ("RGB", 3.0) => (3, false),
+            // Decoders of JPEG and JPEG 2000 return RGB.
+            ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
+            (other, samples) => {
+                let other: String = other.chars().filter(|c| !c.is_control()).take(20).collect();
+                return Err(
+                    format!("pixels of {samples} samples as {other} are not supported").into()
+                );
+            }
+        };
+        if samples == 3 && allocated != 8 {
+            return Err(format!("colours of {allocated} bits are not supported").into());
+        }
+        if float && samples != 1 {
+            return Err("colours as floats are not supported".into());
+        }
+        Ok(Self {
+            columns: side(COLUMNS, "columns")?,
+            rows: side(ROWS, "rows")?,
+            samples,
+            planar: number(PLANAR) == Some(1.0),
+            ybr,
+            pairs: ybr && photometric == "YBR_FULL_422",
+            inverted: photometric == "MONOCHROME1",
+            allocated,
+            stored,
+            high_bit,
+            signed: number(SIGNED) == Some(1.0),
+            float,
+        })
+    }
+
+    /// Number of samples of a frame.
+    pub fn count(&self) -> usize {
+        self.rows * self.columns * self.samples
+    }
+
+    /// Number of stored samples of a frame whose pixels share their chroma in pairs: Y of each, Cb and Cr of every
+    /// second.
+    pub fn count_of_pairs(&self) -> usize {
+        2 * self.rows * self.columns
+    }
+
+    /// Bytes of a frame that is not compressed.
+    pub fn frame_bytes(&self) -> usize {
+        (self.count() * self.allocated as usize).div_ceil(8)
+    }
+
+    /// The least and the greatest stored number that the file states, padding included (Smallest and Largest Image
+    /// Pixel Value, Pixel Padding Value).
+    pub fn told_range(&self, top: &Attributes) -> Option<(f64, f64)> {
+        let (least, most) = self.range();
+        // Some writers state the range of signed pixels as unsigned numbers (US in place of SS).
+        let wrapped = |v: f64| if v > most { v - 2.0 * (most + 1.0) } else { v };
+        let number = |tag| top.number(tag).map(|v| if self.signed { wrapped(v) } else { v });
+        let (low, high) = (number(SMALLEST)?, number(LARGEST)?);
+        let padding = number(PADDING).unwrap_or(low);
+        let sane = least <= low && low < high && high <= most && !self.float && !self.inverted;
+        sane.then_some((low.min(padding), high.max(padding)))
+    }
+
+    /// The least and the greatest number of that many significant bits.
+    pub fn range(&self) -> (f64, f64) {
+        match self.signed {
+            true => (-(2f64.powi(self.stored as i32 - 1)), 2f64.powi(self.stored as i32 - 1) - 1.0),
+            false => (0.0, 2f64.powi(self.stored as i32) - 1.0),
+        }
+    }
+
+    /// The type of stored samples.
+    pub fn dtype(&self) -> Dtype {
+        match (self.float, self.allocated, self.signed) {
+            (true, 64, _) => Dtype::F64,
+            (true, ..) => Dtype::F32,
+            (_, 32, true) => Dtype::I32,
+            (_, 32, false) => Dtype::U32,
+            (_, 16, true) => Dtype::I16,
+            (_, 16, false) => Dtype::U16,
+            (_, _, true) => Dtype::I8,
+            (_, _, false) => Dtype::U8,
+        }
+    }
+
+    /// The properties that must be equal in all slices of a volume; the others are set to fixed values.
+    pub fn comparable(&self) -> Self {
+        // Significant bits may differ: each file's samples are reduced to numbers by its own.
+        Self { planar: false, ybr: false, pairs: false, stored: 1, high_bit: 0, ..*self }
+    }
+
+    /// The type of rescaled values: that of the stored samples where it holds all values, else the first of a list that
+    /// does. `told` is the range of the stored numbers, if the file states one.
+    pub fn dtype_of_values(&self, scale: Option<Scale>, told: Option<(f64, f64)>) -> Dtype {
+        let own = self.dtype();
+        let Some(Scale { slope, intercept }) = scale else { return own };
+        if self.float {
+            return own;
+        }
+        if slope.fract() != 0.0 || intercept.fract() != 0.0 {
+            return if self.stored > 24 { Dtype::F64 } else { Dtype::F32 };
+        }
+        let (low, high) = told.unwrap_or_else(|| self.range());
+        let ends = [slope * low + intercept, slope * high + intercept];
+        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let holds = |dtype: &Dtype| {
+            let bits = 8 * dtype.size() as i32;
+            match dtype.is_signed() {
+                true => low >= -(2f64.powi(bits - 1)) && high < 2f64.powi(bits - 1),
+                false => low >= 0.0 && high < 2f64.powi(bits),
+            }
+        };
+        let all = [own, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32];
+        all.into_iter().find(holds).unwrap_or(Dtype::F64)
+    }
+}

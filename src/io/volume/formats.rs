@@ -1,0 +1,92 @@
+//! The volume formats: which of them a name or the first bytes of a file tell.
+
+use std::path::Path;
+
+use super::{
+    dicom,
+    format::{Format, Writing},
+    meta_image, mrc, nifti, npy, nrrd,
+    raw::{self, Layout},
+    slices::{names::are_many, tiff},
+};
+use crate::io::{Source, image::has_image_name, source::packed_extension, standard};
+
+/// The formats with a header. The first format whose signature fits a file is chosen. MetaImage is last, since it has
+/// no signature but the names of its fields.
+pub const FORMATS: [&Format; 5] =
+    [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
+
+/// Whether `source` is read as a volume: its name, the flags, or the first bytes of standard input say so.
+pub fn is_volume(source: &Source, layout: &Layout) -> bool {
+    has_volume_name(source)
+        || layout.is_of_volume()
+        || *source == Source::Stdin && is_volume_piped()
+}
+
+/// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
+fn has_volume_name(source: &Source) -> bool {
+    let (extension, is_packed) = packed_extension(source.path());
+    is_packed
+        || are_many(source)
+        || raw::EXTENSIONS.contains(&extension.as_str())
+        || by_extension(&extension).is_some()
+        // Many DICOM files have numbers as names, and no extension.
+        || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
+}
+
+/// Whether standard input begins as a volume, or as gzip, which no image does.
+fn is_volume_piped() -> bool {
+    let first = standard::look_at_first().unwrap_or_default();
+    first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
+}
+
+/// How volumes are written, for each format that is.
+pub fn writings() -> impl Iterator<Item = &'static Writing> {
+    let written = FORMATS.into_iter().filter_map(|format| format.write.as_ref());
+    written.chain([&tiff::WRITING, &raw::WRITING])
+}
+
+/// The format with a header that has the extension `extension`.
+pub fn by_extension(extension: &str) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| format.extensions.contains(&extension))
+}
+
+/// The format with a header whose signature `first` begins with.
+pub fn by_signature(first: &[u8]) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| (format.has_signature)(first))
+}
+
+/// Whether a name is that of an image and not of a volume: `.hdr` is both Radiance and NIfTI, and counts as NIfTI.
+pub fn is_image(path: &Path) -> bool {
+    let source = Source::File(path.to_owned());
+    has_image_name(&source) && by_extension(&source.extension()).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_volumes() {
+        for name in ["a.nii", "A.NII.GZ", "b.raw", "b.raw.gz", "c.mha", "d.nhdr", "e.npy", "f.map"]
+        {
+            assert!(has_volume_name(&Source::File(name.into())), "{name}");
+        }
+        for name in ["a.png", "a", "raw"] {
+            assert!(!has_volume_name(&Source::File(name.into())), "{name}");
+        }
+        assert!(!has_volume_name(&Source::Stdin));
+    }
+
+    #[test]
+    fn extensions_and_signatures_are_of_one_format() {
+        let mut all: Vec<&str> =
+            FORMATS.iter().flat_map(|format| format.extensions).copied().collect();
+        all.extend(raw::EXTENSIONS);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(FORMATS.iter().all(|format| !(format.has_signature)(b"")));
+    }
+}

@@ -1,0 +1,150 @@
+//! Slices that are read one at a time, in any order and by several threads at once.
+
+use std::{borrow::Cow, fmt::Debug, ops::Range, sync::Arc};
+
+use crate::{
+    data::{dtype::Dtype, samples::Samples},
+    io::{Limits, volume::format::Header},
+    util::{error::Result, parallel::Parallel},
+};
+
+/// The stored chunks of a volume.
+pub trait StoredChunks: Debug + Send {
+    /// Reads the samples of the next chunks, as far as they belong to the volume; `None` after the last one.
+    ///
+    /// # Errors
+    /// When a chunk is broken or cannot be read.
+    fn read(&mut self) -> Result<Option<Samples>>;
+}
+
+/// Slices of one size and type.
+pub trait Slices: Debug + Send + Sync {
+    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values of
+    /// [`Stack::dtype`] in the machine's byte order.
+    ///
+    /// # Errors
+    /// When the slice cannot be read, or has another size or type than the others.
+    fn read(&self, z: usize, samples: &mut [u8]) -> Result<()>;
+
+    /// Bytes of memory that reading a slice takes beside its samples.
+    fn scratch(&self) -> u64;
+
+    /// Whether reading is fastest one slice after the other, in order.
+    fn one_by_one(&self) -> bool {
+        false
+    }
+
+    /// Reads the slices from number `first` on, each of `bytes` bytes, on all threads.
+    ///
+    /// # Errors
+    /// As [`Slices::read`].
+    fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
+        let at_once = at_once(self);
+        for (group, samples) in samples.chunks_mut(bytes * at_once).enumerate() {
+            let first = first + group * at_once;
+            let each = samples.chunks_mut(bytes).enumerate();
+            each.par_try_each(|(i, samples)| self.read(first + i, samples))?;
+        }
+        Ok(())
+    }
+
+    /// Sets how much memory reading may take; a part of it may be kept between slices. Where `limits` are strict, the
+    /// loss of values is an error from now on, not a warning.
+    ///
+    /// # Errors
+    /// When that is too little.
+    fn allow(&self, _limits: Limits) -> Result<()> {
+        Ok(())
+    }
+
+    /// Number of slices that are stored together, as in chunks.
+    fn layer(&self) -> usize {
+        1
+    }
+
+    /// The value of samples that are not stored; `None` if all are stored.
+    fn fill(&self) -> Option<Samples> {
+        None
+    }
+
+    /// If no samples of slice `slice` of a volume are stored: the number of the next slice that may be stored, and the
+    /// value of all samples before it.
+    fn missing(&self, _volume: usize, _slice: usize) -> Option<(usize, Samples)> {
+        None
+    }
+
+    /// The stored chunks of `slices` of a volume, as many at a time as fit into `bytes` of memory. `None` if it is not
+    /// known which are stored, or if one of them takes more.
+    fn stored(
+        self: Arc<Self>,
+        _volume: usize,
+        _slices: Range<usize>,
+        _bytes: u64,
+    ) -> Option<Box<dyn StoredChunks>> {
+        None
+    }
+}
+
+/// A volume of slices.
+#[derive(Debug)]
+pub struct Stack {
+    /// The format's name.
+    pub format: Cow<'static, str>,
+    /// Sizes, type, placement and metadata. `skip`, `files` and `packing` are not used.
+    pub header: Header,
+    /// The type of the samples once read.
+    pub dtype: Dtype,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// The slices, in order.
+    pub slices: Arc<dyn Slices>,
+}
+
+/// Most bytes of memory that concurrent reads of slices take beside the samples.
+const SCRATCH: u64 = 64 << 20;
+
+/// Number of slices that are read at the same time.
+fn at_once(slices: &(impl Slices + ?Sized)) -> usize {
+    if slices.one_by_one() {
+        return 1;
+    }
+    (SCRATCH / slices.scratch().max(1)).clamp(1, rayon::current_num_threads() as u64) as usize
+}
+
+/// Bytes of memory that reading takes beside the samples.
+pub fn held_bytes(slices: &dyn Slices) -> u64 {
+    slices.scratch().saturating_mul(at_once(slices) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::error::Error;
+
+    /// Slice z is full of z.
+    #[derive(Debug)]
+    struct Numbered;
+
+    impl Slices for Numbered {
+        fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
+            samples.fill(z as u8);
+            match z {
+                99 => Err(Error::bad_input("there is no slice 99")),
+                _ => Ok(()),
+            }
+        }
+
+        fn scratch(&self) -> u64 {
+            SCRATCH / 2
+        }
+    }
+
+    #[test]
+    fn slices_come_in_order() {
+        let mut samples = [0; 15];
+        Numbered.read_range(7, 3, &mut samples).unwrap();
+        assert_eq!(samples, [7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11]);
+        assert!(Numbered.read_range(97, 3, &mut samples).is_err());
+        assert!((1..=2).contains(&at_once(&Numbered)));
+    }
+}

@@ -1,0 +1,210 @@
+//! Reads and decodes the chunks of a Zarr array.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    array::{Array, Shard},
+    codec,
+    present::Present,
+    shard::Indices,
+    slicing::Slicing,
+    store::{Part, Store},
+};
+use crate::{
+    data::dtype::Dtype,
+    io::volume::{
+        convert, data,
+        format::{BoxError, Endian, Stored},
+    },
+    util::{
+        error::{Error, Result},
+        memory,
+    },
+};
+
+/// Most bytes of chunks that are decoded at a time.
+pub const SCRATCH: u64 = 64 << 20;
+
+/// An array as volumes of slices, and the memory to read it.
+#[derive(Debug)]
+pub struct View {
+    pub slicing: Slicing,
+    pub store: Store,
+    /// The type of samples once read.
+    pub dtype: Dtype,
+    /// The value of missing chunks as one sample of `dtype`, in the machine's byte order.
+    pub fill: Vec<u8>,
+    /// The layer that is kept.
+    pub held: Mutex<Option<Layer>>,
+    /// Most bytes of that layer, and of `indices`.
+    pub most: AtomicU64,
+    indices: Indices,
+    /// The files that exist; `None` if that is not known.
+    present: OnceLock<Option<Arc<Present>>>,
+    /// Memory of chunks that are copied, for the next chunks: fresh memory would be cleared by the system first.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+/// The slices of a layer of chunks, number `number` along z of a volume.
+#[derive(Debug)]
+pub struct Layer {
+    pub volume: usize,
+    pub number: usize,
+    pub samples: Vec<u8>,
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl View {
+    pub fn new(slicing: Slicing, store: Store, dtype: Dtype) -> Self {
+        let array = &slicing.array;
+        let mut fill = array.fill.clone();
+        if array.stored != Stored::As(dtype) {
+            let stored = (array.stored, Endian::Little);
+            let number = std::mem::replace(&mut fill, vec![0; dtype.size()]);
+            convert::read(&mut &number[..], stored, None, dtype, &mut fill).expect("a number");
+        } else {
+            Endian::Little.make_native(&mut fill, dtype.size());
+        }
+        let (held, indices, present, spare) = Default::default();
+        let most = AtomicU64::new(SCRATCH);
+        Self { slicing, store, dtype, fill, held, most, indices, present, spare }
+    }
+
+    /// The files that exist; `None` if that is not known.
+    pub fn present(&self) -> Option<&Arc<Present>> {
+        self.present
+            .get_or_init(|| Present::list(&self.slicing, &self.store).map(Arc::new))
+            .as_ref()
+    }
+
+    /// Fills `out` with the value of missing samples.
+    pub fn put_fill(&self, out: &mut [u8]) {
+        match self.fill[..] {
+            [fill] => out.fill(fill),
+            _ => {
+                let samples = out.chunks_exact_mut(self.fill.len());
+                samples.for_each(|sample| sample.copy_from_slice(&self.fill));
+            }
+        }
+    }
+
+    /// Copies the first samples of row `y` in slice `z` of a chunk.
+    pub fn copy_row(&self, chunk: &[u8], [y, z]: [usize; 2], row: &mut [u8]) {
+        let (strides, size) = (self.slicing.strides(), self.dtype.size());
+        let from = &chunk[(z * strides[2] + y * strides[1]) * size..];
+        match strides[0] {
+            1 => row.copy_from_slice(&from[..row.len()]),
+            stride => {
+                for (x, sample) in row.chunks_exact_mut(size).enumerate() {
+                    sample.copy_from_slice(&from[x * stride * size..][..size]);
+                }
+            }
+        }
+    }
+
+    /// Keeps the memory of chunks for the next ones.
+    pub fn keep_spare(&self, chunks: impl Iterator<Item = Vec<u8>>) {
+        lock(&self.spare).extend(chunks);
+    }
+
+    /// Adds the name of a chunk's file to an error of reading it.
+    fn broken(&self, name: &str, error: BoxError) -> Error {
+        let name = self.store.shown(name);
+        data::unreadable(&name, format_args!("the chunk {name} is broken"), error)
+    }
+
+    /// A vector with memory to reuse, or an empty one. Its content is arbitrary.
+    pub fn spare(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    /// The compressed bytes of a chunk; `None` if it is missing. Files that are not among those `present` are not
+    /// looked for.
+    pub fn packed(
+        &self,
+        at: [usize; 3],
+        place: &[usize],
+        present: Option<&Present>,
+    ) -> Result<Option<Vec<u8>>> {
+        let (chunk, file) = (self.slicing.chunk(), self.slicing.file_size());
+        let file = [0, 1, 2].map(|axis| at[axis] / (file[axis] / chunk[axis]));
+        if present.is_some_and(|present| !present.has(&self.slicing, place, file)) {
+            return Ok(None);
+        }
+        let (name, inner) = self.slicing.file(at, place);
+        let most = most_packed(self.slicing.array.chunk_bytes());
+        let packed = match &self.slicing.array.shard {
+            None => self.store.get_into(&name, Part::Whole, most, self.spare()),
+            Some(shard) => self.part_of_shard(&name, shard, &inner, most),
+        };
+        packed.map_err(|error| self.broken(&name, error))
+    }
+
+    /// The compressed bytes of the chunk at position `inner` of a shard, `most` at most; `None` where it is missing.
+    fn part_of_shard(
+        &self,
+        name: &str,
+        shard: &Shard,
+        inner: &[usize],
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
+        let (array, kept) = (&self.slicing.array, self.most.load(Ordering::Relaxed));
+        let place = self.indices.find((&self.store, name), array, (shard, inner), kept)?;
+        let Some((from, bytes)) = place else { return Ok(None) };
+        let lies = || "the index of the shard has an invalid offset or length".into();
+        if from.checked_add(bytes).is_none() || bytes > most {
+            return Err(lies());
+        }
+        let part = Part::At(from, bytes);
+        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
+        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
+    }
+
+    /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `place`
+    /// along the axes other than x, y and z.
+    pub fn decoded(
+        &self,
+        at: [usize; 3],
+        place: &[usize],
+        packed: Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let Array { stored, endian, .. } = &self.slicing.array;
+        let expected = self.slicing.array.chunk_bytes();
+        let decode = |packed: Vec<u8>| -> Result<Vec<u8>, BoxError> {
+            let mut spare = self.spare();
+            let mut bytes =
+                codec::decode(&self.slicing.array.codecs, packed, expected, &mut spare)?;
+            // A chunk may hold several channels or times. The samples of one begin here; the strides skip the others.
+            let first = self.slicing.first_in_chunk(place) * stored.size();
+            bytes.drain(..first);
+            if *stored == Stored::As(self.dtype) {
+                endian.make_native(&mut bytes, stored.size());
+                lock(&self.spare).push(spare);
+                return Ok(bytes);
+            }
+            memory::resize(&mut spare, bytes.len() / stored.size() * self.dtype.size())?;
+            convert::read(&mut &bytes[..], (*stored, *endian), None, self.dtype, &mut spare)?;
+            lock(&self.spare).push(bytes);
+            Ok(spare)
+        };
+        packed.map(decode).transpose().map_err(|error| match error.downcast::<io::Error>() {
+            // As text: an error of decoding is none of reading the file.
+            Ok(error) => self.broken(&self.slicing.file(at, place).0, error.to_string().into()),
+            Err(error) => self.broken(&self.slicing.file(at, place).0, error),
+        })
+    }
+}
+
+/// Most bytes of a compressed chunk: codecs may make data longer.
+fn most_packed(expected: usize) -> u64 {
+    expected as u64 * 2 + (1 << 16)
+}
