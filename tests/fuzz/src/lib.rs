@@ -27,6 +27,7 @@ use gpuproc::{
     io::{
         Limits, Source,
         array::{ArrayFormat, ArrayReader, npy},
+        identity::Identity,
         image::{open_rows, png::Png, probe, read_image},
         jpeg::{Context, File, Picture, encode},
         volume::{Layout, VolumeFile},
@@ -1082,32 +1083,52 @@ fn zarr_seeds() -> Vec<Vec<u8>> {
 }
 
 /// The first bytes of part files.
-const PART_MAGIC: &[u8] = b"gpuproc part 2\n";
+const PART_MAGIC: &[u8] = b"gpuproc part 3\n";
+
+/// The summary of a part file, as `gpuproc::io::partial` writes it.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Summary {
+    identity: Identity,
+    /// Kind, length and checksum of each record.
+    entries: Vec<(u8, u64, u32)>,
+    totals: Vec<u8>,
+}
 
 /// Merges a part file, after its checksums are corrected so that changes reach what is behind them.
 pub fn part(bytes: &[u8]) {
-    let mut file = bytes.to_vec();
-    correct_checksums(&mut file);
     let folder = folder();
+    let file = corrected(bytes).unwrap_or_else(|| bytes.to_vec());
     fs::write(folder.path().join("a.part"), &file).unwrap();
     for output in ["o.json", "o.csv", "o.png", "o.ply", "o.part"] {
         run(folder.path(), &["merge", "@a.part", "-o", &format!("@{output}")], &[output]);
     }
 }
 
-/// Sets the checksums of all blocks of a part file. A block that is said to end behind the file ends with it.
-fn correct_checksums(file: &mut [u8]) {
-    let (mut at, mut heads) = (PART_MAGIC.len(), 0);
-    while let Some(head) = file.get(at..at + 17) {
-        let rest = (file.len() - at - 17) as u64;
-        let length = u64::from_le_bytes(head[1..9].try_into().unwrap()).min(rest);
-        let checksum = crc32c::crc32c(&file[at + 17..][..length as usize]);
-        file[at + 1..at + 9].copy_from_slice(&length.to_le_bytes());
-        file[at + 9..at + 13].copy_from_slice(&checksum.to_le_bytes());
-        heads = crc32c::crc32c_append(heads, &file[at..at + 13]);
-        file[at + 13..at + 17].copy_from_slice(&heads.to_le_bytes());
-        at += 17 + length as usize;
-    }
+/// A part file with the right checksums and lengths, if its summary can be read. The last record takes the bytes that
+/// are left.
+fn corrected(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (body, tail) = bytes.strip_prefix(PART_MAGIC)?.split_last_chunk::<12>()?;
+    let of_summary = u64::from_le_bytes(*tail.first_chunk()?);
+    let (mut records, summary) =
+        body.split_at_checked(body.len().checked_sub(usize::try_from(of_summary).ok()?)?)?;
+    let mut file = [PART_MAGIC, records].concat();
+    let summary = match postcard::from_bytes::<Summary>(summary) {
+        Err(_) => summary.to_vec(),
+        Ok(mut summary) => {
+            let last = summary.entries.len().saturating_sub(1);
+            for (number, (_, length, checksum)) in summary.entries.iter_mut().enumerate() {
+                let all = records.len();
+                let len = if number == last { all } else { all.min(*length as usize) };
+                let (record, rest) = records.split_at(len);
+                (*length, *checksum, records) = (len as u64, crc32c::crc32c(record), rest);
+            }
+            postcard::to_allocvec(&summary).ok()?
+        }
+    };
+    file.extend(&summary);
+    file.extend((summary.len() as u64).to_le_bytes());
+    file.extend(crc32c::crc32c(&summary).to_le_bytes());
+    Some(file)
 }
 
 fn part_seeds() -> Vec<Vec<u8>> {
