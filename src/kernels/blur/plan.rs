@@ -20,7 +20,10 @@
 //! 16-bit samples with alpha or in linear light, and floats, are summed in f32, in a fixed order, and rounded once for
 //! each product and sum. 32-bit integers and f64 are summed in f64.
 
-use super::{Blur, Method, Taps};
+use super::{
+    params::Blur,
+    taps::{Method, Taps},
+};
 
 /// How samples are stored before, between and after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,11 @@ use std::{
 
 use bytemuck::Zeroable;
 
-use super::{Blur, Edge, Format, Values, cpu::nearest_u16};
+use super::{
+    cpu::nearest_u16,
+    params::{Blur, Edge, Values},
+    plan::Format,
+};
 use crate::{
     data::{
         grid::{Alpha, Grid},

@@ -14,6 +14,7 @@ mod lines;
 mod number;
 mod sliding;
 mod sums;
+mod task;
 mod weighted;
 
 pub use number::nearest_u16;
@@ -27,12 +28,14 @@ use lines::Lines;
 use number::{Keep, Number, Round, Sample, ShiftU32};
 use sums::{Floats, Paired, Tiled, Whole};
 
+use task::Task;
+
 use super::{
-    Edge, Shape, Values,
+    params::{Edge, Values},
     plan::{Arithmetic, Format, Pass, Rounding},
 };
 use crate::{
-    data::{division::RoundedF64, samples::Samples},
+    data::{division::RoundedF64, grid::Shape, samples::Samples},
     util::{error::Result, simd},
 };
 use pulp::Arch;
@@ -53,14 +56,6 @@ struct Route {
     passes: usize,
     /// The result of the task's first passes; `None` if the route cannot compute them.
     run: fn(&Task<'_>) -> Result<Option<Samples>>,
-}
-
-/// The remaining passes of a plan, and the samples that they read.
-struct Task<'a> {
-    passes: &'a [Pass],
-    edge: Edge,
-    shape: Shape,
-    values: &'a Samples,
 }
 
 /// Runs every pass of `plan` over `values`, a raster of `shape`.

@@ -1,8 +1,9 @@
 //! A box filter of u8 along y and x at once.
 
 use super::{
-    IN_RANGE, Layout, Record, Recording, Route, Task,
+    layout::Layout,
     params::{flag, literal},
+    route::{IN_RANGE, Record, Recording, Route, Task},
 };
 use crate::{
     data::division::RoundedU32,

@@ -1,8 +1,9 @@
 //! Passes along y or z: the routes, their parameters and their dispatch.
 
 use super::{
-    IN_RANGE, Layout, Record, Recording, Route, Task, label,
+    layout::Layout,
     params::{flag, literal},
+    route::{IN_RANGE, Record, Recording, Route, Task, label},
 };
 use crate::{
     gpu::{Buffer, Context, Shader},

@@ -1,8 +1,8 @@
 //! A small Gaussian along x and y at once, from u8.
 
 use super::{
-    IN_RANGE, Record, Recording, Route, Task,
     params::{flag, literal},
+    route::{IN_RANGE, Record, Recording, Route, Task},
 };
 use crate::{
     gpu::Shader,

@@ -2,11 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::{Layout, Limits, Record, Recording, Task, route};
+use super::{
+    layout::Layout,
+    route::{Limits, Record, Recording, Task},
+    routes::route,
+};
 use crate::{
-    data::{blocks::Blocks, samples::Samples},
+    data::{blocks::Blocks, grid::Shape, samples::Samples},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
-    kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
+    kernels::blur::{
+        params::{Blur, Edge, Values},
+        plan::{Format, Pass},
+    },
     util::{
         error::{Error, Result},
         memory,

@@ -1,6 +1,6 @@
 //! How samples lie on the device.
 
-use crate::kernels::blur::{Format, Shape};
+use crate::{data::grid::Shape, kernels::blur::plan::Format};
 
 /// Rows of a raster padded to a multiple of sixteen positions, so that shaders read and write whole words
 /// of any format.

@@ -1,6 +1,9 @@
 //! Passes along x: the routes, their parameters and their dispatch.
 
-use super::{IN_RANGE, Record, Recording, Route, Task, label, params::literal};
+use super::{
+    params::literal,
+    route::{IN_RANGE, Record, Recording, Route, Task, label},
+};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},

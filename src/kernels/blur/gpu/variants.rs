@@ -1,9 +1,17 @@
 //! Every shader text that a blur can run, for the test that validates them.
 
-use super::{Limits, Task, route};
+use super::{
+    route::{Limits, Task},
+    routes::route,
+};
 use crate::{
+    data::grid::Shape,
     gpu::{MultiplyAdd, Shader, multiply_add_probes},
-    kernels::blur::{Blur, Edge, Format, Method, Shape, Taps},
+    kernels::blur::{
+        params::{Blur, Edge},
+        plan::Format,
+        taps::{Method, Taps},
+    },
 };
 
 /// A device with a GPU's limits, one without optional features, and one with little workgroup memory, narrow subgroups
@@ -83,7 +91,7 @@ fn of_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{super::ROUTES, variants};
+    use super::{super::routes::ROUTES, variants};
 
     #[test]
     fn every_route_is_taken() {

@@ -142,3 +142,10 @@ pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
         false => Ok(()),
     }
 }
+
+/// The type of a sample that is a label.
+pub(super) trait Label: bytemuck::Pod + Eq + Default + Into<u32> + Send + Sync {}
+
+impl Label for u8 {}
+impl Label for u16 {}
+impl Label for u32 {}

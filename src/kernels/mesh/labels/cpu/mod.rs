@@ -19,19 +19,12 @@ use pulp::{Arch, Scalar};
 use self::{edges::EdgePlanes, net::Net};
 use super::{
     super::{cpu::simd_ops::SimdOps, params::Slab},
-    params::{NetGrid, SurfaceNets, check_count},
+    params::{Label, NetGrid, SurfaceNets, check_count},
 };
 use crate::{
     data::{label_mesh::LabelMesh, samples::Samples},
     util::{error::Result, simd},
 };
-
-/// The type of a sample that is a label.
-pub(super) trait Label: bytemuck::Pod + Eq + Default + Into<u32> + Send + Sync {}
-
-impl Label for u8 {}
-impl Label for u16 {}
-impl Label for u32 {}
 
 pub(super) fn mesh(kernel: &SurfaceNets, slab: &Slab) -> Result<LabelMesh> {
     let Some(grid) = NetGrid::new(kernel, slab)? else { return Ok(LabelMesh::default()) };

@@ -4,7 +4,10 @@
 //! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
 //! that lie at a single position are dropped, and vertices of pinched tubes move a little.
 
-use super::{Scale, Simplifier, finish, flat};
+use super::{
+    flat,
+    simplifier::{Scale, Simplifier},
+};
 use crate::{
     data::surface::Surface,
     kernels::mesh::post::{separate::separate, vertices::drop_unused},
@@ -47,4 +50,12 @@ pub(super) fn clean_within(surface: &mut Surface, reach: f32) -> Result<Cleaned>
     simplifier.mend(reach);
     let flat_parts = flat_before + finish(simplifier)?;
     Ok(Cleaned { triangles: before.saturating_sub(surface.triangles.len()), flat_parts })
+}
+
+/// Writes the result to the surface. Returns how many parts without an area it dropped.
+pub fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
+    let surface = simplifier.finish()?;
+    let dropped = flat::drop_parts(surface)?;
+    drop_unused(surface)?;
+    Ok(dropped)
 }

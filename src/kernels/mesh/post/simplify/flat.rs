@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::least_area;
 use crate::{
     data::{
         surface::Surface,
-        vec3::{dot, triangle_normal},
+        vec3::{dot, sub, triangle_normal},
     },
     kernels::mesh::post::{
         components::components,
@@ -72,4 +71,11 @@ pub(super) fn drop_parts(surface: &mut Surface) -> Result<u64> {
         stays[part]
     });
     Ok(dropped)
+}
+
+/// Twice the largest area that counts as none: the rounding of a triangle's corners alone may cause it.
+pub fn least_area(surface: &Surface) -> f64 {
+    let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
+    let extent = sub(high, low);
+    1e-12 * dot(extent, extent)
 }

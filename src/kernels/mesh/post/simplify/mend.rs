@@ -1,7 +1,7 @@
 //! Gives an area to triangles that have none after all collapses: moves one of their vertices.
 
 use super::{
-    least_area,
+    flat::least_area,
     mesh::{self, prev},
     simplifier::Simplifier,
 };

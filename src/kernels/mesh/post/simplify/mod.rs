@@ -33,7 +33,7 @@ use serde::Serialize;
 
 pub use self::clean::{Cleaned, clean};
 use self::{
-    clean::clean_within,
+    clean::{clean_within, finish},
     simplifier::{Scale, Simplifier},
 };
 use super::{
@@ -42,10 +42,7 @@ use super::{
     vertices::drop_unused,
 };
 use crate::{
-    data::{
-        surface::Surface,
-        vec3::{dot, sub},
-    },
+    data::surface::Surface,
     util::{error::Result, memory, parallel},
 };
 
@@ -216,21 +213,6 @@ fn collapse(
     simplifier.mend(reach);
     simplifier.face(before)?;
     finish(simplifier)
-}
-
-/// Writes the result to the surface. Returns how many parts without an area it dropped.
-fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
-    let surface = simplifier.finish()?;
-    let dropped = flat::drop_parts(surface)?;
-    drop_unused(surface)?;
-    Ok(dropped)
-}
-
-/// Twice the largest area that counts as none: the rounding of a triangle's corners alone may cause it.
-fn least_area(surface: &Surface) -> f64 {
-    let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
-    let extent = sub(high, low);
-    1e-12 * dot(extent, extent)
 }
 
 fn copied(surface: &Surface) -> Result<Surface> {

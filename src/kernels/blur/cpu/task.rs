@@ -1,0 +1,14 @@
+//! What a route computes.
+
+use crate::{
+    data::{grid::Shape, samples::Samples},
+    kernels::blur::{params::Edge, plan::Pass},
+};
+
+/// The remaining passes of a plan, and the samples that they read.
+pub(super) struct Task<'a> {
+    pub(super) passes: &'a [Pass],
+    pub(super) edge: Edge,
+    pub(super) shape: Shape,
+    pub(super) values: &'a Samples,
+}
