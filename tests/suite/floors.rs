@@ -40,6 +40,26 @@ const CRATES: [(&str, &[&str]); 8] = [
 /// Parts that do not name any flags.
 const FLAGLESS: [&str; 4] = ["kernels", "io", "data", "gpu"];
 
+/// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
+const BUDGETS: [(&str, usize); 11] = [
+    ("api", 600),
+    ("cli", 900),
+    ("commands", 13_400),
+    ("data", 5_000),
+    ("device", 900),
+    ("engine", 3_200),
+    ("gpu", 2_800),
+    ("guide", 100),
+    ("io", 33_300),
+    ("kernels", 22_400),
+    ("util", 1_300),
+];
+
+/// Lines that a file may have.
+const LONGEST_FILE: usize = 500;
+/// Files that have more: the program of a page.
+const LONGER: [&str; 1] = ["src/io/page/web/viewer.js"];
+
 #[derive(Default)]
 struct File {
     /// The path of each imported name.
@@ -241,6 +261,40 @@ fn no_file_uses_what_lies_above_it() {
     tree.read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "");
     let violations = tree.violations();
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn rooms_and_files_keep_to_their_budgets() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut sizes, mut too_long, mut open) = (BTreeMap::new(), Vec::new(), vec![root.join("src")]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            if !path.extension().is_some_and(|extension| extension == "rs" || extension == "js") {
+                continue;
+            }
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            if lines > LONGEST_FILE && !LONGER.contains(&name.as_str()) {
+                too_long.push(format!("{name}: {lines} lines"));
+            }
+            match name.split('/').collect::<Vec<_>>()[..] {
+                [_, room, _, ..] => *sizes.entry(room.to_owned()).or_insert(0) += lines,
+                [_, file] => assert!(["main.rs", "lib.rs", "build.rs"].contains(&file), "{file}"),
+                _ => unreachable!("paths begin with src"),
+            }
+        }
+    }
+    assert!(too_long.is_empty(), "{too_long:?}");
+    let rooms = BUDGETS.map(|(room, _)| room.to_owned());
+    assert_eq!(sizes.keys().cloned().collect::<Vec<_>>(), rooms);
+    for (room, budget) in BUDGETS {
+        assert!(sizes[room] <= budget, "{room} has {} lines, more than {budget}", sizes[room]);
+    }
 }
 
 #[test]
