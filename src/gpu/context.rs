@@ -1,9 +1,8 @@
 //! The open device that kernels run on.
 
 use std::{
-    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
 };
 
 use wgpu::Features;
@@ -16,6 +15,7 @@ use super::{
     once_cache::OnceCache,
     pipeline::module,
     pool::Pool,
+    staging::UploadStaging,
     watch::patience,
 };
 use crate::util::{
@@ -45,15 +45,8 @@ pub struct Context {
     pub(super) storage: Pool,
     /// Staging buffers that no readback uses now.
     pub(super) readbacks: Pool,
-    /// Mapped staging buffers that no upload uses now, and the copies after which further ones are mapped.
-    pub(super) uploads: Pool,
-    pub(super) copies: Mutex<VecDeque<wgpu::SubmissionIndex>>,
+    pub(super) uploads: UploadStaging,
 }
-
-/// Bytes of a staging buffer for uploads, and of a part that is read back at once.
-pub(super) const CHUNK: u64 = 16 << 20;
-/// Staging buffers for uploads: enough for the cores to copy while the device does.
-pub(super) const STAGINGS: usize = 8;
 
 /// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere
 /// storage buffers are host memory, whose use commands promise to limit.
@@ -110,8 +103,7 @@ impl Context {
             multiply_add: OnceLock::new(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
-            uploads: Pool::keeping(STAGINGS as u64 * CHUNK),
-            copies: Mutex::default(),
+            uploads: UploadStaging::default(),
         })
     }
 

@@ -18,6 +18,7 @@ mod pool;
 mod probe;
 mod recording;
 mod shader;
+mod staging;
 mod submit;
 mod transfer;
 mod watch;

@@ -9,13 +9,13 @@
 use std::{
     collections::VecDeque,
     ops::{Deref, Range},
-    sync::{MutexGuard, PoisonError, mpsc},
+    sync::mpsc,
 };
 
 use super::{
     Buffer, Context, Fault,
-    context::{CHUNK, STAGINGS},
     pool::{Lent, Pool},
+    staging::Turn,
     watch::watched,
 };
 use crate::util::{
@@ -24,6 +24,8 @@ use crate::util::{
     parallel::Parallel,
 };
 
+/// Bytes of a staging buffer for uploads, and of a part that is read back at once.
+const CHUNK: u64 = 16 << 20;
 /// Parts of a readback that are under way at once.
 const AHEAD: usize = 3;
 /// Uploads of fewer bytes are left to wgpu.
@@ -77,7 +79,9 @@ impl Context {
     fn write_chunks(&self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<()> {
         for (chunk, at) in data.chunks(CHUNK as usize).zip((offset..).step_by(CHUNK as usize)) {
             let staging = self.upload_staging()?;
-            self.write_chunk(&staging, chunk, buffer, at)?;
+            self.write_chunk(&staging, chunk, buffer, at)
+                // A buffer in an unknown state is not used again.
+                .inspect_err(|_| self.uploads.lose())?;
         }
         Ok(())
     }
@@ -101,39 +105,38 @@ impl Context {
             encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
             let copy = self.driver.queue.submit([encoder.finish()]);
             staging.slice(..).map_async(wgpu::MapMode::Write, move |result| {
-                // It fails where the device is lost.
-                if result.is_ok() {
-                    uploads.put(mapped);
+                match result {
+                    Ok(()) => uploads.mapped(mapped),
+                    // The device is lost.
+                    Err(_) => uploads.lose(),
                 }
             });
-            self.copies().push_back(copy);
+            self.uploads.copying(copy);
             Ok(())
         })?
     }
 
-    /// The latest copies out of staging buffers, the oldest first.
-    fn copies(&self) -> MutexGuard<'_, VecDeque<wgpu::SubmissionIndex>> {
-        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A mapped staging buffer: one that is free, perhaps after the oldest copy is done, or a new one.
+    /// A mapped staging buffer: one that is free, or a new one, or the first that the device has done with.
     fn upload_staging(&self) -> Result<wgpu::Buffer> {
         self.driver.poll()?;
-        let mut copies = self.copies();
-        let oldest = if copies.len() < STAGINGS { None } else { copies.pop_front() };
-        drop(copies);
-        if let Some(copy) = oldest {
-            // A callback then maps its buffer, which another thread may take first.
-            self.driver.wait_for(Some(copy))?;
+        loop {
+            match self.uploads.turn() {
+                Turn::Write(staging) => return Ok(staging),
+                Turn::Make => return self.new_upload_staging(),
+                // A callback then frees a buffer, which another thread may take first.
+                Turn::Await(copy) => self.driver.wait_for(Some(copy))?,
+            }
         }
-        if let Some(staging) = self.uploads.take(CHUNK) {
-            return Ok(staging);
-        }
+    }
+
+    fn new_upload_staging(&self) -> Result<wgpu::Buffer> {
         let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
-        let staging = self.create_buffer("upload staging", usage, CHUNK)?;
-        let mapping = self.map(&staging, wgpu::MapMode::Write, None)?;
-        self.await_map(mapping)?;
-        Ok(staging)
+        let mapped = self.create_buffer("upload staging", usage, CHUNK).and_then(|staging| {
+            let mapping = self.map(&staging, wgpu::MapMode::Write, None)?;
+            self.await_map(mapping)?;
+            Ok(staging)
+        });
+        mapped.inspect_err(|_| self.uploads.lose())
     }
 
     /// The first `len` values of `buffer`, once everything submitted so far is done.
