@@ -9,8 +9,8 @@
 //!    its values and their validation; `mod.rs` holds `run`; each further step has its own file.
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
 //!    [`flags::one_of`], so that the library needs no clap.
-//! 4. The library's errors state facts; [`hints`](crate::hints) adds the flag to type.
-//! 5. Many files go through [`batch`](crate::batch). `Args` are taken by value, so that the names of inputs can leave
+//! 4. The library's errors state facts; [`hints`](crate::engine::hints) adds the flag to type.
+//! 5. Many files go through [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can leave
 //!    them for [`Sources`](crate::io::Sources). The job of each input is made anew from the flags when it runs.
 
 mod estimate;

@@ -77,11 +77,14 @@ impl Codec {
 /// are read, too.
 pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
 
+/// Opens a file by rows; `None` if it is of another format, cannot be read by rows, or has a broken header.
+pub type OpenRows = fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>;
+
 /// Reading and writing of pictures by rows.
 #[derive(Clone, Copy, Debug)]
 pub struct ByRows {
-    /// Opens a file; `None` if it is of another format, cannot be read by rows, or has a broken header.
-    pub open: fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>,
+    /// Opens a file.
+    pub open: OpenRows,
     /// Begins a file with the image that is given without samples, whose type the format holds.
     pub create: fn(&Image, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
 }

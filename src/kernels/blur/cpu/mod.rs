@@ -1,7 +1,7 @@
 //! The CPU twin: runs a plan over values in memory, on all cores.
 //!
 //! Loops run over arrays in lanes that the compiler turns into SIMD instructions, once a level (see
-//! [`simd`](crate::simd)).
+//! [`simd`](crate::util::simd)).
 
 mod box_floats;
 mod box_u16;
