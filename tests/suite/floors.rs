@@ -48,7 +48,7 @@ const BUDGETS: [(&str, usize); 11] = [
     ("data", 5_000),
     ("device", 900),
     ("engine", 3_200),
-    ("gpu", 2_800),
+    ("gpu", 2_900),
     ("guide", 100),
     ("io", 33_300),
     ("kernels", 22_400),
