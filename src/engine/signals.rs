@@ -1,7 +1,11 @@
 //! Early ends of the process: signals, `--timeout`, crashes and hangs of libraries and drivers. No incomplete
 //! output is left behind.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
 #[cfg(unix)]
 use crate::gpu::any_driver;
@@ -126,6 +130,11 @@ pub fn exit_after(limit: Duration) -> Result<()> {
 /// for.
 pub fn exit_on_hang(on_cpu: bool) {
     const TICK: Duration = Duration::from_millis(250);
+    /// Whether a thread watches: several would count each tick several times.
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if IS_WATCHED.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let patience = patience();
     let most = (patience.as_secs_f64() / TICK.as_secs_f64()).ceil() as u32;
     let _ = spawn(move || {
