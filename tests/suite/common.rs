@@ -260,7 +260,8 @@ pub fn measure_if_asked() {
     std::process::exit(status.code().unwrap_or(255));
 }
 
-/// Waits for `child`. Returns its exit status and its peak memory in KiB.
+/// Waits for `child`. Returns its exit status and its peak memory in KiB, as it was read last: a process may take more
+/// in its last moments.
 #[cfg(target_os = "linux")]
 pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus, u64) {
     let status = format!("/proc/{}/status", child.id());
@@ -275,6 +276,6 @@ pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         most = most.max(kilobytes.unwrap_or(0));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(std::time::Duration::from_micros(300));
     }
 }

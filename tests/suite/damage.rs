@@ -472,7 +472,7 @@ fn missing_pages_of_tiff_are_told() {
     run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);
 }
 
-/// A strip behind the end of a TIFF file, whose length is not stated, is missing. It is not one that a sparse file omits.
+/// A strip that begins after the end of a TIFF file is missing, unlike one that a sparse file omits.
 #[test]
 fn strips_behind_the_end_of_tiff_are_missing() {
     let folder = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ struct Tree(BTreeMap<String, File>);
 impl File {
     fn parse(text: &str) -> Self {
         let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        // How far an item is visible is no use of the module that sees it.
+        // A restriction of visibility is not a use.
         let text = text.replace("pub(in super::super) ", "pub ");
         let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
         let mut file = Self::default();

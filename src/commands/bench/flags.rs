@@ -19,7 +19,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   gpuproc bench --device cpu
-  gpuproc bench scan histogram --full --check
+  gpuproc bench scan histogram --full
   gpuproc bench blur --sweep -o radius.png          time against radius
   gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub sweep: bool,
 
-    /// Compare each result with that of the CPU before it is timed, and fail where it differs
+    /// Compare each result of a GPU with that of the CPU before it is timed, and fail where it differs
     #[arg(long)]
     check: bool,
 

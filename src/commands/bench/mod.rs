@@ -31,7 +31,7 @@ pub use flags::Args;
 /// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`] for an unknown file type, errors of the device, and [`Kind::Partial`] when a case fails or its checked
+/// [`Kind::Usage`] for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`] when a case fails or its checked
 /// result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     args.check_outputs()?;
@@ -39,6 +39,11 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     let effort = args.effort();
     session.timings.want_passes();
     let context = session.device.context()?;
+    if effort.check && context.is_none() {
+        return Err(Error::usage(
+            "--check compares results of a GPU with those of the CPU, which is the device: leave it out",
+        ));
+    }
     let copy_gb_per_s = copy_speed(&args, session, context)?;
     let device = device_name(context);
     let runs = match (args.effort().repeats, effort.max_repeats()) {

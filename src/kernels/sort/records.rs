@@ -1,4 +1,4 @@
-//! What is sorted.
+//! The records of a sort.
 
 use crate::util::error::{Error, Result};
 

@@ -1094,7 +1094,7 @@ struct Summary {
     totals: Vec<u8>,
 }
 
-/// Merges a part file, after its checksums are corrected so that changes reach what is behind them.
+/// Merges a part file, after its checksums are corrected so that changes reach what they cover.
 pub fn part(bytes: &[u8]) {
     let folder = folder();
     let file = corrected(bytes).unwrap_or_else(|| bytes.to_vec());

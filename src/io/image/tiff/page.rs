@@ -397,7 +397,7 @@ impl Page {
             None | Some(0) if self.compression == Compression::None => {
                 self.chunk_bytes(if self.is_tiled { self.chunk[1] } else { rows })
             }
-            // Behind the end of the file, at least one byte is missing: 0 would mean a sparse file.
+            // After the end of the file, at least one byte is missing: 0 would mean a sparse file.
             None => file_bytes.saturating_sub(offset).max(1),
             Some(&length) => length,
         };

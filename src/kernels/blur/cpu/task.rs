@@ -1,4 +1,4 @@
-//! What a route computes.
+//! The task of a route.
 
 use crate::{
     data::{grid::Shape, samples::Samples},

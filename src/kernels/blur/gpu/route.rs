@@ -1,4 +1,4 @@
-//! What a route is, and what it computes.
+//! Routes and their tasks.
 
 use std::fmt::Debug;
 

@@ -26,7 +26,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// What a device does for `scan`.
+    /// The specification of `scan` for a device.
     pub(crate) fn of<T: Scannable>(scan: &Scan<T>) -> Self {
         let Scan { op, inclusive, algorithm, .. } = *scan;
         Self { dtype: T::DTYPE, op, inclusive, algorithm }

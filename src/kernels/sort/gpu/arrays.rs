@@ -1,4 +1,4 @@
-//! What routes sort.
+//! The buffers of a sort.
 
 use crate::gpu::Buffer;
 
