@@ -79,6 +79,9 @@
 // Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),
 // vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs before other threads
 // start and when the process crashes. The lint `unsafe_code` and a test refuse it elsewhere.
+#[cfg(target_endian = "big")]
+compile_error!("gpuproc needs a little-endian target: samples are used as they lie in memory");
+
 mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
