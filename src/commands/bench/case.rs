@@ -20,8 +20,6 @@ pub struct Case {
     pub is_baseline: bool,
     /// Bytes of the input and the output, which every algorithm has to move.
     pub bytes: u64,
-    /// In a sweep, the parameter that is varied and its value.
-    pub point: Option<(&'static str, f64)>,
     /// Generates the input.
     pub prepare: Box<dyn Fn() -> Result<Box<dyn Work>>>,
 }
@@ -117,14 +115,8 @@ impl Case {
             problem,
             is_baseline: false,
             bytes: input.bytes + output,
-            point: None,
             prepare: Box::new(prepare),
         }
-    }
-
-    /// The same case as a point of a sweep.
-    pub fn at(self, parameter: &'static str, value: f64) -> Self {
-        Self { point: Some((parameter, value)), ..self }
     }
 
     /// The same case as a baseline.

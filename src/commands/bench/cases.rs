@@ -1,6 +1,6 @@
 //! The table of all cases, and the inputs that they generate.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, path::Path, sync::Arc};
 
 use super::{
     case::{Case, Input},
@@ -14,6 +14,11 @@ use crate::{
         noise::Noise,
         samples::Samples,
         volume::Volume,
+    },
+    engine::session::Session,
+    io::{
+        Source,
+        volume::{Layout, VolumeFile},
     },
     kernels::{
         baselines::{ClassicCubes, CountRgba, Counting, DirectBlur},
@@ -80,26 +85,8 @@ pub fn cases(full: bool) -> Vec<Case> {
     cases
 }
 
-/// Blurs of one image at radii that grow by about half. The time of direct Gaussians grows with the square of the
-/// radius, that of separable ones and of direct boxes in proportion to it, that of running sums not at all.
-pub fn radii(full: bool) -> Vec<Case> {
-    let image = noise_image(if full { 4096 } else { 256 });
-    let mut cases = Vec::new();
-    for radius in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 500] {
-        for (method, limit) in [(Method::Gaussian, 8), (Method::Box, 32)] {
-            let mut add = |case: Case| cases.push(case.at("radius (pixels)", radius as f64));
-            add(blur(&image, method, radius));
-            // Larger direct blurs take seconds.
-            if radius <= if full { 4 * limit } else { limit } {
-                add(direct_blur(&image, method, radius));
-            }
-        }
-    }
-    cases
-}
-
 /// A blur by the kernel that `gpuproc blur` runs.
-pub fn blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
+fn blur(image: &Input<Grid>, method: Method, radius: usize) -> Case {
     let algorithm = if method == Method::Box { "running sums" } else { "separable" };
     let (kernel, name) = blur_kernel(method, radius);
     let problem = format!("{name} r={radius}, {}", image.name);
@@ -125,7 +112,7 @@ fn blur_kernel(method: Method, radius: usize) -> (Blur, &'static str) {
 }
 
 /// A histogram of `components`.
-pub fn histogram(pixels: &Input<Pixels>, components: Vec<Component>, bins: Bins) -> Case {
+fn histogram(pixels: &Input<Pixels>, components: Vec<Component>, bins: Bins) -> Case {
     let counted = match components[..] {
         [Component::Channel(_)] => "grey",
         [Component::Luma(_)] => "luminance",
@@ -152,7 +139,7 @@ fn published(pixels: &Input<Pixels>, counting: Counting, rows: usize, width: usi
 }
 
 /// An exclusive sum.
-pub fn scan<T: Scannable>(numbers: &Input<[T]>, algorithm: Algorithm) -> Case {
+fn scan<T: Scannable>(numbers: &Input<[T]>, algorithm: Algorithm) -> Case {
     let kernel = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
     let (problem, bytes) = (numbers.name.clone(), numbers.bytes);
     let case = |name| Case::new(["scan", name], problem, kernel, numbers, bytes, checks::same_sums);
@@ -163,7 +150,7 @@ pub fn scan<T: Scannable>(numbers: &Input<[T]>, algorithm: Algorithm) -> Case {
 }
 
 /// A sort.
-pub fn sort<T: Sortable>(records: &Input<Records<T>>) -> Case {
+fn sort<T: Sortable>(records: &Input<Records<T>>) -> Case {
     let (problem, bytes) = (records.name.clone(), records.bytes);
     Case::new(
         ["sort", "radix"],
@@ -176,7 +163,7 @@ pub fn sort<T: Sortable>(records: &Input<Records<T>>) -> Case {
 }
 
 /// Marching cubes. Bytes of the surface are not counted: they are known only afterwards.
-pub fn mesh(volume: &Input<Slab>, iso: f64) -> Case {
+fn mesh(volume: &Input<Slab>, iso: f64) -> Case {
     let (problem, kernel) = (format!("{}, iso {iso}", volume.name), MarchingCubes::new(iso));
     Case::new(["mesh", "bit planes"], problem, kernel, volume, 0, PartialEq::eq)
 }
@@ -263,7 +250,23 @@ fn gyroid(side: usize) -> Input<Slab> {
     })
 }
 
+/// Meshes of the volume in `source` at several isovalues.
+///
+/// # Errors
+/// When the volume cannot be read.
+pub fn volume_cases(source: &Source, layout: &Layout, session: &Session) -> Result<Vec<Case>> {
+    /// The isovalues of the published measurements.
+    const ISOVALUES: RangeInclusive<u32> = 30..=110;
+    // Measuring keeps several copies of the input in memory.
+    let volume = VolumeFile::describe(source, layout)?.read(session.limits(4), &session.timings)?;
+    let name = source.path().and_then(Path::file_name);
+    let name = name.map_or("standard input".into(), |name| name.to_string_lossy().into_owned());
+    let (bytes, slab) = (volume.samples.as_bytes().len() as u64, Arc::new(slab(volume)));
+    let slab = Input::new(name, bytes, move || Ok(slab.clone()));
+    Ok(ISOVALUES.step_by(10).map(|iso| mesh(&slab, iso.into())).collect())
+}
+
 /// The slab that covers all of `volume`. It is the same for every isovalue.
-pub fn slab(volume: Volume) -> Slab {
+fn slab(volume: Volume) -> Slab {
     Slab::whole(volume, &MarchingCubes::new(0.0))
 }

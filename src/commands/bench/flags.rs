@@ -20,10 +20,7 @@ use crate::{
 Examples:
   gpuproc bench --device cpu
   gpuproc bench scan histogram --full
-  gpuproc bench blur --sweep -o radius.png          time against radius
-  gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms
-  gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
-  gpuproc bench scan sort --input numbers.npy")]
+  gpuproc bench mesh --input skull_256x256x256_uint8.raw -o skull.csv")]
 pub struct Args {
     /// Families to measure; copies are on the device, transfers to it and back
     #[arg(value_name = "FAMILY", default_value = "all", value_parser = PossibleValuesParser::new(FAMILIES))]
@@ -33,14 +30,9 @@ pub struct Args {
     #[arg(long)]
     pub full: bool,
 
-    /// Measure on this file: an image for blur and histogram, a raw volume for mesh (isovalues 30 to
-    /// 110) and histogram, numbers (.npy, .txt) for scan and sort; may be given several times
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "sweep"])]
+    /// Mesh this volume at isovalues from 30 to 110; may be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "full")]
     pub input: Vec<Source>,
-
-    /// Measure the time of blurs against their radius
-    #[arg(long)]
-    pub sweep: bool,
 
     /// Compare each result of a GPU with that of the CPU before it is timed, and fail where it differs
     #[arg(long)]
@@ -58,8 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     warmup: Option<u32>,
 
-    /// Also write the figures to FILE: .csv, .json, or .png and .svg for a picture of a sweep or of isovalues; may be
-    /// given several times
+    /// Also write the figures to FILE, .csv or .json; may be given several times
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<Sink>,
 
@@ -74,12 +65,11 @@ const FAMILIES: [&str; 8] =
 impl Args {
     /// Refuses outputs that are the same file or have an unknown format.
     pub fn check_outputs(&self) -> Result<()> {
-        let is_known =
-            |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json" | "png" | "svg");
+        let is_known = |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json");
         match self.output.iter().find(|sink| !is_known(sink)) {
-            Some(sink) => Err(Error::usage(format_args!(
-                "{sink}: figures are written as .csv, .json, .png or .svg"
-            ))),
+            Some(sink) => {
+                Err(Error::usage(format_args!("{sink}: figures are written as .csv or .json")))
+            }
             None => Sink::all_differ(&self.output),
         }
     }
@@ -88,17 +78,9 @@ impl Args {
         Effort { check: self.check, repeats: self.repeats, warmup: self.warmup }
     }
 
-    pub fn wants_family(&self, family: &str) -> bool {
-        self.families.iter().any(|name| name == "all" || name == family)
-    }
-
-    /// Whether all named families are among `some`.
-    pub fn wants_only_families(&self, some: &[&str]) -> bool {
-        self.families.iter().all(|name| some.contains(&name.as_str()))
-    }
-
     pub fn wants_case(&self, case: &Case) -> bool {
         let is_named = case.algorithm.contains(&self.only) || case.problem.contains(&self.only);
-        is_named && self.wants_family(case.family)
+        let is_of_family = self.families.iter().any(|name| name == "all" || name == case.family);
+        is_named && is_of_family
     }
 }

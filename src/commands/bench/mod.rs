@@ -2,19 +2,17 @@
 
 mod case;
 mod cases;
-mod chart;
 mod checks;
-mod figure;
 mod flags;
-mod input;
 mod measure;
+mod measurement;
 mod transfer;
 
 use std::{io::Write, thread};
 
 use self::{
-    figure::{Figure, Report, growth, headings, series},
     measure::measure,
+    measurement::{Measurement, Report, headings},
 };
 use super::table::{columns, wrapped};
 use crate::{
@@ -25,14 +23,15 @@ use crate::{
 };
 
 pub use case::{Case, Input, Same, Work};
-pub use cases::{cases, radii};
+pub use cases::cases;
+use cases::volume_cases;
 pub use flags::Args;
 
 /// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`] for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`] when a case fails or its checked
-/// result is wrong.
+/// [`Kind::Usage`] for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`] when a
+/// case fails or its checked result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     args.check_outputs()?;
     let cases = chosen_cases(&args, session)?;
@@ -56,15 +55,6 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         format!("device {device}, {runs} after {warmup}, a copy moves {copy_gb_per_s:.1} GB/s");
     print(&head, &args)?;
     let (figures, failed) = measure_all(&cases, &args, session, context, copy_gb_per_s)?;
-    for series in series(&figures.iter().filter(|figure| figure.at.is_some()).collect::<Vec<_>>()) {
-        if let Some(power) = growth(&series) {
-            let algorithm = series[0].algorithm;
-            print(
-                &format!("{algorithm}: for large x, the time is proportional to x^{power:.1}"),
-                &args,
-            )?;
-        }
-    }
     if figures.is_empty() && failed == 0 {
         log::warn!("nothing is measured: this device can run none of these cases");
     }
@@ -91,47 +81,30 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 
 /// The wanted cases. Baselines come last: a GPU lowers its clocks during those that take seconds.
 fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
+    let mut cases = if args.input.is_empty() { self::cases(args.full) } else { Vec::new() };
     for source in &args.input {
-        cases.extend(input::file_cases(source, args, session)?);
-    }
-    if args.sweep {
-        cases = radii(args.full);
-    } else if args.input.is_empty() {
-        cases = self::cases(args.full);
-    }
-    if !cases.iter().any(|case| args.wants_family(case.family)) {
-        return Err(Error::usage(
-            "--sweep measures blur only; to vary isovalues, measure mesh with --input VOLUME",
-        ));
+        cases.extend(volume_cases(source, &args.volume.layout(), session)?);
     }
     cases.retain(|case| args.wants_case(case));
     cases.sort_by_key(|case| case.is_baseline);
-    if cases.is_empty() {
-        return Err(Error::usage(format_args!(
+    match (cases.is_empty(), args.input.is_empty()) {
+        (false, _) => Ok(cases),
+        (true, true) => Err(Error::usage(format_args!(
             "no case contains `{}`; without --only all are measured",
             args.only
-        )));
-    }
-    let is_picture = |sink: &&Sink| matches!(sink.extension().as_str(), "png" | "svg");
-    match args.output.iter().find(is_picture) {
-        Some(sink) if cases.iter().all(|case| case.point.is_none()) => {
-            Err(Error::usage(format_args!(
-                "{sink}: only --sweep and the isovalues of a volume (--input) are drawn; write .csv or .json"
-            )))
-        }
-        _ => Ok(cases),
+        ))),
+        (true, false) => Err(Error::usage("no case is selected: --input measures mesh only")),
     }
 }
 
-/// Measures the cases and prints a row of the table after each. Returns the figures and the number of failed cases.
+/// Measures the cases and prints a row of the table after each. Returns the measurements and the number of failed cases.
 fn measure_all(
     cases: &[Case],
     args: &Args,
     session: &Session,
     context: Option<&Context>,
     copy_gb_per_s: f64,
-) -> Result<(Vec<Figure>, usize)> {
+) -> Result<(Vec<Measurement>, usize)> {
     let width = cases.iter().map(|case| case.problem.chars().count()).max().unwrap_or(0);
     let heads = headings(width);
     let is_narrow = columns().is_some_and(|columns| columns < heads.chars().count());
@@ -142,7 +115,7 @@ fn measure_all(
     for case in cases.iter().filter(|case| case.runs_on_cpu() || context.is_some()) {
         match measure(case, &args.effort(), session, context) {
             Ok((clock, times)) => {
-                let figure = Figure::new(case, clock, &times, copy_gb_per_s);
+                let figure = Measurement::new(case, clock, &times, copy_gb_per_s);
                 print(&if is_narrow { figure.sentence() } else { figure.row(width) }, args)?;
                 session.timings.add_result(|| serde_json::to_value(&figure).expect("plain data"));
                 figures.push(figure);
@@ -171,7 +144,7 @@ fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Resu
     let bytes = context.map_or(bytes, |context| bytes.min(context.max_binding() & !15));
     let case = cases::copy(bytes as usize);
     let (clock, times) = measure(&case, &args.effort(), session, context)?;
-    Ok(Figure::new(&case, clock, &times, 1.0).gb_per_s)
+    Ok(Measurement::new(&case, clock, &times, 1.0).gb_per_s)
 }
 
 /// The name of the GPU, or the name of the CPU and the number of its threads.
@@ -201,11 +174,6 @@ fn print(line: &str, args: &Args) -> Result<()> {
 }
 
 fn write(sink: &Sink, report: &Report<'_>, session: &Session) -> Result<()> {
-    match sink.extension().as_str() {
-        extension @ ("json" | "csv") => {
-            let bytes = report.encoded(extension)?;
-            sink.write_with(session.no_clobber, |output| output.write_all(&bytes))
-        }
-        _ => chart::draw(report).write(sink, session.no_clobber, &session.timings),
-    }
+    let bytes = report.encoded(&sink.extension())?;
+    sink.write_with(session.no_clobber, |output| output.write_all(&bytes))
 }

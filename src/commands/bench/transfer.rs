@@ -23,7 +23,6 @@ pub fn transfer(is_upload: bool, bytes: usize) -> Case {
         problem: format!("{} MiB", bytes >> 20),
         is_baseline: false,
         bytes: bytes as u64,
-        point: None,
         prepare: Box::new(move || {
             let (data, read_back) = (Noise(0).u32s(bytes / 4)?, memory::zeros(bytes / 4)?);
             Ok(Box::new(Transfer { is_upload, data, buffer: None, read_back }))

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     engine::session::Session,
-    io::{Sink, Sources, image::ImageFormat, plot::Drawing},
+    io::{Sink, Sources, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
     util::{
         error::{Error, Result},
@@ -72,7 +72,7 @@ pub fn write(
         let figure = plot(outcomes, view)?;
         return match format {
             Format::Svg => figure.write_svg(output, no_clobber, &session.timings),
-            _ => figure.write_image(ImageFormat::Png, output, no_clobber, &session.timings),
+            _ => figure.write_png(output, no_clobber, &session.timings),
         };
     }
     if format == Format::Html {

@@ -7,17 +7,6 @@ use super::font::Line;
 /// Red, green and blue, 0 to 255.
 pub type Colour = [u8; 3];
 
-/// The background of the drawing.
-pub const GROUND: Colour = [0x16, 0x18, 0x1d];
-/// The background of the plotted data.
-pub const PANEL: Colour = [0x1e, 0x21, 0x28];
-/// Grid lines.
-pub const LINES: Colour = [0x33, 0x38, 0x43];
-/// Numbers on axes, notes.
-pub const FAINT: Colour = [0x9a, 0xa3, 0xb2];
-/// Titles and names.
-pub const STRONG: Colour = [0xe8, 0xec, 0xf2];
-
 /// The colours of everything but the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
@@ -35,8 +24,13 @@ pub struct Theme {
 
 impl Theme {
     /// Bright on dark.
-    pub const DARK: Self =
-        Self { ground: GROUND, panel: PANEL, lines: LINES, faint: FAINT, strong: STRONG };
+    pub const DARK: Self = Self {
+        ground: [0x16, 0x18, 0x1d],
+        panel: [0x1e, 0x21, 0x28],
+        lines: [0x33, 0x38, 0x43],
+        faint: [0x9a, 0xa3, 0xb2],
+        strong: [0xe8, 0xec, 0xf2],
+    };
     /// Dark on bright.
     pub const LIGHT: Self = Self {
         ground: [0xf6, 0xf7, 0xf9],
@@ -96,7 +90,7 @@ pub enum Paint {
     /// Multiply blending, for bright backgrounds.
     Multiply(Colour),
     /// A line of this width.
-    Stroke { colour: Colour, width: f32, is_dashed: bool },
+    Stroke { colour: Colour, width: f32 },
 }
 
 /// The mark before a name in a legend.
@@ -120,11 +114,6 @@ pub(super) enum Shape {
     Path {
         data: String,
         paint: Paint,
-    },
-    Dot {
-        centre: [f32; 2],
-        radius: f32,
-        colour: Colour,
     },
     /// One line of text. `at` is on its baseline; `is_rising` turns it by 90 degrees, to run upwards.
     Text {
@@ -195,25 +184,13 @@ impl Drawing {
     pub fn outline(&mut self, x: f32, step: f32, tops: &[f32], width: f32, colour: Colour) {
         let first = tops.first().copied().unwrap_or(0.0);
         let data = format!("M{x:.2},{first:.2}{}", steps(x, step, tops));
-        self.shapes
-            .push(Shape::Path { data, paint: Paint::Stroke { colour, width, is_dashed: false } });
+        self.shapes.push(Shape::Path { data, paint: Paint::Stroke { colour, width } });
     }
 
-    /// Adds a line through points, with a dot at each.
-    pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, is_dashed: bool) {
-        self.polyline(points, Paint::Stroke { colour, width, is_dashed });
-        let radius = hundredths(width * 1.6);
-        let dot = |point: &[f32; 2]| Shape::Dot { centre: point.map(hundredths), radius, colour };
-        self.shapes.extend(points.iter().map(dot));
-    }
-
-    /// Adds a line through points, without dots.
+    /// Adds a line through points.
     pub fn stroke(&mut self, points: &[[f32; 2]], width: f32, colour: Colour) {
-        self.polyline(points, Paint::Stroke { colour, width, is_dashed: false });
-    }
-
-    fn polyline(&mut self, points: &[[f32; 2]], paint: Paint) {
         let points: Vec<_> = points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
+        let paint = Paint::Stroke { colour, width };
         self.shapes.push(Shape::Path { data: format!("M{}", points.join("L")), paint });
     }
 

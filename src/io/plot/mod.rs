@@ -7,10 +7,7 @@ mod pixels;
 mod svg;
 
 pub use axis::{decades, grouped, short_number, ticks};
-pub use drawing::{
-    Anchor, Colour, Drawing, FAINT, LETTERS, LINES, Mark, PANEL, Paint, STRONG, TITLE, Theme,
-    text_width,
-};
+pub use drawing::{Anchor, Colour, Drawing, LETTERS, Mark, Paint, TITLE, Theme, text_width};
 
 use std::io::Write as _;
 
@@ -49,17 +46,6 @@ impl Drawing {
         Ok(Image { width, height, channels: 3, samples, is_linear: false, metadata })
     }
 
-    /// Writes the drawing in the format of `sink`'s extension: SVG, or an image.
-    ///
-    /// # Errors
-    /// As [`Drawing::to_image`], and when `sink` cannot be written.
-    pub fn write(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
-        match sink.extension().as_str() {
-            "svg" => self.write_svg(sink, no_clobber, timings),
-            _ => self.write_image(ImageFormat::of_output(sink)?, sink, no_clobber, timings),
-        }
-    }
-
     /// Writes the drawing as SVG.
     ///
     /// # Errors
@@ -70,19 +56,13 @@ impl Drawing {
         timings.time("write", write)
     }
 
-    /// Writes the drawing as an image of `format`.
+    /// Writes the drawing as PNG.
     ///
     /// # Errors
     /// As [`Drawing::to_image`], and when `sink` cannot be written.
-    pub fn write_image(
-        &self,
-        format: ImageFormat,
-        sink: &Sink,
-        no_clobber: bool,
-        timings: &Timings,
-    ) -> Result<()> {
+    pub fn write_png(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
         let image = timings.time("plot", || self.to_image())?;
-        let mut target = ImageTarget::new(sink, format, Encoding::default(), timings);
+        let mut target = ImageTarget::new(sink, ImageFormat::Png, Encoding::default(), timings);
         target.no_clobber = no_clobber;
         target.write(&image)
     }
@@ -105,8 +85,8 @@ mod tests {
     #[test]
     fn names_may_hold_anything() {
         let mut drawing = Drawing::new(200, 20, Theme::DARK);
-        drawing.text(0.0, 10.0, Anchor::Start, "<a> & \"b\" \u{1} \u{1f600}", STRONG);
-        drawing.legend(190.0, 10.0, &[("x<y", Mark::Line, STRONG)]);
+        drawing.text(0.0, 10.0, Anchor::Start, "<a> & \"b\" \u{1} \u{1f600}", Theme::DARK.strong);
+        drawing.legend(190.0, 10.0, &[("x<y", Mark::Line, Theme::DARK.strong)]);
         let Samples::U8(bytes) = drawing.to_image().unwrap().samples else { unreachable!() };
         assert!(bytes.iter().any(|&byte| byte > 200), "the text is drawn");
     }

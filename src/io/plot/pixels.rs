@@ -2,7 +2,7 @@
 
 use tiny_skia::{
     BlendMode, FillRule, LineJoin, Paint as Brush, Path, PathBuilder, Pixmap, PixmapPaint, Rect,
-    Stroke, StrokeDash, Transform,
+    Stroke, Transform,
 };
 
 use super::{
@@ -30,10 +30,6 @@ fn draw(pixels: &mut Pixmap, shape: &Shape) {
             draw_path(pixels, rectangle.map(PathBuilder::from_rect), *paint, flat);
         }
         Shape::Path { data, paint } => draw_path(pixels, parse(data), *paint, flat),
-        Shape::Dot { centre: [x, y], radius, colour } => {
-            let circle = PathBuilder::from_circle(*x, *y, *radius);
-            draw_path(pixels, circle, Paint::Over(*colour, 1.0), flat);
-        }
         Shape::Text { at: [x, y], size, anchor, is_rising, spans } => {
             let mut line = Line::new(*size);
             let mut pieces = Vec::new();
@@ -96,9 +92,8 @@ fn draw_path(pixels: &mut Pixmap, path: Option<Path>, paint: Paint, place: Trans
         Paint::Over(colour, opacity) => {
             pixels.fill_path(&path, &brush(colour, opacity), rule, place, None);
         }
-        Paint::Stroke { colour, width, is_dashed } => {
-            let dash = is_dashed.then(|| StrokeDash::new(vec![6.0, 5.0], 0.0)).flatten();
-            let stroke = Stroke { width, line_join: LineJoin::Round, dash, ..Stroke::default() };
+        Paint::Stroke { colour, width } => {
+            let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
             pixels.stroke_path(&path, &brush(colour, 1.0), &stroke, place, None);
         }
     }

@@ -22,9 +22,6 @@ fn element(shape: &Shape) -> String {
             attributes(*paint)
         ),
         Shape::Path { data, paint } => format!(r#"<path d="{data}" {}/>"#, attributes(*paint)),
-        Shape::Dot { centre: [x, y], radius, colour } => {
-            format!(r#"<circle cx="{x:.2}" cy="{y:.2}" r="{radius:.2}" fill="{}"/>"#, hex(*colour))
-        }
         Shape::Text { at: [x, y], size, anchor, is_rising, spans } => {
             let place = match is_rising {
                 false => format!(r#"x="{x:.2}" y="{y:.2}" font-size="{size:.1}""#),
@@ -60,13 +57,10 @@ fn attributes(paint: Paint) -> String {
         Paint::Multiply(colour) => {
             format!(r#"fill="{}" style="mix-blend-mode:multiply""#, hex(colour))
         }
-        Paint::Stroke { colour, width, is_dashed } => {
-            let (stroke, dashes) =
-                (hex(colour), if is_dashed { r#" stroke-dasharray="6 5""# } else { "" });
-            format!(
-                r#"fill="none" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"{dashes}"#
-            )
-        }
+        Paint::Stroke { colour, width } => format!(
+            r#"fill="none" stroke="{}" stroke-width="{width}" stroke-linejoin="round""#,
+            hex(colour)
+        ),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a measured case, as a row of a table, as CSV and as JSON.
+//! The times of a measured case, as a row of a table, as CSV and as JSON.
 
 use std::time::Duration;
 
@@ -12,16 +12,12 @@ use crate::util::{
 
 /// One measured case. Times are in milliseconds.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figure {
+pub struct Measurement {
     pub family: &'static str,
     pub algorithm: &'static str,
     pub problem: String,
     /// Whether the algorithm is measured only for comparison.
     pub baseline: bool,
-    /// In a sweep, the parameter that is varied.
-    pub along: Option<&'static str>,
-    /// In a sweep, the value of the parameter.
-    pub at: Option<f64>,
     pub clock: Clock,
     pub runs: usize,
     pub median_ms: f64,
@@ -37,8 +33,8 @@ pub struct Figure {
     pub of_copy: Option<f64>,
 }
 
-impl Figure {
-    /// The figures of `case` from the times of all runs, of which there is at least one.
+impl Measurement {
+    /// The measurement of `case`, whose runs, at least one, took `times`.
     pub fn new(case: &Case, clock: Clock, times: &[Duration], copy_gb_per_s: f64) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
@@ -50,8 +46,6 @@ impl Figure {
             algorithm: case.algorithm,
             problem: case.problem.clone(),
             baseline: case.is_baseline,
-            along: case.point.map(|(parameter, _)| parameter),
-            at: case.point.map(|(_, value)| value),
             clock,
             runs: ms.len(),
             median_ms,
@@ -121,36 +115,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
-/// The figures of each algorithm in a sweep, in its order.
-pub fn series<'a>(figures: &[&'a Figure]) -> Vec<Vec<&'a Figure>> {
-    let mut all: Vec<Vec<&Figure>> = Vec::new();
-    for &figure in figures {
-        match all.iter_mut().find(|series| series[0].algorithm == figure.algorithm) {
-            Some(series) => series.push(figure),
-            None => all.push(vec![figure]),
-        }
-    }
-    all
-}
-
-/// How the time of a series grows: the exponent p of `time = c * x^p`, by linear regression of the logarithms. Only
-/// points with x of at least an eighth of the largest x count; `None` where these are fewer than three or too close
-/// together.
-pub fn growth(series: &[&Figure]) -> Option<f64> {
-    let points = || series.iter().map(|figure| (figure.at.unwrap_or(0.0), figure.median_ms));
-    let max = points().map(|(x, _)| x).fold(0.0, f64::max);
-    let upper: Vec<(f64, f64)> = points()
-        .filter(|&(x, ms)| x > 0.0 && x * 8.0 >= max && ms > 0.0)
-        .map(|(x, ms)| (x.ln(), ms.ln()))
-        .collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| upper.iter().map(of).sum::<f64>() / upper.len() as f64;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let along: f64 = upper.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
-    let wide: f64 = upper.iter().map(|point| (point.0 - x).powi(2)).sum();
-    (upper.len() >= 3 && wide > 0.5).then(|| along / wide)
-}
-
-/// All figures, with the device and the settings of the measurement.
+/// All measurements, with the device and the settings.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     pub device: &'a str,
@@ -159,11 +124,11 @@ pub struct Report<'a> {
     pub copy_gb_per_s: f64,
     pub warmup: u32,
     pub checked: bool,
-    pub figures: &'a [Figure],
+    pub figures: &'a [Measurement],
 }
 
 impl Report<'_> {
-    /// The report in the format `extension`: `json`, or `csv` with one line for each figure.
+    /// The report in the format `extension`: `json`, or `csv` with one row per measurement.
     pub fn encoded(&self, extension: &str) -> Result<Vec<u8>> {
         let encoded: Result<Vec<u8>, Box<dyn std::error::Error>> = (|| {
             if extension == "json" {
@@ -182,31 +147,11 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::bench::cases;
 
     #[test]
     fn quantiles_lie_between_neighbours() {
         assert_eq!(quantile(&[3.0], 0.25), 3.0);
         assert_eq!([0.25, 0.5, 0.75].map(|q| quantile(&[1.0, 2.0, 4.0, 8.0], q)), [1.75, 3.0, 5.0]);
-    }
-
-    #[test]
-    fn growth_is_found() {
-        let case = cases::copy(16);
-        let figures = |power: i32| -> Vec<Figure> {
-            let figure = |i| {
-                let x = f64::from(1 << i);
-                let time = Duration::from_secs_f64(0.5 * x.powi(power));
-                Figure { at: Some(x), ..Figure::new(&case, Clock::Wall, &[time], 1.0) }
-            };
-            (0..6).map(figure).collect()
-        };
-        for power in [1, 2] {
-            let figures = figures(power);
-            let [series] = &series(&figures.iter().collect::<Vec<_>>())[..] else { panic!() };
-            assert!((growth(series).unwrap() - f64::from(power)).abs() < 1e-9);
-            assert_eq!(growth(&series[..2]), None);
-        }
     }
 
     #[test]
