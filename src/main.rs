@@ -10,7 +10,7 @@ use gpuproc::{
         progress::{stop_collecting, tell},
         signals,
     },
-    gpu::any_driver,
+    gpu::is_driver_loaded,
     io::image::apart,
     util::{
         error::{Error, Kind},
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
             kind.exit_code()
         }
     };
-    if any_driver() {
+    if is_driver_loaded() {
         signals::exit(code.into());
     }
     ExitCode::from(code)

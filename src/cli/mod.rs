@@ -264,7 +264,7 @@ pub fn run(cli: Cli) -> Result<()> {
         return serve::supervise(args);
     }
     let (device, result) = run_with(cli)?;
-    device.leave();
+    device.leak();
     result
 }
 

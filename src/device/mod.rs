@@ -2,9 +2,9 @@
 
 mod choice;
 mod estimate;
+mod gpu_queue;
 mod open;
 mod sharing;
-mod turns;
 
 use std::{
     borrow::Cow,
@@ -20,12 +20,12 @@ pub use self::{
 };
 use self::{
     estimate::START_UP,
+    gpu_queue::GpuQueue,
     open::{Opening, may_have_hardware, takes_software},
     sharing::{Sharing, forced_pattern},
-    turns::Turns,
 };
 use crate::{
-    gpu::{Context, any_hung, panic_text, watched_loosely},
+    gpu::{Context, has_device_hung, panic_text, watched_kernel},
     util::{
         error::{Error, Hint, Kind, Result},
         memory,
@@ -67,8 +67,8 @@ pub struct Device {
     opened: OnceLock<Vec<Context>>,
     /// The error of opening them, which every kernel returns.
     failure: OnceLock<Failure>,
-    turns: Turns,
-    /// Set once a job is [shared](Device::or_cpu).
+    queue: GpuQueue,
+    /// Set once a job is [shared](Device::device_for_part).
     sharing: OnceLock<(Arc<Self>, Sharing)>,
 }
 
@@ -78,9 +78,9 @@ type Failure = (Kind, String, Option<Hint>);
 impl Device {
     /// What `choice` names, not opened yet.
     pub fn new(choice: &DeviceChoice, timings: Arc<Timings>) -> Self {
-        let (opening, opened, failure, turns, sharing) = Default::default();
+        let (opening, opened, failure, queue, sharing) = Default::default();
         let (choice, start) = (choice.clone(), Once::new());
-        Self { choice, timings, start, opening, opened, failure, turns, sharing }
+        Self { choice, timings, start, opening, opened, failure, queue, sharing }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
@@ -92,7 +92,7 @@ impl Device {
 
     /// Starts to open the device. Where the choice is [`DeviceChoice::Auto`] and `estimate` [prefers the
     /// CPU](Estimate::prefers_cpu), the device is the CPU.
-    pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
+    pub fn set_estimate(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
             let estimate = estimate();
             let is_forced = estimate.parts > 0 && forced_pattern().is_some();
@@ -148,9 +148,9 @@ impl Device {
     /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or
     /// has so much to do that the part would have to wait, else this one. Only for parts whose results are the same on
     /// both.
-    pub fn or_cpu(self: &Arc<Self>) -> Arc<Self> {
+    pub fn device_for_part(self: &Arc<Self>) -> Arc<Self> {
         let Some((cpu, sharing)) = self.sharing.get() else { return self.clone() };
-        let would_wait = || !self.is_open() || self.turns.are_crowded();
+        let would_wait = || !self.is_open() || self.queue.is_crowded();
         if sharing.next_goes_to_cpu(would_wait) { cpu } else { self }.clone()
     }
 
@@ -234,9 +234,9 @@ impl Device {
         let contexts = self.contexts()?;
         // A lost device stays lost, and its first failure was a warning.
         let is_usable = |gpu: usize| !(auto && contexts[gpu].is_lost());
-        if let Some(turn) = self.turns.wait(contexts.len(), is_usable) {
-            let context = &contexts[turn.gpu];
-            let run = AssertUnwindSafe(|| watched_loosely(name, || twin(Some(context))));
+        if let Some(permit) = self.queue.wait(contexts.len(), is_usable) {
+            let context = &contexts[permit.gpu];
+            let run = AssertUnwindSafe(|| watched_kernel(name, || twin(Some(context))));
             let result = catch_unwind(run).unwrap_or_else(|panic| {
                 Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
             });
@@ -258,7 +258,7 @@ impl Device {
 
     /// Keeps the device from being closed, for a process that ends without exit handlers. The system frees everything
     /// anyway, whereas a driver may crash or hang while it cleans up.
-    pub fn leave(self: Arc<Self>) {
+    pub fn leak(self: Arc<Self>) {
         mem::forget(self);
     }
 
@@ -282,7 +282,7 @@ impl Drop for Device {
         // Nobody needs the result any more.
         let _ = opening.as_ref().map(Opening::wait);
         // Closing a device that hangs may never return.
-        if any_hung() {
+        if has_device_hung() {
             mem::forget(self.opened.take());
         }
     }
@@ -315,7 +315,7 @@ mod tests {
     fn shared_jobs_begin_on_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
         let cpu = Arc::new(Device::new(&DeviceChoice::Cpu, timings()));
-        assert!(Arc::ptr_eq(&cpu.or_cpu(), &cpu) && !cpu.is_shared());
+        assert!(Arc::ptr_eq(&cpu.device_for_part(), &cpu) && !cpu.is_shared());
         let device = |left: usize| {
             let device = Device::new(&DeviceChoice::Auto, timings());
             let (sender, opening) = mpsc::channel();
@@ -326,12 +326,12 @@ mod tests {
             (Arc::new(device), sender)
         };
         let (few, _start) = device(5);
-        let on_cpu = || Arc::ptr_eq(&few.or_cpu(), &cpu);
+        let on_cpu = || Arc::ptr_eq(&few.device_for_part(), &cpu);
         assert_eq!([(); 5].map(|()| on_cpu()), [true, true, false, false, false]);
         let (failing, start) = device(100);
-        assert!(Arc::ptr_eq(&failing.or_cpu(), &cpu));
+        assert!(Arc::ptr_eq(&failing.device_for_part(), &cpu));
         start.send(Err(Error::gpu("planted"))).unwrap();
-        assert!(Arc::ptr_eq(&failing.or_cpu(), &failing));
+        assert!(Arc::ptr_eq(&failing.device_for_part(), &failing));
         assert_eq!(failing.name().as_deref(), Some("CPU"));
     }
 
@@ -340,12 +340,12 @@ mod tests {
         let timings = || Arc::new(Timings::new(false));
         let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);
-        device.expect(|| Estimate::of_seconds(0.01, 0.0));
+        device.set_estimate(|| Estimate::of_seconds(0.01, 0.0));
         assert_eq!(device.name().as_deref(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
         // What was asked for by name is opened all the same.
         let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
-        device.expect(|| Estimate::of_seconds(0.0, 0.0));
+        device.set_estimate(|| Estimate::of_seconds(0.0, 0.0));
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
     }

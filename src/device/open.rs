@@ -13,8 +13,8 @@ use std::{
 use super::DeviceChoice;
 use crate::{
     gpu::{
-        Adapter, Caps, Context, adapters, device_hangs, driver_starts, panic_text, patience,
-        patiently, watched,
+        Adapter, Context, Restrictions, adapters, driver_timeout, panic_text, set_device_hung,
+        set_driver_loaded, wait_in_steps, watched,
     },
     util::{
         error::{Error, Hint, Kind, Result},
@@ -29,7 +29,7 @@ pub struct Opening(pub(super) Receiver<Result<Vec<Context>>>);
 impl Opening {
     /// Starts to open what `choice` names.
     pub fn start(choice: &DeviceChoice, timings: &Arc<Timings>) -> Self {
-        driver_starts();
+        set_driver_loaded();
         let (sender, opening) = mpsc::channel();
         let task = || {
             let (choice, timings, sender) = (choice.clone(), timings.clone(), sender.clone());
@@ -51,7 +51,7 @@ impl Opening {
         self.0.try_recv().ok()
     }
 
-    /// Waits for the thread, as long as the [`patience`] with drivers lasts.
+    /// Waits for the thread, as long as [`driver_timeout`] allows.
     ///
     /// # Errors
     /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when the driver refuses, crashes or hangs.
@@ -60,11 +60,11 @@ impl Opening {
             Err(RecvTimeoutError::Timeout) => None,
             opened => Some(opened),
         };
-        match patiently(patience(), attempt) {
+        match wait_in_steps(driver_timeout(), attempt) {
             Some(Ok(opened)) => opened,
             Some(Err(_)) => Err(Error::gpu("the driver crashed while it started")),
             None => {
-                device_hangs();
+                set_device_hung();
                 Err(Error::gpu("the driver does not answer while it starts"))
             }
         }
@@ -127,7 +127,7 @@ fn open_all<'a>(
     let Some(first) = adapters.next() else { return Ok(Vec::new()) };
     // For tests: runs the routes for hardware on software Vulkan.
     let as_hardware = env::var_os("GPUPROC_TEST_HARDWARE").is_some_and(|value| value == "1");
-    let caps = Caps { as_hardware, ..Caps::default() };
+    let caps = Restrictions { as_hardware, ..Restrictions::default() };
     thread::scope(|scope| {
         let open = |adapter| Context::open(adapter, &caps, timings.clone());
         let start = |adapter| thread::Builder::new().spawn_scoped(scope, move || open(adapter));

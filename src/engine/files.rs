@@ -50,7 +50,7 @@ pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Sess
                 job.source
             )));
         };
-        session.device.expect(|| estimate(&sources, jobs));
+        session.device.set_estimate(|| estimate(&sources, jobs));
         let process = || process_volume(job, layout, Some(shard), session);
         return session.logged(&job.source, Some(&job.sink), process);
     }
@@ -59,12 +59,12 @@ pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Sess
         false => jobs.job(sources.get(0)).map_or("files", |job| job.filter.name()),
     };
     let work = Files { jobs, settings, session };
-    let expect = |left: &Sources| session.device.expect(|| estimate(left, jobs));
-    run_each((title, settings.resumes), &work, sources, session, expect)
+    let set_estimate = |left: &Sources| session.device.set_estimate(|| estimate(left, jobs));
+    run_each((title, settings.resumes), &work, sources, session, set_estimate)
 }
 
 /// Does `work` for all `sources`, many side by side, below a progress bar with `title`. If `resumes`, those that are
-/// finished are skipped. `expect` chooses the device for those that are left. A file that fails is reported and left
+/// finished are skipped. `set_estimate` chooses the device for those that are left. A file that fails is reported and left
 /// out, unless it is the only one.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub fn run_each<W: Work>(
     work: &W,
     mut sources: Sources,
     session: &Session,
-    expect: impl FnOnce(&Sources),
+    set_estimate: impl FnOnce(&Sources),
 ) -> Result<()> {
     if resumes {
         let is_left = |source: &Source| {
@@ -83,7 +83,7 @@ pub fn run_each<W: Work>(
         };
         sources = sources.iter().filter(is_left).collect();
     }
-    expect(&sources);
+    set_estimate(&sources);
     if sources.len() == 1 {
         let source = sources.get(0);
         let job = work.job(source.clone())?;

@@ -56,11 +56,11 @@ impl Session {
     }
 
     /// The session for one file of a batch. If `is_exact` says that the result is the same on every device, the CPU may
-    /// take the file (see [`Device::or_cpu`]).
+    /// take the file (see [`Device::device_for_part`]).
     pub fn for_file(&self, is_exact: impl FnOnce() -> bool) -> Self {
         let shares = self.device.is_shared() && is_exact();
         Self {
-            device: if shares { self.device.or_cpu() } else { self.device.clone() },
+            device: if shares { self.device.device_for_part() } else { self.device.clone() },
             timings: self.timings.clone(),
             events: self.events.clone(),
             ..*self

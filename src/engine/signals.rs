@@ -8,13 +8,13 @@ use std::{
 };
 
 #[cfg(unix)]
-use crate::gpu::any_driver;
+use crate::gpu::is_driver_loaded;
 use crate::{
     engine::{
         progress::{hide_bars, tell},
         restart,
     },
-    gpu::{patience, tick},
+    gpu::{driver_timeout, tick},
     io::abandon_outputs,
     util::{
         error::{Kind, Result},
@@ -107,7 +107,7 @@ pub const CRASHES: [(i32, &str); 5] = [
 pub fn exit_crashed(line: &str) -> ! {
     // Errors of stderr are ignored.
     let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
-    exit(if any_driver() { Kind::Gpu } else { Kind::Failure }.exit_code().into());
+    exit(if is_driver_loaded() { Kind::Gpu } else { Kind::Failure }.exit_code().into());
 }
 
 /// Ends the process after the time `limit`, without an output.
@@ -135,12 +135,11 @@ pub fn exit_on_hang(on_cpu: bool) {
     if IS_WATCHED.swap(true, Ordering::Relaxed) {
         return;
     }
-    let patience = patience();
-    let most = (patience.as_secs_f64() / TICK.as_secs_f64()).ceil() as u32;
+    let max_ticks = (driver_timeout().as_secs_f64() / TICK.as_secs_f64()).ceil() as u32;
     let _ = spawn(move || {
         let what = loop {
             thread::sleep(TICK);
-            if let Some(what) = tick(most) {
+            if let Some(what) = tick(max_ticks) {
                 break what;
             }
         };

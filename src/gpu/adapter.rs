@@ -7,7 +7,7 @@ use std::{
 
 use wgpu::Features;
 
-use super::guard::driver_starts;
+use super::guard::set_driver_loaded;
 
 /// A GPU, or software in place of one, that could be opened.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ pub fn adapters() -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
     descriptor.flags = wgpu::InstanceFlags::empty();
-    driver_starts();
+    set_driver_loaded();
     // A driver that panics is as good as none.
     let found = catch_unwind(AssertUnwindSafe(|| {
         let instance = wgpu::Instance::new(descriptor);

@@ -8,7 +8,7 @@ use std::{
 use wgpu::Features;
 
 use super::{
-    Adapter, AdapterInfo, Caps, DeviceLimits, MultiplyAdd, Pipeline, Shader,
+    Adapter, AdapterInfo, DeviceLimits, MultiplyAdd, Pipeline, Restrictions, Shader,
     adapter::AdapterKind,
     fault::InjectedFault,
     guard::{Driver, panic_text},
@@ -16,7 +16,7 @@ use super::{
     pipeline::module,
     pool::Pool,
     staging::UploadStaging,
-    watch::patience,
+    watch::driver_timeout,
 };
 use crate::util::{
     error::{Error, Result},
@@ -62,7 +62,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses.
-    pub fn open(adapter: &Adapter, caps: &Caps, timings: Arc<Timings>) -> Result<Self> {
+    pub fn open(adapter: &Adapter, caps: &Restrictions, timings: Arc<Timings>) -> Result<Self> {
         let limits = caps.restrict(adapter.inner.limits());
         let features = adapter.inner.features() & caps.features();
         let descriptor = wgpu::DeviceDescriptor {
@@ -83,10 +83,10 @@ impl Context {
             driver: Driver::new(
                 adapter.info.name.clone(),
                 opened,
-                caps.patience.unwrap_or(match adapter.info.is_hardware() {
-                    true => patience(),
+                caps.timeout.unwrap_or(match adapter.info.is_hardware() {
+                    true => driver_timeout(),
                     // Software takes longer, and its threads may have to share their cores.
-                    false => 2 * patience(),
+                    false => 2 * driver_timeout(),
                 }),
                 InjectedFault::new(caps.fault),
             ),

@@ -14,7 +14,7 @@ use std::{
 use super::{
     Fault,
     fault::InjectedFault,
-    watch::{patiently, watched},
+    watch::{wait_in_steps, watched},
 };
 use crate::util::error::{Error, Result};
 
@@ -23,23 +23,23 @@ static HUNG: AtomicBool = AtomicBool::new(false);
 static DRIVER: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a driver becomes part of this process.
-pub fn driver_starts() {
+pub fn set_driver_loaded() {
     DRIVER.store(true, Ordering::Relaxed);
 }
 
 /// Notes that a device does not answer.
-pub fn device_hangs() {
+pub fn set_device_hung() {
     HUNG.store(true, Ordering::Relaxed);
 }
 
 /// Whether a driver is part of this process, which then goes down with it.
-pub fn any_driver() -> bool {
+pub fn is_driver_loaded() -> bool {
     DRIVER.load(Ordering::Relaxed)
 }
 
 /// Whether some device has not answered in time. To close it, or to end the process in an orderly way,
 /// could then take for ever.
-pub fn any_hung() -> bool {
+pub fn has_device_hung() -> bool {
     HUNG.load(Ordering::Relaxed)
 }
 
@@ -81,26 +81,26 @@ pub(super) struct Driver {
     pub queue: wgpu::Queue,
     /// The device's name, for messages.
     name: String,
-    patience: Duration,
+    timeout: Duration,
     injected: InjectedFault,
     last_words: LastWords,
 }
 
 impl Driver {
-    /// The device called `name`. A wait lasts `patience` at most.
+    /// The device called `name`. A wait lasts `timeout` at most.
     pub fn new(
         name: String,
         (device, queue): (wgpu::Device, wgpu::Queue),
-        patience: Duration,
+        timeout: Duration,
         injected: InjectedFault,
     ) -> Self {
         let last_words = LastWords::of(&device);
-        Self { device, queue, name, patience, injected, last_words }
+        Self { device, queue, name, timeout, injected, last_words }
     }
 
     /// How long one wait may last.
-    pub fn patience(&self) -> Duration {
-        self.patience
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Runs `work`, which calls wgpu.
@@ -154,7 +154,7 @@ impl Driver {
     /// Waits until the submission is done, or everything submitted so far when none is given.
     ///
     /// # Errors
-    /// As [`Self::check`], and when the device refuses its work or does not answer within [`Self::patience`].
+    /// As [`Self::check`], and when the device refuses its work or does not answer within [`Self::timeout`].
     pub fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         // wgpu panics when the device is lost during the wait.
         let poll = |timeout| {
@@ -167,11 +167,11 @@ impl Driver {
                 polled => Some(polled),
             }
         };
-        let polled = patiently(self.patience, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
+        let polled = wait_in_steps(self.timeout, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
         let polled = polled.map_err(Error::gpu)?;
         let injected = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
         if matches!(polled, Err(wgpu::PollError::Timeout)) {
-            device_hangs();
+            set_device_hung();
         }
         let what = match polled {
             // There is nothing to wait for.
@@ -186,7 +186,7 @@ impl Driver {
         self.check()
     }
 
-    /// A place where `fault` can occur: it does when [`Caps::fault`](super::Caps::fault) asks for it here.
+    /// A place where `fault` can occur: it does when [`Restrictions::fault`](super::Restrictions::fault) asks for it here.
     ///
     /// # Errors
     /// That of the fault, where the fault shows at once.

@@ -235,7 +235,7 @@ impl Context {
     pub(super) fn await_map(&self, mapping: Mapping) -> Result<()> {
         self.driver.wait_for(mapping.after)?;
         // A wait on another thread may have taken the callback without having called it yet.
-        mapping.result.recv_timeout(self.driver.patience()).map_err(unmappable)?.map_err(unmappable)
+        mapping.result.recv_timeout(self.driver.timeout()).map_err(unmappable)?.map_err(unmappable)
     }
 }
 

@@ -12,20 +12,20 @@ use std::{
 
 /// How long a driver may take for one call, and a device for one piece of work, unless `GPUPROC_PATIENCE` says
 /// otherwise.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait for a driver or a device before it counts as hung: 30 s, or `GPUPROC_PATIENCE` in seconds.
-pub fn patience() -> Duration {
+pub fn driver_timeout() -> Duration {
     let seconds = env::var("GPUPROC_PATIENCE").ok().and_then(|text| text.parse().ok());
     let chosen = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    chosen.filter(|seconds| !seconds.is_zero()).unwrap_or(PATIENCE)
+    chosen.filter(|seconds| !seconds.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
 }
 
 /// A call that has not returned.
 struct Call {
     thread: ThreadId,
     what: &'static str,
-    /// How many times the patience it may last.
+    /// How many times the timeout it may last.
     factor: u32,
     /// Ticks since it began, or since a call inside of it returned.
     ticks: u32,
@@ -44,7 +44,7 @@ pub(crate) fn watched<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `work`, which makes many calls, some of them [watched](watched) one by one, and computes in between.
-pub(crate) fn watched_loosely<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+pub(crate) fn watched_kernel<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
     watch(what, 4, work)
 }
 
@@ -81,14 +81,14 @@ pub fn tick(most: u32) -> Option<&'static str> {
     calls.iter().find(|call| call.ticks >= most.saturating_mul(call.factor)).map(|call| call.what)
 }
 
-/// Calls `attempt` with short waits that add up to `patience`, until one gives a result. A process that was stopped
+/// Calls `attempt` with short waits that add up to `timeout`, until one gives a result. A process that was stopped
 /// meanwhile loses only the wait in which it was stopped.
-pub(crate) fn patiently<T>(
-    patience: Duration,
+pub(crate) fn wait_in_steps<T>(
+    timeout: Duration,
     mut attempt: impl FnMut(Duration) -> Option<T>,
 ) -> Option<T> {
-    let wait = patience.min(Duration::from_secs(1));
-    let attempts = patience.as_secs_f64() / wait.as_secs_f64();
+    let wait = timeout.min(Duration::from_secs(1));
+    let attempts = timeout.as_secs_f64() / wait.as_secs_f64();
     (0..attempts.ceil() as u64).find_map(|_| attempt(wait))
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let (begun, begins) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let hanging = thread::spawn(move || {
-            watched_loosely("outer", || {
+            watched_kernel("outer", || {
                 watched("short", || {});
                 watched("endless", || {
                     begun.send(()).unwrap();
@@ -137,8 +137,8 @@ mod tests {
             assert_eq!(wait, Duration::from_secs(1));
             None::<()>
         };
-        assert_eq!(patiently(Duration::from_millis(2500), &mut count), None);
+        assert_eq!(wait_in_steps(Duration::from_millis(2500), &mut count), None);
         assert_eq!(attempts, 3);
-        assert_eq!(patiently(Duration::from_millis(10), Some), Some(Duration::from_millis(10)));
+        assert_eq!(wait_in_steps(Duration::from_millis(10), Some), Some(Duration::from_millis(10)));
     }
 }

@@ -67,7 +67,7 @@ impl Filter for Blur {
     }
 
     fn is_identity(&self) -> bool {
-        self.is_idle()
+        Blur::is_identity(self)
     }
 
     fn needs_straight_alpha(&self) -> bool {

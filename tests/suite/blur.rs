@@ -7,7 +7,7 @@ use gpuproc::{
     },
     device::Kernel,
     engine::Window,
-    gpu::Caps,
+    gpu::Restrictions,
     kernels::blur::{Blur, Edge, Method, Taps},
     util::error::Result,
 };
@@ -251,7 +251,7 @@ fn wide_and_tall_images_match_the_reference() {
 /// An image that fits a binding, but not together with its halo to the left and right.
 #[test]
 fn wide_boxes_of_narrow_images_match_on_small_bindings() {
-    let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
+    let caps = Restrictions { binding_bytes: Some(1 << 20), ..Restrictions::default() };
     let (blur, raster) = (mean(300), bytes([3, 700, 1], 4, 24));
     let expected = blur.cpu(&raster).unwrap();
     if let Some(Subject { name, context }) = &open("small bindings", &caps) {
@@ -598,7 +598,7 @@ fn floats_match_the_reference() {
     let raster = Grid { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
     check_floats(&mean(10_000), &raster);
     // In blocks, on a device with small bindings.
-    let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
+    let caps = Restrictions { binding_bytes: Some(1 << 20), ..Restrictions::default() };
     if let Some(Subject { context, .. }) = &open("small bindings", &caps) {
         let (blur, raster) = (gaussian(5.0), floats([403, 509, 1], 2, 36));
         assert_eq!(blur.gpu(context, &raster).unwrap(), blur.cpu(&raster).unwrap());

@@ -10,7 +10,7 @@ use gpuproc::{
         samples::Samples,
     },
     device::Kernel,
-    gpu::{Adapter, Baseline, Caps, Context, Features, adapters},
+    gpu::{Adapter, Baseline, Context, Features, Restrictions, adapters},
     io::jpeg::{self, File, Picture},
     util::timings::Timings,
 };
@@ -35,8 +35,12 @@ pub fn subjects() -> &'static [Subject] {
         return &[];
     }
     SUBJECTS.get_or_init(|| {
-        let small = Caps { binding_bytes: Some(1 << 20), workgroups: Some(64), ..downlevel() };
-        let mut all = vec![("full", Caps { poison: true, ..Caps::default() }), ("small", small)];
+        let small =
+            Restrictions { binding_bytes: Some(1 << 20), workgroups: Some(64), ..downlevel() };
+        let mut all = vec![
+            ("full", Restrictions { poison: true, ..Restrictions::default() }),
+            ("small", small),
+        ];
         match std::env::var("GPUPROC_TEST_SUBJECTS") {
             Ok(name) if name == "all" => all.extend(others()),
             Ok(name) => {
@@ -52,29 +56,29 @@ pub fn subjects() -> &'static [Subject] {
 
 /// Limits of devices below the minimum of WebGPU: four storage buffers per shader, a little less than 16 KiB of
 /// workgroup memory, 256 invocations, bindings of 128 MiB.
-fn downlevel() -> Caps {
-    Caps {
+fn downlevel() -> Restrictions {
+    Restrictions {
         baseline: Some(Baseline::Downlevel),
         without: Features::all(),
         poison: true,
-        ..Caps::default()
+        ..Restrictions::default()
     }
 }
 
 /// Devices of other kinds, made from the first adapter: with the limits that WebGPU guarantees, with lower ones, large
 /// devices that lack single features, and one where every shader runs with bounds checks.
-pub fn others() -> Vec<(&'static str, Caps)> {
-    let webgpu = Caps { baseline: Some(Baseline::WebGpu), ..downlevel() };
-    let plain = Caps { poison: true, ..Caps::default() };
-    let without = |feature| Caps { without: feature, ..plain.clone() };
+pub fn others() -> Vec<(&'static str, Restrictions)> {
+    let webgpu = Restrictions { baseline: Some(Baseline::WebGpu), ..downlevel() };
+    let plain = Restrictions { poison: true, ..Restrictions::default() };
+    let without = |feature| Restrictions { without: feature, ..plain.clone() };
     vec![
         ("webgpu", webgpu),
         ("downlevel", downlevel()),
-        ("1 MiB bindings", Caps { binding_bytes: Some(1 << 20), ..plain.clone() }),
+        ("1 MiB bindings", Restrictions { binding_bytes: Some(1 << 20), ..plain.clone() }),
         ("no subgroups", without(Features::SUBGROUP)),
         ("no timestamps", without(Features::TIMESTAMP_QUERY)),
-        ("checked", Caps { checked: true, ..plain.clone() }),
-        ("hardware", Caps { as_hardware: true, ..plain }),
+        ("checked", Restrictions { checked: true, ..plain.clone() }),
+        ("hardware", Restrictions { as_hardware: true, ..plain }),
     ]
 }
 
@@ -91,7 +95,7 @@ pub fn adapter() -> Option<&'static Adapter> {
 }
 
 /// A device of the first adapter with the limits `caps`; see [`adapter`].
-pub fn open(name: &'static str, caps: &Caps) -> Option<Subject> {
+pub fn open(name: &'static str, caps: &Restrictions) -> Option<Subject> {
     let timings = Arc::new(Timings::new(true));
     let context = Context::open(adapter()?, caps, timings).expect("the adapter opens");
     Some(Subject { name, context })

@@ -27,7 +27,7 @@ use gpuproc::{
     },
     device::{Device, DeviceChoice, Kernel},
     engine::signals,
-    gpu::{Caps, Context, Fault, Shader, any_hung},
+    gpu::{Context, Fault, Restrictions, Shader, has_device_hung},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Histogram, Luma, Pixels},
@@ -58,7 +58,7 @@ where
     let expected = kernel.cpu(input).expect("the CPU twin works");
     for fault in Fault::ALL {
         for at in 0.. {
-            let caps = Caps { fault: Some((fault, at)), ..Caps::default() };
+            let caps = Restrictions { fault: Some((fault, at)), ..Restrictions::default() };
             let open = || Context::open(adapter, &caps, timings.clone()).expect("it opens");
             // A user who chose this GPU gets the error, not the result of another device.
             let device = Device::from_context(open(), DeviceChoice::Gpu, timings.clone());
@@ -128,7 +128,7 @@ fn a_lost_device_is_not_asked_again() {
     let Some(adapter) = adapter() else { return };
     let timings = Arc::new(Timings::new(false));
     for fault in [Fault::Lose, Fault::Hang] {
-        let caps = Caps { fault: Some((fault, 0)), ..Caps::default() };
+        let caps = Restrictions { fault: Some((fault, 0)), ..Restrictions::default() };
         let context = Context::open(adapter, &caps, timings.clone()).expect("it opens");
         let device = Device::from_context(context, DeviceChoice::Auto, timings.clone());
         let scan = Scan::<u32>::new(Op::Sum, true);
@@ -207,7 +207,8 @@ fn a_kernel_that_never_ends_is_left_alone() {
     }
     if env::var_os(CHILD).is_some() {
         let timings = Arc::new(Timings::new(true));
-        let caps = Caps { patience: Some(Duration::from_millis(500)), ..Caps::default() };
+        let caps =
+            Restrictions { timeout: Some(Duration::from_millis(500)), ..Restrictions::default() };
         let run = |choice| {
             let context = Context::open(adapter, &caps, timings.clone()).expect("it opens");
             Device::from_context(context, choice, timings.clone()).run(&Endless, &())
@@ -216,7 +217,7 @@ fn a_kernel_that_never_ends_is_left_alone() {
         assert!(error.one_line().contains("does not answer"), "{error:?}");
         assert_eq!(run(DeviceChoice::Auto).expect("the CPU takes over"), 7);
         // As at the end of the program.
-        assert!(any_hung());
+        assert!(has_device_hung());
         signals::exit(error.kind().exit_code().into());
     }
     let mut child = Command::new(env::current_exe().unwrap())

@@ -14,7 +14,7 @@ use gpuproc::{
         volume::Volume,
     },
     device::Kernel,
-    gpu::{Baseline, Caps, Context, Features},
+    gpu::{Baseline, Context, Features, Restrictions},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Counts, Histogram, Pixels},
@@ -279,9 +279,9 @@ fn scan<T: Scannable>(
 }
 
 /// Random limits that a device might have.
-fn limits(noise: &mut Noise) -> Caps {
+fn limits(noise: &mut Noise) -> Restrictions {
     let mut one_of = |values: &[u64]| values[noise.next() as usize % values.len()];
-    Caps {
+    Restrictions {
         // A histogram of 16-bit samples needs a table of 256 KiB.
         binding_bytes: Some(one_of(&[256 << 10, 409_600, 1 << 20, 128 << 20])),
         workgroups: Some(one_of(&[16, 33, 64, 255, 65_535]) as u32),
@@ -297,7 +297,7 @@ fn limits(noise: &mut Noise) -> Caps {
             .fold(Features::empty(), Features::union),
         checked: one_of(&[0, 1]) == 1,
         poison: true,
-        ..Caps::default()
+        ..Restrictions::default()
     }
 }
 

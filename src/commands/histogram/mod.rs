@@ -48,7 +48,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         job.inputs.iter().for_each(|input| session.events.skipped(&input, None));
         return Ok(());
     }
-    session.device.expect(|| estimate::of_inputs(&job.inputs, &job.settings));
+    session.device.set_estimate(|| estimate::of_inputs(&job.inputs, &job.settings));
     let (outcomes, failed) = outcomes(&job, session)?;
     for (output, format) in &job.outputs.of_all {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;

@@ -76,7 +76,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             Some(estimate::seconds(&job, &describe(&job)?))
         };
         if left.len() > 1 {
-            session.device.expect(|| {
+            session.device.set_estimate(|| {
                 let [cpu, gpu] = sum_of_all(left.iter(), seconds);
                 Estimate::of_seconds(cpu, gpu)
             });
@@ -147,7 +147,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
-    session.device.expect(|| estimate::of_job(&job, &file));
+    session.device.set_estimate(|| estimate::of_job(&job, &file));
     let about = page::about(&file);
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;

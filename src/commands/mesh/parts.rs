@@ -71,7 +71,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;
         file.check(session.limits(1))?;
-        session.device.expect(|| estimate::of_job(job, &file));
+        session.device.set_estimate(|| estimate::of_job(job, &file));
         let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
         let iso = match iso {
             Iso::Value(iso) => iso,

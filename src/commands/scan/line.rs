@@ -84,7 +84,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// # Errors
     /// When the initial value (`--init`) is not a number of type `T`.
     pub fn new(line: &'a Line, session: &'a Session, numbers: u64) -> Result<Self> {
-        session.device.expect(|| of_numbers::<T>(numbers, CPU));
+        session.device.set_estimate(|| of_numbers::<T>(numbers, CPU));
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {

@@ -75,7 +75,7 @@ struct Task<'a, T> {
 fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
-    session.device.expect(|| of_numbers::<T>(reader.len().unwrap_or(0), job.cpu_seconds()));
+    session.device.set_estimate(|| of_numbers::<T>(reader.len().unwrap_or(0), job.cpu_seconds()));
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
     let shape = match (&lines, shape) {
         (Some(_), Some(shape)) => shape,

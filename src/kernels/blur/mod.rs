@@ -40,12 +40,12 @@ use crate::{
 
 impl Blur {
     /// The blur of u8 samples without alpha that stay on `context`. `None` where the device cannot hold them in one
-    /// piece, and for a blur that is in linear light or [idle](Blur::is_idle).
+    /// piece, and for a blur that is in linear light or [the identity](Blur::is_identity).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn resident<'c>(&self, context: &'c Context, shape: Shape) -> Result<Option<Resident<'c>>> {
-        if self.linear || self.is_idle() {
+        if self.linear || self.is_identity() {
             return Ok(None);
         }
         let fill = match self.edge {
@@ -68,7 +68,7 @@ impl Blur {
         if raster.shape().samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
             return Err(Error::bad_input("the samples do not fill the raster"));
         }
-        if self.is_idle() || raster.samples.is_empty() {
+        if self.is_identity() || raster.samples.is_empty() {
             return Ok(raster.samples.clone());
         }
         if let Some((unsigned, half)) = unsigned(&raster.samples)? {
@@ -128,7 +128,7 @@ impl Kernel for Blur {
 /// # Errors
 /// Those of the device.
 pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volume> {
-    if blur.is_idle() {
+    if blur.is_identity() {
         return Ok(volume);
     }
     let Volume { dims, samples } = volume;

@@ -72,7 +72,7 @@ pub(super) type Values<'a> = Cow<'a, Samples>;
 
 impl Blur {
     /// Whether it leaves everything as it is.
-    pub fn is_idle(&self) -> bool {
+    pub fn is_identity(&self) -> bool {
         self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0)
     }
 }

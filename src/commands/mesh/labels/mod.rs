@@ -59,7 +59,7 @@ pub(super) fn mesh_labels(
     let plan = Plan::labels(&kernel, &file, numbers.size(&file), session)
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
-    session.device.expect(|| estimate::of_job(job, &file));
+    session.device.set_estimate(|| estimate::of_job(job, &file));
     let numbers = numbers.into();
     let labels = Labels { job, list, file: &file, kernel, plan, place, numbers, session };
     let is_each = job.output.to_string().contains(PLACE);

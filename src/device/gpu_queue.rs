@@ -8,16 +8,16 @@ const IN_FLIGHT: usize = 4;
 /// From this many waiting kernels on, parts of a shared job go to the CPU: they are enough to keep the GPU busy.
 const WAITING: usize = 4;
 
-/// The queue: at most [`IN_FLIGHT`] kernels have a [`Turn`] on each GPU, the others wait.
+/// The queue: at most [`IN_FLIGHT`] kernels have a [`Permit`] on each GPU, the others wait.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct GpuQueue {
     kernels: Mutex<Kernels>,
     given_back: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Kernels {
-    /// How many have a turn on each GPU.
+    /// How many have a permit on each GPU.
     on_gpu: Vec<usize>,
     /// How many wait for one.
     waiting: usize,
@@ -32,19 +32,19 @@ impl Kernels {
 }
 
 /// The right of a kernel to run on a GPU, given back on drop.
-pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+pub(super) struct Permit<'a> {
+    queue: &'a GpuQueue,
     /// The number of the GPU.
     pub gpu: usize,
 }
 
-impl Turns {
+impl GpuQueue {
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn on one of the GPUs 0 to `gpus - 1`; `None` when none of them `is_usable` any more.
-    pub fn wait(&self, gpus: usize, is_usable: impl Fn(usize) -> bool) -> Option<Turn<'_>> {
+    /// Waits for a permit on one of the GPUs 0 to `gpus - 1`; `None` when none of them `is_usable` any more.
+    pub fn wait(&self, gpus: usize, is_usable: impl Fn(usize) -> bool) -> Option<Permit<'_>> {
         let mut kernels = self.kernels();
         kernels.on_gpu.resize(gpus, 0);
         kernels.waiting += 1;
@@ -59,20 +59,20 @@ impl Turns {
             kernels = self.given_back.wait(kernels).unwrap_or_else(PoisonError::into_inner);
         };
         kernels.waiting -= 1;
-        gpu.map(|gpu| Turn { turns: self, gpu })
+        gpu.map(|gpu| Permit { queue: self, gpu })
     }
 
     /// Whether [`WAITING`] kernels wait already.
-    pub fn are_crowded(&self) -> bool {
+    pub fn is_crowded(&self) -> bool {
         self.kernels().waiting >= WAITING
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.turns.kernels().on_gpu[self.gpu] -= 1;
+        self.queue.kernels().on_gpu[self.gpu] -= 1;
         // Every waiting kernel wakes up: a GPU may have been lost meanwhile, and each checks `is_usable` itself.
-        self.turns.given_back.notify_all();
+        self.queue.given_back.notify_all();
     }
 }
 
@@ -84,38 +84,39 @@ mod tests {
 
     #[test]
     fn the_cpu_helps_where_kernels_wait_for_the_gpu() {
-        let turns = Turns::default();
-        assert!(!turns.are_crowded());
-        let wait = || turns.wait(2, |_| true).unwrap();
-        let held: Vec<Turn<'_>> = (0..2 * IN_FLIGHT).map(|_| wait()).collect();
+        let queue = GpuQueue::default();
+        assert!(!queue.is_crowded());
+        let wait = || queue.wait(2, |_| true).unwrap();
+        let held: Vec<Permit<'_>> = (0..2 * IN_FLIGHT).map(|_| wait()).collect();
         // To each GPU in turn, as long as they have equally many.
-        let gpus: Vec<usize> = held.iter().map(|turn| turn.gpu).collect();
+        let gpus: Vec<usize> = held.iter().map(|permit| permit.gpu).collect();
         assert_eq!(gpus, [0, 1].repeat(IN_FLIGHT));
         thread::scope(|scope| {
             for _ in 0..WAITING {
-                assert!(!turns.are_crowded());
-                let waiting = turns.kernels().waiting;
+                assert!(!queue.is_crowded());
+                let waiting = queue.kernels().waiting;
                 scope.spawn(|| drop(wait()));
-                while turns.kernels().waiting == waiting {
+                while queue.kernels().waiting == waiting {
                     thread::yield_now();
                 }
             }
-            assert!(turns.are_crowded());
+            assert!(queue.is_crowded());
             drop(held);
         });
-        assert!(!turns.are_crowded());
+        assert!(!queue.is_crowded());
     }
 
     #[test]
     fn kernels_go_to_the_least_busy_gpu_that_is_not_lost() {
-        let turns = Turns::default();
-        let wait = |lost: usize| turns.wait(3, |gpu| gpu != lost).map(|turn| (turn.gpu, turn));
+        let queue = GpuQueue::default();
+        let wait =
+            |lost: usize| queue.wait(3, |gpu| gpu != lost).map(|permit| (permit.gpu, permit));
         let (first, second) = (wait(0).unwrap(), wait(0).unwrap());
         assert_eq!((first.0, second.0), (1, 2));
         drop(second);
         assert_eq!(wait(0).unwrap().0, 2);
-        assert!(turns.wait(3, |_| false).is_none());
-        assert!(Turns::default().wait(0, |_| true).is_none());
-        assert_eq!(turns.kernels().waiting, 0);
+        assert!(queue.wait(3, |_| false).is_none());
+        assert!(GpuQueue::default().wait(0, |_| true).is_none());
+        assert_eq!(queue.kernels().waiting, 0);
     }
 }

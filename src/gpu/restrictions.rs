@@ -8,7 +8,7 @@ use super::Fault;
 
 /// Restrictions of a device that is opened.
 #[derive(Clone, Debug, Default)]
-pub struct Caps {
+pub struct Restrictions {
     /// Limits no better than these.
     pub baseline: Option<Baseline>,
     /// At most this many bytes a storage binding.
@@ -26,8 +26,8 @@ pub struct Caps {
     pub as_hardware: bool,
     /// Whether new storage buffers are filled with noise, so that nothing can rely on zeros.
     pub poison: bool,
-    /// How long one wait may last, instead of [`patience`](super::patience).
-    pub patience: Option<Duration>,
+    /// Longest wait for the device, instead of [`driver_timeout`](super::driver_timeout).
+    pub timeout: Option<Duration>,
     /// What fails, and at which of its occurrences, counted from 0.
     pub fault: Option<(Fault, u64)>,
 }
@@ -42,7 +42,7 @@ pub enum Baseline {
     Downlevel,
 }
 
-impl Caps {
+impl Restrictions {
     /// `limits`, restricted.
     pub(super) fn restrict(&self, mut limits: wgpu::Limits) -> wgpu::Limits {
         match self.baseline {
