@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::session::Session,
-    io::{Sink, Source, partial::open_all},
+    io::{Sink, Source, part_file::open_all},
     util::error::{Error, Result},
 };
 

@@ -61,7 +61,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     }
     if chosen.len() > 1 {
         let lost = format_args!("of {} pages only the first goes into this format", chosen.len());
-        losses::tell(&job.sink, lost, session.strict)?;
+        losses::report(&job.sink, lost, session.strict)?;
     }
     let image = pages.decode(chosen.start, timings)?;
     drop(pages);
@@ -193,7 +193,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
         })?,
     };
     log::debug!("{}: in blocks of {block} rows", job.source);
-    info.losses.iter().try_for_each(|loss| losses::tell(&job.source, loss, session.strict))?;
+    info.losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
     write_blocks(job, settings, session, rows, (output, block))?;
     Ok(true)
 }

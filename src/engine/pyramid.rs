@@ -18,8 +18,8 @@ use crate::{
     data::shard::Shard,
     engine::session::Session,
     io::{
-        PartFolder, Sink, Source, exists_already, losses,
-        shared_output::SharedPlace,
+        Sink, Source, UnfinishedFolder, exists_already, losses,
+        shared_output::SharedOutput,
         volume::{Layout, Pyramid, PyramidWriter, VolumeFile, is_zarr},
     },
     util::error::{Error, Result},
@@ -39,7 +39,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let output = job.filter.output(description(&file))?;
     let pyramid = Pyramid::new(&file, output.dtype, job.source.path(), layout, job.pyramid)?;
     if let Some(lost) = pyramid.losses() {
-        losses::tell(&job.sink, lost, session.strict)?;
+        losses::report(&job.sink, lost, session.strict)?;
     }
     let task = Task { job, layout, session, pyramid: &pyramid };
     match shard {
@@ -82,7 +82,7 @@ impl Task<'_> {
         if self.session.no_clobber && place.exists() {
             return Err(failed(exists_already()));
         }
-        let part = PartFolder::create(&place).map_err(failed)?;
+        let part = UnfinishedFolder::create(&place).map_err(failed)?;
         self.pyramid.create(part.path())?;
         self.fill(part.path(), 0..self.depth(), self.pyramid.levels.len(), false)?;
         part.rename(&place, self.session.no_clobber).map_err(failed)
@@ -105,7 +105,7 @@ impl Task<'_> {
         };
         let complete = |data: &Path| self.complete(data, last);
         let place =
-            SharedPlace::open(&job.sink, &identity, session.no_clobber, &create, &complete)?;
+            SharedOutput::open(&job.sink, &identity, session.no_clobber, &create, &complete)?;
         let Some(place) = place else {
             session.events.skipped(&job.source, Some(&job.sink));
             return Ok(());

@@ -11,7 +11,7 @@ use crate::{
     io::{
         Sink, Source,
         identity::Identity,
-        partial::{self, PartWriter},
+        part_file::{self, PartWriter},
         volume::{Part, VolumeFile},
     },
     util::{error::Result, threads::spawn_in},
@@ -75,7 +75,7 @@ pub fn write_part<T: Serialize>(
     session: &Session,
     write: impl FnOnce(&mut PartWriter) -> Result<T>,
 ) -> Result<()> {
-    if resumes && partial::is_done(output, identity, session.max_memory) {
+    if resumes && part_file::is_done(output, identity, session.max_memory) {
         inputs.into_iter().for_each(|input| session.events.skipped(&input, Some(output)));
         return Ok(());
     }

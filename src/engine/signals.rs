@@ -15,7 +15,7 @@ use crate::{
         restart,
     },
     gpu::{driver_timeout, tick},
-    io::abandon_outputs,
+    io::remove_unfinished_outputs,
     util::{
         error::{Kind, Result},
         threads::spawn,
@@ -55,7 +55,7 @@ pub fn exit_on_signals() {
         let waiting = spawn(move || {
             let Ok(mut signals) = signals.recv() else { return };
             if let Some(signal) = signals.forever().next() {
-                abandon_outputs();
+                remove_unfinished_outputs();
                 hide_bars();
                 let _ = emulate_default_handler(signal);
                 exit(128 + signal);
@@ -85,7 +85,7 @@ fn ignored_signals() -> u64 {
 #[cfg(not(unix))]
 pub fn exit_on_signals() {
     let _ = ctrlc::set_handler(|| {
-        abandon_outputs();
+        remove_unfinished_outputs();
         exit(130);
     });
 }
@@ -117,7 +117,7 @@ pub fn exit_crashed(line: &str) -> ! {
 pub fn exit_after(limit: Duration) -> Result<()> {
     spawn(move || {
         thread::sleep(limit);
-        abandon_outputs();
+        remove_unfinished_outputs();
         hide_bars();
         tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
         exit(TIMED_OUT);
@@ -147,11 +147,11 @@ pub fn exit_on_hang(on_cpu: bool) {
         let line = format!("the GPU's driver does not return from {what}");
         if on_cpu {
             log::warn!("{line}; doing it all again on the CPU");
-            abandon_outputs();
+            remove_unfinished_outputs();
             let error = restart::on_the_cpu();
             tell(format_args!("error: {line}, and the CPU cannot begin again: {error}"));
         } else {
-            abandon_outputs();
+            remove_unfinished_outputs();
             tell(format_args!("error: {line}; --device cpu does without"));
         }
         exit(Kind::Gpu.exit_code().into());

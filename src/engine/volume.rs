@@ -16,7 +16,7 @@ use crate::{
         identity::Identity,
         losses,
         reader::Reader,
-        shared_output::SharedOutput,
+        shared_output::SharedFile,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     kernels::filter::Description,
@@ -33,7 +33,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let endian = layout.endian.unwrap_or(Endian::Little);
     let target = VolumeTarget::new(&job.sink, &file, output.dtype, endian)?;
     if let Some(lost) = target.losses() {
-        losses::tell(&job.sink, lost, session.strict)?;
+        losses::report(&job.sink, lost, session.strict)?;
     }
     match shard {
         None => process_file(job, &file, &target, session),
@@ -92,7 +92,7 @@ fn process_shard(
     let block = block(job, &extent(job, file, 0)?, own.len(), session)?;
     let stored = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
-    let output = SharedOutput::open(&job.sink, &identity, length, session.no_clobber)?;
+    let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
     let Some(output) = output else {
         session.events.skipped(&job.source, Some(&job.sink));
         return Ok(());

@@ -11,7 +11,7 @@ use crate::util::error::{Error, Result};
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if `strict`.
-pub fn tell(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
+pub fn report(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
     let line = format!("{subject}: {loss}");
     if strict {
         return Err(Error::bad_input(line));
@@ -25,14 +25,14 @@ pub fn tell(subject: impl Display, loss: impl Display, strict: bool) -> Result<(
 pub struct LossLog(Mutex<Vec<String>>);
 
 impl LossLog {
-    /// [Reports](tell) a loss, unless that has been done, however many pages have it.
+    /// [Reports](report) a loss once, however many pages have it.
     ///
     /// # Errors
-    /// As [`tell`].
-    pub fn tell_once(&self, subject: impl Display, loss: &str, strict: bool) -> Result<()> {
+    /// As [`report`].
+    pub fn report_once(&self, subject: impl Display, loss: &str, strict: bool) -> Result<()> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.iter().any(|known| known == loss) {
-            tell(subject, loss, strict)?;
+            report(subject, loss, strict)?;
             known.push(loss.to_owned());
         }
         Ok(())

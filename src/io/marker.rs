@@ -22,11 +22,11 @@ pub struct Marker {
     identity: Identity,
     outputs: Vec<PathBuf>,
     /// What identifies an output, beside its size.
-    known_by: KnownBy,
+    known_by: Fingerprint,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum KnownBy {
+enum Fingerprint {
     /// Its modification time.
     Time,
     /// Its inode number. The modification time is of no use, since another process may still write the same bytes
@@ -53,12 +53,12 @@ impl Marker {
             Sink::Stdout => None,
         };
         let outputs: Vec<PathBuf> = outputs.into_iter().map(file).collect::<Option<_>>()?;
-        (!outputs.is_empty()).then_some(Self { identity, outputs, known_by: KnownBy::Time })
+        (!outputs.is_empty()).then_some(Self { identity, outputs, known_by: Fingerprint::Time })
     }
 
     /// The marker of an output that several processes fill.
     pub fn of_shared(identity: Identity, output: PathBuf) -> Self {
-        Self { identity, outputs: vec![output], known_by: KnownBy::Number }
+        Self { identity, outputs: vec![output], known_by: Fingerprint::Number }
     }
 
     /// Whether the marker exists and the outputs are as they were when it was written.
@@ -95,8 +95,8 @@ impl Marker {
         let like = |(output, file): (&PathBuf, &PathBuf)| {
             let found = state(file)?;
             let modified = match self.known_by {
-                KnownBy::Time => found.modified,
-                KnownBy::Number => number(file)?,
+                Fingerprint::Time => found.modified,
+                Fingerprint::Number => number(file)?,
             };
             Some(InputId { name: output.display().to_string(), modified, ..found })
         };

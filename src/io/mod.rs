@@ -10,8 +10,7 @@ pub mod mesh;
 pub mod page;
 #[cfg(unix)]
 mod parallel_file;
-mod part;
-pub mod partial;
+pub mod part_file;
 pub mod plot;
 pub mod reader;
 pub mod shared_output;
@@ -20,10 +19,13 @@ mod source;
 mod sources;
 mod spool;
 pub mod standard;
+mod unfinished;
 pub mod volume;
 
-pub use part::{PartFolder, abandon_outputs, exists_already, temporary_file, temporary_folder};
 pub use sink::{Output, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
 pub use sources::Sources;
 pub use spool::Spool;
+pub use unfinished::{
+    UnfinishedFolder, exists_already, remove_unfinished_outputs, temporary_file, temporary_folder,
+};

@@ -23,7 +23,7 @@ use super::{
     Sink,
     identity::Identity,
     marker::Marker,
-    part::{exists_already, temporary_name},
+    unfinished::{exists_already, temporary_name},
 };
 use crate::{
     data::shard::Shard,
@@ -32,12 +32,12 @@ use crate::{
 
 /// A shared output file, as seen by the process of one shard.
 #[derive(Debug)]
-pub struct SharedOutput {
-    place: SharedPlace,
+pub struct SharedFile {
+    place: SharedOutput,
     file: File,
 }
 
-impl SharedOutput {
+impl SharedFile {
     /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done.
     ///
     /// # Errors
@@ -53,7 +53,8 @@ impl SharedOutput {
             let file = File::create_new(data).and_then(|file| file.set_len(length));
             file.map_err(|error| Error::io("write", data, error))
         };
-        let Some(place) = SharedPlace::open(sink, identity, no_clobber, &file, &|_| Ok(()))? else {
+        let Some(place) = SharedOutput::open(sink, identity, no_clobber, &file, &|_| Ok(()))?
+        else {
             return Ok(None);
         };
         let file = OpenOptions::new().read(true).write(true).open(place.data());
@@ -85,7 +86,7 @@ impl SharedOutput {
 
 /// The folder in which processes fill an output, which is a file or a folder itself.
 #[derive(Debug)]
-pub struct SharedPlace {
+pub struct SharedOutput {
     sink: Sink,
     path: PathBuf,
     folder: PathBuf,
@@ -96,13 +97,13 @@ pub struct SharedPlace {
 /// An action on the data, given their path.
 pub type OnData<'a> = &'a dyn Fn(&Path) -> Result<()>;
 
-impl SharedPlace {
+impl SharedOutput {
     /// Opens the output `sink` for the shard of `identity`; `None` if that shard is done. The first process calls
     /// `create` to make the data; the process that finds all shards done calls `complete`, as in
-    /// [`SharedPlace::finish`].
+    /// [`SharedOutput::finish`].
     ///
     /// # Errors
-    /// As [`SharedOutput::open`], and those of `create` and `complete`.
+    /// As [`SharedFile::open`], and those of `create` and `complete`.
     pub fn open(
         sink: &Sink,
         identity: &Identity,
@@ -316,9 +317,9 @@ mod tests {
         Identity::new("fill", &parameters, [], shard.parse().unwrap()).unwrap()
     }
 
-    fn open(path: &Path, shard: &str, parameters: &str) -> Option<SharedOutput> {
+    fn open(path: &Path, shard: &str, parameters: &str) -> Option<SharedFile> {
         let sink = Sink::File(path.into());
-        SharedOutput::open(&sink, &identity(shard, parameters), 6, false).unwrap()
+        SharedFile::open(&sink, &identity(shard, parameters), 6, false).unwrap()
     }
 
     #[test]
@@ -360,9 +361,9 @@ mod tests {
         let create =
             |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
         let open = |shard: &str| {
-            SharedPlace::open(&sink, &identity(shard, "folder"), false, &create, &|_| Ok(()))
+            SharedOutput::open(&sink, &identity(shard, "folder"), false, &create, &|_| Ok(()))
         };
-        let fill = |place: &SharedPlace| fs::write(place.data().join("new"), "new").unwrap();
+        let fill = |place: &SharedOutput| fs::write(place.data().join("new"), "new").unwrap();
         let is_new = || path.join("new").exists() && !path.join("old").exists();
         for claims in [false, true] {
             let _ = fs::remove_dir_all(&path);

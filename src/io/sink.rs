@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    part::{Part, exists_already},
     standard,
+    unfinished::{UnfinishedFile, exists_already},
 };
 use crate::util::error::{Error, Result};
 
@@ -53,7 +53,7 @@ pub struct Output {
 #[derive(Debug)]
 enum State {
     /// A regular file: written as an unnamed or temporary file, and renamed to `path` at the end.
-    Renamed { temporary: BufWriter<Part>, path: PathBuf, no_clobber: bool },
+    Renamed { temporary: BufWriter<UnfinishedFile>, path: PathBuf, no_clobber: bool },
     /// Standard output, another open file, a FIFO or a device: written directly.
     Direct(BufWriter<Direct>),
 }
@@ -224,7 +224,7 @@ struct Direct(File);
 
 impl Write for Direct {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        standard::note_written();
+        standard::record_written();
         self.0.write(bytes)
     }
 
@@ -268,7 +268,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    let part = Part::create(folder)?;
+    let part = UnfinishedFile::create(folder)?;
     if let Some(existing) = existing {
         part.set_permissions(existing.permissions())?;
     }
@@ -286,7 +286,7 @@ impl Output {
         let committed = match state {
             State::Renamed { temporary, path, no_clobber } => {
                 temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|part| {
-                    standard::note_written();
+                    standard::record_written();
                     part.rename(&path, no_clobber)
                 })
             }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use tempfile::SpooledTempFile;
 
-use super::{part::no_temporary_file, temporary_folder};
+use super::{temporary_folder, unfinished::no_temporary_file};
 
 /// Number of bytes above which all of them are moved from memory to a temporary file.
 const ROOM: u64 = 256 << 10;

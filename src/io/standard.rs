@@ -84,7 +84,7 @@ pub fn take_first() -> Vec<u8> {
 }
 
 /// Notes that something was written that cannot be taken back.
-pub fn note_written() {
+pub fn record_written() {
     WRITTEN.store(true, Ordering::Relaxed);
 }
 
@@ -172,7 +172,7 @@ pub fn print_all(mut text: impl Read) -> Result<()> {
 }
 
 fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    note_written();
+    record_written();
     // The console of Windows takes text (UTF-16), not bytes; `io::stdout` converts.
     let written = match cfg!(windows) {
         true => write(&mut io::stdout().lock()),

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     data::shard::Shard,
     engine::{reduce::write_part, session::Session},
-    io::{Sink, Source, identity::Identity, partial::PartReader, volume::is_volume},
+    io::{Sink, Source, identity::Identity, part_file::PartReader, volume::is_volume},
     util::error::{Error, Result},
 };
 

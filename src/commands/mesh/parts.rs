@@ -25,7 +25,7 @@ use crate::{
             Details, MeshFormat,
             ply::{self, Attributes},
         },
-        partial::{PartReader, PartWriter},
+        part_file::{PartReader, PartWriter},
         volume::VolumeFile,
     },
     util::error::{Error, Result},

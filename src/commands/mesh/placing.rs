@@ -40,7 +40,7 @@ impl Placed {
         if factor.is_none() && (own.is_some() || format != MeshFormat::ThreeMf) {
             let own = own.map_or("no unit".into(), |own| format!("the unit {own}"));
             let loss = format!("the volume states {own}, so its coordinates are taken as {unit}");
-            losses::tell(sink, loss, session.strict)?;
+            losses::report(sink, loss, session.strict)?;
         }
         Ok(factor.filter(|&factor| factor != 1.0))
     }

@@ -26,8 +26,8 @@ use crate::{
         Sink, Source,
         array::{ArrayFormat, ArrayReader, npy},
         identity::Identity,
-        partial::{PartReader, PartWriter},
-        shared_output::SharedOutput,
+        part_file::{PartReader, PartWriter},
+        shared_output::SharedFile,
     },
     kernels::scan::{BLOCK, Op, Scannable},
     util::error::{Error, Result},
@@ -214,7 +214,7 @@ fn write_results<T: Scannable>(
     let size = size_of::<T>() as u64;
     let all = reader.len().unwrap_or(0) * size;
     let length = header.len() as u64 + all;
-    let Some(output) = SharedOutput::open(sink, identity, length, session.no_clobber)? else {
+    let Some(output) = SharedFile::open(sink, identity, length, session.no_clobber)? else {
         session.events.skipped(&line.input.source, Some(sink));
         return Ok(());
     };

@@ -172,7 +172,7 @@ impl ArrayReader {
                 let was_simplified = tokens.is_simplified;
                 tokens.read(&mut self.input, &self.source, values, most)?;
                 match tokens.is_simplified && !was_simplified {
-                    true => losses::tell(&self.source, SIMPLIFIED, self.strict),
+                    true => losses::report(&self.source, SIMPLIFIED, self.strict),
                     false => Ok(()),
                 }
             }
@@ -259,7 +259,7 @@ fn tell_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<
     let read = input.take(1).read_to_end(&mut surplus);
     match read.map_err(|error| Error::io("read", source.to_string(), error))? {
         0 => Ok(()),
-        _ => losses::tell(source, "what lies behind its last number is left out", strict),
+        _ => losses::report(source, "what lies behind its last number is left out", strict),
     }
 }
 

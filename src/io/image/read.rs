@@ -191,10 +191,10 @@ impl<'a> ImageFile<'a> {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
                 );
             }
-            Some(damage) => self.told.tell_once(source, damage, false)?,
+            Some(damage) => self.told.report_once(source, damage, false)?,
             None => {}
         }
-        lost.iter().try_for_each(|loss| self.told.tell_once(source, loss, strict))
+        lost.iter().try_for_each(|loss| self.told.report_once(source, loss, strict))
     }
 
     /// Runs `decode`; its error gets the name of the file.
@@ -297,7 +297,7 @@ impl ImagePages<'_> {
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
-        file.told.tell_once(file.source, &loss, file.limits.strict)
+        file.told.report_once(file.source, &loss, file.limits.strict)
     }
 
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.

@@ -101,7 +101,7 @@ impl<'a> ImageTarget<'a> {
     }
 
     fn tell(&self, lost: &str) -> Result<()> {
-        self.told.tell_once(self.sink, &format!("{lost} in this format"), self.strict)
+        self.told.report_once(self.sink, &format!("{lost} in this format"), self.strict)
     }
 
     /// Writes an image.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    io::{Output, PartFolder, Sink, exists_already},
+    io::{Output, Sink, UnfinishedFolder, exists_already},
     util::error::{Error, Result},
 };
 
@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Res
 /// A folder with one surface, which appears under its name when it is complete.
 #[derive(Debug)]
 pub struct MeshFolder {
-    part: PartFolder,
+    part: UnfinishedFolder,
     place: PathBuf,
     no_clobber: bool,
 }
@@ -64,7 +64,7 @@ impl MeshFolder {
                 )));
             }
         }
-        let part = PartFolder::create(&place).map_err(failed)?;
+        let part = UnfinishedFolder::create(&place).map_err(failed)?;
         let output = Sink::File(part.path().join("1")).create(true)?;
         Ok((Self { part, place, no_clobber }, output))
     }

@@ -397,8 +397,8 @@ impl VolumeFile {
         }
         self.allow(limits)?;
         if !self.is_told.swap(true, Ordering::Relaxed) {
-            let tell = |loss| losses::tell(&self.source, loss, limits.strict);
-            self.header.losses.iter().try_for_each(tell)?;
+            let report = |loss| losses::report(&self.source, loss, limits.strict);
+            self.header.losses.iter().try_for_each(report)?;
             self.header.warnings.iter().for_each(|what| log::warn!("{}: {what}", self.source));
         }
         Ok(())

@@ -265,7 +265,7 @@ impl TiffRows {
         if self.next == self.info.height
             && let Some(damage) = self.rows.damage()
         {
-            losses::tell(&self.name, damage, self.is_strict)?;
+            losses::report(&self.name, damage, self.is_strict)?;
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Slices for Images {
                 "it has values beyond those that it says are its least and greatest; they are cut off at the ends of {}",
                 self.dtype
             );
-            losses::tell(path.display(), lost, self.is_strict.load(Ordering::Relaxed))?;
+            losses::report(path.display(), lost, self.is_strict.load(Ordering::Relaxed))?;
         }
         Ok(())
     }

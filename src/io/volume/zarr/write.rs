@@ -17,7 +17,7 @@ use crate::{
         pyramid::{halved, is_zero},
         samples::Samples,
     },
-    io::part::temporary_name,
+    io::unfinished::temporary_name,
     util::{
         error::{Error, Result},
         memory,

@@ -19,12 +19,12 @@ use std::{
 use fnv::FnvHasher;
 use tempfile::{Builder, NamedTempFile};
 
-/// The paths of unfinished files and folders, for [`abandon_outputs`].
+/// The paths of unfinished files and folders, for [`remove_unfinished_outputs`].
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes all unfinished files and folders, for a process that is about to be stopped. From then on no thread can
 /// begin or complete an output, since the lock is never released.
-pub fn abandon_outputs() {
+pub fn remove_unfinished_outputs() {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
         // A file that cannot be removed stays behind: the process ends.
@@ -44,7 +44,7 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// A file being written. Unless it is renamed, no trace of it remains.
 #[derive(Debug)]
-pub struct Part(State);
+pub struct UnfinishedFile(State);
 
 #[derive(Debug)]
 enum State {
@@ -53,7 +53,7 @@ enum State {
     Named(Named),
 }
 
-impl Part {
+impl UnfinishedFile {
     /// Creates an empty unfinished file on the file system of `folder`, to be renamed into `folder`.
     pub fn create(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
@@ -86,7 +86,7 @@ impl Part {
     }
 }
 
-impl Write for Part {
+impl Write for UnfinishedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file().write(bytes)
     }
@@ -101,13 +101,13 @@ impl Write for Part {
 ///
 /// The process that writes a folder holds a lock on it, which ends with the process.
 #[derive(Debug)]
-pub struct PartFolder {
+pub struct UnfinishedFolder {
     path: Option<PathBuf>,
     /// `None` if the file system has no locks for folders.
     _lock: Option<File>,
 }
 
-impl PartFolder {
+impl UnfinishedFolder {
     /// Creates an empty unfinished folder next to `target`, to be renamed to `target`. First removes unfinished folders
     /// for the same target that killed processes have left.
     ///
@@ -145,7 +145,7 @@ impl PartFolder {
     /// Those of the operating system, and [`io::ErrorKind::AlreadyExists`] if `path` exists and `no_clobber` is set.
     pub fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
         let own = self.path().to_owned();
-        // The lock is held, so that no output appears after `abandon_outputs`.
+        // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let mut unfinished = unfinished();
         let old = match fs::symlink_metadata(path) {
             Ok(_) if no_clobber => return Err(exists_already()),
@@ -164,7 +164,7 @@ impl PartFolder {
     }
 }
 
-impl Drop for PartFolder {
+impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {
             let _ = fs::remove_dir_all(&path);
@@ -281,7 +281,7 @@ struct Named(Option<NamedTempFile>);
 
 impl Named {
     fn create(folder: &Path) -> io::Result<Self> {
-        // The lock is held, so that `abandon_outputs` finds either no file, or a file that is listed.
+        // The lock is held, so that `remove_unfinished_outputs` finds either no file, or a file that is listed.
         let mut unfinished = unfinished();
         let file = builder().tempfile_in(folder).map_err(without_name)?;
         unfinished.push(file.path().to_owned());
@@ -294,7 +294,7 @@ impl Named {
 
     fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
         let file = self.0.take().expect("renamed once");
-        // The lock is held, so that no output appears after `abandon_outputs`.
+        // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let mut unfinished = unfinished();
         unfinished.retain(|path| path != file.path());
         let renamed = match no_clobber {
@@ -338,7 +338,7 @@ mod nameless {
     /// Gives the file the name `path`. `linkat` fails for a name that exists, so to replace a file, the new file is
     /// linked as `.gpuproc-*.part` and renamed.
     pub fn rename(file: File, path: &Path, no_clobber: bool) -> io::Result<()> {
-        // The lock is held, so that no output appears after `abandon_outputs`.
+        // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let unfinished = unfinished();
         match link(&file, path) {
             Err(Errno::EXIST) if no_clobber => return Err(exists_already()),
@@ -372,9 +372,9 @@ mod tests {
     use super::*;
 
     /// One unfinished file of each kind: the one chosen on this system, and a named one.
-    fn parts(folder: &Path) -> Vec<Part> {
-        let named = Part(State::Named(Named::create(folder).unwrap()));
-        vec![Part::create(folder).unwrap(), named]
+    fn parts(folder: &Path) -> Vec<UnfinishedFile> {
+        let named = UnfinishedFile(State::Named(Named::create(folder).unwrap()));
+        vec![UnfinishedFile::create(folder).unwrap(), named]
     }
 
     #[test]
@@ -403,7 +403,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let target = missing.join("out");
-        let errors = [Named::create(&missing).map(drop), PartFolder::create(&target).map(drop)];
+        let errors =
+            [Named::create(&missing).map(drop), UnfinishedFolder::create(&target).map(drop)];
         for error in errors {
             assert!(!error.unwrap_err().to_string().contains(".gpuproc-"));
         }
@@ -414,19 +415,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let names = || fs::read_dir(&folder).unwrap().count();
-        drop(PartFolder::create(&path).unwrap());
+        drop(UnfinishedFolder::create(&path).unwrap());
         assert_eq!(
             (names(), unfinished().iter().any(|path| path.starts_with(&folder))),
             (0, false)
         );
         for content in ["first", "replaced"] {
-            let part = PartFolder::create(&path).unwrap();
+            let part = UnfinishedFolder::create(&path).unwrap();
             fs::write(part.path().join("file"), content).unwrap();
             part.rename(&path, false).unwrap();
             assert_eq!(fs::read_to_string(path.join("file")).unwrap(), content);
             assert_eq!(names(), 1);
         }
-        let part = PartFolder::create(&path).unwrap();
+        let part = UnfinishedFolder::create(&path).unwrap();
         let error = part.rename(&path, true).unwrap_err();
         assert_eq!((error.kind(), names()), (io::ErrorKind::AlreadyExists, 1));
     }
@@ -438,7 +439,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let leave = |target: &Path| {
-            let mut part = PartFolder::create(target).unwrap();
+            let mut part = UnfinishedFolder::create(target).unwrap();
             let left = part.path.take().unwrap();
             fs::create_dir(left.join("0")).unwrap();
             fs::write(left.join("0/chunk"), "x").unwrap();
@@ -448,9 +449,9 @@ mod tests {
         let (own, other) = (leave(&path), leave(&folder.path().join("other")));
         let link = folder.path().join(prefix_for(&path) + "-1-1-1.part");
         std::os::unix::fs::symlink(&other, &link).unwrap();
-        let in_use = PartFolder::create(&path).unwrap();
+        let in_use = UnfinishedFolder::create(&path).unwrap();
         assert!(!own.exists() && other.exists() && link.exists() && in_use.path().exists());
-        let next = PartFolder::create(&path).unwrap();
+        let next = UnfinishedFolder::create(&path).unwrap();
         assert!(in_use.path().exists() && next.path().exists());
     }
 
@@ -460,7 +461,7 @@ mod tests {
         // Only if the file system of the temporary folder supports O_TMPFILE.
         let folder = tempfile::tempdir().unwrap();
         if nameless::create(folder.path()).is_ok() {
-            let _part = Part::create(folder.path()).unwrap();
+            let _part = UnfinishedFile::create(folder.path()).unwrap();
             assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         }
     }
