@@ -70,6 +70,7 @@
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
 //! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
+//! | `jpeg` | the JPEG codec: bytes, coefficients and pixels in memory |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
 //! | `util` | helpers of all floors: errors, memory, threads, SIMD, timings |
 
@@ -102,6 +103,8 @@ pub mod guide;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod io;
+#[doc(hidden)]
+pub mod jpeg;
 #[doc(hidden)]
 pub mod kernels;
 #[doc(hidden)]

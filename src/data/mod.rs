@@ -7,7 +7,6 @@ pub mod exact_sum;
 pub mod float_key;
 pub mod grid;
 pub mod image;
-pub mod jpeg;
 pub mod label_mesh;
 pub mod length;
 #[doc(hidden)]

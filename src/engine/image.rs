@@ -12,7 +12,6 @@ use crate::{
         dtype::Dtype,
         grid::{Alpha, Grid, Shape},
         image::Image,
-        jpeg::{Frame, Quality, SparseCoefficients},
         samples::Samples,
     },
     engine::session::Session,
@@ -25,6 +24,7 @@ use crate::{
         },
         losses,
     },
+    jpeg::{Frame, Quality, SparseCoefficients},
     kernels::{filter::Description, jpeg::JpegOutput},
     util::error::{Error, Result},
 };

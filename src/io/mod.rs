@@ -3,7 +3,6 @@
 pub mod array;
 pub mod identity;
 pub mod image;
-pub mod jpeg;
 pub mod losses;
 pub mod marker;
 pub mod mesh;

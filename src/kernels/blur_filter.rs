@@ -9,13 +9,9 @@ use super::{
     jpeg_blur::JpegBlur,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        grid::Grid,
-        jpeg::{Frame, SparseCoefficients},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, grid::Grid, samples::Samples},
     device::Device,
+    jpeg::{Frame, SparseCoefficients},
     util::error::Result,
 };
 

@@ -9,10 +9,10 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{Grid, Shape},
-        jpeg::{Frame, SparseCoefficients},
         samples::Samples,
     },
     device::Device,
+    jpeg::{Frame, SparseCoefficients},
     kernels::jpeg::JpegOutput,
     util::error::{Error, Result},
 };

@@ -5,11 +5,11 @@
 use crate::{
     data::{
         grid::{Alpha, Grid, Shape},
-        jpeg::{Frame, SparseCoefficients, forward},
         samples::Samples,
     },
     device::Kernel,
     gpu::Context,
+    jpeg::{Frame, SparseCoefficients, forward},
     kernels::{
         blur::Blur,
         jpeg::{Decode, Decoder, Encoder, JpegOutput},

@@ -2,9 +2,10 @@
 //! are not 0 go there, counts come back.
 
 use crate::{
-    data::{jpeg::SparseCoefficients, samples::Samples},
+    data::samples::Samples,
     device::Kernel,
     gpu::Context,
+    jpeg::SparseCoefficients,
     kernels::{
         histogram::{Counts, Histogram, Pixels, count_made},
         jpeg::{Decode, Decoder},

@@ -6,12 +6,11 @@ pub use gpuproc::data::noise::Noise;
 use gpuproc::{
     data::{
         image::{Image, Metadata},
-        jpeg::Frame,
         samples::Samples,
     },
     device::Kernel,
     gpu::{Adapter, Baseline, Context, Features, Restrictions, adapters},
-    io::jpeg::{self, File, Picture},
+    jpeg::{self, File, Frame, Picture},
     util::timings::Timings,
 };
 

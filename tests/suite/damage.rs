@@ -3,12 +3,10 @@
 use std::{fs, path::Path};
 
 use gpuproc::{
-    data::{
-        image::Image,
-        jpeg::{Frame, Quality},
-    },
+    data::image::Image,
     device::Kernel,
     io::image::jpeg,
+    jpeg::{Frame, Quality},
     kernels::jpeg::Decode,
 };
 use image::ImageEncoder;

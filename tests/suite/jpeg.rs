@@ -4,12 +4,14 @@ use gpuproc::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid},
-        jpeg::{ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling, forward},
         noise::Noise,
         samples::Samples,
     },
     device::Kernel,
-    io::jpeg::{self, Picture},
+    jpeg::{
+        self, ColourModel, Component, Frame, Picture, Quality, SparseCoefficients, Upsampling,
+        forward,
+    },
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component as Counted, Histogram, Luma},

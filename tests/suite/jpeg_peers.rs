@@ -12,8 +12,8 @@ use std::{
 };
 
 use gpuproc::{
-    data::jpeg::SparseCoefficients,
     io::{Limits, image::jpeg},
+    jpeg::SparseCoefficients,
 };
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use flate2::{Compression, write::ZlibEncoder};
-use gpuproc::data::jpeg::{Frame, Quality};
+use gpuproc::jpeg::{Frame, Quality};
 use tempfile::TempDir;
 
 use crate::{

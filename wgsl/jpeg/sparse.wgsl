@@ -1,4 +1,4 @@
-// Quantized coefficients without zeros, as in src/data/jpeg/sparse.rs.
+// Quantized coefficients without zeros, as in src/jpeg/sparse.rs.
 //
 //     block   index of the first entry, count of entries << 16 | DC coefficient
 //     entry   zig-zag index << 16 | AC coefficient

@@ -8,13 +8,14 @@ use super::{
 };
 use crate::{
     commands::flags::refuse_picture,
-    data::{dtype::Dtype, image::Image, jpeg::SparseCoefficients, samples::Samples, shard::Shard},
+    data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
     engine::{reduce::each_part, session::Session},
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
         volume::{VolumeFile, can_reopen, is_volume},
     },
+    jpeg::SparseCoefficients,
     kernels::{
         histogram::{Pixels, VALUES_BYTES},
         jpeg::Decode,

@@ -1,4 +1,4 @@
-//! JPEG files as images: limits, metadata, and the entry in the list of formats. The codec is in `io::jpeg`.
+//! JPEG files as images: limits, metadata, and the entry in the list of formats. The codec is in `crate::jpeg`.
 //!
 //! Metadata are EXIF, the ICC profile, the density in the JFIF segment (T.871, 10.1), XMP, comments, and IPTC among
 //! Photoshop's image resources.
@@ -18,12 +18,12 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{Density, DensityUnit, Image, Metadata, Orientation, Part},
-        jpeg::{Frame, Quality, SparseCoefficients},
         samples::Samples,
     },
-    io::{
-        Limits,
-        jpeg::{Context, Damage, File, Picture, Summary, encode, has_signature, marker},
+    io::Limits,
+    jpeg::{
+        Context, Damage, File, Frame, Picture, Quality, SparseCoefficients, Summary, encode,
+        has_signature, marker,
     },
 };
 

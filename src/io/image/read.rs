@@ -10,12 +10,9 @@ use super::{
     tiff::bytes::FileBytes,
 };
 use crate::{
-    data::{image::Image, jpeg::SparseCoefficients},
-    io::{
-        Limits, Source,
-        jpeg::{Summary, has_signature},
-        losses::LossLog,
-    },
+    data::image::Image,
+    io::{Limits, Source, losses::LossLog},
+    jpeg::{SparseCoefficients, Summary, has_signature},
     util::{
         error::{Error, Result},
         timings::Timings,

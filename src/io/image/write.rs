@@ -18,10 +18,10 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{Image, Metadata},
-        jpeg::SparseCoefficients,
         samples::Samples,
     },
     io::{Sink, losses::LossLog},
+    jpeg::SparseCoefficients,
     util::{
         error::{Error, Result},
         memory,

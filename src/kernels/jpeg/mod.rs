@@ -8,12 +8,12 @@ pub use gpu::{Blocks, Decoder, Encoded, Encoder, variants};
 use std::borrow::Cow;
 
 use crate::{
-    data::jpeg::{
+    device::Kernel,
+    gpu::Context,
+    jpeg::{
         SparseCoefficients,
         render::{Renderer, fractional},
     },
-    device::Kernel,
-    gpu::Context,
     util::{
         error::Result,
         memory::{self, raise},

@@ -15,23 +15,16 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::{
-        dtype::Dtype,
-        image::Metadata,
-        jpeg::{Frame, Quality},
-        number::Number,
-        placement::Placement,
-        samples::Samples,
-    },
+    data::{dtype::Dtype, image::Metadata, number::Number, placement::Placement, samples::Samples},
     device::Kernel,
     io::{
         Limits, Source,
         array::{ArrayFormat, ArrayReader, npy},
         identity::Identity,
         image::{open_rows, png::Png, probe, read_image},
-        jpeg::{Context, File, Picture, encode},
         volume::{Layout, VolumeFile},
     },
+    jpeg::{Context, File, Frame, Picture, Quality, encode},
     kernels::jpeg::Decode,
     util::{error::Kind, timings::Timings},
 };

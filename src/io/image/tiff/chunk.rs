@@ -13,15 +13,15 @@ use super::{
     unpack::{Unpacked, unpacked},
 };
 use crate::{
-    data::{dtype::Dtype, jpeg::ColourModel},
+    data::dtype::Dtype,
     io::{
         Limits,
         image::{
             codec::{BoxError, Bytes},
             limits::check_scratch,
         },
-        jpeg::{Colour, Context, File},
     },
+    jpeg::{Colour, ColourModel, Context, File},
     util::memory,
 };
 

@@ -10,14 +10,9 @@ use super::{
     kind::Kind,
 };
 use crate::{
-    data::{
-        dtype::{Dtype, Scalar},
-        jpeg::ColourModel,
-    },
-    io::{
-        jpeg::{Colour, Context, File, Process},
-        volume::format::{BoxError, Endian, Scale},
-    },
+    data::dtype::{Dtype, Scalar},
+    io::volume::format::{BoxError, Endian, Scale},
+    jpeg::{Colour, ColourModel, Context, File, Process},
     util::{
         error::{self, Error},
         memory,

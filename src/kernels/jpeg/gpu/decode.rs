@@ -2,8 +2,8 @@
 
 use super::layout::{Blocks, IN_RANGE, Layout};
 use crate::{
-    data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling, render::fractional},
     gpu::{Batch, Buffer, Context, Shader},
+    jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling, render::fractional},
     shader, shader_struct,
     util::error::Result,
 };

@@ -2,8 +2,8 @@
 
 use super::layout::{Blocks, ENTRIES, IN_RANGE, Layout};
 use crate::{
-    data::jpeg::{Component, Frame, SparseCoefficients},
     gpu::{Batch, Buffer, Context, Shader},
+    jpeg::{Component, Frame, SparseCoefficients},
     shader, shader_struct,
     util::error::Result,
 };

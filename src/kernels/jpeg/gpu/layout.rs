@@ -1,8 +1,8 @@
 //! The positions of a picture's blocks and samples in buffers.
 
 use crate::{
-    data::jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
     gpu::{Buffer, Context},
+    jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
     shader_struct,
 };
 

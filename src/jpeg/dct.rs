@@ -39,6 +39,12 @@ const fn fixed(value: f64) -> i32 {
     (value * (1 << BITS) as f64 + 0.5) as i32
 }
 
+/// A positive constant of the colour conversion with 16 fraction bits, rounded.
+#[inline(always)]
+pub(super) const fn fixed_16(value: f64) -> i32 {
+    (value * 65536.0 + 0.5) as i32
+}
+
 /// A matrix with rows and columns exchanged.
 pub(super) const fn transposed(matrix: [[i32; 4]; 4]) -> [[i32; 4]; 4] {
     let (mut out, mut i) = ([[0; 4]; 4], 0);

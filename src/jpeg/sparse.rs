@@ -211,8 +211,8 @@ impl PartialEq for SparseCoefficients {
 
 #[cfg(test)]
 mod tests {
+    use crate::jpeg::Quality;
     use super::*;
-    use crate::data::jpeg::Quality;
 
     #[test]
     fn places_beyond_32_bits_are_refused() {

@@ -3,18 +3,16 @@
 use std::{iter::Peekable, ops::Range, slice};
 
 use super::{
+    Frame, ZIGZAG,
     damage::DamageMap,
     entropy::{self, Selection, State},
     header::{File, Member, Process, Scan},
     huffman::BitReader,
     marker::{Interval, unstuffed},
 };
-use crate::{
-    data::jpeg::{Frame, ZIGZAG},
-    util::{
-        memory::{self, raise},
-        parallel::Parallel,
-    },
+use crate::util::{
+    memory::{self, raise},
+    parallel::Parallel,
 };
 
 /// A row of blocks of one component.

@@ -3,15 +3,13 @@
 use std::{ops::Range, sync::Arc};
 
 use super::{
+    ColourModel, Component, Frame, ZIGZAG,
     damage::{Damage, DamageMap},
     entropy::Selection,
     huffman::Huffman,
     marker::{self, Segments},
 };
-use crate::{
-    data::jpeg::{ColourModel, Component, Frame, ZIGZAG},
-    util::error::{Error, Result},
-};
+use crate::util::error::{Error, Result};
 
 /// A file whose headers are read.
 #[derive(Debug, Default)]

@@ -1,27 +1,40 @@
-//! The JPEG codec (ITU-T T.81 and T.871): converts between the bytes of a stream and coefficients or pixels, on all
-//! cores. Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than
-//! libjpeg, and do not report damage.
+//! The JPEG codec (ITU-T T.81 and T.871): converts between the bytes of a file, quantized DCT coefficients, and pixels,
+//! on all cores. It reads no files. All of it is integer arithmetic with the results of libjpeg's default DCT ("islow").
+//!
+//! Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than libjpeg, and do
+//! not report damage.
 //!
 //! ```text
-//! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream --> pixels
-//! pixels or coefficients -- code, encode --> bytes
+//! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream, render --> pixels
+//! pixels -- forward --> coefficients -- code, encode --> bytes
 //! ```
 
 mod code;
 mod damage;
+pub mod dct;
 mod decode;
 mod deep;
 mod encode;
 mod entropy;
+pub mod forward;
+mod frame;
 mod header;
 mod huffman;
 pub mod marker;
+pub mod render;
 mod scan;
+mod sparse;
 mod stream;
+mod tables;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use damage::Damage;
 pub use encode::{Picture, encode};
+pub use frame::{ColourModel, Component, Frame, Upsampling};
 pub use header::{Colour, Context, File, Process};
+pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
+pub use tables::{Quality, ZIGZAG};
 
 use marker::Segments;
 

@@ -4,17 +4,16 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
+    SparseCoefficients,
     damage::{Damage, DamageMap},
     header::{File, Process, Scan},
+    render::Renderer,
     scan::{BlockRow, Output, Target, read_ac, read_dc},
     stream::{Bands, Consume, Stream},
 };
-use crate::{
-    data::jpeg::{SparseCoefficients, render::Renderer},
-    util::{
-        error::{Error, Result},
-        memory::{self, raise},
-    },
+use crate::util::{
+    error::{Error, Result},
+    memory::{self, raise},
 };
 
 impl File<'_> {

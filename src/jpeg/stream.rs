@@ -13,8 +13,10 @@ use std::{
 
 use rayon::Scope;
 
-use super::scan::{BlockRow, Output};
-use crate::data::jpeg::render::Renderer;
+use super::{
+    render::Renderer,
+    scan::{BlockRow, Output},
+};
 
 /// Takes the number of a band and a function that writes its pixels, in any order of the bands.
 pub type Consume<'a> = dyn Fn(usize, &dyn Fn(&mut [u8])) + Sync + 'a;

@@ -10,7 +10,10 @@ use pulp::Arch;
 
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{ColourModel, Frame, Upsampling, dct, fixed_16};
+use super::{
+    ColourModel, Frame, Upsampling,
+    dct::{self, fixed_16},
+};
 use crate::util::{
     error::Error,
     memory::{self, raise},

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use crate::data::jpeg::Frame;
+use super::Frame;
 
 /// Damage of a file whose picture was decoded nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,24 +1,8 @@
-//! JPEG pictures between file and pixels: quantized DCT coefficients, and the arithmetic of ITU-T T.81 and T.871 on the
-//! CPU. All of it is integer arithmetic with the results of libjpeg's default DCT ("islow").
-
-pub mod dct;
-pub mod forward;
-pub mod render;
-mod sparse;
-mod tables;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+//! Size, components and colour model of a JPEG picture.
 
 use std::ops::Range;
 
-pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
-pub use tables::{Quality, ZIGZAG};
-
-/// A positive constant of the colour conversion with 16 fraction bits, rounded.
-#[inline(always)]
-const fn fixed_16(value: f64) -> i32 {
-    (value * 65536.0 + 0.5) as i32
-}
+use super::tables::Quality;
 
 /// The meaning of the components of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

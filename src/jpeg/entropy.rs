@@ -4,8 +4,10 @@
 //! Damaged data are decoded as by libjpeg, so that pictures are the same in all programs: an invalid code stands for
 //! the symbol 0, and a coefficient past the last place is put there. In both cases the reader of the bits is marked.
 
-use super::huffman::{BitReader, Huffman};
-use crate::data::jpeg::ZIGZAG;
+use super::{
+    ZIGZAG,
+    huffman::{BitReader, Huffman},
+};
 
 /// What a scan contains of the coefficients of each block: the bits from `low_bit` up of coefficients `start` to `end`
 /// in zig-zag order (spectral selection Ss and Se, and successive approximation Al; B.2.3).

@@ -4,18 +4,17 @@
 //! GDCM.
 
 use super::{
+    Frame,
     damage::DamageMap,
+    dct,
     header::{File, Process},
     huffman::BitReader,
     marker::unstuffed,
     scan::{BlockRow, Output},
 };
-use crate::{
-    data::jpeg::{Frame, dct},
-    util::{
-        error::{Error, Result},
-        memory,
-    },
+use crate::util::{
+    error::{Error, Result},
+    memory,
 };
 
 impl File<'_> {

@@ -5,16 +5,14 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::{
+    Frame, SparseCoefficients, ZIGZAG,
     code::{BitWriter, Codes, Table},
-    marker,
+    forward, marker,
 };
-use crate::{
-    data::jpeg::{Frame, SparseCoefficients, ZIGZAG, forward},
-    util::{
-        error::{Error, Result},
-        parallel::Parallel,
-        simd,
-    },
+use crate::util::{
+    error::{Error, Result},
+    parallel::Parallel,
+    simd,
 };
 
 /// The picture to be encoded.

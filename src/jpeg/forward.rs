@@ -8,7 +8,10 @@ use pulp::Arch;
 
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Frame, SparseCoefficients, dct, fixed_16};
+use super::{
+    Frame, SparseCoefficients,
+    dct::{self, fixed_16},
+};
 use crate::util::{error::Result, parallel::Parallel, simd};
 
 /// Computes the coefficients of a picture on all cores. `pixels` are grey or RGB, rows from the top.

@@ -245,8 +245,8 @@ pub fn nonzero(s: V3, values: &[i16; 64]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::jpeg::dct;
     use super::*;
-    use crate::data::jpeg::dct;
 
     /// The smallest and the largest dividend of every quotient, for every step.
     #[test]
