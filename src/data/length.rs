@@ -2,7 +2,8 @@
 
 /// Units by their usual symbol: the length in picometres, and other names. The first of these is that of UDUNITS-2, as
 /// OME-NGFF spells it.
-const UNITS: [(&str, f64, &[&str]); 13] = [
+const UNITS: [(&str, f64, &[&str]); 19] = [
+    ("fm", 1e-3, &["femtometer"]),
     ("pm", 1.0, &["picometer"]),
     ("angstrom", 1e2, &["angstrom", "A", "\u{c5}", "\u{212b}"]),
     ("nm", 1e3, &["nanometer"]),
@@ -11,11 +12,16 @@ const UNITS: [(&str, f64, &[&str]); 13] = [
     ("cm", 1e10, &["centimeter"]),
     ("dm", 1e11, &["decimeter"]),
     ("m", 1e12, &["meter"]),
+    ("dam", 1e13, &["dekameter", "decameter"]),
+    ("hm", 1e14, &["hectometer"]),
     ("km", 1e15, &["kilometer"]),
+    ("Mm", 1e18, &["megameter"]),
+    ("Gm", 1e21, &["gigameter"]),
     ("thou", 2.54e7, &["thou", "mil"]),
     ("in", 2.54e10, &["inch", "\"", "inches"]),
     ("ft", 3.048e11, &["foot", "feet"]),
     ("yd", 9.144e11, &["yard"]),
+    ("mi", 1.609_344e15, &["mile"]),
 ];
 
 /// Names that state no unit: `?` of MetaImage, `???` of NRRD, and the samples themselves.
@@ -91,7 +97,7 @@ pub fn is_known(symbol: &str) -> bool {
 pub fn convert(length: f64, from: &str, to: &str) -> Option<f64> {
     let (_, from, _) = find(from)?;
     let (_, to, _) = find(to)?;
-    // Both are whole numbers, so that a power of ten is exact.
+    // Both are whole numbers (except that of fm), so that a power of ten is exact.
     Some(if from == to { length } else { length * from / to })
 }
 

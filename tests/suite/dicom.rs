@@ -366,14 +366,43 @@ fn what_is_packed_otherwise_is_refused_by_name() {
     }
 }
 
+/// An attribute of explicit VR.
+fn element(tag: [u16; 2], kind: &[u8; 2], value: &[u8]) -> Vec<u8> {
+    let length = (value.len() as u16).to_le_bytes();
+    [&tag.map(u16::to_le_bytes).concat()[..], kind, &length, value].concat()
+}
+
+fn number(tag: [u16; 2], value: u16) -> Vec<u8> {
+    element(tag, b"US", &value.to_le_bytes())
+}
+
+/// Frames that state the distance of pixels alone: that of slices is assumed, with a warning.
+#[test]
+fn a_missing_distance_of_slices_is_reported() {
+    let data = [
+        element([0x18, 0x1164], b"DS", b"0.5\\0.25"),
+        number([0x28, 2], 1),
+        element([0x28, 4], b"CS", b"MONOCHROME2 "),
+        element([0x28, 8], b"IS", b"5 "),
+        number([0x28, 0x10], 2),
+        number([0x28, 0x11], 2),
+        number([0x28, 0x100], 8),
+        [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &[7; 20]].concat(),
+    ];
+    let syntax = element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1\0");
+    let length = element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
+    let file = [&[0; 128][..], b"DICM", &length, &syntax, &data.concat()].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    fs::write(&path, file).unwrap();
+    let file = open(&path);
+    assert_eq!(file.placement().unwrap().spacing(), [0.25, 0.5, 1.0]);
+    assert!(file.warnings().any(|what| what == "slice spacing is missing; assuming 1 mm"));
+}
+
 /// A deflated file whose frames are stored from top to bottom, so that they are read in reverse.
 #[test]
 fn deflated_frames_come_in_any_order() {
-    let element = |tag: [u16; 2], kind: &[u8; 2], value: &[u8]| {
-        let length = (value.len() as u16).to_le_bytes();
-        [&tag.map(u16::to_le_bytes).concat()[..], kind, &length, value].concat()
-    };
-    let number = |tag, value: u16| element(tag, b"US", &value.to_le_bytes());
     let frames: Vec<u8> = (0..5u8).flat_map(|frame| [10 * frame; 4]).collect();
     let data = [
         element([0x20, 0x32], b"DS", b"0\\0\\0 "),

@@ -81,6 +81,7 @@ fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
         ("unit=micron\n", Some("um")),
         ("unit=\\u00B5m\n", Some("um")),
         ("unit=mm\n", Some("mm")),
+        ("unit=cm\n", Some("cm")),
         ("unit=nm\n", Some("nm")),
         ("unit=inch\n", Some("in")),
     ]
@@ -386,6 +387,85 @@ fn every_pair_of_formats_keeps_the_size() {
                 (_, unit) => panic!("{what}: {unit:?}"),
             }
         }
+    }
+}
+
+/// The resolution of an ImageJ file may be per centimetre, and its description in Latin-1.
+#[test]
+fn imagej_files_may_state_their_unit_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = |unit: &str| format!("ImageJ=1.54f\nimages=4\nslices=4\n{unit}spacing=2\n");
+    let unit_tag = [&296u16.to_le_bytes()[..], &[3, 0, 1, 0, 0, 0, 1]].concat();
+    let per_centimetre = |unit: &str| {
+        let mut file = tiff(&text(unit));
+        for at in 0..file.len() - unit_tag.len() {
+            if file[at..].starts_with(&unit_tag) {
+                file[at + 8] = 3;
+            }
+        }
+        file
+    };
+    let mut latin_1 = tiff(&text("unit=??m\n"));
+    let at = latin_1.windows(3).position(|bytes| bytes == b"??m").unwrap();
+    latin_1[at..at + 3].copy_from_slice(b"\xb5m\n");
+    let [x, y, z] = SPACING;
+    for (name, file, spacing, unit) in [
+        ("none.tif", per_centimetre(""), SPACING, "cm"),
+        ("cm.tif", per_centimetre("unit=cm\n"), SPACING, "cm"),
+        ("mm.tif", per_centimetre("unit=mm\n"), SPACING, "mm"),
+        ("um.tif", per_centimetre("unit=um\n"), [1e4 * x, 1e4 * y, z], "um"),
+        ("latin.tif", latin_1, SPACING, "um"),
+    ] {
+        fs::write(folder.join(name), file).unwrap();
+        assert_eq!(
+            shown(folder, &[name.to_owned()]),
+            [(Some(spacing), Some(unit.into()))],
+            "{name}"
+        );
+    }
+}
+
+/// A length that a file leaves out is reported, and none is invented where it states none.
+#[test]
+fn missing_lengths_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let z_only = ome(SPACING, ["mm"; 3])
+        .replace(" PhysicalSizeX=\"0.5\" PhysicalSizeXUnit=\"mm\"", "")
+        .replace(" PhysicalSizeY=\"0.75\" PhysicalSizeYUnit=\"mm\"", "");
+    let nan = |spacings: &str| nrrd_of(&format!("spacings: {spacings}\nunits: mm mm mm"));
+    for (name, file, spacing, message) in [
+        ("z.ome.tif", tiff(&z_only), Some([2.0; 3]), "PhysicalSizeX is missing; assuming 2"),
+        (
+            "nan.nrrd",
+            nan("0.5 0.75 nan"),
+            Some([0.5, 0.75, 1.0]),
+            "spacing along z is missing; assuming 1",
+        ),
+        ("no.nrrd", nan("nan nan nan"), None, ""),
+    ] {
+        fs::write(folder.join(name), file).unwrap();
+        let said = works(folder, &format!("blur {name} o.mrc --sigma 0"));
+        assert!(said.contains(message), "{name}: {said}");
+        assert_eq!(said.contains("warning"), !message.is_empty(), "{name}: {said}");
+        assert_eq!(shown(folder, &[name.to_owned()])[0].0, spacing, "{name}");
+    }
+}
+
+/// Rare units of OME-NGFF are known.
+#[test]
+fn units_may_be_tiny_and_huge() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, unit, metres) in
+        [("femtometer", "fm", 1e-15), ("hectometer", "hm", 1e2), ("megameter", "Mm", 1e6)]
+    {
+        zarr(&folder.join("v.zarr"), SPACING, [Some(name); 3]);
+        assert_eq!(shown(folder, &["v.zarr".into()]), [(Some(SPACING), Some(unit.into()))]);
+        works(folder, "blur v.zarr o.nrrd --sigma 0 --strict");
+        let (spacing, _) = size_in(&folder.join("o.nrrd"));
+        assert_near(spacing.unwrap(), SPACING.map(|step| step * metres * 1e3), name);
     }
 }
 

@@ -355,7 +355,10 @@ impl<'a> File<'a> {
         let is_text = matches!(entry.kind, kind::ASCII | kind::BYTE | kind::UNDEFINED);
         let bytes = is_text.then(|| self.value(entry).ok()).flatten()?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        let bytes = &bytes[..end];
+        // Text that is not UTF-8 is Latin-1: ImageJ writes `unit=µm` in the encoding of the system.
+        let latin_1 = || bytes.iter().map(|&byte| char::from(byte)).collect();
+        Some(std::str::from_utf8(bytes).map_or_else(|_| latin_1(), str::to_owned))
     }
 
     /// The pages: the main chain without reduced copies and masks of other pages, or the whole chain if there is nothing

@@ -270,14 +270,19 @@ impl Planes {
             let found = self.file.floats(directory, tag, 1)?.first().copied();
             found.filter(|&count| count.is_finite() && count > 0.0)
         };
-        let unit = line(description, "unit");
-        let units =
-            [unit, line(description, "yunit").or(unit), line(description, "zunit").or(unit)];
         let across = resolution(tag::X_RESOLUTION);
         let down = resolution(tag::Y_RESOLUTION).or(across);
+        let resolution_unit = self.file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten();
+        let by_centimetre = resolution_unit == Some(3);
+        let stated = line(description, "unit");
+        let unit = stated.or(by_centimetre.then_some("cm").filter(|_| across.is_some()));
+        let units =
+            [unit, line(description, "yunit").or(unit), line(description, "zunit").or(unit)];
         let depth = number("spacing").map(f64::abs).filter(|&depth| depth > 0.0);
         if unit.is_some() || depth.is_some() {
-            let side = |count: Option<f64>| count.map_or(1.0, |count| 1.0 / count);
+            // ImageJ reads a resolution per centimetre as such only where the description says `um`.
+            let scale = if by_centimetre && stated == Some("um") { 1e4 } else { 1.0 };
+            let side = |count: Option<f64>| count.map_or(1.0, |count| scale / count);
             let [x, y] = [side(across), side(down)];
             self.spacing = Some([x, y, depth.unwrap_or(1.0)]);
             self.units = units.map(|unit| unit.map(str::to_owned));
@@ -313,8 +318,12 @@ impl Planes {
     fn of_ome(&mut self, text: &str, pages: usize) -> Option<Shape> {
         let sizes = ome::sizes(text)?;
         let [x, y, z] = ome::lengths(text);
-        if let Some(x) = x {
-            let lengths = [x, y.unwrap_or(x), z.unwrap_or(x)];
+        if let Some(known) = x.or(y).or(z) {
+            let lengths = [x, y, z].map(|length| length.unwrap_or(known));
+            if x.is_none() {
+                let known = known.0;
+                self.warnings.push(format!("PhysicalSizeX is missing; assuming {known}"));
+            }
             self.spacing = Some(lengths.map(|(length, _)| length));
             self.units = lengths.map(|(_, unit)| Some(unit.to_owned()));
             self.tells_depth = z.is_some();

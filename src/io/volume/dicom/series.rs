@@ -296,6 +296,9 @@ impl Found {
             self.notes.push(how.into());
         }
         if is_stated {
+            if z.is_none() && self.slices.len() > 1 {
+                self.notes.push("slice spacing is missing; assuming 1 mm".into());
+            }
             let z = z.unwrap_or(1.0);
             let unit = Some("mm".into());
             self.placement = Some(Placement { unit, ..Placement::straight([x, y, z], [0.0; 3]) });

@@ -142,6 +142,7 @@ fn placement<'a>(
     fields: &'a Fields,
     directions: &[Option<Vec<f64>>],
     spatial: &[usize],
+    warnings: &mut Vec<String>,
 ) -> Result<Option<(Placement, Names<'a>)>, BoxError> {
     let three = |v: &[f64]| match *v {
         [x] => Some([x, 0.0, 0.0]),
@@ -174,18 +175,27 @@ fn placement<'a>(
         return Ok(Some((Placement { steps, first: origin, space, unit: None }, units)));
     }
     let Some(spacings) = fields.get("spacings").map(numbers) else { return Ok(None) };
+    let of_axis = |list: &[f64], axis: usize| list.get(axis).copied().filter(|v| v.is_finite());
+    if spatial.iter().all(|&axis| of_axis(&spacings, axis).is_none()) {
+        return Ok(None);
+    }
     let minima = fields.get("axismins").map_or_else(Vec::new, numbers);
     let cells = fields.get("centers").or_else(|| fields.get("centerings"));
     let cells = cells.unwrap_or_default().to_lowercase();
     let cells: Vec<&str> = cells.split_whitespace().collect();
     let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
     for (i, &axis) in spatial.iter().enumerate() {
-        spacing[i] = spacings.get(axis).copied().filter(|v| v.is_finite()).unwrap_or(1.0);
+        match of_axis(&spacings, axis) {
+            Some(step) => spacing[i] = step,
+            None => {
+                warnings
+                    .push(format!("spacing along {} is missing; assuming 1", ["x", "y", "z"][i]));
+            }
+        }
         // For cell-centred samples, the axis minimum is the border of the first sample, half a spacing before its
         // centre.
         let half = if cells.get(axis) == Some(&"cell") { 0.5 } else { 0.0 };
-        let minimum = minima.get(axis).copied().filter(|v| v.is_finite());
-        first[i] = minimum.map_or(0.0, |minimum| minimum + half * spacing[i]);
+        first[i] = of_axis(&minima, axis).map_or(0.0, |minimum| minimum + half * spacing[i]);
     }
     let units = units_in("units");
     let unit = |i: usize| units.get(*spatial.get(i).or(spatial.first())?).copied();
@@ -228,7 +238,8 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         header.skip.from = 0;
         header.files = Some(files);
     }
-    if let Some((placement, units)) = placement(&fields, &directions, &spatial)? {
+    let found = placement(&fields, &directions, &spatial, &mut header.warnings)?;
+    if let Some((placement, units)) = found {
         header.place_in(placement, units);
     }
     if let Some(content) = fields.get("content") {
