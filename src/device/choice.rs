@@ -1,21 +1,21 @@
-//! What the user asks for with `--device`.
+//! The value of `--device`.
 
 use std::{convert::Infallible, str::FromStr};
 
-/// What the user asked for with `--device`.
+/// The value of `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// A hardware GPU where there is one, else the CPU.
+    /// A hardware GPU if there is one, else the CPU.
     Auto,
-    /// The CPU twins.
+    /// The CPU.
     Cpu,
-    /// The first adapter, software ones included.
+    /// The first adapter, even if it is software.
     Gpu,
-    /// The first adapter, and every hardware GPU of its model and driver, which round floats alike.
+    /// The first adapter, and every hardware GPU of the same model and driver. Equal GPUs round floats in the same way.
     All,
     /// The adapter with this number in `gpuproc devices`.
     Index(usize),
-    /// The first adapter whose name contains this text, whatever its case.
+    /// The first adapter whose name contains this lowercase text, ignoring case.
     Name(String),
 }
 
@@ -24,7 +24,7 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.to_ascii_lowercase().as_str() {
-            // An environment variable that is empty counts as one that is not set.
+            // An empty environment variable counts as unset.
             "" | "auto" => Self::Auto,
             "cpu" => Self::Cpu,
             "gpu" => Self::Gpu,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_read_as_documented() {
+    fn choices_are_parsed() {
         let read = |text: &str| text.parse::<DeviceChoice>().unwrap();
         assert_eq!(read("AUTO"), DeviceChoice::Auto);
         assert_eq!(read(""), DeviceChoice::Auto);

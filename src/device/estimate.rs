@@ -1,15 +1,15 @@
-//! How long a job takes on either device, and which of them that speaks for.
+//! Estimated durations of a job on the CPU and on a GPU.
 
 use std::time::Duration;
 
-/// About how long a job will take.
+/// Estimated durations of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
-    /// On the CPU.
+    /// Time on the CPU.
     pub cpu: Duration,
-    /// On a GPU that has started.
+    /// Time on a GPU that has started.
     pub gpu: Duration,
-    /// Into how many parts the job splits where both devices may share it, each done by one core or by the GPU; else 0.
+    /// Number of parts of a job that CPU and GPU may share, each computed by one core or by the GPU; 0 for other jobs.
     pub parts: usize,
 }
 
@@ -21,37 +21,38 @@ impl Estimate {
         Self { cpu, gpu, parts: 0 }
     }
 
-    /// The same for a job of `parts` parts that both devices may share.
+    /// The same estimate for a job of `parts` parts that CPU and GPU may share.
     pub fn in_parts(self, parts: usize) -> Self {
         Self { parts, ..self }
     }
 
-    /// Whether the CPU twins finish the job before a GPU has started and finished it.
+    /// Whether the CPU finishes the job before a GPU has started and finished it.
     pub fn prefers_cpu(&self) -> bool {
         self.cpu < START_UP + self.gpu
     }
 
-    /// Parts that the GPU does in the time in which one of `cores` does one part, twice: estimates are rough.
-    pub(super) fn parts_a_core(&self, cores: usize) -> usize {
+    /// Twice the number of parts that the GPU computes while one of `cores` cores computes one. Estimates are rough, hence
+    /// the factor.
+    pub(super) fn parts_per_core(&self, cores: usize) -> usize {
         let ratio = self.cpu.as_secs_f64() / self.gpu.as_secs_f64();
         (2.0 * ratio * cores as f64) as usize
     }
 }
 
-/// The least time that starting a GPU takes: instance, adapter and device took 0.145 s on an NVIDIA H200.
+/// Minimum time to start a GPU: instance, adapter and device took 0.145 s on an NVIDIA H200.
 pub(super) const START_UP: Duration = Duration::from_millis(145);
 
-/// Inputs whose sizes are looked up; further inputs are assumed to be like these.
-const LOOKED_AT: usize = 16;
+/// Number of inputs whose sizes are looked up. The others are assumed to be similar.
+const SAMPLED_INPUTS: usize = 16;
 
-/// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of
-/// unknown amounts, such as pipes, do not enter the mean; where no amounts are known, the sum is 0.
+/// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of unknown
+/// amounts, such as pipes, count as average ones; if no amounts are known, the sum is 0.
 pub fn sum_of_all<T, const N: usize>(
     inputs: impl ExactSizeIterator<Item = T>,
     amounts: impl Fn(T) -> Option<[f64; N]>,
 ) -> [f64; N] {
     let count = inputs.len();
-    let known: Vec<[f64; N]> = inputs.take(LOOKED_AT).filter_map(amounts).collect();
+    let known: Vec<[f64; N]> = inputs.take(SAMPLED_INPUTS).filter_map(amounts).collect();
     let share = count as f64 / known.len().max(1) as f64;
     std::array::from_fn(|i| known.iter().map(|amounts| amounts[i]).sum::<f64>() * share)
 }
@@ -79,10 +80,10 @@ mod tests {
 
     #[test]
     fn few_parts_are_not_shared() {
-        // A core takes 16 times as long for one as the GPU, doubled to be safe.
+        // A core takes 16 times as long for a part as the GPU.
         let estimate = Estimate::of_seconds(2.0, 0.5);
-        assert_eq!(estimate.parts_a_core(4), 32);
-        assert_eq!(Estimate::of_seconds(1.0, 0.0).parts_a_core(4), usize::MAX);
+        assert_eq!(estimate.parts_per_core(4), 32);
+        assert_eq!(Estimate::of_seconds(1.0, 0.0).parts_per_core(4), usize::MAX);
     }
 
     #[test]

@@ -2,39 +2,39 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The most kernels on one GPU at once: one is computed while others are transferred or described.
-const IN_FLIGHT: usize = 4;
+/// Maximum number of kernels on a GPU at once. One is computed while the data of others are transferred.
+const MAX_KERNELS: usize = 4;
 
-/// From this many waiting kernels on, parts of a shared job go to the CPU: they are enough to keep the GPU busy.
-const WAITING: usize = 4;
+/// If this many kernels wait, which is enough to keep the GPU busy, parts of a shared job go to the CPU.
+const CROWDED: usize = 4;
 
-/// The queue: at most [`IN_FLIGHT`] kernels have a [`Permit`] on each GPU, the others wait.
+/// At most [`MAX_KERNELS`] kernels have a [`Permit`] for each GPU; the others wait.
 #[derive(Debug, Default)]
 pub(super) struct GpuQueue {
     kernels: Mutex<Kernels>,
-    given_back: Condvar,
+    returned: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Kernels {
-    /// How many have a permit on each GPU.
+    /// Number of permits for each GPU.
     on_gpu: Vec<usize>,
-    /// How many wait for one.
+    /// Number of kernels that wait for a permit.
     waiting: usize,
 }
 
 impl Kernels {
-    /// The GPU with the fewest kernels among those that `can` take one more.
-    fn least_busy(&self, can: impl Fn(usize) -> bool) -> Option<usize> {
-        let free = |gpu: &usize| self.on_gpu[*gpu] < IN_FLIGHT && can(*gpu);
+    /// The GPU with the fewest permits, among those that are usable and have one left.
+    fn least_busy(&self, is_usable: impl Fn(usize) -> bool) -> Option<usize> {
+        let free = |gpu: &usize| self.on_gpu[*gpu] < MAX_KERNELS && is_usable(*gpu);
         (0..self.on_gpu.len()).filter(free).min_by_key(|&gpu| self.on_gpu[gpu])
     }
 }
 
-/// The right of a kernel to run on a GPU, given back on drop.
+/// The right of a kernel to run on a GPU, until it is dropped.
 pub(super) struct Permit<'a> {
     queue: &'a GpuQueue,
-    /// The number of the GPU.
+    /// Number of the GPU.
     pub gpu: usize,
 }
 
@@ -43,7 +43,7 @@ impl GpuQueue {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a permit on one of the GPUs 0 to `gpus - 1`; `None` when none of them `is_usable` any more.
+    /// Waits for a permit for one of the GPUs 0 to `gpus - 1`; `None` if none of them is usable any more.
     pub fn wait(&self, gpus: usize, is_usable: impl Fn(usize) -> bool) -> Option<Permit<'_>> {
         let mut kernels = self.kernels();
         kernels.on_gpu.resize(gpus, 0);
@@ -56,23 +56,23 @@ impl GpuQueue {
                 kernels.on_gpu[gpu] += 1;
                 break Some(gpu);
             }
-            kernels = self.given_back.wait(kernels).unwrap_or_else(PoisonError::into_inner);
+            kernels = self.returned.wait(kernels).unwrap_or_else(PoisonError::into_inner);
         };
         kernels.waiting -= 1;
         gpu.map(|gpu| Permit { queue: self, gpu })
     }
 
-    /// Whether [`WAITING`] kernels wait already.
+    /// Whether [`CROWDED`] kernels wait.
     pub fn is_crowded(&self) -> bool {
-        self.kernels().waiting >= WAITING
+        self.kernels().waiting >= CROWDED
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.queue.kernels().on_gpu[self.gpu] -= 1;
-        // Every waiting kernel wakes up: a GPU may have been lost meanwhile, and each checks `is_usable` itself.
-        self.queue.given_back.notify_all();
+        // All waiting kernels have to check whether a GPU was lost meanwhile.
+        self.queue.returned.notify_all();
     }
 }
 
@@ -87,12 +87,12 @@ mod tests {
         let queue = GpuQueue::default();
         assert!(!queue.is_crowded());
         let wait = || queue.wait(2, |_| true).unwrap();
-        let held: Vec<Permit<'_>> = (0..2 * IN_FLIGHT).map(|_| wait()).collect();
+        let held: Vec<Permit<'_>> = (0..2 * MAX_KERNELS).map(|_| wait()).collect();
         // To each GPU in turn, as long as they have equally many.
         let gpus: Vec<usize> = held.iter().map(|permit| permit.gpu).collect();
-        assert_eq!(gpus, [0, 1].repeat(IN_FLIGHT));
+        assert_eq!(gpus, [0, 1].repeat(MAX_KERNELS));
         thread::scope(|scope| {
-            for _ in 0..WAITING {
+            for _ in 0..CROWDED {
                 assert!(!queue.is_crowded());
                 let waiting = queue.kernels().waiting;
                 scope.spawn(|| drop(wait()));

@@ -1,4 +1,4 @@
-//! Where a kernel runs: the CPU twin or a GPU, the choice between them, and the fallback.
+//! The device that kernels run on: the CPU or GPUs, the choice between them, and the fallback to the CPU.
 
 mod choice;
 mod estimate;
@@ -33,42 +33,40 @@ use crate::{
     },
 };
 
-/// One computation with two implementations that give the same result.
+/// A computation with a CPU and a GPU implementation, which give the same result.
 pub trait Kernel {
-    /// What it reads.
+    /// Input.
     type In: ?Sized;
-    /// What it makes.
+    /// Output.
     type Out;
-    /// Its name in timings.
+    /// Name in timings.
     const NAME: &'static str;
 
-    /// The native twin.
+    /// Computes on the CPU.
     ///
     /// # Errors
-    /// When the input breaks the kernel's rules.
+    /// When the input breaks the rules of the kernel.
     fn cpu(&self, input: &Self::In) -> Result<Self::Out>;
 
-    /// The same on a GPU.
+    /// Computes on a GPU.
     ///
     /// # Errors
     /// As [`Kernel::cpu`], and [`Kind::Gpu`] when the device fails.
     fn gpu(&self, context: &Context, input: &Self::In) -> Result<Self::Out>;
 }
 
-/// The device of a job: the CPU, a GPU, or several GPUs that take kernels from one queue. GPUs are opened on a thread
-/// of their own, while inputs are read.
+/// The device of a job: the CPU, a GPU, or several GPUs that take kernels from one queue. GPUs are opened on another
+/// thread, while inputs are read.
 #[derive(Debug)]
 pub struct Device {
     choice: DeviceChoice,
     timings: Arc<Timings>,
     start: Once,
     opening: Mutex<Option<Opening>>,
-    /// Its GPUs; none for the CPU.
-    opened: OnceLock<Vec<Context>>,
-    /// The error of opening them, which every kernel returns.
-    failure: OnceLock<Failure>,
+    /// The GPUs, none for the CPU; or the error of opening them, which every kernel returns.
+    opened: OnceLock<Result<Vec<Context>, Failure>>,
     queue: GpuQueue,
-    /// Set once a job is [shared](Device::device_for_part).
+    /// The CPU, for a job that it [shares](Device::device_for_part) with the GPU.
     sharing: OnceLock<(Arc<Self>, Sharing)>,
 }
 
@@ -76,21 +74,21 @@ pub struct Device {
 type Failure = (Kind, String, Option<Hint>);
 
 impl Device {
-    /// What `choice` names, not opened yet.
+    /// Creates the device selected by `choice`. It is opened on first use.
     pub fn new(choice: &DeviceChoice, timings: Arc<Timings>) -> Self {
-        let (opening, opened, failure, queue, sharing) = Default::default();
+        let (opening, opened, queue, sharing) = Default::default();
         let (choice, start) = (choice.clone(), Once::new());
-        Self { choice, timings, start, opening, opened, failure, queue, sharing }
+        Self { choice, timings, start, opening, opened, queue, sharing }
     }
 
-    /// A device that is this open context, as if `choice` had found it; for tests.
+    /// Creates a device from an open context, as if `choice` had selected it. For tests.
     pub fn from_context(context: Context, choice: DeviceChoice, timings: Arc<Timings>) -> Self {
         let device = Self::new(&choice, timings);
-        device.start.call_once(|| device.opened.set(vec![context]).expect("set only once"));
+        device.start.call_once(|| device.set_opened(Ok(vec![context])));
         device
     }
 
-    /// Starts to open the device. Where the choice is [`DeviceChoice::Auto`] and `estimate` [prefers the
+    /// Starts to open the device. If the choice is [`DeviceChoice::Auto`] and `estimate` [prefers the
     /// CPU](Estimate::prefers_cpu), the device is the CPU.
     pub fn set_estimate(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
@@ -100,29 +98,29 @@ impl Device {
             if estimate.prefers_cpu() && !is_forced && !takes_software() {
                 self.start.call_once(|| {
                     log::debug!(
-                        "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
+                        "estimates: CPU {} ms; GPU {} ms, {} of them to start",
                         estimate.cpu.as_millis(),
                         (START_UP + estimate.gpu).as_millis(),
                         START_UP.as_millis()
                     );
-                    self.opened.set(Vec::new()).expect("set only once");
+                    self.set_opened(Ok(Vec::new()));
                 });
             }
         }
         self.start();
     }
 
-    /// Notes that the CPU may take parts of a job, where there are more than the GPU does in the time of one on a core.
+    /// Allows the CPU to take parts of a job that has more parts than the GPU computes while one core computes one.
     fn share(&self, estimate: &Estimate, is_forced: bool) {
         let parts = estimate.parts;
-        let last = estimate.parts_a_core(rayon::current_num_threads());
+        let last = estimate.parts_per_core(rayon::current_num_threads());
         if parts > last || is_forced {
             let cpu = || Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone()));
             self.sharing.get_or_init(|| (cpu(), Sharing::default())).1.begin(parts, last);
         }
     }
 
-    /// Starts to open the device, once.
+    /// Starts to open the device. Further calls have no effect.
     pub fn start(&self) {
         self.start.call_once(|| {
             let needs_gpu = match self.choice {
@@ -131,9 +129,7 @@ impl Device {
                 _ => true,
             };
             if !needs_gpu {
-                log::debug!("device: CPU");
-                self.opened.set(Vec::new()).expect("set only once");
-                return;
+                return self.set_opened(Ok(Vec::new()));
             }
             let opening = Opening::start(&self.choice, &self.timings);
             *self.opening.lock().expect("no holder of this lock panics") = Some(opening);
@@ -145,90 +141,87 @@ impl Device {
         self.sharing.get().is_some()
     }
 
-    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or
-    /// has so much to do that the part would have to wait, else this one. Only for parts whose results are the same on
-    /// both.
+    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or too
+    /// busy to begin the part now, else this device. Only for parts whose results are the same on both.
     pub fn device_for_part(self: &Arc<Self>) -> Arc<Self> {
         let Some((cpu, sharing)) = self.sharing.get() else { return self.clone() };
         let would_wait = || !self.is_open() || self.queue.is_crowded();
         if sharing.next_goes_to_cpu(would_wait) { cpu } else { self }.clone()
     }
 
-    /// Whether opening has ended, with GPUs or without. Does not wait.
+    /// Whether opening has ended. Does not wait.
     fn is_open(&self) -> bool {
         // Another thread holds the lock while it waits for the driver.
         let Ok(mut opening) = self.opening.try_lock() else { return false };
         if let Some(opened) = opening.as_ref().and_then(Opening::result) {
             *opening = None;
-            // Jobs are shared only under `DeviceChoice::Auto`, which turns errors into the CPU.
-            return self.open_as(opened).is_ok();
+            self.set_opened(opened);
         }
         self.opened.get().is_some()
     }
 
-    /// Keeps the GPUs that were opened. With [`DeviceChoice::Auto`] an error is a warning, and the device is the CPU.
-    fn open_as(&self, opened: Result<Vec<Context>>) -> Result<()> {
-        let contexts = match opened {
+    /// Stores the GPUs that were opened. With [`DeviceChoice::Auto`], an error is a warning, and the device is the CPU.
+    fn set_opened(&self, opened: Result<Vec<Context>>) {
+        let opened = match opened {
             Err(error) if self.choice == DeviceChoice::Auto => {
                 log::warn!("{}; going on with the CPU", error.one_line());
-                Vec::new()
+                Ok(Vec::new())
             }
-            other => other?,
+            other => other.map_err(|error| (error.kind(), error.one_line(), error.hint())),
         };
-        self.opened.set(contexts).expect("set only once, under the lock of `opening`");
-        log::debug!("device: {}", self.name().expect("set above"));
-        Ok(())
+        let is_ok = opened.is_ok();
+        self.opened.set(opened).expect("set once: by `start`, or by the holder of `opening`");
+        if let (true, Some(name)) = (is_ok, self.name()) {
+            log::debug!("device: {name}");
+        }
     }
 
     /// The GPUs of this job, none for the CPU. Waits until they are open.
     fn contexts(&self) -> Result<&[Context]> {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
-        if let Some(opening) = opening.take()
-            && let Err(error) = self.open_as(opening.wait())
-        {
-            let failure = (error.kind(), error.one_line(), error.hint());
-            self.failure.set(failure).expect("set only once, under the lock of `opening`");
+        if let Some(opening) = opening.take() {
+            self.set_opened(opening.wait());
         }
-        match self.failure.get() {
-            Some((kind, line, None)) => Err(Error::new(*kind, line)),
-            Some((kind, line, Some(hint))) => Err(Error::new(*kind, line).with_hint(*hint)),
-            None => Ok(self.opened.get().expect("opened above, or before")),
+        match self.opened.get().expect("opened above, or before") {
+            Ok(contexts) => Ok(contexts),
+            Err((kind, line, None)) => Err(Error::new(*kind, line)),
+            Err((kind, line, Some(hint))) => Err(Error::new(*kind, line).with_hint(*hint)),
         }
     }
 
     /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open.
     ///
     /// # Errors
-    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be opened. With
-    /// [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
+    /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when it cannot be opened. With
+    /// [`DeviceChoice::Auto`] both are warnings, and the job runs on the CPU.
     pub fn context(&self) -> Result<Option<&Context>> {
         Ok(self.contexts()?.first())
     }
 
-    /// Runs `kernel` here. With [`DeviceChoice::Auto`], what a GPU fails at is done again by the CPU, with a
-    /// warning; a device that is lost is not asked again.
+    /// Runs `kernel`. With [`DeviceChoice::Auto`], a kernel that fails on a GPU runs again on the CPU, with a warning; a lost
+    /// GPU is not used again.
     ///
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let mut output = None;
-        self.run_twin(K::NAME, &mut |context| {
+        self.run_on_any(K::NAME, &mut |context| {
             output = Some(match context {
                 Some(context) => kernel.gpu(context, input)?,
                 None => kernel.cpu(input)?,
             });
             Ok(())
         })?;
-        Ok(output.expect("one of the twins ran"))
+        Ok(output.expect("set by the last call"))
     }
 
-    /// Calls `twin` with the context of a GPU, or with `None` for the CPU. A GPU that fails under
-    /// [`DeviceChoice::Auto`] is followed by a second call with `None`.
-    fn run_twin(
+    /// Calls `run` with the context of a GPU, or with `None` for the CPU. If a GPU fails under [`DeviceChoice::Auto`], calls
+    /// it again with `None`.
+    fn run_on_any(
         &self,
         name: &'static str,
-        twin: &mut dyn FnMut(Option<&Context>) -> Result<()>,
+        run: &mut dyn FnMut(Option<&Context>) -> Result<()>,
     ) -> Result<()> {
         let auto = self.choice == DeviceChoice::Auto;
         let contexts = self.contexts()?;
@@ -236,8 +229,8 @@ impl Device {
         let is_usable = |gpu: usize| !(auto && contexts[gpu].is_lost());
         if let Some(permit) = self.queue.wait(contexts.len(), is_usable) {
             let context = &contexts[permit.gpu];
-            let run = AssertUnwindSafe(|| watched_kernel(name, || twin(Some(context))));
-            let result = catch_unwind(run).unwrap_or_else(|panic| {
+            let on_gpu = AssertUnwindSafe(|| watched_kernel(name, || run(Some(context))));
+            let result = catch_unwind(on_gpu).unwrap_or_else(|panic| {
                 Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
             });
             match result {
@@ -247,41 +240,43 @@ impl Device {
                 result => return result,
             }
         }
-        self.timings.time(name, || memory::catch(|| twin(None)))
+        self.timings.time(name, || memory::catch(|| run(None)))
     }
 
-    /// Whether kernels may run on a GPU, as far as that is known now.
+    /// Whether kernels may run on a GPU. True while the device is being opened.
     pub fn may_be_gpu(&self) -> bool {
         self.start();
-        !self.opened.get().is_some_and(Vec::is_empty)
+        !matches!(self.opened.get(), Some(Ok(contexts)) if contexts.is_empty())
     }
 
-    /// Keeps the device from being closed, for a process that ends without exit handlers. The system frees everything
-    /// anyway, whereas a driver may crash or hang while it cleans up.
+    /// Never closes the device, for a process that is about to end. The system frees everything anyway, whereas a driver may
+    /// crash or hang while it cleans up.
     pub fn leak(self: Arc<Self>) {
         mem::forget(self);
     }
 
-    /// The name of the device that runs the job, once that is known; the GPU's where both share the job.
+    /// The name of the device that runs the job, once it is known; that of the GPU if both share the job.
     pub fn name(&self) -> Option<Cow<'_, str>> {
-        Some(match self.opened.get().map(Vec::as_slice) {
-            Some([gpu]) => gpu.info.name.as_str().into(),
-            Some(gpus @ [gpu, ..]) => format!("{} x {}", gpus.len(), gpu.info.name).into(),
-            Some([]) => "CPU".into(),
+        Some(match self.opened.get() {
+            Some(Ok(gpus)) => match &gpus[..] {
+                [] => "CPU".into(),
+                [gpu] => gpu.info.name.as_str().into(),
+                [gpu, ..] => format!("{} x {}", gpus.len(), gpu.info.name).into(),
+            },
             // The CPU finished the job before the GPU had started.
-            None if self.is_shared() => "CPU".into(),
-            None => return None,
+            _ if self.is_shared() => "CPU".into(),
+            _ => return None,
         })
     }
 }
 
 impl Drop for Device {
-    /// Waits for a driver that is still starting: some crash when the process ends meanwhile.
+    /// Waits for a driver that is still starting, since some crash when the process ends meanwhile.
     fn drop(&mut self) {
         let opening = self.opening.get_mut().ok().and_then(Option::take);
         // Nobody needs the result any more.
         let _ = opening.as_ref().map(Opening::wait);
-        // Closing a device that hangs may never return.
+        // To close a hanging device may never return.
         if has_device_hung() {
             mem::forget(self.opened.take());
         }
@@ -294,23 +289,23 @@ mod tests {
 
     use super::*;
 
-    struct Unsteady;
+    struct FailsOnGpu;
 
-    impl Kernel for Unsteady {
+    impl Kernel for FailsOnGpu {
         type In = ();
         type Out = &'static str;
-        const NAME: &'static str = "unsteady";
+        const NAME: &'static str = "fails on GPU";
 
         fn cpu(&self, (): &()) -> Result<&'static str> {
             Ok("cpu")
         }
 
         fn gpu(&self, _: &Context, (): &()) -> Result<&'static str> {
-            Err(Error::gpu("planted"))
+            Err(Error::gpu("injected"))
         }
     }
 
-    /// A GPU that is not there yet keeps nobody waiting, except for the last parts.
+    /// Only the last parts wait for a GPU that is still starting.
     #[test]
     fn shared_jobs_begin_on_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
@@ -330,7 +325,7 @@ mod tests {
         assert_eq!([(); 5].map(|()| on_cpu()), [true, true, false, false, false]);
         let (failing, start) = device(100);
         assert!(Arc::ptr_eq(&failing.device_for_part(), &cpu));
-        start.send(Err(Error::gpu("planted"))).unwrap();
+        start.send(Err(Error::gpu("injected"))).unwrap();
         assert!(Arc::ptr_eq(&failing.device_for_part(), &failing));
         assert_eq!(failing.name().as_deref(), Some("CPU"));
     }
@@ -342,20 +337,11 @@ mod tests {
         assert_eq!(device.name(), None);
         device.set_estimate(|| Estimate::of_seconds(0.01, 0.0));
         assert_eq!(device.name().as_deref(), Some("CPU"));
-        assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
-        // What was asked for by name is opened all the same.
+        assert_eq!(device.run(&FailsOnGpu, &()).unwrap(), "cpu");
+        // A device selected by name is opened all the same.
         let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
         device.set_estimate(|| Estimate::of_seconds(0.0, 0.0));
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
-    }
-
-    #[test]
-    fn the_cpu_needs_no_driver() {
-        let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
-        device.start();
-        assert_eq!(device.name().as_deref(), Some("CPU"));
-        assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
-        assert_eq!(device.name().as_deref(), Some("CPU"));
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the adapters that a choice names and opens them, on a thread of their own.
+//! Finds the adapters that a choice selects, and opens them on another thread.
 
 use std::{
     env, fmt, io, iter,
@@ -22,12 +22,12 @@ use crate::{
     },
 };
 
-/// The GPUs that a thread opens, or the end of that thread in a panic.
+/// The receiver of the GPUs that another thread opens. The channel is closed if that thread panics.
 #[derive(Debug)]
 pub struct Opening(pub(super) Receiver<Result<Vec<Context>>>);
 
 impl Opening {
-    /// Starts to open what `choice` names.
+    /// Starts to open the devices that `choice` selects.
     pub fn start(choice: &DeviceChoice, timings: &Arc<Timings>) -> Self {
         set_driver_loaded();
         let (sender, opening) = mpsc::channel();
@@ -39,19 +39,19 @@ impl Opening {
                 let _ = sender.send(opened);
             }
         };
-        // Where the system grants no further thread, this one opens them.
+        // If the system grants no further thread, this one opens them.
         if thread::Builder::new().spawn(task()).is_err() {
             watched("a start", task());
         }
         Self(opening)
     }
 
-    /// The GPUs, if the thread has ended with a result.
+    /// The result of the thread, if it has one already.
     pub fn result(&self) -> Option<Result<Vec<Context>>> {
         self.0.try_recv().ok()
     }
 
-    /// Waits for the thread, as long as [`driver_timeout`] allows.
+    /// Waits for the result of the thread, up to [`driver_timeout`].
     ///
     /// # Errors
     /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when the driver refuses, crashes or hangs.
@@ -71,18 +71,18 @@ impl Opening {
     }
 }
 
-/// The adapter that [`DeviceChoice::Auto`] takes out of `adapters`.
+/// Index of the adapter that [`DeviceChoice::Auto`] selects.
 pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
     adapters.iter().position(|adapter| adapter.info.is_hardware() || takes_software())
 }
 
-/// For tests on machines without a GPU: whether [`DeviceChoice::Auto`] takes software Vulkan as if it were hardware.
+/// Whether [`DeviceChoice::Auto`] treats software Vulkan as hardware, for tests on machines without a GPU.
 pub(super) fn takes_software() -> bool {
     env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
 }
 
-/// Whether this machine may have a hardware GPU. On Linux the device files tell that without starting a graphics
-/// driver, which takes a third of a second even where it finds only software Vulkan.
+/// Whether this machine may have a hardware GPU. On Linux, device files show this without the start of a graphics driver,
+/// which takes a third of a second even if it finds only software Vulkan.
 pub(super) fn may_have_hardware() -> bool {
     if !cfg!(target_os = "linux") || takes_software() {
         return true;
@@ -92,7 +92,7 @@ pub(super) fn may_have_hardware() -> bool {
         .any(|path| Path::new(path).exists())
 }
 
-/// Opens what `choice` names; nothing for the CPU, and where [`DeviceChoice::Auto`] finds no hardware.
+/// Opens the devices that `choice` selects: none for the CPU, or if [`DeviceChoice::Auto`] finds no hardware.
 fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
     let adapters = adapters();
     let first = |index: Option<usize>| index.into_iter().collect();
@@ -100,7 +100,7 @@ fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
         DeviceChoice::Cpu => Vec::new(),
         DeviceChoice::Auto => first(automatic(&adapters)),
         DeviceChoice::Gpu => first((!adapters.is_empty()).then_some(0)),
-        DeviceChoice::All => alike(&adapters),
+        DeviceChoice::All => equal_adapters(&adapters),
         DeviceChoice::Index(index) => first((*index < adapters.len()).then_some(*index)),
         DeviceChoice::Name(name) => {
             first(adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name)))
@@ -119,17 +119,17 @@ fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
     }
 }
 
-/// Opens `adapters` side by side, the first on this thread.
+/// Opens `adapters` in parallel, the first one on this thread.
 fn open_all<'a>(
     mut adapters: impl Iterator<Item = &'a Adapter>,
     timings: &Arc<Timings>,
 ) -> Result<Vec<Context>> {
     let Some(first) = adapters.next() else { return Ok(Vec::new()) };
-    // For tests: runs the routes for hardware on software Vulkan.
+    // Tests run the routes for hardware on software Vulkan.
     let as_hardware = env::var_os("GPUPROC_TEST_HARDWARE").is_some_and(|value| value == "1");
-    let caps = Restrictions { as_hardware, ..Restrictions::default() };
+    let restrictions = Restrictions { as_hardware, ..Restrictions::default() };
     thread::scope(|scope| {
-        let open = |adapter| Context::open(adapter, &caps, timings.clone());
+        let open = |adapter| Context::open(adapter, &restrictions, timings.clone());
         let start = |adapter| thread::Builder::new().spawn_scoped(scope, move || open(adapter));
         let others: Vec<_> = adapters.map(start).collect::<io::Result<_>>().map_err(Error::gpu)?;
         let wait = |thread: ScopedJoinHandle<'_, _>| {
@@ -139,16 +139,16 @@ fn open_all<'a>(
     })
 }
 
-/// The adapters that [`DeviceChoice::All`] takes: the first, and hardware of its model and driver. For tests,
-/// `GPUPROC_TEST_GPUS` is how many times the first adapter is opened instead, software or not.
-fn alike(adapters: &[Adapter]) -> Vec<usize> {
+/// Indices of the adapters that [`DeviceChoice::All`] selects: the first, and hardware of the same model and driver. In
+/// tests, the first adapter `GPUPROC_TEST_GPUS` times, even if it is software.
+fn equal_adapters(adapters: &[Adapter]) -> Vec<usize> {
     let Some(first) = adapters.first() else { return Vec::new() };
     let times = env::var("GPUPROC_TEST_GPUS").ok().and_then(|times| times.parse().ok());
     if let Some(times) = times {
         return vec![0; times];
     }
-    let is_alike = |adapter: &Adapter| adapter.info.is_hardware() && adapter.info == first.info;
-    iter::once(0).chain((1..adapters.len()).filter(|&at| is_alike(&adapters[at]))).collect()
+    let is_equal = |adapter: &Adapter| adapter.info.is_hardware() && adapter.info == first.info;
+    iter::once(0).chain((1..adapters.len()).filter(|&at| is_equal(&adapters[at]))).collect()
 }
 
 fn missing(message: impl fmt::Display, hint: Hint) -> Error {

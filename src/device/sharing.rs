@@ -1,4 +1,4 @@
-//! A job whose parts go to a GPU and to the CPU at once.
+//! Division of the parts of a job between a GPU and the CPU.
 
 use std::{
     env,
@@ -9,22 +9,22 @@ use std::{
     },
 };
 
-/// The parts of a job of a GPU and the CPU that have not begun.
+/// Counts the parts of a shared job that have not begun.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     left: AtomicUsize,
-    /// So many parts at the end are the GPU's: it finishes all of them before a core finishes one.
+    /// Number of parts at the end that only the GPU takes: it finishes all of them before a core finishes one.
     last: AtomicUsize,
 }
 
 impl Sharing {
-    /// Begins a job of `parts` parts, the last `last` of which are the GPU's.
+    /// Begins a job of `parts` parts, the last `last` of which only the GPU takes.
     pub fn begin(&self, parts: usize, last: usize) {
         self.last.store(last, Ordering::Relaxed);
         self.left.store(parts, Ordering::Relaxed);
     }
 
-    /// Takes the next part; returns whether it goes to the CPU. `would_wait` tells whether the GPU cannot begin it now.
+    /// Takes the next part and returns whether it goes to the CPU. `would_wait` returns whether the GPU cannot begin now.
     pub fn next_goes_to_cpu(&self, would_wait: impl FnOnce() -> bool) -> bool {
         let take = |left: usize| left.checked_sub(1);
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
@@ -36,8 +36,8 @@ impl Sharing {
     }
 }
 
-/// For tests: `GPUPROC_TEST_SHARE` tells which parts go to the CPU, however long that takes. Each character stands for
-/// a part, over and over, `1` for the CPU.
+/// The value of `GPUPROC_TEST_SHARE`, with which tests send parts to the CPU regardless of time. Each character is a part,
+/// repeatedly; `1` goes to the CPU.
 pub(super) fn forced_pattern() -> Option<&'static [u8]> {
     static PATTERN: LazyLock<Option<OsString>> =
         LazyLock::new(|| env::var_os("GPUPROC_TEST_SHARE").filter(|pattern| !pattern.is_empty()));
