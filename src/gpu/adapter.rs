@@ -1,4 +1,4 @@
-//! Adapters: the GPUs of this machine, and what each can do.
+//! Adapters: the GPUs of this machine, with their properties and limits.
 
 use std::{
     fmt,
@@ -9,35 +9,35 @@ use wgpu::Features;
 
 use super::guard::set_driver_loaded;
 
-/// A GPU, or software in place of one, that could be opened.
+/// A GPU, or software in place of one, that can be opened.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     pub(super) inner: wgpu::Adapter,
-    /// What the driver says of it.
+    /// Properties that the driver reports.
     pub info: AdapterInfo,
 }
 
-/// What a driver says of its device.
+/// Properties of a device that its driver reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterInfo {
-    /// The device's name.
+    /// Name of the device.
     pub name: String,
-    /// What it is made of.
+    /// Kind of hardware, or software.
     pub kind: AdapterKind,
-    /// The API that it is reached by: `vulkan`, `metal` or `dx12`.
+    /// API: `vulkan`, `metal` or `dx12`.
     pub backend: String,
-    /// The driver and its version.
+    /// Name and version of the driver.
     pub driver: String,
-    /// The manufacturer's PCI number.
+    /// PCI number of the manufacturer.
     pub vendor: u32,
-    /// Invocations a subgroup, least and most.
+    /// Minimum and maximum number of invocations of a subgroup.
     pub subgroup_sizes: [u32; 2],
 }
 
-/// What a device is made of.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdapterKind {
-    /// A GPU with memory of its own.
+    /// A GPU with its own memory.
     Discrete,
     /// A GPU that shares the CPU's memory.
     Integrated,
@@ -81,26 +81,26 @@ impl From<wgpu::AdapterInfo> for AdapterInfo {
 }
 
 impl AdapterInfo {
-    /// Whether this is hardware, not software on the CPU.
+    /// Whether the device is hardware, not software on the CPU.
     pub fn is_hardware(&self) -> bool {
         self.kind != AdapterKind::Software
     }
 }
 
-/// What a device allows at most. Kernels split their work to fit.
+/// Limits of a device. Kernels split their work to fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// Bytes a storage binding.
+    /// Bytes of a storage binding.
     pub binding_bytes: u64,
-    /// Bytes a buffer.
+    /// Bytes of a buffer.
     pub buffer_bytes: u64,
-    /// Storage buffers an entry point.
+    /// Storage buffers of an entry point.
     pub storage_buffers: u32,
     /// Workgroups of a dispatch along each dimension.
     pub workgroups: u32,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
-    /// Invocations a workgroup, all along x.
+    /// Invocations of a workgroup, all along x.
     pub workgroup_size: u32,
 }
 
@@ -126,7 +126,7 @@ impl From<&wgpu::Limits> for DeviceLimits {
 }
 
 impl Adapter {
-    /// What the adapter allows.
+    /// Limits of the adapter.
     pub fn limits(&self) -> DeviceLimits {
         DeviceLimits::from(&self.inner.limits())
     }
@@ -137,14 +137,14 @@ impl Adapter {
     }
 }
 
-/// All adapters of this machine: discrete GPUs first, software last, otherwise in the drivers' order.
-/// Empty where there is no driver.
+/// All adapters of this machine: discrete GPUs first, software last, otherwise in the order of the drivers. Empty if there
+/// is no driver.
 pub fn adapters() -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
     descriptor.flags = wgpu::InstanceFlags::empty();
     set_driver_loaded();
-    // A driver that panics is as good as none.
+    // A driver that panics counts as no driver.
     let found = catch_unwind(AssertUnwindSafe(|| {
         let instance = wgpu::Instance::new(descriptor);
         pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()))

@@ -1,11 +1,11 @@
-//! A list of compute passes and copies, described by the names of their bindings.
+//! A list of compute passes, copies and clears.
 
 use std::sync::Arc;
 
 use super::{Buffer, Context, Pipeline, Shader, ShaderStruct, shader::Binding};
 use crate::util::error::Result;
 
-/// Work for the device, in order. Describe it once; submit it once or, to measure, many times.
+/// Work for the device, in order. It can be submitted more than once, to be measured.
 #[derive(Debug)]
 pub struct Batch<'a> {
     pub(super) context: &'a Context,
@@ -16,34 +16,33 @@ pub struct Batch<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Pass(Recorded),
+    Pass(RecordedPass),
     Copy { from: Buffer, to: Buffer },
     Clear(Buffer),
 }
 
-/// A pass as it was described.
 #[derive(Clone, Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordedPass {
     pub label: String,
     pub pipeline: Arc<Pipeline>,
     /// Binding number and buffer.
     pub buffers: Vec<(u32, Buffer)>,
-    /// Binding number, and offset and length in [`Batch::uniforms`].
+    /// Binding number, offset and length in [`Batch::uniforms`].
     pub uniforms: Vec<(u32, u64, u64)>,
     pub workgroups: [u32; 3],
 }
 
 impl Context {
-    /// An empty list of work.
+    /// Creates an empty batch.
     pub fn batch(&self) -> Batch<'_> {
         Batch { context: self, steps: Vec::new(), uniforms: Vec::new() }
     }
 }
 
 impl Batch<'_> {
-    /// Records a pass of the entry point `entry` of `shader` with this many workgroups along x, y and z; none along one of
-    /// them means no pass. It is named `label` in the timings. It binds `params`, if it has a uniform of that type, and
-    /// those of `buffers` that it uses.
+    /// Records a pass of an entry point of a shader, with this many workgroups along x, y and z; no pass if one of them is
+    /// 0. `label` is its name in the timings. Binds `params`, if the entry point has a uniform, and those of `buffers` that
+    /// it uses.
     ///
     /// # Errors
     /// As [`Context::pipeline`].
@@ -53,26 +52,8 @@ impl Batch<'_> {
     pub fn dispatch<T: ShaderStruct>(
         &mut self,
         label: &str,
-        entry: (&Shader, &str),
-        params: &T,
-        buffers: &[(&str, &Buffer)],
-        workgroups: [u32; 3],
-    ) -> Result<()> {
-        self.dispatch_with(label, entry, (params, &()), buffers, workgroups)
-    }
-
-    /// The same with uniforms of two types.
-    ///
-    /// # Errors
-    /// As [`Batch::dispatch`].
-    ///
-    /// # Panics
-    /// As [`Batch::dispatch`].
-    pub fn dispatch_with<A: ShaderStruct, B: ShaderStruct>(
-        &mut self,
-        label: &str,
         (shader, entry): (&Shader, &str),
-        params: (&A, &B),
+        params: &T,
         buffers: &[(&str, &Buffer)],
         workgroups: [u32; 3],
     ) -> Result<()> {
@@ -83,10 +64,7 @@ impl Batch<'_> {
         let (mut bound, mut uniforms) = (Vec::new(), Vec::new());
         for binding in &pipeline.bindings {
             if !binding.is_storage {
-                let (offset, bytes) = match pipeline.shader.reflection().has_type::<A>(binding) {
-                    true => self.add_uniform(&pipeline.shader, binding, params.0),
-                    false => self.add_uniform(&pipeline.shader, binding, params.1),
-                };
+                let (offset, bytes) = self.add_uniform(&pipeline.shader, binding, params);
                 uniforms.push((binding.number, offset, bytes));
                 continue;
             }
@@ -97,7 +75,7 @@ impl Batch<'_> {
             bound.push((binding.number, (*buffer).clone()));
         }
         let label = label.to_owned();
-        let pass = Recorded { label, pipeline, buffers: bound, uniforms, workgroups };
+        let pass = RecordedPass { label, pipeline, buffers: bound, uniforms, workgroups };
         self.steps.push(Step::Pass(pass));
         Ok(())
     }
@@ -119,7 +97,7 @@ impl Batch<'_> {
         (offset, uniforms.len() as u64 - offset)
     }
 
-    /// Copies all of `from` to the start of `to`. They must not be parts of one buffer.
+    /// Copies all of `from` to the start of `to`, which must not be a part of the same buffer.
     pub fn copy(&mut self, from: &Buffer, to: &Buffer) {
         assert!(from.bytes <= to.bytes, "copy past the end of a buffer");
         self.steps.push(Step::Copy { from: from.clone(), to: to.clone() });

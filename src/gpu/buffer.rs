@@ -5,30 +5,30 @@ use std::{ops::Range, sync::Arc};
 use super::{
     Context, Fault,
     guard::Driver,
-    pool::{Lent, Pool},
+    pool::{Pool, PooledBuffer},
 };
 use crate::util::error::{Error, Result};
 
-/// A range of a storage buffer on the device. Clones share the memory; after the last of them it is kept for another
-/// buffer.
+/// A range of a storage buffer on the device. Clones share the memory, which is kept for another buffer once the last of
+/// them is dropped.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    pub(super) inner: Arc<Lent>,
+    pub(super) inner: Arc<PooledBuffer>,
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
 
 impl Buffer {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A part of it, to be bound alone. The start must be a multiple of the device's
+    /// A part of the buffer that can be bound by itself. The start must be a multiple of the device's
     /// `min_storage_buffer_offset_alignment`.
     ///
     /// # Panics
-    /// When the range leaves the buffer.
+    /// When the range ends after the buffer.
     pub fn slice(&self, range: Range<u64>) -> Self {
         assert!(range.start <= range.end && range.end <= self.bytes, "{range:?} of {}", self.bytes);
         Self {
@@ -40,7 +40,7 @@ impl Buffer {
 }
 
 impl Context {
-    /// A buffer of at least `bytes` bytes whose content is unspecified: write before you read.
+    /// Allocates a buffer of at least `bytes` bytes. Its content is unspecified.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it is larger than the device allows or there is no
@@ -51,18 +51,19 @@ impl Context {
         if bytes > self.limits.buffer_bytes {
             let limit = self.limits.buffer_bytes;
             return Err(Error::gpu(format_args!(
-                "{label}: {bytes} bytes are more than the {limit} that a buffer may have"
+                "{label}: {bytes} bytes exceed the device's limit of {limit} for a buffer"
             )));
         }
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
-        let size = Pool::size(bytes, self.limits.buffer_bytes);
-        let inner = match self.storage.take(size) {
+        let size = Pool::round_up(bytes, self.limits.buffer_bytes);
+        let buffer = match self.storage.take(size) {
             Some(buffer) => buffer,
             None => self.create_buffer(label, usage, size)?,
         };
-        let buffer = Buffer { inner: Arc::new(self.storage.lend(inner)), offset: 0, bytes };
+        let inner = Arc::new(PooledBuffer { buffer, pool: self.storage.clone() });
+        let buffer = Buffer { inner, offset: 0, bytes };
         if self.poison {
             let words = (0..bytes / 4).map(|i| (i as u32).wrapping_mul(0x9e37_79b9));
             let noise: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
@@ -72,16 +73,17 @@ impl Context {
         Ok(buffer)
     }
 
-    /// A buffer of wgpu's. Where memory is short, the buffers that the pools keep are freed first.
+    /// Creates a buffer of wgpu's, mapped if it can be written. If memory is short, frees the unused buffers of the pools
+    /// and tries again.
     pub(super) fn create_buffer(
         &self,
         label: &str,
         usage: wgpu::BufferUsages,
         size: u64,
     ) -> Result<wgpu::Buffer> {
-        self.driver.can_fail(Fault::Allocate)?;
+        self.driver.inject(Fault::Allocate)?;
         let label = Some(label);
-        let mapped_at_creation = false;
+        let mapped_at_creation = usage.contains(wgpu::BufferUsages::MAP_WRITE);
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation };
         let create = || self.driver.guarded(|| self.driver.device.create_buffer(&descriptor));
         create().or_else(|error| match self.storage.clear() | self.readbacks.clear() {

@@ -24,13 +24,13 @@ use crate::util::{
     timings::Timings,
 };
 
-/// An open device with its queue, its limits, and the pipelines made so far.
+/// An open device with its queue, its limits, and the pipelines created so far.
 #[derive(Debug)]
 pub struct Context {
     pub(super) driver: Driver,
-    /// What the device allows; every kernel splits its work to fit.
+    /// The limits of the device. Every kernel splits its work to fit.
     pub limits: DeviceLimits,
-    /// Which adapter this is.
+    /// The adapter.
     pub info: AdapterInfo,
     pub(super) uniform_alignment: usize,
     features: Features,
@@ -48,9 +48,9 @@ pub struct Context {
     pub(super) uploads: UploadStaging,
 }
 
-/// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere
-/// storage buffers are host memory, whose use commands promise to limit.
-fn kept_storage(kind: AdapterKind) -> u64 {
+/// Maximum number of bytes of unused storage buffers that a device keeps. Only a discrete GPU has its own memory; storage
+/// buffers of other devices are host memory, whose use `--max-memory` limits.
+fn max_unused_storage(kind: AdapterKind) -> u64 {
     match kind {
         AdapterKind::Discrete => 4 << 30,
         _ => 256 << 20,
@@ -58,13 +58,17 @@ fn kept_storage(kind: AdapterKind) -> u64 {
 }
 
 impl Context {
-    /// Opens `adapter` with its full limits, less `caps`.
+    /// Opens `adapter` with its full limits, less the restrictions.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses.
-    pub fn open(adapter: &Adapter, caps: &Restrictions, timings: Arc<Timings>) -> Result<Self> {
-        let limits = caps.restrict(adapter.inner.limits());
-        let features = adapter.inner.features() & caps.features();
+    pub fn open(
+        adapter: &Adapter,
+        restrictions: &Restrictions,
+        timings: Arc<Timings>,
+    ) -> Result<Self> {
+        let limits = restrictions.apply_to(adapter.inner.limits());
+        let features = adapter.inner.features() & restrictions.features();
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("gpuproc"),
             required_features: features,
@@ -83,31 +87,31 @@ impl Context {
             driver: Driver::new(
                 adapter.info.name.clone(),
                 opened,
-                caps.timeout.unwrap_or(match adapter.info.is_hardware() {
+                restrictions.timeout.unwrap_or(match adapter.info.is_hardware() {
                     true => driver_timeout(),
                     // Software takes longer, and its threads may have to share their cores.
                     false => 2 * driver_timeout(),
                 }),
-                InjectedFault::new(caps.fault),
+                InjectedFault::new(restrictions.fault),
             ),
             limits: DeviceLimits::from(&limits),
             info: adapter.info.clone(),
             uniform_alignment: limits.min_uniform_buffer_offset_alignment as usize,
             features,
             timings,
-            poison: caps.poison,
-            checked: caps.checked,
-            as_hardware: caps.as_hardware,
+            poison: restrictions.poison,
+            checked: restrictions.checked,
+            as_hardware: restrictions.as_hardware,
             modules: OnceCache::default(),
             pipelines: OnceCache::default(),
             multiply_add: OnceLock::new(),
-            storage: Pool::keeping(kept_storage(adapter.info.kind)),
-            readbacks: Pool::keeping(256 << 20),
+            storage: Pool::new(max_unused_storage(adapter.info.kind)),
+            readbacks: Pool::new(256 << 20),
             uploads: UploadStaging::default(),
         })
     }
 
-    /// Whether the device has a feature and may use it.
+    /// Whether the device has a feature that it may use.
     pub fn has(&self, feature: Features) -> bool {
         self.features.contains(feature)
     }
@@ -117,9 +121,9 @@ impl Context {
         self.as_hardware || self.info.is_hardware()
     }
 
-    /// Whether workgroups begin about in order, and one that waits lets others run: forward progress, which no API
-    /// promises. NVIDIA hardware is known to have it.
-    pub fn makes_progress(&self) -> bool {
+    /// Whether workgroups start approximately in order, and a waiting one lets others run (forward progress). No API
+    /// guarantees this; NVIDIA hardware is known to do it.
+    pub fn has_forward_progress(&self) -> bool {
         const NVIDIA: u32 = 0x10de;
         self.as_hardware || self.is_hardware() && self.info.vendor == NVIDIA
     }
@@ -132,35 +136,35 @@ impl Context {
     /// Waits until everything submitted so far is done.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device is lost or does not answer in a minute.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device is lost or does not answer in time.
     pub fn wait(&self) -> Result<()> {
         self.driver.wait_for(None)
     }
 
-    /// The recorder of upload, pass and readback times.
+    /// The times of uploads, passes and readbacks.
     pub fn timings(&self) -> &Timings {
         &self.timings
     }
 
-    /// The largest storage binding in bytes, a multiple of 4.
+    /// Size of the largest storage binding in bytes, a multiple of 4.
     pub fn max_binding(&self) -> u64 {
         self.limits.binding_bytes.min(self.limits.buffer_bytes) & !3
     }
 
-    /// The pipeline of entry point `entry` of `shader`, made at the first call and kept. The driver compiles it at the
-    /// first submission.
+    /// The pipeline of entry point `entry` of `shader`, created at the first call. The driver compiles it at the first
+    /// submission.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it uses more storage buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
-        self.pipelines.get_or_make(key, || {
+        self.pipelines.get_or_create(key, || {
             let parse = || shader.storage_buffers(entry);
             let needed = self.timings.time("shaders", parse);
             let granted = self.limits.storage_buffers;
             if needed > granted {
                 return Err(Error::gpu(format_args!(
-                    "{} grants {granted} storage buffers a shader, but {}.{entry} takes {needed}",
+                    "{}: {}.{entry} needs {needed} storage buffers, expected at most {granted}",
                     self.info.name,
                     shader.name()
                 )));
@@ -169,10 +173,7 @@ impl Context {
         })
     }
 
-    /// Compiles those of `pipelines` that are new, side by side.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses one.
+    /// Compiles the new ones among `pipelines`, in parallel.
     pub(super) fn compile<'p>(&self, pipelines: impl Iterator<Item = &'p Pipeline>) -> Result<()> {
         let new: Vec<_> = pipelines.filter(|pipeline| pipeline.compiled().is_none()).collect();
         if new.is_empty() {
@@ -182,7 +183,7 @@ impl Context {
         let compile = |pipeline: &Pipeline| {
             let shader = &pipeline.shader;
             let module = || self.driver.guarded(|| module(device, shader, self.checked));
-            let module = self.modules.get_or_make(shader.key(), module)?;
+            let module = self.modules.get_or_create(shader.key(), module)?;
             self.driver.guarded(|| pipeline.compile(device, &module))
         };
         self.timings.time("pipelines", || {
@@ -190,8 +191,8 @@ impl Context {
         })
     }
 
-    /// `count` workgroups, folded into two dimensions where one is not enough. The shader finds its
-    /// number as `id.y * num_workgroups.x + id.x` and must ignore numbers from `count` on.
+    /// The dimensions of a dispatch of `count` workgroups, in two dimensions if one is not enough. The number of a
+    /// workgroup is `id.y * num_workgroups.x + id.x`; the shader must ignore numbers from `count` on.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when two dimensions are not enough.
@@ -199,7 +200,9 @@ impl Context {
         let max = u64::from(self.limits.workgroups);
         let rows = count.div_ceil(max).max(1);
         if rows > max {
-            return Err(Error::gpu(format_args!("{count} workgroups are more than {max} x {max}")));
+            return Err(Error::gpu(format_args!(
+                "{count} workgroups exceed the device's limit of {max} x {max}"
+            )));
         }
         Ok([count.div_ceil(rows) as u32, rows as u32, 1])
     }

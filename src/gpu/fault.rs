@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What can be made to fail.
+/// A failure of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An allocation finds no memory.
     Allocate,
-    /// A submission is refused.
+    /// A submission fails.
     Submit,
     /// A buffer cannot be mapped.
     Map,
@@ -17,7 +17,7 @@ pub enum Fault {
     Invalid,
     /// A submission breaks a rule outside of all error scopes.
     Uncaught,
-    /// The device never ends its work.
+    /// The device never finishes its work.
     Hang,
     /// The driver panics at a submission.
     Panic,
@@ -37,10 +37,10 @@ impl Fault {
     ];
 }
 
-/// The fault of a device, and how often it could have occurred so far.
+/// The fault that a test injects, and the number of occasions so far.
 #[derive(Debug, Default)]
 pub(super) struct InjectedFault {
-    /// What fails, and at which of its occurrences, counted from 0.
+    /// The fault, and the number of the occasion at which it occurs, counted from 0.
     fault: Option<(Fault, u64)>,
     seen: AtomicU64,
 }
@@ -50,23 +50,9 @@ impl InjectedFault {
         Self { fault, seen: AtomicU64::new(0) }
     }
 
-    /// Whether `fault` occurs here, at a place where it can.
+    /// Whether `fault` occurs at this occasion.
     pub fn occurs(&self, fault: Fault) -> bool {
         let at = self.fault.filter(|&(injected, _)| injected == fault).map(|(_, at)| at);
         at.is_some_and(|at| self.seen.fetch_add(1, Ordering::Relaxed) == at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Fault, InjectedFault};
-
-    #[test]
-    fn a_fault_occurs_once_and_others_never() {
-        let injected = InjectedFault::new(Some((Fault::Map, 2)));
-        let met = [Fault::Map, Fault::Lose, Fault::Map, Fault::Map, Fault::Map];
-        let met = met.map(|fault| injected.occurs(fault));
-        assert_eq!(met, [false, false, false, true, false]);
-        assert!(!InjectedFault::new(None).occurs(Fault::Map));
     }
 }

@@ -1,5 +1,4 @@
-//! wgpu's device and queue, with each of their failures as an error: broken rules, panics, lost devices, endless
-//! waits.
+//! wgpu's device and queue. All of their failures become errors: broken rules, panics, lost devices, endless waits.
 
 use std::{
     any::Any,
@@ -18,51 +17,49 @@ use super::{
 };
 use crate::util::error::{Error, Result};
 
-static HUNG: AtomicBool = AtomicBool::new(false);
-/// Whether some driver is loaded, or about to be.
-static DRIVER: AtomicBool = AtomicBool::new(false);
+static DEVICE_HUNG: AtomicBool = AtomicBool::new(false);
+static DRIVER_LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Notes that a driver becomes part of this process.
+/// Records that this process loads a driver.
 pub fn set_driver_loaded() {
-    DRIVER.store(true, Ordering::Relaxed);
+    DRIVER_LOADED.store(true, Ordering::Relaxed);
 }
 
-/// Notes that a device does not answer.
+/// Records that a device does not answer.
 pub fn set_device_hung() {
-    HUNG.store(true, Ordering::Relaxed);
+    DEVICE_HUNG.store(true, Ordering::Relaxed);
 }
 
-/// Whether a driver is part of this process, which then goes down with it.
+/// Whether this process has loaded a driver, whose crash would end it.
 pub fn is_driver_loaded() -> bool {
-    DRIVER.load(Ordering::Relaxed)
+    DRIVER_LOADED.load(Ordering::Relaxed)
 }
 
-/// Whether some device has not answered in time. To close it, or to end the process in an orderly way,
-/// could then take for ever.
+/// Whether a device has not answered in time. Closing it, or an orderly end of the process, may then never return.
 pub fn has_device_hung() -> bool {
-    HUNG.load(Ordering::Relaxed)
+    DEVICE_HUNG.load(Ordering::Relaxed)
 }
 
-/// The first failure that no call returned: wgpu reports it to a callback, at any time and on any
-/// thread. A device with such a failure is not used any more.
+/// The first failure of a device that wgpu did not return from a call, but reported to a callback, at any time and on
+/// any thread. A device with such a failure is not used any more.
 #[derive(Clone, Debug, Default)]
-struct LastWords(Arc<Mutex<Option<String>>>);
+struct FirstFailure(Arc<Mutex<Option<String>>>);
 
-impl LastWords {
-    /// Receives the failures of `device`.
-    fn of(device: &wgpu::Device) -> Self {
-        let words = Self::default();
-        let (uncaught, lost) = (words.clone(), words.clone());
-        device.on_uncaptured_error(Arc::new(move |error| uncaught.set(&error.to_string())));
+impl FirstFailure {
+    /// Registers callbacks for the failures of `device`.
+    fn of_device(device: &wgpu::Device) -> Self {
+        let failure = Self::default();
+        let (uncaptured, lost) = (failure.clone(), failure.clone());
+        device.on_uncaptured_error(Arc::new(move |error| uncaptured.set(&error.to_string())));
         device.set_device_lost_callback(move |reason, text| {
             lost.set(&format!("device lost ({reason:?}): {text}"));
         });
-        words
+        failure
     }
 
     fn set(&self, text: &str) {
-        let mut words = self.0.lock().expect("no holder of this lock panics");
-        words.get_or_insert_with(|| text.to_owned());
+        let mut failure = self.0.lock().expect("no holder of this lock panics");
+        failure.get_or_insert_with(|| text.to_owned());
     }
 
     fn get(&self) -> Option<String> {
@@ -70,9 +67,9 @@ impl LastWords {
     }
 }
 
-/// The start of wgpu's panic message when a wait times out and another thread's wait empties the queue before this one
-/// looks at it. The next wait succeeds.
-const EMPTIED: &str = "If the queue is empty, the current submission index";
+/// Start of wgpu's panic message when a wait times out while another thread's wait empties the queue. The next wait
+/// succeeds.
+const QUEUE_EMPTIED: &str = "If the queue is empty, the current submission index";
 
 /// wgpu's device and queue.
 #[derive(Debug)]
@@ -81,32 +78,24 @@ pub(super) struct Driver {
     pub queue: wgpu::Queue,
     /// The device's name, for messages.
     name: String,
-    timeout: Duration,
+    /// Longest duration of a wait.
+    pub timeout: Duration,
     injected: InjectedFault,
-    last_words: LastWords,
+    failure: FirstFailure,
 }
 
 impl Driver {
-    /// The device called `name`. A wait lasts `timeout` at most.
     pub fn new(
         name: String,
         (device, queue): (wgpu::Device, wgpu::Queue),
         timeout: Duration,
         injected: InjectedFault,
     ) -> Self {
-        let last_words = LastWords::of(&device);
-        Self { device, queue, name, timeout, injected, last_words }
+        let failure = FirstFailure::of_device(&device);
+        Self { device, queue, name, timeout, injected, failure }
     }
 
-    /// How long one wait may last.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// Runs `work`, which calls wgpu.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) for what goes wrong in `work`: a broken rule, too little memory, a panic.
+    /// Runs `work`, which calls wgpu. A broken rule, a lack of memory or a panic becomes an error.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
@@ -116,7 +105,7 @@ impl Driver {
         let value = result.map_err(|panic| Error::gpu(panic_text(panic)))?;
         let failure = scopes.into_iter().flatten().next();
         if failure.is_some() {
-            // A lost device says so at the end of a wait. What is returned is the failure itself.
+            // The end of a wait reports whether the device is lost. The caller gets the failure itself.
             let _ = self.wait_for(None);
         }
         match failure {
@@ -128,48 +117,45 @@ impl Driver {
         }
     }
 
-    /// Whether the device can still be used.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it was lost, hangs, or failed in a way that leaves its state
-    /// unknown.
+    /// Returns an error if the device was lost, hangs, or failed in a way that leaves its state unknown.
     pub fn check(&self) -> Result<()> {
-        self.last_words.get().map_or(Ok(()), |words| Err(Error::gpu(words)))
+        self.failure.get().map_or(Ok(()), |failure| Err(Error::gpu(failure)))
     }
 
-    /// Calls the callbacks of what is done.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
+    /// Calls the callbacks of all work that is done.
     pub fn poll(&self) -> Result<()> {
-        // wgpu panics when the device is lost.
-        catch_unwind(AssertUnwindSafe(|| {
-            watched("a poll", || self.device.poll(wgpu::PollType::Poll))
-        }))
-        .map_err(|panic| Error::gpu(panic_text(panic)))?
-        .map_err(Error::gpu)?;
+        self.watched_poll("a poll", wgpu::PollType::Poll)
+            .map_err(Error::gpu)?
+            .map_err(Error::gpu)?;
         self.check()
     }
 
-    /// Waits until the submission is done, or everything submitted so far when none is given.
-    ///
-    /// # Errors
-    /// As [`Self::check`], and when the device refuses its work or does not answer within [`Self::timeout`].
+    /// Polls the device. wgpu panics when the device is lost meanwhile: returns the message of the panic as the outer
+    /// error.
+    fn watched_poll(
+        &self,
+        call: &'static str,
+        poll: wgpu::PollType,
+    ) -> Result<Result<wgpu::PollStatus, wgpu::PollError>, String> {
+        let poll = AssertUnwindSafe(|| watched(call, || self.device.poll(poll)));
+        catch_unwind(poll).map_err(panic_text)
+    }
+
+    /// Waits until the submission is done, or everything submitted so far if none is given.
     pub fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
-        // wgpu panics when the device is lost during the wait.
         let poll = |timeout| {
             let submission_index = submission_index.clone();
             let poll = wgpu::PollType::Wait { submission_index, timeout: Some(timeout) };
-            let wait = AssertUnwindSafe(|| watched("a wait", || self.device.poll(poll)));
-            match catch_unwind(wait).map_err(panic_text) {
+            match self.watched_poll("a wait", poll) {
                 Ok(Err(wgpu::PollError::Timeout)) => None,
-                Err(text) if text.starts_with(EMPTIED) => None,
+                Err(text) if text.starts_with(QUEUE_EMPTIED) => None,
                 polled => Some(polled),
             }
         };
-        let polled = wait_in_steps(self.timeout, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
+        let polled = wait_in_steps(self.timeout, poll);
+        let polled = polled.unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
         let polled = polled.map_err(Error::gpu)?;
-        let injected = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
+        let injected = self.inject(Fault::Hang).map_err(|error| error.to_string());
         if matches!(polled, Err(wgpu::PollError::Timeout)) {
             set_device_hung();
         }
@@ -180,32 +166,30 @@ impl Driver {
         };
         if let Err(cause) = injected.and(polled.map(drop).map_err(|error| error.to_string())) {
             let what = format!("{} {what}", self.name);
-            self.last_words.set(&what);
+            self.failure.set(&what);
             return Err(Error::gpu(format_args!("{what}: {cause}")));
         }
         self.check()
     }
 
-    /// A place where `fault` can occur: it does when [`Restrictions::fault`](super::Restrictions::fault) asks for it here.
-    ///
-    /// # Errors
-    /// That of the fault, where the fault shows at once.
-    pub fn can_fail(&self, fault: Fault) -> Result<()> {
+    /// An occasion for `fault`, which occurs if [`Restrictions::fault`](super::Restrictions::fault) asks for it. Returns
+    /// its error if it shows at once.
+    pub fn inject(&self, fault: Fault) -> Result<()> {
         if !self.injected.occurs(fault) {
             return Ok(());
         }
         match fault {
             Fault::Lose => self.device.destroy(),
-            Fault::Invalid => self.guarded(|| self.break_a_rule())?,
-            Fault::Uncaught => self.break_a_rule(),
+            Fault::Invalid => self.guarded(|| self.make_invalid_call())?,
+            Fault::Uncaught => self.make_invalid_call(),
             Fault::Panic => self.guarded(|| panic!("injected fault: Panic"))?,
             _ => return Err(Error::gpu(format_args!("injected fault: {fault:?}"))),
         }
         Ok(())
     }
 
-    /// Asks for a buffer that no API allows.
-    fn break_a_rule(&self) {
+    /// Creates a buffer whose usages no API allows together.
+    fn make_invalid_call(&self) {
         let _ = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("injected"),
             size: 4,

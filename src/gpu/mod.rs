@@ -1,8 +1,7 @@
 //! All use of wgpu: adapters and devices, shaders, buffers, batches of passes, timestamps.
 //!
-//! A kernel asks its [`Context`] for buffers and pipelines, describes its passes in a [`Batch`] and
-//! submits it. Bindings have the names of the WGSL variables; their numbers, workgroup sizes, constants
-//! and struct layouts are read from the shader.
+//! A kernel allocates buffers in its [`Context`], records its passes in a [`Batch`] and submits it. Bindings have the
+//! names of the WGSL variables; their numbers, workgroup sizes, constants and struct layouts are read from the shader.
 
 mod adapter;
 mod batch;

@@ -1,11 +1,11 @@
-//! Whether shaders multiply and add f32 with a single rounding, as the CPU does.
+//! The ways in which devices multiply and add f32.
 
-/// How a device computes a * b + c.
+/// How a device computes a * b + c in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MultiplyAdd {
     /// With a single rounding, by `fma`.
     Fused,
-    /// With a single rounding, in f64: several times slower.
+    /// With a single rounding, in f64, which takes several times as long.
     InF64,
     /// The device cannot multiply and add with a single rounding.
     RoundsTwice,

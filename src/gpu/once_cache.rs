@@ -1,38 +1,40 @@
-//! Values that are made once and kept.
+//! A map whose values are created once.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Values by key. Whoever asks for one that is being made waits for it; others are made at the same time.
+/// Values by key. A thread that asks for a value that another thread is creating waits for it; values of different keys
+/// are created in parallel.
 #[derive(Debug)]
 pub struct OnceCache<T> {
-    places: Mutex<HashMap<String, Place<T>>>,
+    entries: Mutex<HashMap<String, Entry<T>>>,
 }
 
-/// The place of a value, empty until it is made.
-type Place<T> = Arc<Mutex<Option<T>>>;
+/// A value, or `None` until it is created.
+type Entry<T> = Arc<Mutex<Option<T>>>;
 
 impl<T> Default for OnceCache<T> {
     fn default() -> Self {
-        Self { places: Mutex::default() }
+        Self { entries: Mutex::default() }
     }
 }
 
 impl<T: Clone> OnceCache<T> {
-    /// The value of `key`, by `make` at the first call and after each that failed.
-    ///
-    /// # Errors
-    /// Those of `make`.
-    pub fn get_or_make<E>(&self, key: String, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let places = self.places.lock();
-        let place = places.unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        let mut value = place.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The value of `key`, created by `create` unless an earlier call has succeeded.
+    pub fn get_or_create<E>(
+        &self,
+        key: String,
+        create: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let entries = self.entries.lock();
+        let entry = entries.unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        let mut value = entry.lock().unwrap_or_else(PoisonError::into_inner);
         if value.is_none() {
-            *value = Some(make()?);
+            *value = Some(create()?);
         }
-        Ok(value.clone().expect("made above"))
+        Ok(value.clone().expect("created above"))
     }
 }
 
@@ -43,28 +45,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_made_once_and_side_by_side() {
-        let kept = OnceCache::default();
+    fn values_are_created_once_and_in_parallel() {
+        let cache = OnceCache::default();
         let both = Barrier::new(2);
-        let make = |key: &'static str| {
-            let value = kept.get_or_make(key.to_owned(), || {
-                // Each waits here until the other is being made, too.
+        let create = |key: &'static str| {
+            let value = cache.get_or_create(key.to_owned(), || {
+                // Each waits here until the other one is being created, too.
                 both.wait();
                 Ok::<_, Infallible>(key.len())
             });
             assert_eq!(value, Ok(key.len()));
         };
         thread::scope(|scope| {
-            scope.spawn(|| make("a"));
-            scope.spawn(|| make("ab"));
+            scope.spawn(|| create("a"));
+            scope.spawn(|| create("ab"));
         });
-        assert_eq!(kept.get_or_make("ab".to_owned(), || Err(())), Ok(2));
+        assert_eq!(cache.get_or_create("ab".to_owned(), || Err(())), Ok(2));
     }
 
     #[test]
-    fn failures_are_not_kept() {
-        let kept = OnceCache::default();
-        assert_eq!(kept.get_or_make(String::new(), || Err("no")), Err("no"));
-        assert_eq!(kept.get_or_make(String::new(), || Ok::<_, ()>(1)), Ok(1));
+    fn failures_are_not_cached() {
+        let cache = OnceCache::default();
+        assert_eq!(cache.get_or_create(String::new(), || Err("no")), Err("no"));
+        assert_eq!(cache.get_or_create(String::new(), || Ok::<_, ()>(1)), Ok(1));
     }
 }

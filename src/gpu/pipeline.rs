@@ -1,4 +1,4 @@
-//! Entry points of shaders: described at once, compiled by the driver before their first submission.
+//! Entry points of shaders, which the driver compiles before their first submission.
 
 use std::{
     borrow::Cow,
@@ -8,7 +8,7 @@ use std::{
 use super::{Shader, shader::Binding};
 use crate::util::error::Result;
 
-/// An entry point of a shader, which knows its bindings by name.
+/// An entry point of a shader, with its bindings.
 #[derive(Debug)]
 pub struct Pipeline {
     pub(super) label: String,
@@ -17,31 +17,30 @@ pub struct Pipeline {
     /// Empty until the first submission that uses the pipeline.
     compiled: Mutex<Option<wgpu::ComputePipeline>>,
     pub(super) bindings: Vec<Binding>,
-    /// Invocations a workgroup, along x, y and z.
+    /// Invocations of a workgroup along x, y and z.
     pub workgroup_size: [u32; 3],
 }
 
-/// The module of `shader`. With `checked` it has bounds and loop checks even where [`Shader::unchecked`] argues them
-/// away.
+/// Creates the module of `shader`. If `checked`, it has bounds and loop checks even if the shader is
+/// [unchecked](Shader::unchecked).
 pub(super) fn module(device: &wgpu::Device, shader: &Shader, checked: bool) -> wgpu::ShaderModule {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(shader.name()),
-        // The module that reflection has parsed: parsing again would take longer than all other steps here.
+        // To parse the text again would take longer than all other steps here.
         source: wgpu::ShaderSource::Naga(Cow::Owned(shader.reflection().module().clone())),
     };
     if checked || !shader.is_unchecked() {
         return device.create_shader_module(descriptor);
     }
     #[expect(unsafe_code)]
-    // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds, each with its written
-    // argument.
+    // SAFETY: only shaders whose indices the host bounds are unchecked, each with a written argument.
     unsafe {
         device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
     }
 }
 
 impl Pipeline {
-    /// Entry point `entry` of `shader`, not compiled yet.
+    /// Creates the pipeline of entry point `entry` of `shader`, not compiled yet.
     pub(super) fn new(shader: &Shader, entry: &str) -> Self {
         let reflection = shader.reflection();
         Self {
@@ -54,15 +53,12 @@ impl Pipeline {
         }
     }
 
-    /// The driver's object, if there is one. Waits while another thread compiles it.
+    /// The compiled pipeline, if there is one. Waits while another thread compiles it.
     pub(super) fn compiled(&self) -> Option<wgpu::ComputePipeline> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Calls `compile`, unless an earlier call has succeeded.
-    ///
-    /// # Errors
-    /// Those of `compile`.
     pub(super) fn compile_once(
         &self,
         compile: impl FnOnce() -> Result<wgpu::ComputePipeline>,
@@ -74,7 +70,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Has the driver compile the entry point, which is in `module`.
+    /// Compiles the entry point of `module`.
     pub(super) fn compile(
         &self,
         device: &wgpu::Device,
@@ -90,7 +86,7 @@ impl Pipeline {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            // Drivers of hardware keep what they compile on disk.
+            // Drivers of hardware have their own cache on disk.
             cache: None,
         })
     }

@@ -1,4 +1,4 @@
-//! Tests how a device multiplies and adds.
+//! Tests whether a device multiplies and adds f32 with a single rounding.
 
 use super::{Context, Features, MultiplyAdd, Shader};
 use crate::{data::noise::Noise, shader, util::error::Result};
@@ -8,11 +8,11 @@ static PROBE: Shader =
 
 /// The shaders that [`Context::multiply_add`] runs.
 pub fn multiply_add_probes() -> [Shader; 2] {
-    [MultiplyAdd::Fused, MultiplyAdd::InF64].map(|way| PROBE.with(&way.constants()))
+    [MultiplyAdd::Fused, MultiplyAdd::InF64].map(|variant| PROBE.with(&variant.constants()))
 }
 
 impl Context {
-    /// How the device computes a * b + c. The first call finds out by running probes.
+    /// How the device computes a * b + c in f32. The first call runs the probes.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -21,18 +21,18 @@ impl Context {
             return Ok(*known);
         }
         let [fused, in_f64] = multiply_add_probes();
-        let way = match self.rounds_once(&fused)? {
+        let variant = match self.rounds_once(&fused)? {
             true => MultiplyAdd::Fused,
             false if self.has(Features::SHADER_F64) && self.rounds_once(&in_f64)? => {
                 MultiplyAdd::InF64
             }
             false => MultiplyAdd::RoundsTwice,
         };
-        log::debug!("{} multiplies and adds f32: {way:?}", self.info.name);
-        Ok(*self.multiply_add.get_or_init(|| way))
+        log::debug!("{} multiplies and adds f32: {variant:?}", self.info.name);
+        Ok(*self.multiply_add.get_or_init(|| variant))
     }
 
-    /// Whether the shader `probe` gives the same bits as the CPU.
+    /// Whether the shader `probe` computes the same bits as the CPU.
     fn rounds_once(&self, probe: &Shader) -> Result<bool> {
         let terms = terms();
         let source = self.upload("terms", &terms)?;
@@ -49,8 +49,7 @@ impl Context {
     }
 }
 
-/// Four factors, four other factors and four addends for each of 64 invocations. Some sums change if they are rounded
-/// twice.
+/// For each of 64 invocations, two factors and an addend of four lanes. Some results change if they are rounded twice.
 fn terms() -> Vec<f32> {
     let mut noise = Noise(0);
     let mut unit = || noise.unit() as f32;

@@ -1,4 +1,4 @@
-//! Recordings of what a kernel does on the device, to be measured with all data resident.
+//! Recordings of the passes of a kernel, to be measured with all data resident.
 
 use std::cell::RefCell;
 
@@ -6,13 +6,13 @@ use super::{Batch, Buffer, Context, batch::Step};
 use crate::util::error::Result;
 
 thread_local! {
-    /// Steps and uniforms of the recording that is in progress on this thread, if any.
+    /// Steps and uniforms of the recording in progress on this thread, if any.
     static RECORDING: RefCell<Option<(Vec<Step>, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
 impl Context {
-    /// Runs `work`. Returns its result, and a batch that repeats all that `work` made the device do on this thread. The
-    /// batch transfers nothing: it copies the uploaded data from buffers on the device.
+    /// Runs `work`. Returns its result, and a batch of all steps that `work` submitted on this thread. Instead of uploads,
+    /// the batch has copies between buffers on the device.
     ///
     /// # Errors
     /// Those of `work`.
@@ -38,10 +38,7 @@ impl Context {
         RECORDING.set(Some((steps, uniforms)));
     }
 
-    /// Keeps `bytes` bytes that were written to `buffer` from `offset` on, so that the recording can write them again.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
+    /// Copies `bytes` bytes that were written to `buffer` from `offset` on, so that the recording can write them again.
     pub(super) fn record_write(&self, buffer: &Buffer, offset: u64, bytes: usize) -> Result<()> {
         // The recording pauses while the data are copied.
         let Some((mut steps, uniforms)) = RECORDING.take() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Restrictions of an opened device, so that tests can make any device a small, a plain or a failing one.
+//! Restrictions of an opened device, with which tests turn any device into a small, a plain or a failing one.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use super::Fault;
 pub struct Restrictions {
     /// Limits no better than these.
     pub baseline: Option<Baseline>,
-    /// At most this many bytes a storage binding.
+    /// Maximum number of bytes of a storage binding.
     pub binding_bytes: Option<u64>,
-    /// At most this many workgroups a dimension.
+    /// Maximum number of workgroups along a dimension.
     pub workgroups: Option<u32>,
-    /// At most this many bytes of workgroup memory.
+    /// Maximum number of bytes of workgroup memory.
     pub workgroup_bytes: Option<u32>,
-    /// Features to be left unused.
+    /// Features that are not used.
     pub without: Features,
-    /// Whether all shaders run with bounds and loop checks, also those with an argument against them.
+    /// Whether all shaders run with bounds and loop checks, including [unchecked](super::Shader::unchecked) ones.
     pub checked: bool,
-    /// Whether the device is treated as hardware whose workgroups make progress, so that the routes for such hardware
-    /// are tested on software devices. These end loops that wait for long, so inputs must be small.
+    /// Whether the device is treated as hardware with forward progress, so that the routes for such hardware are tested
+    /// on software devices. These abort long waiting loops, so inputs must be small.
     pub as_hardware: bool,
-    /// Whether new storage buffers are filled with noise, so that nothing can rely on zeros.
+    /// Whether new storage buffers are filled with noise, so that no shader can rely on zeros.
     pub poison: bool,
     /// Longest wait for the device, instead of [`driver_timeout`](super::driver_timeout).
     pub timeout: Option<Duration>,
-    /// What fails, and at which of its occurrences, counted from 0.
+    /// A fault, and the number of the occasion at which it occurs, counted from 0.
     pub fault: Option<(Fault, u64)>,
 }
 
 /// Limits that a standard guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
-    /// Every WebGPU device.
+    /// The limits of every WebGPU device.
     WebGpu,
-    /// Devices below WebGPU: four storage buffers a shader, less than 16 KiB of workgroup memory, 256
-    /// invocations a workgroup, bindings of 128 MiB.
+    /// Limits below WebGPU: four storage buffers per shader, less than 16 KiB of workgroup memory, 256 invocations per
+    /// workgroup, bindings of 128 MiB.
     Downlevel,
 }
 
 impl Restrictions {
-    /// `limits`, restricted.
-    pub(super) fn restrict(&self, mut limits: wgpu::Limits) -> wgpu::Limits {
+    /// Restricts `limits`.
+    pub(super) fn apply_to(&self, mut limits: wgpu::Limits) -> wgpu::Limits {
         match self.baseline {
             None => {}
             Some(Baseline::WebGpu) => {
@@ -66,7 +66,7 @@ impl Restrictions {
         limits
     }
 
-    /// What shaders and timings use beyond WebGPU's core, but for the features to be left unused.
+    /// The optional features that shaders and timings use.
     pub(super) fn features(&self) -> Features {
         let subgroups = Features::SUBGROUP | Features::SUBGROUP_BARRIER;
         let numbers = Features::SHADER_F64 | Features::SHADER_INT64;

@@ -1,82 +1,82 @@
-//! The staging buffers of uploads, which threads take, write to and hand to the device in turn.
+//! The staging buffers of uploads. Threads take one that is mapped, write to it, and submit its copy to the device.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-/// Staging buffers for uploads, at most: enough for the cores to copy while the device does.
-const COUNT: usize = 8;
+/// Maximum number of staging buffers for uploads: enough for the cores to copy while the device does.
+const MAX_BUFFERS: usize = 8;
 
 /// The staging buffers of one device.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UploadStaging(Arc<(Mutex<Stagings>, Condvar)>);
+pub(super) struct UploadStaging(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct Stagings {
-    /// Those that are mapped and can be written.
+struct State {
+    /// Buffers that can be written.
     mapped: Vec<wgpu::Buffer>,
-    /// How many there are: mapped, being written, being copied.
+    /// Number of buffers that are mapped, being written, or being copied.
     count: usize,
-    /// The latest copies, the oldest first: a buffer is mapped again after one of them.
+    /// The latest copies, the oldest first. A buffer is mapped again after its copy.
     copies: VecDeque<wgpu::SubmissionIndex>,
 }
 
-/// What a thread that needs a staging buffer does.
-pub(super) enum Turn {
-    /// Writes to this one.
+/// The next step of a thread that needs a staging buffer.
+pub(super) enum Next {
+    /// Write to this buffer.
     Write(wgpu::Buffer),
-    /// Makes a new one.
-    Make,
-    /// Waits for this copy, after which one is mapped, and asks again.
-    Await(wgpu::SubmissionIndex),
+    /// Create a buffer.
+    Create,
+    /// Wait for this copy, after which a buffer is mapped, and ask again.
+    Wait(wgpu::SubmissionIndex),
 }
 
 impl UploadStaging {
-    fn lock(&self) -> MutexGuard<'_, Stagings> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A staging buffer for this thread, or how to get one.
-    pub fn turn(&self) -> Turn {
-        let mut stagings = self.lock();
+    /// Takes a mapped buffer, or says how to get one.
+    pub fn next(&self) -> Next {
+        let mut state = self.lock();
         loop {
-            if let Some(staging) = stagings.mapped.pop() {
-                return Turn::Write(staging);
+            if let Some(staging) = state.mapped.pop() {
+                return Next::Write(staging);
             }
-            if stagings.count < COUNT {
-                stagings.count += 1;
-                return Turn::Make;
+            if state.count < MAX_BUFFERS {
+                state.count += 1;
+                return Next::Create;
             }
-            if let Some(copy) = stagings.copies.pop_front() {
-                return Turn::Await(copy);
+            if let Some(copy) = state.copies.pop_front() {
+                return Next::Wait(copy);
             }
             // Other threads write to all of them.
-            stagings = self.0.1.wait(stagings).unwrap_or_else(PoisonError::into_inner);
+            state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Stagings)) {
+    fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.0.1.notify_all();
     }
 
-    /// Forgets a buffer that nobody will use again.
-    pub fn lose(&self) {
-        self.change(|stagings| stagings.count = stagings.count.saturating_sub(1));
+    /// Makes room for another buffer in place of one that is not used again.
+    pub fn forget(&self) {
+        self.change(|state| state.count = state.count.saturating_sub(1));
     }
 
-    /// Takes back a buffer that can be written again.
-    pub fn mapped(&self, staging: wgpu::Buffer) {
-        self.change(|stagings| stagings.mapped.push(staging));
+    /// Takes back a buffer that is mapped again.
+    pub fn put(&self, staging: wgpu::Buffer) {
+        self.change(|state| state.mapped.push(staging));
     }
 
-    /// Notes a copy out of one of the buffers.
-    pub fn copying(&self, copy: wgpu::SubmissionIndex) {
-        self.change(|stagings| {
-            stagings.copies.push_back(copy);
-            if stagings.copies.len() > COUNT {
-                stagings.copies.pop_front();
+    /// Records a copy out of one of the buffers.
+    pub fn record_copy(&self, copy: wgpu::SubmissionIndex) {
+        self.change(|state| {
+            state.copies.push_back(copy);
+            if state.copies.len() > MAX_BUFFERS {
+                state.copies.pop_front();
             }
         });
     }

@@ -1,22 +1,22 @@
-//! From a described batch to commands on the device, and the times of its passes.
+//! Submission of a batch, and the times of its passes.
 
 use std::time::Duration;
 
 use super::{
     Batch, Context, Fault, Features,
-    batch::{Recorded, Step},
+    batch::{RecordedPass, Step},
     guard::Driver,
     transfer::unmappable,
 };
 use crate::util::{error::Result, timings::Clock};
 
-/// wgpu's limit on the queries of one set; a pass takes two.
+/// wgpu's limit for the queries of a set; a pass takes two.
 const MAX_QUERIES: usize = 4096;
 
 impl<'a> Batch<'a> {
-    /// Encodes everything and hands it to the device. Results are waited for when they are read. Only who asks for times
-    /// of passes waits here, so that transfers and passes of several jobs overlap: they are recorded by GPU timestamps
-    /// where the device has them, else by the wall clock of the whole batch, named `passes`.
+    /// Encodes all steps and submits them. Waits only if times of passes are wanted, so that transfers and passes of
+    /// several jobs overlap. These times come from GPU timestamps or, if the device has none, from the wall clock of the
+    /// whole batch, named `passes`.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when validation, memory or the device fails.
@@ -24,7 +24,7 @@ impl<'a> Batch<'a> {
         let context = self.context;
         context.driver.check()?;
         for fault in [Fault::Submit, Fault::Invalid, Fault::Uncaught, Fault::Panic] {
-            context.driver.can_fail(fault)?;
+            context.driver.inject(fault)?;
         }
         let passes = self.steps.iter().filter_map(|step| match step {
             Step::Pass(pass) => Some(pass),
@@ -34,7 +34,7 @@ impl<'a> Batch<'a> {
         let timed = passes.take(MAX_QUERIES / 2);
         let labels: Vec<&str> = timed.map(|pass| pass.label.as_str()).collect();
         let timestamps = context.driver.guarded(|| self.encode(labels.len() as u32))?;
-        context.driver.can_fail(Fault::Lose)?;
+        context.driver.inject(Fault::Lose)?;
         context.record_batch(self);
         match timestamps {
             Some(timestamps) => context.record_times(&labels, &timestamps),
@@ -45,7 +45,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Submits all steps, with timestamps of the first `timed` passes. Returns the timestamps' buffer.
+    /// Submits all steps, with timestamps of the first `timed` passes. Returns the buffer of the timestamps.
     fn encode(&self, timed: u32) -> Option<wgpu::Buffer> {
         let Driver { device, queue, .. } = &self.context.driver;
         let uniforms = self.upload_uniforms();
@@ -87,7 +87,7 @@ impl<'a> Batch<'a> {
         Some(buffer)
     }
 
-    /// Two queries a pass, where timings are wanted and the device has a clock.
+    /// Two queries for each pass, if timings are wanted and the device has timestamps.
     fn queries(&self, passes: u32) -> Option<wgpu::QuerySet> {
         let Context { driver, timings, .. } = self.context;
         let wanted =
@@ -123,8 +123,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Recorded {
-    /// Encodes the pass, with timestamps at its place in `timed`, if any.
+impl RecordedPass {
+    /// Encodes the pass, with timestamps if `timed` has a query set and the number of the pass in it.
     fn encode(
         &self,
         device: &wgpu::Device,

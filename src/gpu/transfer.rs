@@ -1,4 +1,4 @@
-//! Copies between host memory and storage buffers by way of staging buffers, which are kept for the next copy.
+//! Copies between host memory and storage buffers through staging buffers, which are kept for the next copy.
 //!
 //! ```text
 //! upload     host memory --cores--> chunk mapped for writing --device--> storage buffer
@@ -6,33 +6,24 @@
 //! ```
 //! While the device copies one chunk, the cores copy the others.
 
-use std::{
-    collections::VecDeque,
-    ops::{Deref, Range},
-    sync::mpsc,
-};
+use std::{collections::VecDeque, ops::Range, sync::mpsc};
 
-use super::{
-    Buffer, Context, Fault,
-    pool::{Lent, Pool},
-    staging::Turn,
-    watch::watched,
-};
+use super::{Buffer, Context, Fault, pool::Pool, staging::Next, watch::watched};
 use crate::util::{
     error::{Error, Result},
     memory,
     parallel::Parallel,
 };
 
-/// Bytes of a staging buffer for uploads, and of a part that is read back at once.
+/// Bytes of a staging buffer for uploads, and maximum bytes of one for readbacks.
 const CHUNK: u64 = 16 << 20;
-/// Parts of a readback that are under way at once.
-const AHEAD: usize = 3;
-/// Uploads of fewer bytes are left to wgpu.
-const SMALL: usize = 64 << 10;
+/// Number of chunks of a readback that are copied at once.
+const CHUNKS_AHEAD: usize = 3;
+/// Uploads of up to this many bytes are left to wgpu.
+const SMALL_UPLOAD: usize = 64 << 10;
 
 impl Context {
-    /// A buffer that holds `data`, padded to a multiple of 4 bytes.
+    /// Allocates a buffer that holds `data`, padded to a multiple of 4 bytes.
     ///
     /// # Errors
     /// As [`Context::allocate`].
@@ -61,7 +52,7 @@ impl Context {
         self.timings.time("upload", || {
             // Copies are multiples of 4 bytes: the last 1 to 3 bytes are padded.
             let (whole, rest) = data.split_at(data.len() & !3);
-            match whole.len() > SMALL {
+            match whole.len() > SMALL_UPLOAD {
                 true => self.write_chunks(&buffer.inner, start, whole)?,
                 false => put(start, whole)?,
             }
@@ -75,18 +66,18 @@ impl Context {
         self.record_write(buffer, offset, data.len())
     }
 
-    /// Copies `data` to `buffer` from byte `offset` on, a chunk after the other.
+    /// Copies `data` to `buffer` from byte `offset` on, chunk by chunk.
     fn write_chunks(&self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<()> {
         for (chunk, at) in data.chunks(CHUNK as usize).zip((offset..).step_by(CHUNK as usize)) {
             let staging = self.upload_staging()?;
             self.write_chunk(&staging, chunk, buffer, at)
-                // A buffer in an unknown state is not used again.
-                .inspect_err(|_| self.uploads.lose())?;
+                // The buffer is in an unknown state.
+                .inspect_err(|_| self.uploads.forget())?;
         }
         Ok(())
     }
 
-    /// Copies `chunk` to `buffer` by way of `staging`, which is mapped for the next upload after that.
+    /// Copies `chunk` to `buffer` through `staging`, which is then mapped for the next upload.
     fn write_chunk(
         &self,
         staging: &wgpu::Buffer,
@@ -94,7 +85,7 @@ impl Context {
         buffer: &wgpu::Buffer,
         at: u64,
     ) -> Result<()> {
-        self.driver.can_fail(Fault::Map)?;
+        self.driver.inject(Fault::Map)?;
         let (uploads, mapped) = (self.uploads.clone(), staging.clone());
         self.driver.guarded(|| {
             let mut view = staging.slice(..).get_mapped_range_mut().map_err(unmappable)?;
@@ -106,40 +97,34 @@ impl Context {
             let copy = self.driver.queue.submit([encoder.finish()]);
             staging.slice(..).map_async(wgpu::MapMode::Write, move |result| {
                 match result {
-                    Ok(()) => uploads.mapped(mapped),
+                    Ok(()) => uploads.put(mapped),
                     // The device is lost.
-                    Err(_) => uploads.lose(),
+                    Err(_) => uploads.forget(),
                 }
             });
-            self.uploads.copying(copy);
+            self.uploads.record_copy(copy);
             Ok(())
         })?
     }
 
-    /// A mapped staging buffer: one that is free, or a new one, or the first that the device has done with.
+    /// A mapped staging buffer: a free one, a new one, or the next one whose copy is done.
     fn upload_staging(&self) -> Result<wgpu::Buffer> {
         self.driver.poll()?;
         loop {
-            match self.uploads.turn() {
-                Turn::Write(staging) => return Ok(staging),
-                Turn::Make => return self.new_upload_staging(),
-                // A callback then frees a buffer, which another thread may take first.
-                Turn::Await(copy) => self.driver.wait_for(Some(copy))?,
+            match self.uploads.next() {
+                Next::Write(staging) => return Ok(staging),
+                Next::Create => {
+                    let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
+                    let staging = self.create_buffer("upload staging", usage, CHUNK);
+                    return staging.inspect_err(|_| self.uploads.forget());
+                }
+                // A callback then returns a buffer, which another thread may take first.
+                Next::Wait(copy) => self.driver.wait_for(Some(copy))?,
             }
         }
     }
 
-    fn new_upload_staging(&self) -> Result<wgpu::Buffer> {
-        let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
-        let mapped = self.create_buffer("upload staging", usage, CHUNK).and_then(|staging| {
-            let mapping = self.map(&staging, wgpu::MapMode::Write, None)?;
-            self.await_map(mapping)?;
-            Ok(staging)
-        });
-        mapped.inspect_err(|_| self.uploads.lose())
-    }
-
-    /// The first `len` values of `buffer`, once everything submitted so far is done.
+    /// Reads the first `len` values of `buffer`, once everything submitted so far is done.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -150,7 +135,7 @@ impl Context {
         Ok(values)
     }
 
-    /// Replaces `values` by the first ones of `buffer`, once everything submitted so far is done.
+    /// Reads the first values of `buffer` into `values`, once everything submitted so far is done.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -181,24 +166,24 @@ impl Context {
         self.timings.time("readback", || {
             let mut fetched = VecDeque::new();
             loop {
-                while fetched.len() < AHEAD
+                while fetched.len() < CHUNKS_AHEAD
                     && let Some(chunk) = chunks.next()
                 {
                     fetched.push_back(self.fetch(buffer, chunk)?);
                 }
                 let Some(next) = fetched.pop_front() else { return Ok(()) };
-                consume(&next.mapped()?)?;
+                self.finish_fetch(next, &mut consume)?;
             }
         })
     }
 
     /// Starts to copy the bytes `range` of `buffer` into a staging buffer.
-    fn fetch(&self, buffer: &Buffer, range: Range<u64>) -> Result<Fetched<'_>> {
+    fn fetch(&self, buffer: &Buffer, range: Range<u64>) -> Result<Fetched> {
         assert!(range.start.is_multiple_of(4) && range.end <= buffer.bytes, "{range:?}");
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let len = range.end - range.start;
         let copied = len.next_multiple_of(4).max(4);
-        let size = Pool::size(copied.next_multiple_of(8), u64::MAX);
+        let size = Pool::round_up(copied.next_multiple_of(8), u64::MAX);
         let staging = match self.readbacks.take(size) {
             Some(staging) => staging,
             None => self.create_buffer("readback staging", usage, size)?,
@@ -210,7 +195,24 @@ impl Context {
             self.driver.queue.submit([encoder.finish()])
         })?;
         let mapping = self.map(&staging, wgpu::MapMode::Read, Some(submission))?;
-        Ok(Fetched { context: self, staging, mapping, len: len as usize })
+        Ok(Fetched { staging, mapping, len: len as usize })
+    }
+
+    /// Waits for fetched bytes, calls `consume` with them, and keeps their staging buffer for another readback.
+    fn finish_fetch(
+        &self,
+        Fetched { staging, mapping, len }: Fetched,
+        consume: &mut impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.await_map(mapping)?;
+        let view = staging.slice(..).get_mapped_range().map_err(unmappable)?;
+        let consumed = consume(&view[..len]);
+        watched("an unmap", || {
+            drop(view);
+            staging.unmap();
+        });
+        self.readbacks.put(staging);
+        consumed
     }
 
     /// Asks for `buffer` to be mapped once the work up to `after` is done.
@@ -220,7 +222,7 @@ impl Context {
         mode: wgpu::MapMode,
         after: Option<wgpu::SubmissionIndex>,
     ) -> Result<Mapping> {
-        self.driver.can_fail(Fault::Map)?;
+        self.driver.inject(Fault::Map)?;
         let (sender, result) = mpsc::channel();
         self.driver.guarded(|| {
             buffer.slice(..).map_async(mode, move |mapped| {
@@ -234,57 +236,19 @@ impl Context {
     /// Waits until the buffer is mapped.
     pub(super) fn await_map(&self, mapping: Mapping) -> Result<()> {
         self.driver.wait_for(mapping.after)?;
-        // A wait on another thread may have taken the callback without having called it yet.
-        mapping.result.recv_timeout(self.driver.timeout()).map_err(unmappable)?.map_err(unmappable)
+        // A wait on another thread may have taken the callback and not called it yet.
+        mapping.result.recv_timeout(self.driver.timeout).map_err(unmappable)?.map_err(unmappable)
     }
 }
 
-/// A part of a buffer on its way to the host.
-struct Fetched<'a> {
-    context: &'a Context,
+/// A chunk that is being copied to the host.
+struct Fetched {
     staging: wgpu::Buffer,
     mapping: Mapping,
     len: usize,
 }
 
-impl Fetched<'_> {
-    /// Waits for it.
-    fn mapped(self) -> Result<Readback> {
-        let Self { context, staging, mapping, len } = self;
-        context.await_map(mapping)?;
-        let view = staging.slice(..).get_mapped_range().map_err(unmappable)?;
-        Ok(Readback { view: Some(view), len, staging: context.readbacks.lend(staging) })
-    }
-}
-
-/// Bytes of a storage buffer in mapped memory, which is kept for another readback when this is dropped.
-#[derive(Debug)]
-struct Readback {
-    /// There until it is dropped.
-    view: Option<wgpu::BufferView>,
-    len: usize,
-    staging: Lent,
-}
-
-impl Deref for Readback {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        let view = self.view.as_ref().expect("only dropping takes it");
-        &view[..self.len]
-    }
-}
-
-impl Drop for Readback {
-    fn drop(&mut self) {
-        watched("an unmap", || {
-            self.view = None;
-            self.staging.unmap();
-        });
-    }
-}
-
-/// A buffer on its way to being mapped.
+/// A buffer that is about to be mapped.
 #[derive(Debug)]
 pub(super) struct Mapping {
     after: Option<wgpu::SubmissionIndex>,
@@ -295,7 +259,7 @@ pub(super) fn unmappable(cause: impl std::error::Error + Send + Sync + 'static) 
     Error::gpu("cannot map a buffer").caused_by(cause)
 }
 
-/// Copies with all cores: one alone cannot use the memory's bandwidth, least of all for new pages.
+/// Copies with all cores: one core cannot use the memory's bandwidth, least of all for new pages.
 fn par_copy(to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
     const PIECE: usize = 1 << 20;
     let (pieces, mut rest) = to.into_chunks::<PIECE>();

@@ -1,7 +1,7 @@
-//! Calls into drivers that are under way, to detect one that never returns.
+//! Detection of calls into drivers that never return.
 //!
-//! Nothing can end such a call: the caller of [`tick`] decides what becomes of the process. Ticks are counted instead
-//! of seconds, so that a process that was stopped for a while, as by Ctrl-Z, is not mistaken for one that hangs.
+//! Such a call cannot be ended, so the caller of [`tick`] has to end the process. Ticks are counted instead of seconds:
+//! a process that was stopped for a while, as by Ctrl-Z, does not hang.
 
 use std::{
     env,
@@ -10,11 +10,9 @@ use std::{
     time::Duration,
 };
 
-/// How long a driver may take for one call, and a device for one piece of work, unless `GPUPROC_PATIENCE` says
-/// otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait for a driver or a device before it counts as hung: 30 s, or `GPUPROC_PATIENCE` in seconds.
+/// Time after which a call into a driver, or work of a device, counts as hung: 30 s, or `GPUPROC_PATIENCE` in seconds.
 pub fn driver_timeout() -> Duration {
     let seconds = env::var("GPUPROC_PATIENCE").ok().and_then(|text| text.parse().ok());
     let chosen = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -24,14 +22,14 @@ pub fn driver_timeout() -> Duration {
 /// A call that has not returned.
 struct Call {
     thread: ThreadId,
-    what: &'static str,
-    /// How many times the timeout it may last.
+    name: &'static str,
+    /// The call hangs after `factor` times the timeout.
     factor: u32,
-    /// Ticks since it began, or since a call inside of it returned.
+    /// Ticks since the call began, or since a call inside of it returned.
     ticks: u32,
 }
 
-/// In the order in which they began.
+/// Calls in the order in which they began.
 static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
 
 fn calls() -> MutexGuard<'static, Vec<Call>> {
@@ -39,17 +37,17 @@ fn calls() -> MutexGuard<'static, Vec<Call>> {
 }
 
 /// Runs `work`, which is one call into a driver or a few.
-pub(crate) fn watched<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    watch(what, 1, work)
+pub(crate) fn watched<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
+    watch(name, 1, work)
 }
 
-/// Runs `work`, which makes many calls, some of them [watched](watched) one by one, and computes in between.
-pub(crate) fn watched_kernel<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    watch(what, 4, work)
+/// Runs a kernel, which computes between its calls into the driver, most of which are [watched] themselves.
+pub(crate) fn watched_kernel<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
+    watch(name, 4, work)
 }
 
-fn watch<T>(what: &'static str, factor: u32, work: impl FnOnce() -> T) -> T {
-    /// Ends the call, also where it panics.
+fn watch<T>(name: &'static str, factor: u32, work: impl FnOnce() -> T) -> T {
+    /// Ends the call, even if it panics.
     struct Guard(ThreadId);
     impl Drop for Guard {
         fn drop(&mut self) {
@@ -63,26 +61,29 @@ fn watch<T>(what: &'static str, factor: u32, work: impl FnOnce() -> T) -> T {
         }
     }
     let thread = thread::current().id();
-    calls().push(Call { thread, what, factor, ticks: 0 });
+    calls().push(Call { thread, name, factor, ticks: 0 });
     let _guard = Guard(thread);
     work()
 }
 
-/// Counts a tick for every call that is under way; names one that has lasted for `most` of them.
-pub fn tick(most: u32) -> Option<&'static str> {
+/// Counts a tick for each unfinished call. Returns the name of a call that has lasted for `max_ticks`.
+pub fn tick(max_ticks: u32) -> Option<&'static str> {
     let mut calls = calls();
     for i in 0..calls.len() {
         let thread = calls[i].thread;
-        // Of nested calls the innermost is the one that lasts.
+        // Only the innermost of nested calls can hang.
         if !calls[i + 1..].iter().any(|call| call.thread == thread) {
             calls[i].ticks += 1;
         }
     }
-    calls.iter().find(|call| call.ticks >= most.saturating_mul(call.factor)).map(|call| call.what)
+    calls
+        .iter()
+        .find(|call| call.ticks >= max_ticks.saturating_mul(call.factor))
+        .map(|call| call.name)
 }
 
-/// Calls `attempt` with short waits that add up to `timeout`, until one gives a result. A process that was stopped
-/// meanwhile loses only the wait in which it was stopped.
+/// Calls `attempt` with short waits that add up to `timeout`, until one returns a result. If the process is stopped
+/// meanwhile, only one short wait is lost.
 pub(crate) fn wait_in_steps<T>(
     timeout: Duration,
     mut attempt: impl FnMut(Duration) -> Option<T>,
@@ -99,10 +100,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_lasts_is_found_out() {
+    fn a_hanging_call_is_detected() {
         // Calls of other tests in this process come and go; none lasts for this many ticks at once.
-        const MOST: u32 = 1_000_000;
-        let ticks = |count: u32| (0..count).find_map(|_| tick(MOST));
+        const MAX_TICKS: u32 = 1_000_000;
+        let ticks = |count: u32| (0..count).find_map(|_| tick(MAX_TICKS));
         let (begun, begins) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let hanging = thread::spawn(move || {
@@ -117,12 +118,12 @@ mod tests {
             });
         });
         begins.recv().unwrap();
-        assert_eq!(ticks(MOST - 1), None);
+        assert_eq!(ticks(MAX_TICKS - 1), None);
         assert_eq!(ticks(1), Some("endless"));
         end.send(()).unwrap();
         begins.recv().unwrap();
         // The inner call was progress, and the outer one may last for longer.
-        assert_eq!(ticks(4 * MOST - 1), None);
+        assert_eq!(ticks(4 * MAX_TICKS - 1), None);
         assert_eq!(ticks(1), Some("outer"));
         drop(end);
         hanging.join().unwrap();
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_counted_in_attempts() {
+    fn the_timeout_is_counted_in_attempts() {
         let mut attempts = 0;
         let mut count = |wait| {
             attempts += 1;

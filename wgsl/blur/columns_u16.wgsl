@@ -1,25 +1,18 @@
-// A later pass of a Gaussian along y or z, from u16 below 2^15: twelve consecutive rows per invocation, four samples
-// wide, in packed lanes (see `shared/lanes`).
+// A later pass of a Gaussian along y or z, from u16 below 2^15. An invocation computes four samples of twelve
+// consecutive rows, in packed lanes (see `shared/lanes`).
 //
 // The window is symmetric: rows k above and k below the centre have the same weight, so they are added first, two
-// u16 below 2^15 in a lane of 16 bits, and multiplied once. With each k, the invocation's rows see one row more on
-// either side; both rings hold the twelve that they see:
+// u16 below 2^15 in a lane of 16 bits, and multiplied once. Two rings hold the rows at distance k of the twelve results:
 //
-//     above[j]   row y + j - k, in element (j - k) mod ROWS        one load replaces the element that no row
-//     below[j]   row y + j + k, in element (j + k) mod ROWS        sees any more
+//     above      row y + j - k in element (j - k) mod ROWS         the next k replaces one element of each
+//     below      row y + j + k in element (j + k) mod ROWS
 //
 // In: u16, rows of 2 * `quads` words. Out: samples TO in the same layout. Chosen for every u16 pass of a Gaussian
-// along y or z; runs whose windows lie inside go without edges (INNER).
+// along y or z; runs whose windows lie inside are dispatched by themselves and do not check for edges (INNER).
 
 #import blur/column_params
 #import shared/lanes
 #import shared/samples
-
-// The runs that this dispatch leaves out.
-struct Gap {
-    start: u32,    // runs before the first
-    runs: u32,
-}
 
 const TO = U8;
 const ROWS = 12u;      // rows per invocation, a multiple of 4
@@ -31,10 +24,9 @@ const PARTS = ROWS / 4u;
 
 @group(0) @binding(0) var<uniform> params: ColumnParams;
 @group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
-// The centre's weight and three zeros, then those of distances 1 to the radius.
+// The weight of the centre, three zeros, and the weights at distances 1 to the radius.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<Packed>;
-@group(0) @binding(4) var<uniform> gap: Gap;
 
 // Four samples of a row, two per word.
 fn load(first: u32, at: i32) -> vec2<u32> {
@@ -51,7 +43,7 @@ fn load(first: u32, at: i32) -> vec2<u32> {
 struct Window {
     above: array<vec2<u32>, ROWS>,
     below: array<vec2<u32>, ROWS>,
-    // The rows that come next, in flight.
+    // The next rows, whose loads are in flight.
     next_above: vec2<u32>,
     next_below: vec2<u32>,
     sums: array<vec2<u32>, ROWS>,
@@ -86,7 +78,7 @@ fn blur_columns(
     let quad = group % across * WIDTH + local;
     let run = group / across % params.runs;
     let slice = group / across / params.runs;
-    let start = (run + select(0u, gap.runs, run >= gap.start)) * ROWS;
+    let start = (run + select(0u, params.gap_runs, run >= params.gap_start)) * ROWS;
     if slice >= params.outer || quad >= params.quads {
         return;
     }

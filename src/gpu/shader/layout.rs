@@ -2,20 +2,20 @@
 
 /// A host struct that mirrors a WGSL struct. [`shader_struct!`](crate::shader_struct) implements it.
 pub trait ShaderStruct: bytemuck::Pod {
-    /// The struct's name, here and in the WGSL.
+    /// Name of the struct, here and in WGSL.
     const NAME: &'static str;
-    /// Each field's name and byte offset.
+    /// Name and byte offset of each field.
     const FIELDS: &'static [(&'static str, usize)];
 }
 
-/// No uniform.
+/// Stands for no uniform.
 impl ShaderStruct for () {
     const NAME: &'static str = "";
     const FIELDS: &'static [(&'static str, usize)] = &[];
 }
 
-/// Declares a `#[repr(C)]` plain-data struct. Its fields and offsets are compared with the WGSL struct of
-/// the same name whenever it is bound.
+/// Declares a `#[repr(C)]` struct of plain data. Its fields and offsets are compared with the WGSL struct of the same name
+/// whenever it is bound.
 #[macro_export]
 macro_rules! shader_struct {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)? }) => {

@@ -1,9 +1,8 @@
-//! Shaders: from the files of `wgsl/` to the text that runs.
+//! Shaders: the files of `wgsl/`, and the modules that are made from them.
 //!
-//! Four steps, each a small file: [`imports`] adds shared texts, [`constants`] sets the values of a
-//! specialisation, [`unroll`] writes out marked loops, and [`reflection`] parses the result, which is
-//! what wgpu is given. Crates for WGSL imports (`wesl`, `naga_oil`) have neither loops nor types as
-//! parameters, and their modules cannot use names that the importing file declares.
+//! [`imports`] adds shared texts, [`constants`] sets the values of a specialisation, [`unroll`] unrolls marked loops, and
+//! [`reflection`] parses the result to the module that wgpu gets. Crates for WGSL imports (`wesl`, `naga_oil`) cannot
+//! unroll loops or have types as parameters, and their modules cannot use names that the importing file declares.
 
 mod constants;
 mod imports;
@@ -32,7 +31,7 @@ macro_rules! wgsl {
     };
 }
 
-/// Texts that shaders import, by their paths below `wgsl/` without the ending.
+/// Texts that shaders import, by their paths in `wgsl/` without the extension.
 const IMPORTS: &[(&str, &str)] = &[
     ("blur/box_sums", wgsl!("blur/box_sums")),
     ("blur/column_params", wgsl!("blur/column_params")),
@@ -83,18 +82,18 @@ pub struct Shader {
     text: &'static str,
     /// Values of `const` and `alias` declarations.
     values: Vec<(String, String)>,
-    /// Why no index can leave its array, where the runtime checks are left out.
+    /// Why all indices are in range, for shaders without checks at run time.
     unchecked: Option<&'static str>,
     constants: OnceLock<Arc<Constants>>,
     reflection: OnceLock<Arc<Reflection>>,
 }
 
-/// The texts parsed so far, by key. Parsing takes longer than many kernels do, and a job of many small inputs
-/// specialises its shaders for each input.
-static KNOWN: LazyLock<OnceCache<Arc<Reflection>>> = LazyLock::new(OnceCache::default);
+/// The texts parsed so far, by key. Parsing takes longer than many kernels, and a job of many small inputs specialises its
+/// shaders for each input.
+static PARSED: LazyLock<OnceCache<Arc<Reflection>>> = LazyLock::new(OnceCache::default);
 
 impl Shader {
-    /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
+    /// The shader `wgsl/<name>.wgsl` with the text `text`, which runs with bounds and loop checks.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self {
             name,
@@ -106,19 +105,19 @@ impl Shader {
         }
     }
 
-    /// The same shader without run-time checks of indices and loops, which cost tight loops much.
-    /// `argument` states why every index is in range; the host must check every size.
+    /// The same shader without checks of indices and loops at run time, which are expensive in tight loops. `argument`
+    /// states why every index is in range; the host must check every size.
     pub const fn unchecked(mut self, argument: &'static str) -> Self {
         self.unchecked = Some(argument);
         self
     }
 
-    /// Whether it runs without checks.
+    /// Whether the shader runs without checks.
     pub fn is_unchecked(&self) -> bool {
         self.unchecked.is_some()
     }
 
-    /// The same shader with other values on the right of some `const NAME = ` or `alias NAME = `.
+    /// The same shader with other values of some `const` or `alias` declarations.
     pub fn with(&self, values: &[(&str, &str)]) -> Self {
         let mut all = self.values.clone();
         all.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
@@ -126,23 +125,23 @@ impl Shader {
         Self { values: all, constants, reflection, ..*self }
     }
 
-    /// The file's path below `wgsl/`, without its ending.
+    /// Path of the file in `wgsl/`, without the extension.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The paths of all texts that shaders import.
+    /// Paths of all texts that shaders import.
     pub fn imports() -> impl Iterator<Item = &'static str> {
         IMPORTS.iter().map(|(name, _)| *name)
     }
 
-    /// Name and values: equal for equal texts.
+    /// Name and values, which are equal for equal texts.
     pub fn key(&self) -> String {
         let values = self.values.iter().map(|(name, value)| format!(" {name}={value}"));
         values.fold(self.name.to_owned(), |key, value| key + &value)
     }
 
-    /// The text with imports and values in place.
+    /// The text with its imports and values.
     fn specialised(&self) -> String {
         let find =
             |wanted: &str| IMPORTS.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
@@ -153,11 +152,11 @@ impl Shader {
         source
     }
 
-    /// The text that runs, with marked loops written out, and what naga knows of it.
+    /// The parsed text, with imports, values and unrolled loops.
     ///
     /// # Panics
-    /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not
-    /// parse: a test tries every text that can run.
+    /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not parse. A test tries
+    /// every text that can run.
     pub fn reflection(&self) -> &Arc<Reflection> {
         self.reflection.get_or_init(|| {
             let reflect = || {
@@ -165,13 +164,13 @@ impl Shader {
                 let source = unroll::unroll(self.name, &self.specialised(), &constant);
                 Ok(Arc::new(Reflection::new(self.name, source)))
             };
-            KNOWN
-                .get_or_make(self.key(), reflect)
+            PARSED
+                .get_or_create(self.key(), reflect)
                 .unwrap_or_else(|never: Infallible| match never {})
         })
     }
 
-    /// Parses the texts of `shaders` side by side. Their pipelines, made one after the other, then find them parsed.
+    /// Parses the texts of `shaders` in parallel, so that the creation of their pipelines, one by one, takes little time.
     ///
     /// # Panics
     /// As [`Shader::reflection`].
@@ -192,7 +191,7 @@ impl Shader {
         self.constants.get_or_init(parse).get(name)
     }
 
-    /// How many storage buffers entry point `entry` uses.
+    /// Number of storage buffers that entry point `entry` uses.
     pub fn storage_buffers(&self, entry: &str) -> u32 {
         self.reflection().storage_buffers(entry)
     }

@@ -1,4 +1,4 @@
-//! What naga knows of a shader: the constants of its text, and the entry points, bindings and layouts of its final text.
+//! Constants, entry points, bindings and struct layouts of a shader, as parsed by naga.
 
 use wgpu::naga::{
     AddressSpace, EntryPoint, Expression, GlobalVariable, Handle, Literal, Module, Type, TypeInner,
@@ -8,7 +8,7 @@ use wgpu::naga::{
 
 use super::ShaderStruct;
 
-/// A shader's text, parsed, and the variables that its functions use.
+/// The parsed text of a shader, and the variables that its functions use.
 #[derive(Debug)]
 pub struct Reflection {
     shader: &'static str,
@@ -44,8 +44,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Parses the lines of `text` that declare constants and types: most of a text are functions, on which constants do
-    /// not depend.
+    /// Parses the lines of `text` that declare constants and types. Constants do not depend on functions, which are most of
+    /// a text.
     ///
     /// # Panics
     /// When they do not parse.
@@ -85,7 +85,7 @@ impl Reflection {
     /// When it does not parse.
     pub fn new(shader: &'static str, source: String) -> Self {
         let module = parse(shader, &source);
-        // wgpu validates whatever runs; only the uses of variables are of interest here.
+        // wgpu validates the module; only the uses of variables are needed here.
         let info = Validator::new(ValidationFlags::empty(), Capabilities::all()).validate(&module);
         let info = info.unwrap_or_else(|error| panic!("{shader}.wgsl: {error:?}"));
         Self { shader, source, module, info }
@@ -96,7 +96,7 @@ impl Reflection {
         &self.source
     }
 
-    /// What it was parsed to.
+    /// The parsed module.
     pub fn module(&self) -> &Module {
         &self.module
     }
@@ -104,13 +104,13 @@ impl Reflection {
     /// Checks the module by all rules of WGSL.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// A description of the first broken rule.
     pub fn validate(&self) -> Result<(), String> {
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
         validator.validate(&self.module).map(drop).map_err(|error| format!("{error:?}"))
     }
 
-    /// The names of all entry points.
+    /// Names of all entry points.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.module.entry_points.iter().map(|entry| entry.name.as_str())
     }
@@ -121,7 +121,7 @@ impl Reflection {
         found.unwrap_or_else(|| panic!("{}.wgsl has no entry point {name}", self.shader))
     }
 
-    /// Invocations a workgroup of entry point `entry`, along x, y and z.
+    /// Invocations of a workgroup of entry point `entry`, along x, y and z.
     pub fn workgroup_size(&self, entry: &str) -> [u32; 3] {
         self.entry(entry).1.workgroup_size
     }
@@ -143,14 +143,9 @@ impl Reflection {
         globals.filter(|(handle, _)| !uses[*handle].is_empty()).filter_map(binding).collect()
     }
 
-    /// How many storage buffers `entry` uses.
+    /// Number of storage buffers that `entry` uses.
     pub fn storage_buffers(&self, entry: &str) -> u32 {
         self.bindings(entry).iter().filter(|binding| binding.is_storage).count() as u32
-    }
-
-    /// Whether the type of a variable has the name of the host struct `T`.
-    pub fn has_type<T: ShaderStruct>(&self, binding: &Binding) -> bool {
-        self.module.types[binding.variable_type].name.as_deref() == Some(T::NAME)
     }
 
     /// Compares the host struct `T` with the type of a variable.
@@ -161,7 +156,7 @@ impl Reflection {
         let Self { shader, module, .. } = self;
         let found = &module.types[binding.variable_type];
         let TypeInner::Struct { members, span } = &found.inner else {
-            panic!("{shader}.wgsl: `{}` is no struct", binding.name)
+            panic!("{shader}.wgsl: `{}` is not a struct", binding.name)
         };
         let fields: Vec<_> = members
             .iter()
@@ -178,16 +173,10 @@ mod tests {
     use super::Constants;
 
     #[test]
-    fn constants_depend_on_constants_and_types_alone() {
+    fn constants_are_parsed_without_functions() {
         let text = "alias Word = u32;\nfn f() { const B = 1u; }\nconst B = A * Word(3); // three\nconst A = 2u;\n\
             alias ITEM = Item;\nstruct Item {\n    value: Word,\n}\nfn g() -> ITEM {\n    return Item(1u);\n}\n";
         let constants = Constants::new("test", text);
         assert_eq!(["A", "B"].map(|name| constants.get(name)), [2, 6]);
-    }
-
-    #[test]
-    #[should_panic(expected = "test.wgsl declares no C")]
-    fn a_missing_constant_is_named() {
-        Constants::new("test", "const A = 2u;\nfn f() { const C = 1u; }\n").get("C");
     }
 }

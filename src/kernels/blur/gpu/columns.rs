@@ -20,12 +20,8 @@ shader_struct! {
     /// `wgsl/blur/column_params.wgsl`.
     struct ColumnParams {
         quads: u32, len: u32, outer: u32, run: u32, runs: u32, radius: u32, edge: u32, channels: u32,
-        rounding: [u32; 4], fill: [u32; 4],
+        rounding: [u32; 4], fill: [u32; 4], gap_start: u32, gap_runs: u32, unused: [u32; 2],
     }
-}
-
-shader_struct! {
-    struct Gap { start: u32, runs: u32 }
 }
 
 /// A box filter by sliding sums: a run of rows per invocation.
@@ -176,23 +172,16 @@ impl Record for InnerAndBorder {
         // The number of runs before the first whose window lies inside, and the number of such runs.
         let before = params.radius.div_ceil(run).min(params.runs);
         let inner = (params.len.saturating_sub(params.radius) / run).saturating_sub(before);
-        let border = Gap { start: before, runs: inner };
-        let inside = Gap { start: 0, runs: before };
-        for (shader, runs, gap) in
-            [(&self.border, params.runs - inner, border), (shader, inner, inside)]
+        let weights: Vec<_> = weights.iter().map(|weights| ("weights", weights)).collect();
+        for (shader, runs, gap_start, gap_runs) in
+            [(&self.border, params.runs - inner, before, inner), (shader, inner, 0, before)]
         {
             let size = to.context.pipeline(shader, "blur_columns")?.workgroup_size[0];
             let across = params.quads.div_ceil(size);
             let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
             if groups > 0 {
-                let params = ColumnParams { runs, ..params };
-                let groups = to.context.fold(groups)?;
-                let weights = weights.as_ref().expect("it has weights");
-                let buffers =
-                    [("source", &to.source), ("target_", &to.target), ("weights", weights)];
-                let entry = (shader, "blur_columns");
-                let params = (&params, &gap);
-                to.batch.dispatch_with(label(*axis), entry, params, &buffers, groups)?;
+                let params = ColumnParams { runs, gap_start, gap_runs, ..params };
+                to.dispatch(label(*axis), (shader, "blur_columns"), &params, &weights, groups)?;
             }
         }
         Ok(())
