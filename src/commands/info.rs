@@ -233,8 +233,8 @@ fn array_info(
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
         Error::bad_input(format_args!("{source} is no .npy file that can be used")).caused_by(error)
     })?;
-    let stored = header.element.stored();
-    let order = if header.element.is_big_endian() { "big" } else { "little" };
+    let stored = header.element.stored;
+    let order = if header.element.is_big_endian { "big" } else { "little" };
     let mut notes = Vec::new();
     if header.fortran {
         notes.push("in Fortran order: the first axis is the fastest".into());

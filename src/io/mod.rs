@@ -7,14 +7,13 @@ pub mod losses;
 pub mod marker;
 pub mod mesh;
 pub mod page;
-#[cfg(unix)]
-mod parallel_file;
+pub mod parallel_file;
 pub mod part_file;
 pub mod plot;
 pub mod reader;
 pub mod shared_output;
 mod sink;
-mod source;
+pub mod source;
 mod sources;
 mod spool;
 pub mod standard;

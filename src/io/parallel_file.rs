@@ -1,18 +1,17 @@
-//! A regular file that all threads read together. One thread alone copies about 3 GB/s from the page cache, and half of
+//! Regular files that all threads read together. One thread alone copies about 3 GB/s from the page cache, and half of
 //! that into fresh memory.
 
 use std::{
     fs::File,
     io::{self, Read},
-    os::unix::fs::FileExt,
 };
 
 use crate::util::parallel::Parallel;
 
-/// Bytes that one thread reads at a time.
+/// Number of bytes that one thread reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// A reader of a regular file. Reads of more than [`PIECE`] bytes are split among all threads.
+/// Reader of a regular file. Reads of more than [`PIECE`] bytes are divided among all threads.
 #[derive(Debug)]
 pub struct ParallelFile {
     file: File,
@@ -20,37 +19,46 @@ pub struct ParallelFile {
 }
 
 impl ParallelFile {
-    /// A reader of `file` from offset `at` on. `file` is a regular one: pipes and terminals have no offsets.
+    /// Reads `file` from offset `at` on. It must be a regular file: pipes and terminals have no offsets.
     pub fn new(file: File, at: u64) -> Self {
         Self { file, at }
     }
+}
 
-    /// Fills `bytes` with those of the file from offset `at` on; returns how many bytes were read, fewer only at the
-    /// end of the file.
-    fn fill(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.file.read_at(&mut bytes[filled..], at + filled as u64) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+/// Fills `bytes` from offset `at` of `file` on. Returns the number of bytes read, which is smaller only at the end of the
+/// file.
+///
+/// # Errors
+/// Those of reading.
+pub fn read_full_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let (rest, at) = (&mut bytes[filled..], at + filled as u64);
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(file, rest, at);
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(file, rest, at);
+        match read {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        Ok(filled)
     }
+    Ok(filled)
 }
 
 impl Read for ParallelFile {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut read = 0;
         if bytes.len() <= PIECE {
-            read = self.file.read_at(bytes, self.at)?;
+            read = read_full_at(&self.file, bytes, self.at)?;
         } else {
             let pieces = bytes.chunks_mut(PIECE).enumerate();
             let offset = |number: usize| self.at + (number * PIECE) as u64;
             let fill = |(number, piece): (usize, &mut [u8])| {
-                self.fill(piece, offset(number)).map(|filled| (filled, filled == piece.len()))
+                read_full_at(&self.file, piece, offset(number))
+                    .map(|filled| (filled, filled == piece.len()))
             };
             for filled in pieces.par_map(fill) {
                 match filled {

@@ -8,9 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(unix)]
-use super::parallel_file::ParallelFile;
-use super::standard;
+use super::{parallel_file::ParallelFile, standard};
 use crate::util::{
     error::{Error, Hint, Result},
     memory,
@@ -98,6 +96,34 @@ pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
     }
 }
 
+/// Reads once, again if a signal interrupts it.
+///
+/// # Errors
+/// Those of reading.
+pub fn read_once(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// Reads until `bytes` are full or the data end. Returns the number of bytes read.
+///
+/// # Errors
+/// Those of reading.
+pub fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match read_once(input, &mut bytes[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
 impl Source {
     /// The path of the file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
@@ -145,15 +171,7 @@ impl Source {
             // `/dev/stdin` opened by its path could be read even if standard input is open for writing only.
             Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path)?,
             Self::File(path) => match File::open(path) {
-                #[cfg(unix)]
                 Ok(file) if is_regular => return Ok(Box::new(ParallelFile::new(file, at))),
-                #[cfg(not(unix))]
-                Ok(mut file) if is_regular => {
-                    use std::io::Seek;
-                    file.seek(io::SeekFrom::Start(at))
-                        .map_err(|error| Error::io("read", path, error))?;
-                    return Ok(Box::new(file));
-                }
                 Ok(file) => Box::new(file),
                 Err(error) => return Err(Error::io("read", path, error)),
             },
@@ -179,18 +197,11 @@ impl Source {
         }
         let mut input = self.open()?.take(limit.saturating_add(1));
         let mut bytes = memory::zeros(expected as usize).map_err(|error| error.context(self))?;
-        let mut filled = 0;
-        let read = loop {
-            match input.read(&mut bytes[filled..]) {
-                Ok(0) => break Ok(()),
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
+        let read = read_full(&mut input, &mut bytes);
+        let filled = *read.as_ref().unwrap_or(&0);
         bytes.truncate(filled);
         // The input may be a pipe, or a file that has grown.
-        let read = read.and_then(|()| input.read_to_end(&mut bytes));
+        let read = read.and_then(|_| input.read_to_end(&mut bytes));
         read.map_err(|error| Error::io("read", self.to_string(), error))?;
         match bytes.len() as u64 > limit {
             true => Err(too_large(&format_args!("more than {limit}"))),

@@ -582,7 +582,7 @@ fn surplus_data_of_arrays_are_told() {
     file.splice(10..127, fortran.into_bytes());
     fs::write(folder.join("c.npy"), &file).unwrap();
     for (command, name) in [("scan", "b.npy"), ("sort", "b.npy"), ("scan", "c.npy")] {
-        let told = format!("{name}: what lies behind its last number is left out\n");
+        let told = format!("{name}: data after the last number are ignored\n");
         run(folder, &[command, name, "o.npy"]).success().stderr(format!("warning: {told}"));
         run(folder, &[command, name, "p.npy", "--strict"]).code(4).stderr(format!("error: {told}"));
         assert!(!folder.join("p.npy").exists());

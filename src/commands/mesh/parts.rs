@@ -127,7 +127,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     let details = Details { ascii: *ascii, space, metres: 1.0 };
     let attributes = Attributes { normals: has_normals, colors: false };
     let counts = [vertices, triangles];
-    ply::write_header(&mut file, details, counts, attributes, &[]).map_err(failed)?;
+    ply::write_header(&mut file, details, counts, attributes, "").map_err(failed)?;
     let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
     for (part, end) in parts.iter().zip(&ends) {
         each_vertices(part, end, |block| {

@@ -102,7 +102,7 @@ fn own<T: Number>(
         false => shard.range(len),
     };
     let own = own.start as u64..own.end as u64;
-    reader.take_part(own.clone())?;
+    reader.restrict(own.clone())?;
     Ok((reader, own))
 }
 

@@ -92,7 +92,7 @@ fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<
     };
     let limit = session.max_memory / 4;
     let dtype = reader.dtype();
-    let fits = reader.largest().is_none_or(|largest| {
+    let fits = reader.max_magnitude().is_none_or(|largest| {
         let most = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
         largest.saturating_mul(added(job.axis, shape[1], shape[0])) <= most
     });

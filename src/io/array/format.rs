@@ -19,7 +19,6 @@ pub enum ArrayFormat {
 }
 
 impl ArrayFormat {
-    /// The format of a lower-case extension.
     fn by_extension(extension: &str) -> Option<Self> {
         match extension {
             "txt" | "csv" | "tsv" | "dat" | "text" => Some(Self::Text),
@@ -29,25 +28,24 @@ impl ArrayFormat {
         }
     }
 
-    /// The format of an input: `given`, else that of its extension, else text where it has none.
+    /// The format of an input: `given`, else that of its extension, else text if it has none.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is not known.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown.
     pub fn of_input(source: &Source, given: Option<Self>) -> Result<Self> {
         let extension = source.extension();
-        let known = given.or_else(|| Self::by_extension(&extension));
-        match known {
+        match given.or_else(|| Self::by_extension(&extension)) {
             Some(format) => Ok(format),
             None if extension.is_empty() => Ok(Self::Text),
             None => Err(unknown_extension(source, &extension)),
         }
     }
 
-    /// The format of an output: that of its extension, else `input`, the format of the input, where it has none or
-    /// where `given` names the input's format.
+    /// The format of an output: that of its extension. Without an extension, or if the user has `given` the input's
+    /// format, it is `input`, the format of the input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is not known.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown.
     pub fn of_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
         let extension = sink.extension();
         match Self::by_extension(&extension) {
@@ -59,6 +57,8 @@ impl ArrayFormat {
 }
 
 fn unknown_extension(name: &dyn std::fmt::Display, extension: &str) -> Error {
-    Error::usage(format_args!("{name}: no array format is known by the extension `{extension}`"))
-        .with_hint(Hint::ArrayFormat)
+    Error::usage(format_args!(
+        "{name}: cannot infer the array format from the extension `{extension}`"
+    ))
+    .with_hint(Hint::ArrayFormat)
 }

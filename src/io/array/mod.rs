@@ -1,5 +1,5 @@
-//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`. They are read and written in parts, so they
-//! may be larger than memory.
+//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`. They are read and written block by block, so
+//! they may be larger than memory.
 
 mod format;
 mod layout;
@@ -11,6 +11,5 @@ mod writer;
 
 pub use format::ArrayFormat;
 pub use layout::{Layout, Separator};
-pub use raw::fill;
 pub use reader::ArrayReader;
 pub use writer::ArrayWriter;

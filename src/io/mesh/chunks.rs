@@ -41,11 +41,7 @@ pub(super) fn write_triples<T: Pod>(
     out: &mut (impl Write + ?Sized),
     triples: &[[T; 3]],
 ) -> io::Result<()> {
-    let words: &[u32] = bytemuck::cast_slice(triples);
-    match cfg!(target_endian = "little") {
-        true => out.write_all(bytemuck::cast_slice(words)),
-        false => write_each(out, words, |word, bytes| bytes.extend_from_slice(&word.to_le_bytes())),
-    }
+    out.write_all(bytemuck::cast_slice(triples))
 }
 
 /// Writes `items` in order, each as `size` bytes made by `pack`. A chunk is written while the next is packed.

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use ply_rs_bw::ply::ScalarType;
-
 use super::{Details, Out, PlyWriter, chunks::write_each};
 use crate::data::{label_mesh::Quad, surface::Surface};
 
@@ -13,7 +11,7 @@ pub type LabelOf<'a> = &'a (dyn Fn(u32) -> u64 + Sync);
 /// The type of labels in a PLY: the smallest one that holds them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelType {
-    scalar: ScalarType,
+    name: &'static str,
     size: usize,
 }
 
@@ -21,13 +19,13 @@ impl LabelType {
     /// The smallest type for labels up to `max`; `None` beyond 2^53. PLY has no integers of 64 bits, so that larger
     /// labels are floats.
     pub fn for_labels_up_to(max: u64) -> Option<Self> {
-        let (scalar, size) = match max {
-            0..=0xff => (ScalarType::UChar, 1),
-            0x100..=0xffff => (ScalarType::UShort, 2),
-            0x1_0000..=0xffff_ffff => (ScalarType::UInt, 4),
-            _ => (ScalarType::Double, 8),
+        let (name, size) = match max {
+            0..=0xff => ("uchar", 1),
+            0x100..=0xffff => ("ushort", 2),
+            0x1_0000..=0xffff_ffff => ("uint", 4),
+            _ => ("double", 8),
         };
-        (max <= 1 << 53).then_some(Self { scalar, size })
+        (max <= 1 << 53).then_some(Self { name, size })
     }
 
     fn write(&self, label: u64, bytes: &mut Vec<u8>) {
@@ -55,7 +53,8 @@ impl LabelPly {
         label_of: LabelOf<'_>,
         label_type: LabelType,
     ) -> io::Result<()> {
-        let properties = ["label", "neighbor"].map(|name| (name, label_type.scalar.clone()));
+        let kind = label_type.name;
+        let properties = format!("property {kind} label\nproperty {kind} neighbor\n");
         let format = |quad: &Quad, bytes: &mut Vec<u8>| {
             let [label, neighbour] = quad.labels.map(label_of);
             // The order of the labels' numbers may differ from that of the labels. The smaller label comes first, but
@@ -101,10 +100,10 @@ mod tests {
 
     #[test]
     fn labels_take_the_smallest_type() {
-        let name = |max| LabelType::for_labels_up_to(max).map(|found| found.scalar);
-        assert_eq!([255, 256].map(name), [Some(ScalarType::UChar), Some(ScalarType::UShort)]);
-        assert_eq!([65536, 1 << 32].map(name), [Some(ScalarType::UInt), Some(ScalarType::Double)]);
-        assert_eq!([1 << 53, (1 << 53) + 1].map(name), [Some(ScalarType::Double), None]);
+        let name = |max| LabelType::for_labels_up_to(max).map(|found| found.name);
+        assert_eq!([255, 256].map(name), [Some("uchar"), Some("ushort")]);
+        assert_eq!([65536, 1 << 32].map(name), [Some("uint"), Some("double")]);
+        assert_eq!([1 << 53, (1 << 53) + 1].map(name), [Some("double"), None]);
     }
 
     #[test]

@@ -7,20 +7,12 @@ use std::{
     path::PathBuf,
 };
 
-use bytemuck::Pod;
-use ply_rs_bw::{
-    ply::{
-        Addable, DefaultElement, ElementDef, Encoding, Header, PropertyDef, PropertyType,
-        ScalarType,
-    },
-    writer::Writer,
-};
-
 use super::{
     Details, Out,
     chunks::{CHUNK, fitting, write_ahead, write_each, write_text, write_triples},
 };
 use crate::{data::surface::Surface, io::temporary_file};
+use bytemuck::Pod;
 
 /// Properties of vertices besides their positions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,11 +77,11 @@ impl<F: Pod> PlyWriter<F> {
     }
 
     /// Writes the header, all vertices, and all faces by `write`. A face in memory becomes `per_face` faces in the file
-    /// with further `properties`.
+    /// with further `properties`, as lines of the header.
     pub(super) fn finish_with(
         self,
         out: &mut Out<'_>,
-        (per_face, properties): (u64, &[(&str, ScalarType)]),
+        (per_face, properties): (u64, &str),
         write: impl Fn(&mut Out<'_>, &[F]) -> io::Result<()>,
     ) -> io::Result<()> {
         fitting::<u32>(
@@ -128,7 +120,7 @@ impl PlyWriter {
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
         let ascii = self.details.ascii;
-        self.finish_with(out, (1, &[]), |out, faces| write_faces(out, faces, ascii))
+        self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
     }
 }
 
@@ -136,13 +128,13 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
     let Surface { positions, normals, colors, triangles, .. } = surface;
     let counts = [positions.len() as u64, triangles.len() as u64];
     let attributes = Attributes { normals: !normals.is_empty(), colors: !colors.is_empty() };
-    write_header(out, details, counts, attributes, &[])?;
+    write_header(out, details, counts, attributes, "")?;
     write_vertices(out, surface, details.ascii)?;
     write_faces(out, triangles, details.ascii)
 }
 
-/// Writes the header of a PLY; `counts` are those of vertices and faces, `face_properties` those of faces besides their
-/// vertices. All vertices must follow, then all faces.
+/// Writes the header of a PLY with the numbers of vertices and faces. `face_properties` are the lines of the properties
+/// of faces after their vertices. All vertices must follow, then all faces.
 ///
 /// # Errors
 /// When writing fails.
@@ -151,43 +143,24 @@ pub fn write_header(
     details: Details,
     [vertices, faces]: [u64; 2],
     has: Attributes,
-    face_properties: &[(&str, ScalarType)],
+    face_properties: &str,
 ) -> io::Result<()> {
-    let element = |name: &str, count: u64, properties: Vec<(&str, PropertyType)>| {
-        let mut element = ElementDef::new(name.into());
-        element.count = count as usize;
-        let properties =
-            properties.into_iter().map(|(name, kind)| PropertyDef::new(name.into(), kind));
-        properties.for_each(|property| element.properties.add(property));
-        element
-    };
-    let scalars = |names: &[&'static str], kind: ScalarType| {
-        names
-            .iter()
-            .map(move |&name| (name, PropertyType::Scalar(kind.clone())))
-            .collect::<Vec<_>>()
-    };
-    let floats = scalars(
-        &["x", "y", "z", "nx", "ny", "nz"][..if has.normals { 6 } else { 3 }],
-        ScalarType::Float,
-    );
-    let colors =
-        scalars(&["red", "green", "blue"][..if has.colors { 3 } else { 0 }], ScalarType::UChar);
-    let corners = ("vertex_indices", PropertyType::List(ScalarType::UChar, ScalarType::UInt));
-    let others =
-        face_properties.iter().map(|(name, kind)| (*name, PropertyType::Scalar(kind.clone())));
-    let mut header = Header::new();
-    header.encoding = if details.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
-    let mut comment = Vec::new();
-    details.write_space(&mut comment, "", "")?;
-    if !comment.is_empty() {
-        header.comments.push(String::from_utf8_lossy(&comment).into_owned());
+    let encoding = if details.ascii { "ascii" } else { "binary_little_endian" };
+    writeln!(out, "ply\nformat {encoding} 1.0")?;
+    details.write_space(out, "comment ", "\n")?;
+    writeln!(out, "element vertex {vertices}")?;
+    let normals = if has.normals { &["nx", "ny", "nz"][..] } else { &[] };
+    let colors = if has.colors { &["red", "green", "blue"][..] } else { &[] };
+    for name in ["x", "y", "z"].iter().chain(normals) {
+        writeln!(out, "property float {name}")?;
     }
-    header.elements.add(element("vertex", vertices, [floats, colors].concat()));
-    header.elements.add(element("face", faces, [corners].into_iter().chain(others).collect()));
-    let mut bytes = Vec::new();
-    Writer::<DefaultElement>::new().write_header(&mut bytes, &header)?;
-    out.write_all(&bytes)
+    for name in colors {
+        writeln!(out, "property uchar {name}")?;
+    }
+    write!(
+        out,
+        "element face {faces}\nproperty list uchar uint vertex_indices\n{face_properties}end_header\n"
+    )
 }
 
 /// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.

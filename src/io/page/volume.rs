@@ -12,9 +12,6 @@ pub fn pack(samples: &Samples) -> Vec<u8> {
     let word = |bytes: &[u8]| {
         let mut word = [0; 4];
         word[..size].copy_from_slice(bytes);
-        if cfg!(target_endian = "big") {
-            word[..size].reverse();
-        }
         u32::from_le_bytes(word)
     };
     let planes = (0..size).flat_map(|plane| {

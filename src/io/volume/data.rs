@@ -21,7 +21,8 @@ use crate::{
     for_dtype,
     io::{
         Source,
-        array::{fill, npy::read_in_c_order, text::Tokens},
+        array::{npy::read_in_c_order, text::TextParser},
+        source::read_full,
     },
     util::error::{Error, Result},
 };
@@ -53,7 +54,7 @@ impl Opened {
         let failed = |error| Error::io("read", source.to_string(), error);
         let peek = |input: &mut dyn Read| {
             let mut first = vec![0; FIRST];
-            let read = fill(&mut { input }, &mut first)?;
+            let read = read_full(&mut { input }, &mut first)?;
             first.truncate(read);
             Ok(first)
         };
@@ -313,7 +314,7 @@ struct Numbers {
     input: Input,
     source: Source,
     dtype: Dtype,
-    tokens: Tokens,
+    tokens: TextParser,
     /// Samples that are parsed and not returned yet.
     bytes: Cursor<Vec<u8>>,
 }
@@ -323,7 +324,7 @@ impl Numbers {
         let Stored::As(dtype) = stored else {
             return Err(Error::bad_input("numbers as text are not of 16-bit floats"));
         };
-        Ok(Self { input, source, dtype, tokens: Tokens::default(), bytes: Cursor::default() })
+        Ok(Self { input, source, dtype, tokens: TextParser::default(), bytes: Cursor::default() })
     }
 
     /// Parses the next numbers.

@@ -39,9 +39,9 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     };
     let dims = dims_of(sizes)?;
     dims_of([volumes; 3])?;
-    let mut header = Header::new(dims, Stored::As(array.element.stored()), start.position);
+    let mut header = Header::new(dims, Stored::As(array.element.stored), start.position);
     header.volumes = volumes;
-    header.endian = if array.element.is_big_endian() { Endian::Big } else { Endian::Little };
+    header.endian = if array.element.is_big_endian { Endian::Big } else { Endian::Little };
     header.transposed = array.fortran;
     if header.transposed && volumes > 1 {
         return Err("four axes in Fortran order are not supported".into());

@@ -1,13 +1,12 @@
 //! Access to the bytes of a TIFF file at any offset, in memory or on disk.
 
-#[cfg(unix)]
-use std::os::unix::fs::FileExt;
-#[cfg(windows)]
-use std::os::windows::fs::FileExt;
 use std::{borrow::Cow, fs::File, io};
 
 use crate::{
-    io::image::codec::{BoxError, Bytes},
+    io::{
+        image::codec::{BoxError, Bytes},
+        parallel_file::read_full_at,
+    },
     util::memory,
 };
 
@@ -49,19 +48,7 @@ impl Bytes for FileBytes {
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError> {
         let there = self.len.saturating_sub(at).min(len);
         let mut bytes = memory::zeros(usize::try_from(there)?)?;
-        let mut filled = 0;
-        while filled < bytes.len() {
-            #[cfg(unix)]
-            let read = self.file.read_at(&mut bytes[filled..], at + filled as u64);
-            #[cfg(windows)]
-            let read = self.file.seek_read(&mut bytes[filled..], at + filled as u64);
-            match read {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let filled = read_full_at(&self.file, &mut bytes, at)?;
         bytes.truncate(filled);
         Ok(Cow::Owned(bytes))
     }
