@@ -11,7 +11,7 @@ use gpuproc::{
     data::{dtype::Dtype, image::Image, samples::Samples},
     io::{
         Source,
-        image::{Encoding, read_image, write_image},
+        image::{Encoding, ImageFormat, ImageTarget, read_image},
     },
     util::timings::Timings,
 };
@@ -492,7 +492,9 @@ fn broken_exif_costs_no_picture() {
         fs::write(folder.join("in.png"), png).unwrap();
         let image = read(folder, "in.png");
         let sink = gpuproc::io::Sink::File(folder.join("out.tif"));
-        write_image(&image, &sink, &Encoding::default(), false, &Timings::new(false)).unwrap();
+        let timings = Timings::new(false);
+        let target = ImageTarget::new(&sink, ImageFormat::Tiff, Encoding::default(), &timings);
+        target.write(&image).unwrap();
         let again = read(folder, "out.tif");
         assert!(again.samples == image.samples && again.samples.dtype() == Dtype::U8);
     }

@@ -273,7 +273,7 @@ fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2
 }
 
 fn assert_packs(surface: &Surface, name: &str) -> usize {
-    let packed = PackedSurface::new(surface);
+    let packed = PackedSurface::within(surface, surface.bounds().unwrap_or_default());
     let PackedSurface { vertices, triangles, low, step, sections, .. } = packed;
     let found = unpacked(&inflated(&packed.bytes), vertices, triangles, sections);
     assert!(found == rounded(surface, low, step), "{name}");

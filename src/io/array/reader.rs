@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    ArrayFormat, Layout, Separator,
+    ArrayFormat, Layout,
     npy::{Header, read_in_c_order},
     raw::Element,
     text::TextParser,
@@ -105,7 +105,7 @@ impl ArrayReader {
     /// [`Kind::Io`] when that fails, [`Kind::BadInput`] if the offsets of numbers are unknown: in a text, in Fortran
     /// order, or in a pipe.
     pub fn restrict(&mut self, range: Range<u64>) -> Result<()> {
-        let len = self.len();
+        let len = self.count();
         let Decoder::Binary { element, left, checks_end } = &mut self.decoder else {
             return Err(Error::bad_input(format_args!(
                 "{}: a text cannot be divided into shards: convert it to .npy or .raw",
@@ -135,7 +135,7 @@ impl ArrayReader {
     }
 
     /// Count of all numbers, if known.
-    pub fn len(&self) -> Option<u64> {
+    pub fn count(&self) -> Option<u64> {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
     }
 
@@ -148,11 +148,6 @@ impl ArrayReader {
         };
         let max = u64::MAX >> (u64::BITS as usize - bits);
         Some(if self.dtype.is_signed() { max / 2 + 1 } else { max })
-    }
-
-    /// Whether the array is known to be empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == Some(0)
     }
 
     /// Replaces `values` with the next numbers, at most `max`. It is empty at the end of the array.
@@ -219,7 +214,7 @@ impl ArrayReader {
             self.source
         ))
         .with_hint(Hint::Memory);
-        if self.len().is_some_and(|len| len > max as u64) {
+        if self.count().is_some_and(|len| len > max as u64) {
             return Err(too_large);
         }
         let mut all = Vec::new();
@@ -229,14 +224,6 @@ impl ArrayReader {
             self.read(&mut more, 1)?;
         }
         if more.is_empty() { Ok(all) } else { Err(too_large) }
-    }
-
-    /// The separator after each number of the last [`ArrayReader::read`] of a text.
-    pub fn layout(&self) -> Option<&[Separator]> {
-        match &self.decoder {
-            Decoder::Text(tokens) => Some(&tokens.layout.after),
-            Decoder::Binary { .. } => None,
-        }
     }
 
     /// Takes the layout of the numbers of the last [`ArrayReader::read`] of a text.

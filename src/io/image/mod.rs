@@ -37,4 +37,4 @@ pub use page_range::PageRange;
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsInfo, RowsReader, WriteRows};
-pub use write::{ImageTarget, PagesWriter, write_image};
+pub use write::{ImageTarget, PagesWriter};

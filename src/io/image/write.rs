@@ -29,24 +29,6 @@ use crate::{
     },
 };
 
-/// Encodes `image` to `sink` in the format that the extension names. What the format cannot hold is reported.
-///
-/// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) if the extension names no format, [`Kind::Io`](crate::util::error::Kind::Io) if
-/// the file cannot be written.
-pub fn write_image(
-    image: &Image,
-    sink: &Sink,
-    encoding: &Encoding,
-    no_clobber: bool,
-    timings: &Timings,
-) -> Result<()> {
-    let format = ImageFormat::of_output(sink)?;
-    let mut target = ImageTarget::new(sink, format, *encoding, timings);
-    target.no_clobber = no_clobber;
-    target.write(image)
-}
-
 /// A file that an image, or pages of images, are written to.
 #[derive(Debug)]
 pub struct ImageTarget<'a> {

@@ -62,11 +62,6 @@ pub struct PackedSurface {
 }
 
 impl PackedSurface {
-    /// Compresses `surface`.
-    pub fn new(surface: &Surface) -> Self {
-        Self::within(surface, surface.bounds().unwrap_or_default())
-    }
-
     /// Compresses `surface`, whose coordinates are rounded to steps of the box `bounds`. In the same box, equal
     /// vertices of two surfaces stay equal.
     pub fn within(surface: &Surface, bounds: [[f32; 3]; 2]) -> Self {

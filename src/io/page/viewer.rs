@@ -32,11 +32,6 @@ impl PackedMesh {
         facts["sections"] = json!(packed.sections);
         Self { packed, facts }
     }
-
-    /// Bytes of the compressed surface.
-    pub fn bytes(&self) -> usize {
-        self.packed.bytes.len()
-    }
 }
 
 /// The content of the page.

@@ -10,17 +10,9 @@ use super::{
     nrrd, raw,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        placement::Placement,
-        samples::Samples,
-        volume::{Dims, Volume},
-    },
+    data::{dtype::Dtype, placement::Placement, samples::Samples, volume::Dims},
     io::{Output, Sink, source::packed_extension},
-    util::{
-        error::{Error, Result},
-        timings::Timings,
-    },
+    util::error::{Error, Result},
 };
 
 /// The format of a volume file to be written.
@@ -269,18 +261,6 @@ impl<'a> VolumeTarget<'a> {
             };
             log::info!("{}: {} of {}{order}", self.sink, Dims(dims), self.dtype);
         }
-    }
-
-    /// Writes `volume`.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when it cannot be written.
-    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
-        timings.time("write", || {
-            let mut writer = self.create(volume.dims, no_clobber)?;
-            writer.write(volume.samples)?;
-            writer.finish()
-        })
     }
 }
 
