@@ -323,11 +323,9 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
 
 /// The least and the greatest finite sample of a volume, which is read in parts.
 fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
-    /// Bytes that are read at a time.
-    const PART: u64 = 16 << 20;
     file.allow(session.limits(2))?;
     let mut all = Moments::default();
-    each_part(file, (0..file.dims[2], PART), "range", session, |samples, _| {
+    each_part(file, 0..file.dims[2], "range", session, |samples, _| {
         let pixels = Pixels { samples, channels: 1 };
         all = take(&mut all).and(range(&pixels));
         Ok(pixels.samples)

@@ -20,8 +20,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::{
     engine::{
         events::Events,
-        progress::{self, Held, Progress},
+        plan::largest_block,
+        progress::{self, Held},
         schedule::Schedule,
+        session::Session,
     },
     io::{Sink, Source, Sources, marker::Marker},
     util::{
@@ -56,6 +58,11 @@ pub trait Work: Sync {
     /// When an input cannot be identified.
     fn marker(&self, _: &Self::Job) -> Result<Option<Marker>> {
         Ok(None)
+    }
+
+    /// Maximum number of bytes of a result. Results wait in memory until those of all earlier jobs are reported.
+    fn result_bytes(&self) -> u64 {
+        0
     }
 
     /// Bytes of memory that a job takes at its peak. A job whose peak is unknown (`None`) runs alone.
@@ -94,72 +101,59 @@ pub fn check_all(sources: &Sources, check: impl Fn(Source) -> Result<()> + Sync)
     (0..sources.len().div_ceil(PIECE)).par_try_each(|piece| check_piece(piece * PIECE))
 }
 
-/// The settings of a batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
-    /// The title of the progress bar.
-    pub title: &'a str,
-    /// Bytes that all jobs may take together.
-    pub memory: u64,
-    /// How many jobs may be ahead of the first unfinished one. That bounds the results that wait to be reported.
-    pub ahead: usize,
-    /// Makes the progress bar.
-    pub progress: Progress,
-    /// Logs each file.
-    pub events: &'a Events,
-}
-
-impl Batch<'_> {
-    /// Does `work` for all `sources`, as many at once as there are threads and memory. In the order of the
-    /// sources and on this thread, prints the messages of each and calls `report` with its number and its result.
-    ///
-    /// # Errors
-    /// The first error of `report`, or that there is no such device, which holds for all jobs. No further job is begun
-    /// then.
-    pub fn run<W: Work>(
-        &self,
-        work: &W,
-        sources: &Sources,
-        mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
-    ) -> Result<()> {
-        let threads = rayon::current_num_threads();
-        let schedule = Schedule::new([sources.len(), threads, self.ahead], self.memory);
-        let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
-        let mut bar = self.progress.files(self.title, sources.len(), lengths.iter().sum());
-        memory::give_back();
-        let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
-        thread::scope(|scope| {
-            let stop = StopOnDrop(&schedule);
-            for worker in 0..threads.min(sources.len()) {
-                let (finished, schedule) = (finished.clone(), &schedule);
-                let work =
-                    move || work_through(work, sources, self.events, schedule, worker, &finished);
-                match spawn_in(scope, work) {
-                    Ok(_) => {}
-                    Err(error) if worker == 0 => return Err(error),
-                    // The threads that have started do all of the work.
-                    Err(_) => break,
-                }
+/// Does `work` for all `sources`, as many at once as there are threads and memory, below a progress bar with `title`. In
+/// the order of the sources and on this thread, prints the messages of each and calls `report` with its number and its
+/// result.
+///
+/// # Errors
+/// The first error of `report`, or that there is no such device, which holds for all jobs. No further job is begun then.
+pub fn run_batch<W: Work>(
+    work: &W,
+    title: &str,
+    sources: &Sources,
+    session: &Session,
+    mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
+) -> Result<()> {
+    /// Jobs that may be done before an earlier one.
+    const MAX_AHEAD: usize = 1024;
+    let (threads, memory) = (rayon::current_num_threads(), session.max_memory);
+    let ahead = largest_block(MAX_AHEAD, memory / 4, |jobs| jobs as u64 * work.result_bytes());
+    let schedule = Schedule::new([sources.len(), threads, ahead], memory);
+    let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
+    let mut bar = session.progress.files(title, sources.len(), lengths.iter().sum());
+    memory::give_back();
+    let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
+    thread::scope(|scope| {
+        let stop = StopOnDrop(&schedule);
+        for worker in 0..threads.min(sources.len()) {
+            let (finished, schedule) = (finished.clone(), &schedule);
+            let work =
+                move || work_through(work, sources, &session.events, schedule, worker, &finished);
+            match spawn_in(scope, work) {
+                Ok(_) => {}
+                Err(error) if worker == 0 => return Err(error),
+                // The threads that have started do all of the work.
+                Err(_) => break,
             }
-            drop(finished);
-            let mut early = BTreeMap::new();
-            for (index, held, result) in results {
-                bar.file_done(lengths[index]);
-                early.insert(index, (held, result));
-                while let Some((held, result)) = early.remove(&schedule.reported()) {
-                    held.print();
-                    let result = match result {
-                        Err(error) if error.kind() == Kind::NoDevice => return Err(error),
-                        result => result,
-                    };
-                    report(schedule.reported(), result)?;
-                    schedule.report();
-                }
+        }
+        drop(finished);
+        let mut early = BTreeMap::new();
+        for (index, held, result) in results {
+            bar.file_done(lengths[index]);
+            early.insert(index, (held, result));
+            while let Some((held, result)) = early.remove(&schedule.reported()) {
+                held.print();
+                let result = match result {
+                    Err(error) if error.kind() == Kind::NoDevice => return Err(error),
+                    result => result,
+                };
+                report(schedule.reported(), result)?;
+                schedule.report();
             }
-            drop(stop);
-            Ok(())
-        })
-    }
+        }
+        drop(stop);
+        Ok(())
+    })
 }
 
 fn input_bytes(source: &Source) -> u64 {
@@ -246,12 +240,19 @@ impl<J> Drop for StopOnPanic<'_, J> {
 mod tests {
     use std::{
         panic::catch_unwind,
-        sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicU64, AtomicUsize, Ordering},
+        },
         time::Duration,
     };
 
     use super::*;
-    use crate::util::error::Error;
+    use crate::{
+        device::{Device, DeviceChoice},
+        engine::progress::Progress,
+        util::{error::Error, timings::Timings},
+    };
 
     /// Jobs that take some milliseconds and record how many run at once and how much memory they take.
     #[derive(Default)]
@@ -306,17 +307,26 @@ mod tests {
         }
     }
 
-    /// Does `work` for all `sources` on `threads` threads, with at most `ahead` jobs ahead of the first unreported one.
-    fn run_batch<W: Work>(
+    /// Does `work` for all `sources` on `threads` threads.
+    fn run_all<W: Work>(
         work: &W,
         sources: &Sources,
-        [threads, ahead]: [usize; 2],
+        threads: usize,
         report: impl FnMut(usize, Result<W::Out>) -> Result<()> + Send,
     ) -> Result<()> {
-        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
-        let batch = Batch { title: "fake", memory: LIMIT, ahead, progress, events: &events };
+        let timings = Arc::new(Timings::new(false));
+        let session = Session {
+            device: Arc::new(Device::new(&DeviceChoice::Cpu, timings.clone())),
+            timings,
+            events: Arc::new(Events::new(None).unwrap()),
+            progress: Progress::new(true),
+            max_memory: LIMIT,
+            max_pixels: u64::MAX,
+            strict: false,
+            no_clobber: false,
+        };
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| batch.run(work, sources, report))
+        pool.install(|| run_batch(work, "fake", sources, &session, report))
     }
 
     /// Runs `jobs` on `threads` threads. Returns jobs and results in the order of their reports.
@@ -326,7 +336,7 @@ mod tests {
             reports.push((jobs[number], result.ok()));
             Ok(())
         };
-        run_batch(fake, &named(jobs.iter().copied()), [threads, 1024], report).unwrap();
+        run_all(fake, &named(jobs.iter().copied()), threads, report).unwrap();
         reports
     }
 
@@ -412,7 +422,7 @@ mod tests {
             threads.push(thread?);
             Ok(())
         };
-        run_batch(&Where, &named([LIMIT; 30]), [5, 1024], report).unwrap();
+        run_all(&Where, &named([LIMIT; 30]), 5, report).unwrap();
         // A worker with a lower number that starts late takes over from one with a higher number, at most once each.
         let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes < 5, "{threads:?}");
@@ -429,6 +439,10 @@ mod tests {
             fn job(&self, source: Source) -> Result<u64> {
                 number_of(&source)
             }
+            fn result_bytes(&self) -> u64 {
+                // Three of them take a quarter of the memory.
+                LIMIT / 4 / 3
+            }
             fn memory(&self, _: &u64) -> Option<u64> {
                 Some(1)
             }
@@ -444,7 +458,7 @@ mod tests {
             Ok(())
         };
         let work = FirstIsSlow(AtomicUsize::new(0));
-        run_batch(&work, &named(0..20), [4, 3], report).unwrap();
+        run_all(&work, &named(0..20), 4, report).unwrap();
         assert_eq!((begun[0], begun.len()), (3, 20));
     }
 
@@ -455,7 +469,7 @@ mod tests {
             reports += 1;
             if reports == 3 { Err(Error::usage("enough")) } else { Ok(()) }
         };
-        let result = run_batch(&Fake::default(), &named([30; 1000]), [2, 1024], report);
+        let result = run_all(&Fake::default(), &named([30; 1000]), 2, report);
         assert_eq!(result.unwrap_err().kind(), Kind::Usage);
         assert_eq!(reports, 3);
     }
@@ -469,7 +483,7 @@ mod tests {
             Ok(())
         };
         let sources = sources.into_iter().collect();
-        run_batch(&Fake::default(), &sources, [2, 1024], report).unwrap();
+        run_all(&Fake::default(), &sources, 2, report).unwrap();
         assert_eq!(failed, [1]);
     }
 

@@ -19,7 +19,7 @@ use crate::{
     util::{
         error::{Error, Kind, Result},
         memory,
-        threads::spawn_in,
+        threads::{spawn, spawn_in},
     },
 };
 
@@ -284,6 +284,28 @@ pub fn write_behind<T: Send>(
         written.join().expect("writing does not panic")?;
         worked
     })
+}
+
+/// Calls `read` on another thread, up to two blocks ahead, until it returns `None` or an error. The thread is never
+/// joined: when another step fails, it may still wait for input.
+///
+/// # Errors
+/// When the system grants no thread.
+pub fn read_ahead<T: Send + 'static>(
+    mut read: impl FnMut() -> Result<Option<T>> + Send + 'static,
+) -> Result<impl Iterator<Item = Result<T>>> {
+    let (sender, blocks) = sync_channel(1);
+    spawn(move || {
+        loop {
+            let block = read();
+            let is_last = !matches!(block, Ok(Some(_)));
+            if sender.send(block).is_err() || is_last {
+                return;
+            }
+        }
+    })?;
+    let crashed = |_| Error::new(Kind::Failure, "the thread that reads crashed");
+    Ok(iter::from_fn(move || blocks.recv().map_err(crashed).flatten().transpose()))
 }
 
 /// Calls `consume` with all samples of `source`, `block` rows or slices at a time.

@@ -9,7 +9,7 @@ use crate::{
     data::shard::Shard,
     device::{Estimate, sum_of_all},
     engine::{
-        batch::{Batch, Work, run_marked},
+        batch::{Work, run_batch, run_marked},
         hints,
         progress::printable,
         session::Session,
@@ -68,7 +68,7 @@ pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Sess
 /// out, unless it is the only one.
 ///
 /// # Errors
-/// [`Kind::Partial`] when some files fail, and those of [`Batch::run`].
+/// [`Kind::Partial`] when some files fail, and those of [`run_batch`].
 pub fn run_each<W: Work>(
     (title, resumes): (&'static str, bool),
     work: &W,
@@ -90,9 +90,7 @@ pub fn run_each<W: Work>(
         return session.logged(&source, work.sink(&job), || run_marked(work, &job)).map(drop);
     }
     let mut failed = 0;
-    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-    let batch = Batch { title, memory, ahead: 1024, progress, events };
-    batch.run(work, &sources, |_, result| {
+    run_batch(work, title, &sources, session, |_, result| {
         if let Err(error) = result {
             log::error!("{}", hints::line(&error));
             failed += 1;

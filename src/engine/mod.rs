@@ -28,7 +28,7 @@ mod files;
 pub mod hints;
 mod image;
 mod job;
-mod plan;
+pub mod plan;
 pub mod progress;
 mod pyramid;
 pub mod reduce;
@@ -38,6 +38,6 @@ pub mod session;
 pub mod signals;
 mod volume;
 
-pub use blocks::{BlockSource, Blocks, Window, read_blocks, write_behind};
+pub use blocks::{BlockSource, Blocks, Window, read_ahead, read_blocks, write_behind};
 pub use files::{Jobs, run, run_each};
 pub use job::{Job, Settings};

@@ -1,6 +1,11 @@
 //! How large the blocks of an input are, within the memory limit.
+//!
+//! A filter or a command states what its blocks cost in bytes; this file is the only one that divides the memory.
 
-use crate::kernels::filter::{Description, Filter};
+use crate::{
+    engine::session::Session,
+    kernels::filter::{Description, Filter},
+};
 
 /// Bytes of samples in a block whose halo is small. The memory of such blocks is used again and stays in cache.
 const BLOCK: u64 = 16 << 20;
@@ -95,15 +100,150 @@ impl Extent {
     pub fn block(&self, own: usize, memory: u64) -> Result<usize, u64> {
         let per_row = self.working_row + READ_AHEAD * self.row + TO_WRITE * self.result_row;
         let fixed = self.halo.saturating_mul(self.working_row + self.row).saturating_add(self.held);
+        let cost = |block: usize| fixed.saturating_add(per_row.saturating_mul(block as u64));
         // A quarter is left for the allocator and for buffers of fixed size.
-        let fitting = (memory / 4 * 3).saturating_sub(fixed) / per_row.max(1);
-        if fitting == 0 && own > 0 {
-            return Err(fixed.saturating_add(per_row).saturating_mul(4) / 3);
+        let memory = memory / 4 * 3;
+        if cost(1) > memory && own > 0 {
+            return Err(cost(1).saturating_mul(4) / 3);
         }
-        let block = fitting.min(self.max_block()).min(own as u64);
+        let max = self.max_block().min(own as u64) as usize;
+        let block = largest_block(max, memory, cost) as u64;
         // Round down to whole layers of chunks where that is not much less.
         let rest = block % self.layer;
         let is_cut = rest <= block / 2 && block < own as u64;
         Ok(if is_cut { block - rest } else { block } as usize)
+    }
+}
+
+/// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`; 1 if there is none. The cost must grow
+/// with the block.
+pub fn largest_block(max: usize, memory: u64, cost: impl Fn(usize) -> u64) -> usize {
+    let (mut fits, mut exceeds) = (1, max.max(1).saturating_add(1));
+    while exceeds - fits > 1 {
+        let middle = fits.midpoint(exceeds);
+        match cost(middle) <= memory {
+            true => fits = middle,
+            false => exceeds = middle,
+        }
+    }
+    fits
+}
+
+/// Number of elements of `bytes` bytes each in a block of a stream, at most `max`.
+pub fn stream_block(max: usize, bytes: u64, session: &Session) -> usize {
+    /// A shorter block would save no memory that matters.
+    const MIN: usize = 1 << 10;
+    largest_block(max, session.max_memory, |block| stream_bytes(block, bytes)).max(MIN)
+}
+
+/// Memory of a stream with blocks of `block` elements of `bytes` bytes each.
+pub fn stream_bytes(block: usize, bytes: u64) -> u64 {
+    /// Blocks in memory: two are read ahead, one is worked on, one holds its results, two are to be written. The rest is
+    /// for buffers.
+    const IN_FLIGHT: u64 = 8;
+    IN_FLIGHT * bytes * block as u64
+}
+
+/// Memory, in bytes, that surfaces may take even if `--max-memory` is less.
+pub const MIN_SURFACE_MEMORY: u64 = 16 << 20;
+/// Bytes of the surface that wait in memory to be written, and at most a quarter of the memory. More goes to temporary
+/// files, and so is written twice.
+const MAX_HELD: u64 = 1 << 30;
+
+/// Memory that meshing a volume in blocks takes, in bytes.
+#[expect(missing_debug_implementations, reason = "it holds functions")]
+pub struct MeshCost<'a> {
+    /// Samples of a block of this many layers of cells, with its halo.
+    pub samples: &'a dyn Fn(usize) -> u64,
+    /// Everything else that a block of this many layers takes while it is meshed, except for its surface.
+    pub scratch: &'a dyn Fn(usize) -> u64,
+    /// Maximum number of layers in a block.
+    pub max_layers: usize,
+    /// Memory of the file's reader.
+    pub held: u64,
+}
+
+/// The height of the blocks in which a volume is meshed, and the memory for its surface.
+#[derive(Clone, Copy, Debug)]
+pub struct MeshPlan {
+    /// Layers of cells in a block.
+    pub layers: usize,
+    /// Whether the next block is read and the previous part of the surface is consumed while a block is meshed.
+    pub overlaps: bool,
+    /// Bytes that one part of the surface, and the kernel's tables for labels, may take. Several parts are in memory at a
+    /// time: where steps overlap, one is meshed while others wait, are converted and are consumed.
+    pub part: u64,
+    /// Bytes that all parts of the surface in memory may take together.
+    pub surface: u64,
+    /// Bytes of the surface that may wait in memory to be written; the rest goes to temporary files.
+    pub held: u64,
+}
+
+impl MeshPlan {
+    /// Plans blocks whose surface may take `surface_bytes` for each byte of samples, in the worst case. Reading and
+    /// consuming overlap with meshing where memory allows.
+    ///
+    /// # Errors
+    /// The bytes of memory that a single layer needs, where that is more than there is.
+    pub fn overlapping(
+        cost: &MeshCost<'_>,
+        surface_bytes: u64,
+        session: &Session,
+    ) -> Result<Self, u64> {
+        /// Bytes of samples in a block.
+        const BLOCK: u64 = 64 << 20;
+        let takes = |layers: usize, blocks: u64| {
+            let samples = (cost.samples)(layers).saturating_mul(blocks);
+            samples.saturating_add((cost.scratch)(layers))
+        };
+        let memory = session.max_memory.saturating_sub(cost.held);
+        // At any time, the surfaces of three blocks may be in memory. Together, they may take half of it.
+        let max_samples = BLOCK.min(memory / (2 * 3 * surface_bytes));
+        let without_halo = |layers: usize| (cost.samples)(layers) - (cost.samples)(0);
+        let layers = largest_block(cost.max_layers, max_samples, without_halo);
+        let layers = largest_block(layers, memory / 2, |layers| takes(layers, 3));
+        let least = memory.max(MIN_SURFACE_MEMORY);
+        let overlaps = takes(layers, 3) <= least / 2;
+        let samples = takes(layers, if overlaps { 3 } else { 1 });
+        if samples > least / 4 * 3 {
+            let needed = samples.saturating_add(cost.held);
+            return Err(needed.saturating_add(needed / 3));
+        }
+        let surface = least - samples;
+        let part = surface / if overlaps { 6 } else { 3 };
+        Ok(Self { layers, overlaps, part, surface, held: (memory / 4).min(MAX_HELD) })
+    }
+
+    /// The plan for a volume of `layers` layers in memory, where samples and scratch take `bytes`.
+    pub fn whole(layers: usize, bytes: u64, session: &Session) -> Self {
+        let memory = session.max_memory;
+        let surface = memory.max(MIN_SURFACE_MEMORY).saturating_sub(bytes);
+        let (part, held) = (surface / 3, (memory / 4).min(MAX_HELD));
+        Self { layers, overlaps: false, part, surface, held }
+    }
+
+    /// Plans blocks that are as high as the memory allows, one in memory at a time: each computes a large halo anew.
+    ///
+    /// # Errors
+    /// As [`MeshPlan::overlapping`].
+    pub fn sequential(cost: &MeshCost<'_>, session: &Session) -> Result<Self, u64> {
+        /// Bytes of a block, unless `MIN_HEIGHT` asks for more.
+        const BLOCK: u64 = 256 << 20;
+        /// Where memory allows, a block takes at least this many times the bytes of a block of one layer: its halo is
+        /// then a small share of it.
+        const MIN_HEIGHT: u64 = 4;
+        /// Bytes of faces that wait in memory to be written.
+        const MAX_HELD: u64 = 128 << 20;
+        let takes = |layers: usize| (cost.samples)(layers).saturating_add((cost.scratch)(layers));
+        let memory = session.max_memory.saturating_sub(cost.held).max(MIN_SURFACE_MEMORY);
+        let wanted = BLOCK.min(memory / 4).max(takes(1).saturating_mul(MIN_HEIGHT));
+        let layers = largest_block(cost.max_layers, wanted.min(memory / 2), takes);
+        let samples = takes(layers);
+        if samples > memory / 2 {
+            return Err(samples.saturating_mul(2).saturating_add(cost.held));
+        }
+        let left = memory - samples;
+        let [part, surface] = [left / 2; 2];
+        Ok(Self { layers, overlaps: false, part, surface, held: (left / 4).min(MAX_HELD) })
     }
 }

@@ -17,26 +17,28 @@ use crate::{
     util::{error::Result, threads::spawn_in},
 };
 
-/// Bytes that a part of a volume may always have, however low `--max-memory` is. The counters of each part, up to
-/// 65,536, are added to those of the others, so parts must not be too small.
-const LEAST: u64 = 1 << 20;
+/// Bytes of a part of a volume.
+const PART: u64 = 16 << 20;
+/// Bytes that a part may have however low `--max-memory` is. The counters of each part, up to 65,536, are added to those
+/// of the others, so parts must not be too small.
+const MIN_PART: u64 = 1 << 20;
 
-/// Calls `consume` with all samples of the slices `own`, in parts of about `wanted` bytes and in any order, and with the
-/// number of samples of the volume that each of them stands for. The next part is read meanwhile. `consume` returns the
+/// Calls `consume` with all samples of the slices `own`, part by part and in any order, and with the number of samples
+/// of the volume that each of them stands for. The next part is read meanwhile. `consume` returns the
 /// samples, whose memory is used again. `title` names the work in the progress bar.
 ///
 /// # Errors
 /// Those of reading and of `consume`.
 pub fn each_part(
     file: &VolumeFile,
-    (own, wanted): (Range<usize>, u64),
+    own: Range<usize>,
     title: &'static str,
     session: &Session,
     mut consume: impl FnMut(Samples, u64) -> Result<Samples>,
 ) -> Result<()> {
     let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
     // Three parts are in memory at once.
-    let mut parts = file.parts(own, wanted, (session.max_memory / 3).max(LEAST))?;
+    let mut parts = file.parts(own, PART, (session.max_memory / 3).max(MIN_PART))?;
     let mut bar = session.progress.bytes(title, all);
     thread::scope(|scope| {
         let (send, read) = mpsc::sync_channel(0);

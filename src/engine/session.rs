@@ -1,6 +1,6 @@
 //! The context in which commands run.
 
-use std::{sync::Arc, time::Instant};
+use std::{fmt::Display, sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
@@ -9,7 +9,10 @@ use crate::{
         Limits, Sink, Source,
         image::{Encoding, ImageFormat, ImageTarget},
     },
-    util::{error::Result, timings::Timings},
+    util::{
+        error::{Error, Hint, Result},
+        timings::Timings,
+    },
 };
 
 /// The context in which a command runs: device, timings, log, progress bars, and the limits and policies of the user.
@@ -77,6 +80,13 @@ impl Session {
         let mut target = ImageTarget::new(sink, format, encoding, &self.timings);
         (target.no_clobber, target.strict) = (self.no_clobber, self.strict);
         target
+    }
+
+    /// The error where `what` takes `needed` bytes, more than the memory limit.
+    pub fn exceeds_memory(&self, what: impl Display, needed: u64) -> Error {
+        let text =
+            format_args!("{what} takes {needed} bytes, more than the {} allowed", self.max_memory);
+        Error::bad_input(text).with_hint(Hint::Memory)
     }
 
     /// The limits of an input, which may take one of `share` equal parts of the memory.

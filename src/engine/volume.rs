@@ -141,12 +141,8 @@ pub fn extent(job: &Job, file: &VolumeFile, held: u64) -> Result<Extent> {
 /// When one slice with those that it depends on takes more than the memory limit.
 pub fn block(job: &Job, extent: &Extent, own: usize, session: &Session) -> Result<usize> {
     extent.block(own, session.max_memory).map_err(|needed| {
-        Error::bad_input(format_args!(
-            "{}: a slice with the {} around it takes {needed} bytes, more than the {} of --max-memory",
-            job.source,
-            extent.halo(),
-            session.max_memory
-        ))
+        let what = format_args!("{}: a slice with the {} around it", job.source, extent.halo());
+        session.exceeds_memory(what, needed)
     })
 }
 

@@ -1,15 +1,10 @@
 //! Counts many inputs side by side.
 
-use super::{
-    adjust, count,
-    input::Input,
-    job::{Job, Settings},
-    tally::Tally,
-};
+use super::{adjust, count, input::Input, job::Job, tally::Tally};
 use crate::{
     data::shard::Shard,
     engine::{
-        batch::{Batch, Work},
+        batch::{Work, run_batch},
         hints,
         session::Session,
     },
@@ -17,9 +12,6 @@ use crate::{
     kernels::histogram::VALUES_BYTES,
     util::error::{Error, Kind, Result},
 };
-
-/// Most bytes of the counts of one input: five components with 2^16 counts of 8 bytes each.
-const LARGEST_TALLY: u64 = (5 * 8) << 16;
 
 /// The result of a run in which `failed` of `total` inputs failed.
 pub fn finish(failed: usize, total: usize) -> Result<()> {
@@ -43,13 +35,8 @@ pub fn count_all<O: Send>(
     mut consume: impl FnMut(usize, O) -> Result<()>,
 ) -> Result<usize> {
     let mut failed = 0;
-    // The values of finished inputs are needed only for `--sum`.
-    let values = if job.sum && job.settings.statistics { VALUES_BYTES } else { 0 };
-    let ahead = (session.max_memory / 4 / (LARGEST_TALLY + values)).clamp(1, 1024) as usize;
-    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-    let batch = Batch { title: "histogram", memory, ahead, progress, events };
-    let work = Inputs { settings: &job.settings, shard, session, keep };
-    batch.run(&work, files, |number, result| {
+    let work = Inputs { job, shard, session, keep };
+    run_batch(&work, "histogram", files, session, |number, result| {
         match result {
             Ok(kept) => consume(number, kept)?,
             Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
@@ -66,7 +53,7 @@ pub fn count_all<O: Send>(
 }
 
 struct Inputs<'a, F> {
-    settings: &'a Settings,
+    job: &'a Job,
     /// The shard of the slices of volumes that is counted.
     shard: Shard,
     session: &'a Session,
@@ -81,17 +68,25 @@ impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
         Ok(source)
     }
 
+    fn result_bytes(&self) -> u64 {
+        /// Five components with 2^16 counts of 8 bytes each.
+        const TALLY: u64 = (5 * 8) << 16;
+        // The values of finished inputs are needed only for `--sum`.
+        let has_values = self.job.sum && self.job.settings.statistics;
+        TALLY + if has_values { VALUES_BYTES } else { 0 }
+    }
+
     fn memory(&self, source: &Source) -> Option<u64> {
-        Input::memory(source, self.settings)
+        Input::memory(source, &self.job.settings)
     }
 
     /// Reads and counts one input, and writes its adjusted images.
     fn run(&self, source: &Source) -> Result<O> {
-        let session =
-            &self.session.for_file(|| self.settings.takes_only_counts() && is_jpeg(source));
-        let mut input = Input::read(source, self.settings, session)?;
-        adjust::write(source, &mut input, self.settings, session)?;
-        let tally = count::count(source, &input, self.settings, self.shard, session)?;
+        let settings = &self.job.settings;
+        let session = &self.session.for_file(|| settings.takes_only_counts() && is_jpeg(source));
+        let mut input = Input::read(source, settings, session)?;
+        adjust::write(source, &mut input, settings, session)?;
+        let tally = count::count(source, &input, settings, self.shard, session)?;
         drop(input);
         Ok((self.keep)(tally))
     }

@@ -107,8 +107,6 @@ fn copies(settings: &Settings) -> u64 {
     3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
 }
 
-/// Bytes of a volume that are read at a time. Three such parts are in memory at once.
-const PART: u64 = 32 << 20;
 impl<'a> Input<'a> {
     /// Opens `source`, as a volume if its extension or the flags say so, else as an image. The whole image
     /// is kept where it is to be adjusted.
@@ -270,7 +268,7 @@ impl<'a> Input<'a> {
             Self::File(file) => file,
         };
         let own = shard.range(file.dims[2]);
-        each_part(file, (own, PART), "histogram", session, |samples, times| {
+        each_part(file, own, "histogram", session, |samples, times| {
             let pixels = Pixels { samples, channels: 1 };
             consume(&pixels, times)?;
             Ok(pixels.samples)

@@ -2,16 +2,14 @@
 
 use crate::{
     data::surface::Surface,
-    engine::session::Session,
+    engine::{plan::MIN_SURFACE_MEMORY, session::Session},
     util::error::{Error, Hint, Result},
 };
 
-/// Memory, in bytes, that may be taken even where `--max-memory` is less.
-pub(super) const LEAST: u64 = 16 << 20;
-
 /// Refuses the step `what`, which takes `more` bytes beside `surface`, where both together exceed the memory.
 pub(super) fn allow(what: &str, surface: &Surface, more: u64, session: &Session) -> Result<()> {
-    let (needed, allowed) = (surface.bytes().saturating_add(more), session.max_memory.max(LEAST));
+    let needed = surface.bytes().saturating_add(more);
+    let allowed = session.max_memory.max(MIN_SURFACE_MEMORY);
     match needed <= allowed {
         true => Ok(()),
         false => Err(Error::bad_input(format_args!(

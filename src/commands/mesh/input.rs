@@ -2,11 +2,11 @@
 
 use super::{
     job::{Iso, MeshJob, Rule},
-    memory::Plan,
+    memory::{plan, plan_whole},
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    engine::{reduce::each_part, session::Session},
+    engine::{plan::MeshPlan, reduce::each_part, session::Session},
     io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
@@ -19,15 +19,12 @@ use crate::{
 /// Volumes with more bytes than this are meshed slab by slab, however much memory there is.
 pub(super) const WHOLE: u64 = 256 << 20;
 
-/// Bytes of samples that are read at a time for a histogram.
-const PART: u64 = 4 << 20;
-
 /// The source of the samples.
 pub(super) enum VolumeInput {
     /// All samples are in memory.
-    Whole(Box<Slab>, Plan),
+    Whole(Box<Slab>, MeshPlan),
     /// Samples are read from the file slab by slab.
-    Stream(Box<VolumeFile>, Plan),
+    Stream(Box<VolumeFile>, MeshPlan),
 }
 
 impl VolumeInput {
@@ -43,7 +40,7 @@ impl VolumeInput {
             let mut part = file;
             part.dims = volume.dims;
             let bytes = volume.samples.as_bytes().len() as u64;
-            let plan = Plan::whole(&job.kernel, &part, bytes, session.max_memory);
+            let plan = plan_whole(&job.kernel, &part, bytes, session);
             return Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan));
         }
         let bytes = file.bytes().unwrap_or(u64::MAX);
@@ -53,10 +50,10 @@ impl VolumeInput {
             false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
-            let plan = Plan::new(job, &file, session)?;
+            let plan = plan(job, &file, session)?;
             return Ok(Self::Stream(Box::new(file), plan));
         }
-        let plan = Plan::whole(&job.kernel, &file, bytes, session.max_memory);
+        let plan = plan_whole(&job.kernel, &file, bytes, session);
         let volume = file.read(session.limits(1), &session.timings)?;
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
@@ -143,7 +140,7 @@ impl VolumeInput {
     }
 
     /// How memory is divided for this input.
-    pub(super) fn plan(&self) -> &Plan {
+    pub(super) fn plan(&self) -> &MeshPlan {
         let (Self::Whole(_, plan) | Self::Stream(_, plan)) = self;
         plan
     }
@@ -157,8 +154,7 @@ impl VolumeInput {
                 Ok(())
             }
             Self::Stream(file, _) => {
-                let all = (0..file.dims[2], PART);
-                each_part(file, all, "samples", session, |samples, times| {
+                each_part(file, 0..file.dims[2], "samples", session, |samples, times| {
                     step(&samples, times);
                     Ok(samples)
                 })
@@ -174,7 +170,7 @@ pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resu
         return job.region.dims(file).map(drop);
     }
     if file.bytes() > Some(session.max_memory / 64) {
-        Plan::new(job, file, session)?;
+        plan(job, file, session)?;
     }
     match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
         true => Err(Error::usage(

@@ -11,7 +11,7 @@ use super::{
     estimate,
     input::VolumeInput,
     job::{Iso, MeshJob},
-    memory::Plan,
+    memory::plan,
     report::Summary,
     surfaces::layers,
 };
@@ -72,7 +72,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         let job = &job;
         file.check(session.limits(1))?;
         session.device.set_estimate(|| estimate::of_job(job, &file));
-        let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
+        let input = VolumeInput::Stream(Box::new(file.clone()), plan(job, &file, session)?);
         let iso = match iso {
             Iso::Value(iso) => iso,
             Iso::Found(rule) => input.threshold(job, rule, session)?,

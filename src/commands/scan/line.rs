@@ -1,24 +1,20 @@
 //! The scan of an array as one line, in stretches: while one stretch is scanned, the next is read and the previous one
 //! is written.
 
-use std::sync::{
-    Arc,
-    mpsc::{Receiver, sync_channel},
-};
-
 use super::{flags::Line, keys::Keys};
 use crate::{
     commands::estimate::of_numbers,
     data::{dtype::Dtype, number::Number},
-    engine::{session::Session, write_behind},
+    engine::{
+        plan::{stream_block, stream_bytes},
+        read_ahead,
+        session::Session,
+        write_behind,
+    },
     for_number,
     io::array::{ArrayFormat, ArrayReader, Layout, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
-    util::{
-        error::{Error, Hint, Kind, Result},
-        threads::spawn,
-        timings::Timings,
-    },
+    util::error::{Error, Hint, Result},
 };
 
 /// Numbers in a stretch on the CPU, where stretches need not be whole blocks. A stretch of this size stays in cache
@@ -28,10 +24,6 @@ const CPU_STRETCH: usize = 1 << 21;
 
 /// Seconds of one core per byte of numbers, half of it for newly allocated memory.
 const CPU: f64 = 0.5e-9;
-
-/// The memory of a scan, in stretches: two are read ahead, one is scanned, one holds its results, two are to be
-/// written, and the rest is for buffers.
-const IN_FLIGHT: u64 = 8;
 
 /// Reads, scans and writes an array.
 ///
@@ -43,7 +35,7 @@ pub fn run(line: &Line, session: &Session) -> Result<()> {
 }
 
 fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> Result<()> {
-    let mut scanner = Scanner::<T>::new(line, session, reader.len().unwrap_or(0))?;
+    let mut scanner = Scanner::<T>::new(line, session, reader.count().unwrap_or(0))?;
     let mut writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
     let write = |(values, layout): Stretch<T>| {
@@ -96,8 +88,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
             true => BLOCK,
             false => CPU_STRETCH,
         };
-        let stretch = session.max_memory / (IN_FLIGHT * bytes_of::<T>(line));
-        let stretch = stretch.clamp(1 << 10, most as u64) as usize;
+        let stretch = stream_block(most, bytes_of::<T>(line), session);
         let scanner = Self { line, session, scan, start: scan.before, stretch, numbers, done: 0 };
         if scanner.checks() {
             log::debug!("--checked scans on the CPU");
@@ -132,24 +123,32 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// Those of reading, of [`Scanner::scan`] and of `consume`.
     pub fn scan_all(
         &mut self,
-        reader: ArrayReader,
+        mut reader: ArrayReader,
         mut keys: Option<Keys>,
         consume: &mut dyn FnMut(Stretch<T>) -> Result<()>,
     ) -> Result<()> {
         let mut bar = self.session.progress.bar("scan", self.numbers);
-        let stretches = read_ahead::<T>(reader, self.stretch, self.session.timings.clone())?;
-        let crashed = |_| Error::new(Kind::Failure, "the thread that reads crashed");
-        loop {
-            let (numbers, layout) = stretches.recv().map_err(crashed)??;
+        let (timings, stretch) = (self.session.timings.clone(), self.stretch);
+        let mut is_last = false;
+        let stretches = read_ahead(move || {
+            if is_last {
+                return Ok(None);
+            }
+            let mut numbers = Vec::<T>::new();
+            timings.time("read", || reader.read(&mut numbers, stretch))?;
+            is_last = numbers.is_empty();
+            Ok(Some((numbers, reader.take_layout())))
+        })?;
+        for stretch in stretches {
+            let (numbers, layout) = stretch?;
             let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
             let len = numbers.len() as u64;
-            if len == 0 {
-                // A text without numbers is not empty for that.
-                return consume((numbers, layout));
-            }
-            consume((self.scan(numbers, starts)?, layout))?;
+            // A text without numbers may still have a layout.
+            let results = if len == 0 { numbers } else { self.scan(numbers, starts)? };
+            consume((results, layout))?;
             bar.advance(len);
         }
+        Ok(())
     }
 
     /// Scans the next stretch. `starts` tells which numbers begin a segment, if there are segments.
@@ -176,14 +175,9 @@ impl<'a, T: Scannable> Scanner<'a, T> {
 
     /// The error for too little memory: results that are rounded must be joined in whole blocks.
     fn too_little_memory(&self) -> Error {
-        let (limit, op) = (self.session.max_memory, self.line.op);
-        let needed = IN_FLIGHT * BLOCK as u64 * bytes_of::<T>(self.line);
-        Error::bad_input(format_args!(
-            "{}: {op} of {} join in blocks of {BLOCK}, which take {needed} bytes, and --max-memory \
-             allows {limit}",
-            self.line.input.source,
-            T::DTYPE
-        ))
+        let (input, op, dtype) = (&self.line.input.source, self.line.op, T::DTYPE);
+        let what = format_args!("{input}: scanning {op} of {dtype} in blocks of {BLOCK}");
+        self.session.exceeds_memory(what, stream_bytes(BLOCK, bytes_of::<T>(self.line)))
     }
 
     fn overflow(&self, place: u64) -> Error {
@@ -215,25 +209,3 @@ pub fn is_rounded<T: Number>(op: Op) -> bool {
 
 /// Numbers, and for texts their layout.
 pub type Stretch<T> = (Vec<T>, Option<Layout>);
-
-/// Reads the stretches of an array on a thread of its own. The last stretch is empty, or an error. The thread
-/// is never joined: when another step fails, it may be waiting for more input.
-fn read_ahead<T: Number>(
-    mut reader: ArrayReader,
-    stretch: usize,
-    timings: Arc<Timings>,
-) -> Result<Receiver<Result<Stretch<T>>>> {
-    let (sender, stretches) = sync_channel(1);
-    spawn(move || {
-        loop {
-            let mut numbers = Vec::new();
-            let read = timings.time("read", || reader.read(&mut numbers, stretch));
-            let last = read.is_err() || numbers.is_empty();
-            let stretch = read.map(|()| (numbers, reader.take_layout()));
-            if sender.send(stretch).is_err() || last {
-                return;
-            }
-        }
-    })?;
-    Ok(stretches)
-}

@@ -90,7 +90,7 @@ fn own<T: Number>(
     mut reader: ArrayReader,
     shard: Shard,
 ) -> Result<(ArrayReader, Range<u64>)> {
-    let Some(len) = reader.len() else {
+    let Some(len) = reader.count() else {
         return Err(Error::usage(format_args!("{}: its length is not known", line.input.source)));
     };
     let len = len as usize;
@@ -212,7 +212,7 @@ fn write_results<T: Scannable>(
         ArrayFormat::Npy => npy::header(T::DTYPE, reader.shape().unwrap_or_default()),
     };
     let size = size_of::<T>() as u64;
-    let all = reader.len().unwrap_or(0) * size;
+    let all = reader.count().unwrap_or(0) * size;
     let length = header.len() as u64 + all;
     let Some(output) = SharedFile::open(sink, identity, length, session.no_clobber)? else {
         session.events.skipped(&line.input.source, Some(sink));

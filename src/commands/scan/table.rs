@@ -59,11 +59,8 @@ fn image_table(
     // Samples, converted numbers and sums are in memory together.
     let bytes = (samples.as_bytes().len() + samples.len() * 2 * dtype.size()) as u64;
     if bytes > session.max_memory {
-        return Err(Error::bad_input(format_args!(
-            "{source}: a table of {width} x {height} x {channels} {dtype} takes {bytes} bytes, more than \
-             the {} that --max-memory allows",
-            session.max_memory
-        )));
+        let what = format_args!("{source}: a table of {width} x {height} x {channels} {dtype}");
+        return Err(session.exceeds_memory(what, bytes));
     }
     for_number!(dtype, T => {
         // The conversion is useless only where the code is compiled for f64 samples.

@@ -23,10 +23,7 @@ use crate::{
         array::{ArrayReader, ArrayWriter},
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
-    util::{
-        error::{Error, Result},
-        parallel,
-    },
+    util::{error::Result, parallel},
 };
 
 /// Reads, sorts and writes an array.
@@ -40,10 +37,14 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 }
 
 impl Job {
-    /// Bytes that the keys may take. Measured, a sort takes five times the bytes of its keys in all, and eight
-    /// times where values move with the keys.
+    /// Bytes that a sort takes for each byte of its keys, as measured.
+    fn copies(&self) -> u64 {
+        if self.moves_nothing() { 5 } else { 8 }
+    }
+
+    /// Bytes that the keys may take.
     fn share(&self, session: &Session) -> u64 {
-        session.max_memory / if self.moves_nothing() { 5 } else { 8 }
+        session.max_memory / self.copies()
     }
 
     /// Whether keys are sorted without values.
@@ -57,7 +58,7 @@ impl Job {
     }
 
     fn limits(&self, session: &Session) -> Limits {
-        Limits { bytes: self.share(session), ..session.limits(1) }
+        session.limits(self.copies())
     }
 }
 
@@ -75,7 +76,7 @@ struct Task<'a, T> {
 fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
-    session.device.set_estimate(|| of_numbers::<T>(reader.len().unwrap_or(0), job.cpu_seconds()));
+    session.device.set_estimate(|| of_numbers::<T>(reader.count().unwrap_or(0), job.cpu_seconds()));
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
     let shape = match (&lines, shape) {
         (Some(_), Some(shape)) => shape,
@@ -202,14 +203,11 @@ fn places(len: usize) -> Result<Vec<u32>> {
 /// # Errors
 /// When reading fails, and when sorting the keys would take more than the memory.
 fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
-    let (share, limit) = (job.share(session), session.max_memory);
-    if let Some(len) = reader.len().filter(|len| len * size_of::<T>() as u64 > share) {
-        let needed = len as u128 * size_of::<T>() as u128 * u128::from(limit / share.max(1));
-        return Err(Error::bad_input(format_args!(
-            "{}: sorting {len} {} takes {needed} bytes, and --max-memory allows {limit}",
-            job.keys.source,
-            T::DTYPE
-        )));
+    let share = job.share(session);
+    if let Some(len) = reader.count().filter(|len| len * size_of::<T>() as u64 > share) {
+        let needed = len.saturating_mul(size_of::<T>() as u64).saturating_mul(job.copies());
+        let what = format_args!("{}: sorting {len} {}", job.keys.source, T::DTYPE);
+        return Err(session.exceeds_memory(what, needed));
     }
     reader.read_all(share)
 }

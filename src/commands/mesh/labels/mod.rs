@@ -18,7 +18,7 @@ use super::{
     estimate,
     job::MeshJob,
     label_list::{LabelList, PLACE},
-    memory::Plan,
+    memory::plan_labels,
     names::scratch_folder,
     report::{Summary, joined},
 };
@@ -56,8 +56,7 @@ pub(super) fn mesh_labels(
     if let Some(preview) = &job.preview {
         preview.check(session)?;
     }
-    let plan = Plan::labels(&kernel, &file, numbers.size(&file), session)
-        .map_err(|error| error.context(&job.volume))?;
+    let plan = plan_labels((job, &kernel), &file, numbers.size(&file), session)?;
     kernel.most_bytes = plan.part;
     session.device.set_estimate(|| estimate::of_job(job, &file));
     let numbers = numbers.into();

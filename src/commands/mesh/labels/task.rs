@@ -9,7 +9,6 @@ use super::{
     super::{
         job::MeshJob,
         label_list::LabelList,
-        memory::Plan,
         placing::Placed,
         report::Summary,
         slabs::{Slabs, mesh_slabs},
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     data::{label_mesh::LabelMesh, samples::Samples},
-    engine::{BlockSource, session::Session},
+    engine::{BlockSource, plan::MeshPlan, session::Session},
     io::{reader::Reader, volume::VolumeFile},
     kernels::mesh::labels::{SurfaceNets, placed},
     util::error::Result,
@@ -56,7 +55,7 @@ pub(super) struct Labels<'a> {
     pub(super) list: &'a LabelList,
     pub(super) file: &'a VolumeFile,
     pub(super) kernel: SurfaceNets,
-    pub(super) plan: Plan,
+    pub(super) plan: MeshPlan,
     pub(super) place: Place,
     pub(super) numbers: Mutex<Numbers<'a>>,
     pub(super) session: &'a Session,
