@@ -1,4 +1,4 @@
-//! Parts of a picture that are missing because its file is cut off or damaged.
+//! Missing parts of pictures whose files are cut off or damaged.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ pub enum Damage {
     /// Scans are missing: `unsent` of the `coefficients` of one block of each component have bits that no scan
     /// contains.
     Scans { unsent: usize, coefficients: usize },
-    /// There are more data than blocks, or there are invalid segments after the first scan.
+    /// There are data after the last block, or invalid segments after the first scan.
     Data,
     /// Number of bytes between segments that belong to no segment.
     Stray(usize),
@@ -33,7 +33,7 @@ impl fmt::Display for Damage {
                     "its last scans are missing: {unsent} of {coefficients} coefficients lack precision"
                 )
             }
-            Self::Data => write!(f, "its data are damaged: they do not end where its rows do"),
+            Self::Data => write!(f, "its data are damaged: they end before or after its last row"),
             Self::Stray(1) => write!(f, "1 stray byte before a marker is skipped"),
             Self::Stray(bytes) => write!(f, "{bytes} stray bytes before markers are skipped"),
         }

@@ -45,7 +45,13 @@ pub(super) const fn fixed_16(value: f64) -> i32 {
     (value * 65536.0 + 0.5) as i32
 }
 
-/// A matrix with rows and columns exchanged.
+/// Multiplies coefficients, row by row, by their quantization steps. Products wrap around.
+pub(super) fn dequantized<S: Copy + Into<i32>>(block: &[i16; 64], steps: &[S; 64]) -> Block {
+    let product = |i: usize| i32::from(block[i]).wrapping_mul(steps[i].into());
+    std::array::from_fn(|y| std::array::from_fn(|x| product(8 * y + x)))
+}
+
+/// The transpose of a matrix.
 pub(super) const fn transposed(matrix: [[i32; 4]; 4]) -> [[i32; 4]; 4] {
     let (mut out, mut i) = ([[0; 4]; 4], 0);
     while i < 16 {

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use super::{
     SparseCoefficients,
     damage::{Damage, DamageMap},
-    header::{File, Process, Scan},
+    header::{JpegFile, Process, Scan},
     render::Renderer,
-    scan::{BlockRow, Output, Target, read_ac, read_dc},
+    scan::{BlockRow, RowSink, Target, read_ac, read_dc},
     stream::{Bands, Consume, Stream},
 };
 use crate::util::{
@@ -16,8 +16,8 @@ use crate::util::{
     memory::{self, raise},
 };
 
-impl File<'_> {
-    /// Decodes the pixels: rows from the top, u8 samples. Also returns what is missing of the picture.
+impl JpegFile<'_> {
+    /// Decodes the pixels: rows from the top, u8 samples. Also returns the damage of the file.
     ///
     /// # Errors
     /// If the kind of file is not supported, or there is no memory for the pixels.
@@ -32,7 +32,8 @@ impl File<'_> {
         Ok((pixels, damage))
     }
 
-    /// Decodes the pixels and passes them to `consume`, whole rows at a time, from several threads and in any order.
+    /// Decodes the pixels and passes them to `consume`, whole rows at a time, from several threads and in any order. Returns
+    /// the damage of the file.
     ///
     /// # Errors
     /// If the kind of file is not supported.
@@ -50,7 +51,7 @@ impl File<'_> {
         }))
     }
 
-    /// Decodes the coefficients, which are not dequantized. Also returns what is missing of the picture.
+    /// Reads the coefficients, which are not dequantized. Also returns the damage of the file.
     ///
     /// # Errors
     /// If the kind of file is not supported, or there is no memory for the coefficients.
@@ -60,20 +61,19 @@ impl File<'_> {
         self.renderer()?;
         let entries = 8 * self.scans.iter().map(|scan| scan.data.len()).sum::<usize>() / BITS;
         let sparse = SparseCoefficients::zeros(&self.frame, entries)?;
-        let mut gather = Gather { sparse, rows: Default::default() };
+        let mut gather = SparseSink { sparse, rows: Default::default() };
         let damage = DamageMap::new(&self.frame);
         self.read_scans(&mut gather, &damage);
         Ok((gather.sparse, self.damage(&damage)))
     }
 
     fn renderer(&self) -> Result<Renderer<'_>> {
-        let unsupported =
-            |what| Err(Error::bad_input(format_args!("JPEG {what} is not supported")));
-        match (self.process, self.precision, Renderer::new(&self.frame)) {
-            (Process::Lossless, ..) => unsupported("without loss".to_owned()),
-            (_, 8, Some(renderer)) => Ok(renderer),
-            (_, 8, None) => unsupported("with components of fractional resolution".to_owned()),
-            (_, precision, _) => unsupported(format!("of {precision} bits per sample")),
+        match (self.process, self.precision) {
+            (Process::Lossless, _) => Err(Error::bad_input("lossless JPEG is not supported")),
+            (_, 8) => Renderer::new(&self.frame),
+            (_, precision) => Err(Error::bad_input(format_args!(
+                "JPEG of {precision} bits per sample is not supported"
+            ))),
         }
     }
 
@@ -84,9 +84,8 @@ impl File<'_> {
         self.damage(&damage)
     }
 
-    /// Reads all scans and passes the rows of blocks to `output`. A row of a component in the last scan is passed as
-    /// soon as the row is complete.
-    pub(super) fn read_scans(&self, output: &mut dyn Output, damage: &DamageMap) {
+    /// Reads all scans and passes the rows of blocks to `output`: those of the last scan as soon as each is complete.
+    pub(super) fn read_scans(&self, output: &mut dyn RowSink, damage: &DamageMap) {
         let components = 0..self.frame.components.len();
         let empty = |c| (0..self.frame.blocks(c)[1]).map(|_| BlockRow::default()).collect();
         let mut planes: Vec<Vec<BlockRow>> = components.clone().map(empty).collect();
@@ -111,8 +110,8 @@ impl File<'_> {
         read_ac(self, last, Target { rows, dc: &dc, output: Some(output) }, damage);
     }
 
-    /// Reads `scans` in parallel: scans of DC coefficients, and scans of AC coefficients of different components, are
-    /// independent of each other.
+    /// Reads `scans` in parallel. Scans of DC coefficients do not depend on scans of AC coefficients, and these do not
+    /// depend on other components.
     fn read_in_parallel(
         &self,
         scans: &[Scan],
@@ -144,13 +143,13 @@ impl File<'_> {
 }
 
 /// Collects the nonzero coefficients.
-struct Gather {
+struct SparseSink {
     sparse: SparseCoefficients,
     /// For each component, the number of rows that were added, and a row for reuse.
     rows: [(usize, BlockRow); 4],
 }
 
-impl Output for Gather {
+impl RowSink for SparseSink {
     fn row(&mut self, c: usize, row: BlockRow) {
         let (number, spare) = &mut self.rows[c];
         let first = self.sparse.frame.first_block(c) + *number * row.values.len();

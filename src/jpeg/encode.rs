@@ -5,9 +5,9 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::{
-    Frame, SparseCoefficients, ZIGZAG,
-    code::{BitWriter, Codes, Table},
-    forward, marker,
+    Frame, SparseCoefficients, ZIGZAG, forward,
+    huffman_encoder::{BitWriter, HuffmanCodes, HuffmanTable},
+    marker,
 };
 use crate::util::{
     error::{Error, Result},
@@ -39,7 +39,7 @@ pub fn encode(
     optimized: bool,
 ) -> Result<Vec<u8>> {
     if frame.size.iter().any(|side| !(1..=usize::from(u16::MAX)).contains(side)) {
-        return Err(Error::bad_input("JPEG pictures have 1 to 65,535 pixels a side"));
+        return Err(Error::bad_input("JPEG pictures have 1 to 65,535 pixels per side"));
     }
     let [across, down] = frame.mcus();
     let [width, height] = frame.max_sampling().map(|max| 8 * max);
@@ -55,12 +55,12 @@ pub fn encode(
         let bands: Vec<Band<'_>> = bands.par_map(read).into_iter().collect::<Result<_>>()?;
         let tables = optimal_tables(&bands);
         headers(&mut file, frame, interval as u16, &tables);
-        let codes = tables.each_ref().map(Table::codes);
+        let codes = tables.each_ref().map(HuffmanTable::codes);
         append(&mut file, bands.iter().par_map(|band| band.encoded(&codes)));
     } else {
-        let tables = Table::standard();
+        let tables = HuffmanTable::standard();
         headers(&mut file, frame, interval as u16, &tables);
-        let codes = tables.each_ref().map(Table::codes);
+        let codes = tables.each_ref().map(HuffmanTable::codes);
         let encoded = |rows| Ok(Band::new(frame, picture, rows)?.encoded(&codes));
         append(&mut file, bands.par_map(encoded).into_iter().collect::<Result<_>>()?);
     }
@@ -80,7 +80,7 @@ fn append(file: &mut Vec<u8>, intervals: Vec<Vec<u8>>) {
 }
 
 /// Appends the headers before the data of the scan. `tables` are those of luma, then those of chroma.
-fn headers(file: &mut Vec<u8>, frame: &Frame, interval: u16, tables: &[Table; 4]) {
+fn headers(file: &mut Vec<u8>, frame: &Frame, interval: u16, tables: &[HuffmanTable; 4]) {
     let count = frame.components.len();
     // Luma has the first table of each kind, chroma the second.
     let kinds = count.min(2);
@@ -96,7 +96,7 @@ fn headers(file: &mut Vec<u8>, frame: &Frame, interval: u16, tables: &[Table; 4]
         body.extend([c as u8 + 1, across << 4 | down, u8::from(c > 0)]);
     }
     segment(file, marker::SOF0, &[&body]);
-    for (i, Table { counts, symbols }) in tables.iter().take(2 * kinds).enumerate() {
+    for (i, HuffmanTable { counts, symbols }) in tables.iter().take(2 * kinds).enumerate() {
         let class_and_number = 16 * (i % 2) + i / 2;
         segment(file, marker::DHT, &[&[class_and_number as u8], counts, symbols]);
     }
@@ -120,7 +120,7 @@ fn segment(file: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
 }
 
 /// The Huffman tables that code all `bands` in the fewest bits.
-fn optimal_tables(bands: &[Band<'_>]) -> [Table; 4] {
+fn optimal_tables(bands: &[Band<'_>]) -> [HuffmanTable; 4] {
     let counts = bands.iter().par_map(|band| {
         let mut counts = [[0u64; 256]; 4];
         band.symbols(|table, symbol, _, _| counts[table][symbol] += 1);
@@ -128,7 +128,7 @@ fn optimal_tables(bands: &[Band<'_>]) -> [Table; 4] {
     });
     std::array::from_fn(|table| {
         let sum = |symbol: usize| counts.iter().map(|counts| counts[table][symbol]).sum();
-        Table::for_counts(&std::array::from_fn(sum))
+        HuffmanTable::for_counts(&std::array::from_fn(sum))
     })
 }
 
@@ -153,7 +153,7 @@ impl<'a> Band<'a> {
         Ok(Self { frame, rows, coefficients, first })
     }
 
-    fn encoded(&self, codes: &[Codes; 4]) -> Vec<u8> {
+    fn encoded(&self, codes: &[HuffmanCodes; 4]) -> Vec<u8> {
         let mut out = BitWriter::default();
         simd::vectorize(
             #[inline(always)]
@@ -202,8 +202,8 @@ impl<'a> Band<'a> {
                         *last = dc;
                         let mut before = 0;
                         for entry in coefficients.entries_of(block) {
-                            let mut run = entry.place() - before - 1;
-                            before = entry.place();
+                            let mut run = entry.index() - before - 1;
+                            before = entry.index();
                             while run > 15 {
                                 emit(tables + 1, SIXTEEN_ZEROS, 0, 0);
                                 run -= 16;

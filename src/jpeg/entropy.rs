@@ -1,16 +1,16 @@
-//! Decoding of coefficients from the Huffman-coded data of sequential and progressive scans (ITU-T T.81, annexes F and
-//! G).
+//! Decoder of coefficients in sequential and progressive scans (ITU-T T.81, annexes F and G).
 //!
 //! Damaged data are decoded as by libjpeg, so that pictures are the same in all programs: an invalid code stands for
-//! the symbol 0, and a coefficient past the last place is put there. In both cases the reader of the bits is marked.
+//! the symbol 0, and a coefficient after the last one of a block replaces the last one. In both cases the reader of the
+//! bits is marked as invalid.
 
 use super::{
     ZIGZAG,
-    huffman::{BitReader, Huffman},
+    huffman_decoder::{BitReader, HuffmanDecoder},
 };
 
-/// What a scan contains of the coefficients of each block: the bits from `low_bit` up of coefficients `start` to `end`
-/// in zig-zag order (spectral selection Ss and Se, and successive approximation Al; B.2.3).
+/// The part of each block that a scan contains: of coefficients `start` to `end` in zig-zag order, the bits from
+/// `low_bit` up (spectral selection Ss and Se, and successive approximation Al; B.2.3).
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     pub start: u32,
@@ -18,12 +18,12 @@ pub struct Selection {
     pub low_bit: u32,
 }
 
-/// What decoding a block depends on from blocks before it; reset at each restart.
+/// State that a block takes over from the blocks before it. It is reset at each restart.
 #[derive(Clone, Copy, Default)]
 pub struct State {
     /// The DC coefficient of the last block of each component of the scan (PRED, F.2.1.3.1).
     pub dc: [i32; 4],
-    /// Number of blocks to come without further coefficients in this scan (EOBRUN, G.1.2.2).
+    /// Number of following blocks that have no more coefficients in this scan (EOBRUN, G.1.2.2).
     pub eob_run: u32,
 }
 
@@ -39,7 +39,7 @@ fn run_and_size(symbol: u32) -> (u32, u32) {
 
 /// Reads a DC coefficient, coded as the difference from the one before (F.2.2.1).
 #[inline(always)]
-pub fn dc(bits: &mut BitReader<'_>, table: &Huffman, last: &mut i32) -> i32 {
+pub fn dc(bits: &mut BitReader<'_>, table: &HuffmanDecoder, last: &mut i32) -> i32 {
     let mut size = bits.symbol_or_0(table);
     if size > 15 {
         bits.set_invalid();
@@ -56,13 +56,13 @@ pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.take(1) as i32
 }
 
-/// Limits the index of a coefficient to the block. An index above `end` makes the data invalid.
+/// Limits the zig-zag index of a coefficient to 63. An index above `end` makes the data invalid.
 #[inline(always)]
-fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
-    if place > end {
+fn checked(bits: &mut BitReader<'_>, k: u32, end: u32) -> u32 {
+    if k > end {
         bits.set_invalid();
     }
-    place.min(63)
+    k.min(63)
 }
 
 /// Reads all AC coefficients of a block of a sequential scan (F.2.2.2), or their upper bits in the first scan of a
@@ -71,7 +71,7 @@ fn checked(bits: &mut BitReader<'_>, place: u32, end: u32) -> u32 {
 #[inline(always)]
 pub fn ac<const PROGRESSIVE: bool>(
     bits: &mut BitReader<'_>,
-    table: &Huffman,
+    table: &HuffmanDecoder,
     selection: Selection,
     eob_run: &mut u32,
     mut set: impl FnMut(u32, i16),
@@ -80,13 +80,13 @@ pub fn ac<const PROGRESSIVE: bool>(
         *eob_run -= 1;
         return;
     }
-    let mut place = selection.start;
-    while place <= selection.end {
+    let mut k = selection.start;
+    while k <= selection.end {
         let (run, value) = match bits.short_coefficient(table) {
             Some(coefficient) => coefficient,
             None => match run_and_size(bits.symbol_or_0(table)) {
                 (ZERO_RUN, 0) => {
-                    place += 16;
+                    k += 16;
                     continue;
                 }
                 (run, 0) => {
@@ -98,9 +98,9 @@ pub fn ac<const PROGRESSIVE: bool>(
                 (run, size) => (run, bits.signed(size)),
             },
         };
-        place += run;
-        set(checked(bits, place, selection.end), (value << selection.low_bit) as i16);
-        place += 1;
+        k += run;
+        set(checked(bits, k, selection.end), (value << selection.low_bit) as i16);
+        k += 1;
     }
 }
 
@@ -110,7 +110,7 @@ pub fn ac<const PROGRESSIVE: bool>(
 #[inline(always)]
 pub fn ac_refinement(
     bits: &mut BitReader<'_>,
-    table: &Huffman,
+    table: &HuffmanDecoder,
     selection: Selection,
     eob_run: &mut u32,
     values: &mut [i16; 64],
@@ -118,9 +118,9 @@ pub fn ac_refinement(
 ) {
     let Selection { start, end, low_bit } = selection;
     let selected = !0u64 >> (63 - end);
-    let mut place = start;
+    let mut k = start;
     if *eob_run == 0 {
-        while place <= end {
+        while k <= end {
             let (run, size) = run_and_size(bits.symbol_or_0(table));
             let mut fresh = 0;
             match (size, run) {
@@ -135,7 +135,7 @@ pub fn ac_refinement(
                 bits.set_invalid();
             }
             // The new coefficient follows `run` zeros; coefficients between these that are not 0 are corrected.
-            let rest = selected & (!0 << place);
+            let rest = selected & (!0 << k);
             let mut zeros = !*nonzero & rest;
             for _ in 0..run {
                 zeros &= zeros.wrapping_sub(1);
@@ -146,36 +146,36 @@ pub fn ac_refinement(
             // If the block has fewer zeros, only a run without a coefficient after it is valid.
             let target = target.min(end + 1);
             if fresh != 0 {
-                let place = checked(bits, target, end);
-                values[usize::from(ZIGZAG[place as usize])] = fresh;
-                *nonzero |= 1 << place;
+                let k = checked(bits, target, end);
+                values[usize::from(ZIGZAG[k as usize])] = fresh;
+                *nonzero |= 1 << k;
             }
-            place = target + 1;
+            k = target + 1;
         }
     }
     if *eob_run > 0 {
-        if place <= end {
-            correct(bits, *nonzero & selected & (!0 << place), low_bit, values);
+        if k <= end {
+            correct(bits, *nonzero & selected & (!0 << k), low_bit, values);
         }
         *eob_run -= 1;
     }
 }
 
-/// Reads a correction bit for each coefficient in the mask `places` (zig-zag order), and adds it to the magnitude.
+/// Reads a correction bit for each coefficient in `mask` (zig-zag order), and adds it to the magnitude.
 #[inline(always)]
-fn correct(bits: &mut BitReader<'_>, mut places: u64, low_bit: u32, values: &mut [i16; 64]) {
-    while places != 0 {
+fn correct(bits: &mut BitReader<'_>, mut mask: u64, low_bit: u32, values: &mut [i16; 64]) {
+    while mask != 0 {
         bits.ensure(32);
-        let count = places.count_ones().min(32);
+        let count = mask.count_ones().min(32);
         let mut corrections = bits.take(count) << (32 - count);
         for _ in 0..count {
-            let value = &mut values[usize::from(ZIGZAG[places.trailing_zeros() as usize & 63])];
+            let value = &mut values[usize::from(ZIGZAG[mask.trailing_zeros() as usize & 63])];
             let step = (*value >> 15 | 1) << low_bit;
             // Damaged files correct a bit twice, the second time without an effect.
             let is_unset = !(*value >> low_bit) & 1;
             *value = value.wrapping_add(step & -((corrections >> 31) as i16 & is_unset));
             corrections <<= 1;
-            places &= places - 1;
+            mask &= mask - 1;
         }
     }
 }

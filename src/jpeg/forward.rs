@@ -186,7 +186,7 @@ impl Quantizer {
     /// Computes a row of an even number of blocks from eight rows of samples, `stride` apart.
     fn transform(&self, arch: Arch, samples: &[u8], stride: usize, blocks: &mut [[i16; 64]]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = x86::of(arch) {
+        if let Some(simd) = x86::avx2(arch) {
             return pulp::Simd::vectorize(
                 simd,
                 #[inline(always)]

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::tables::Quality;
+use crate::util::error::{Error, Result};
 
-/// The meaning of the components of a picture.
+/// The colour space of the components of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColourModel {
     /// One component.
@@ -77,7 +78,7 @@ pub struct Component {
 pub struct Frame {
     /// Pixels across and down.
     pub size: [usize; 2],
-    /// The meaning of the components.
+    /// The colour space of the components.
     pub colour: ColourModel,
     /// The components, as many as `colour` has.
     pub components: Vec<Component>,
@@ -144,14 +145,20 @@ impl Frame {
         [0, 1].map(|axis| (self.size[axis] * self.components[c].sampling[axis]).div_ceil(max[axis]))
     }
 
-    /// How component `c` is enlarged to the size of the picture; `None` if its resolution is not an integer fraction of
-    /// the picture's.
-    pub fn upsampling(&self, c: usize) -> Option<Upsampling> {
+    /// How component `c` is enlarged to the size of the picture.
+    ///
+    /// # Errors
+    /// If its resolution is not an integer fraction of the picture's.
+    pub fn upsampling(&self, c: usize) -> Result<Upsampling> {
         let (max, own) = (self.max_sampling(), self.components[c].sampling);
-        let whole = (0..2).all(|axis| max[axis].is_multiple_of(own[axis]));
+        if (0..2).any(|axis| !max[axis].is_multiple_of(own[axis])) {
+            return Err(Error::bad_input(
+                "JPEG with components of fractional resolution is not supported",
+            ));
+        }
         // The triangle filter along x needs at least three samples.
         let wide = self.samples(c)[0] > 2;
-        whole.then(|| match [0, 1].map(|axis| max[axis] / own[axis]) {
+        Ok(match [0, 1].map(|axis| max[axis] / own[axis]) {
             [1, 1] => Upsampling::Full,
             [2, 1] if wide => Upsampling::Across,
             [1, 2] => Upsampling::Down,

@@ -6,14 +6,14 @@ use super::{
     ColourModel, Component, Frame, ZIGZAG,
     damage::{Damage, DamageMap},
     entropy::Selection,
-    huffman::Huffman,
+    huffman_decoder::HuffmanDecoder,
     marker::{self, Segments},
 };
 use crate::util::error::{Error, Result};
 
-/// A file whose headers are read.
+/// The headers of a JPEG file, and its scans.
 #[derive(Debug, Default)]
-pub struct File<'a> {
+pub struct JpegFile<'a> {
     pub(super) bytes: &'a [u8],
     /// How the samples are coded.
     pub process: Process,
@@ -24,7 +24,7 @@ pub struct File<'a> {
     pub(super) scans: Vec<Scan>,
     /// The segments before the first scan: second byte of the marker, and parameters.
     pub segments: Vec<(u8, &'a [u8])>,
-    /// Number of coefficients, 64 for each component, that have bits which no scan contains.
+    /// Number of coefficients, of 64 for each component, with bits that no scan contains.
     unsent: usize,
     /// Number of bytes between segments that belong to no segment.
     stray: usize,
@@ -47,7 +47,7 @@ pub enum Process {
 /// A scan: a selection of coefficients of some components (B.2.3).
 #[derive(Debug)]
 pub struct Scan {
-    pub members: Vec<Member>,
+    pub members: Vec<ScanComponent>,
     /// In lossless files, `start` is the predictor and `low_bit` the point transform.
     pub selection: Selection,
     /// Whether the scan adds one bit to coefficients of an earlier scan.
@@ -60,27 +60,27 @@ pub struct Scan {
 
 /// A component in a scan, with the Huffman tables that the scan needs.
 #[derive(Debug)]
-pub struct Member {
+pub struct ScanComponent {
     /// Index in [`Frame::components`].
     pub component: usize,
     /// The table of DC coefficients, or of differences.
-    pub dc: Arc<Huffman>,
+    pub dc: Arc<HuffmanDecoder>,
     /// The table of AC coefficients.
-    pub ac: Arc<Huffman>,
+    pub ac: Arc<HuffmanDecoder>,
 }
 
-/// Facts about a JPEG stream that are stated by the file around it.
+/// Properties of a JPEG stream that are stated by the file around it, such as TIFF.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Context<'a> {
-    /// A JPEG stream with tables that the stream may lack.
+pub struct Container<'a> {
+    /// An abbreviated JPEG stream of tables (B.5) that the stream may lack.
     pub tables: &'a [u8],
-    /// The meaning of the components.
-    pub colour: Colour,
+    /// How the colour model is determined.
+    pub colour: ColourSource,
 }
 
-/// How the meaning of the components is determined. A given model applies only if it has as many components.
+/// How the colour model is determined. A model applies only if it has as many components as the stream.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Colour {
+pub enum ColourSource {
     /// By the JFIF segment, else the Adobe segment, else the identifiers of the components, as in libjpeg.
     #[default]
     Stated,
@@ -96,13 +96,13 @@ const JFIF_LEN: usize = 14;
 /// The largest sampling factor (B.2.2).
 const MAX_SAMPLING: usize = 4;
 
-impl<'a> File<'a> {
+impl<'a> JpegFile<'a> {
     /// Reads everything but the coefficients. If the file is damaged after the header of its first scan, the scans
     /// before the damage are read.
     ///
     /// # Errors
     /// If the file is of an unsupported kind, or damaged before its first scan.
-    pub fn parse(bytes: &'a [u8], context: &Context<'_>) -> Result<Self> {
+    pub fn parse(bytes: &'a [u8], context: &Container<'_>) -> Result<Self> {
         let mut parser = Parser::default();
         parser.file.bytes = bytes;
         for (marker, body) in Segments::new(context.tables).into_iter().flatten() {
@@ -164,11 +164,11 @@ impl<'a> File<'a> {
 /// The state that segments set for the scans that follow, and the coefficients that scans contain so far.
 #[derive(Default)]
 struct Parser<'a> {
-    file: File<'a>,
+    file: JpegFile<'a>,
     components: Vec<ComponentState>,
     quantization: [Option<[u16; 64]>; 4],
     /// Huffman tables of class 0 (DC) and 1 (AC).
-    huffman: [[Option<Arc<Huffman>>; 4]; 2],
+    huffman: [[Option<Arc<HuffmanDecoder>>; 4]; 2],
     restart_interval: usize,
 }
 
@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
             marker::SOF3 => Process::Lossless,
             marker::SOF9.. => {
                 return Err(Error::bad_input(
-                    "arithmetic-coded JPEG is not supported; convert it by `jpegtran FILE > out.jpg`",
+                    "arithmetic-coded JPEG is not supported; convert it with `jpegtran FILE > out.jpg`",
                 ));
             }
             _ => return Err(Error::bad_input("hierarchical JPEG is not supported")),
@@ -260,13 +260,13 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Reads a scan header. The scans of a progressive file should continue those before them; as in libjpeg, one that
-    /// does not is read all the same.
+    /// Reads a scan header. Each scan of a progressive file should continue the scans before it. As in libjpeg, a scan that
+    /// does not is read, too.
     fn scan(&mut self, body: &[u8], data: Range<usize>) -> Result<()> {
         let scan = self.scan_header(body, data);
         let scan = scan.ok_or_else(|| Error::bad_input("invalid scan header"))?;
         let Selection { start, end, low_bit } = scan.selection;
-        for &Member { component, .. } in &scan.members {
+        for &ScanComponent { component, .. } in &scan.members {
             if self.file.process == Process::Lossless {
                 continue;
             }
@@ -320,9 +320,9 @@ impl<'a> Parser<'a> {
             let (dc, ac) = (table(0, tables >> 4), table(1, tables & 15));
             let has_tables = (dc.is_some() || !needs_dc) && (ac.is_some() || !needs_ac);
             let [dc, ac] = [dc, ac].map(Option::unwrap_or_default);
-            has_tables.then_some(Member { component, dc, ac })
+            has_tables.then_some(ScanComponent { component, dc, ac })
         });
-        let members: Vec<Member> = members.collect::<Option<_>>()?;
+        let members: Vec<ScanComponent> = members.collect::<Option<_>>()?;
         // Components are in the order of the frame header, so none occurs twice.
         let is_ordered = members.is_sorted_by(|a, b| a.component < b.component);
         let restart_interval = self.restart_interval;
@@ -331,7 +331,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The file, if it has a scan.
-    fn finish(self, colour: Colour) -> Result<File<'a>> {
+    fn finish(self, colour: ColourSource) -> Result<JpegFile<'a>> {
         let mut file = self.file;
         if file.scans.is_empty() {
             return Err(Error::bad_input("the JPEG file has no scan"));
@@ -348,8 +348,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The meaning of the components with the identifiers `ids`.
-fn colour_model(ids: &[u8], segments: &[(u8, &[u8])], colour: Colour) -> ColourModel {
+/// The colour model of components with the identifiers `ids`.
+fn colour_model(ids: &[u8], segments: &[(u8, &[u8])], colour: ColourSource) -> ColourModel {
     let mut is_jfif = false;
     // The colour transform in the Adobe segment: 0 for none, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3).
     let mut adobe = None;
@@ -362,8 +362,10 @@ fn colour_model(ids: &[u8], segments: &[(u8, &[u8])], colour: Colour) -> ColourM
     }
     let fits = |model: &ColourModel| model.components() == ids.len();
     match colour {
-        Colour::Given(model) if fits(&model) => return model,
-        Colour::Default(model) if fits(&model) && !is_jfif && adobe.is_none() => return model,
+        ColourSource::Given(model) if fits(&model) => return model,
+        ColourSource::Default(model) if fits(&model) && !is_jfif && adobe.is_none() => {
+            return model;
+        }
         _ => {}
     }
     match (ids, is_jfif, adobe) {
@@ -395,13 +397,13 @@ fn read_quantization(mut body: &[u8], tables: &mut [Option<[u16; 64]>; 4]) -> Op
 }
 
 /// Reads Huffman tables (B.2.4.2).
-fn read_huffman(mut body: &[u8], tables: &mut [[Option<Arc<Huffman>>; 4]; 2]) -> Option<()> {
+fn read_huffman(mut body: &[u8], tables: &mut [[Option<Arc<HuffmanDecoder>>; 4]; 2]) -> Option<()> {
     while let Some((&kind, rest)) = body.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>()?;
         let symbols = counts.iter().map(|&count| usize::from(count)).sum();
         let (symbols, rest) = rest.split_at_checked(symbols)?;
         let table = tables.get_mut(usize::from(kind >> 4))?.get_mut(usize::from(kind & 15))?;
-        let new = Huffman::new(counts, symbols)?;
+        let new = HuffmanDecoder::new(counts, symbols)?;
         *table = Some(Arc::new(new));
         body = rest;
     }

@@ -5,21 +5,22 @@
 //! not report damage.
 //!
 //! ```text
-//! bytes -- marker, header --> File -- huffman, entropy, scan, decode --> rows of blocks -- stream, render --> pixels
-//! pixels -- forward --> coefficients -- code, encode --> bytes
+//! bytes -- marker, header --> JpegFile -- huffman_decoder, entropy, scan, decode --> rows of blocks
+//! rows of blocks -- stream, render --> pixels
+//! pixels -- forward --> coefficients -- huffman_encoder, encode --> bytes
 //! ```
 
-mod code;
 mod damage;
 pub mod dct;
 mod decode;
-mod deep;
+mod decode_16_bits;
 mod encode;
 mod entropy;
 pub mod forward;
 mod frame;
 mod header;
-mod huffman;
+mod huffman_decoder;
+mod huffman_encoder;
 pub mod marker;
 pub mod render;
 mod scan;
@@ -32,16 +33,16 @@ mod x86;
 pub use damage::Damage;
 pub use encode::{Picture, encode};
 pub use frame::{ColourModel, Component, Frame, Upsampling};
-pub use header::{Colour, Context, File, Process};
+pub use header::{ColourSource, Container, JpegFile, Process};
 pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
 pub use tables::{Quality, ZIGZAG};
 
 use marker::Segments;
 
-/// The segments of a file before its first scan, and its size, for files that need not be decodable.
+/// Segments before the first scan, and image size. It is read even from files that cannot be decoded.
 #[derive(Debug)]
 pub struct Summary<'a> {
-    /// Second byte of the marker, and parameters.
+    /// Second byte of the marker, and its parameters.
     pub segments: Vec<(u8, &'a [u8])>,
     /// Pixels across and down.
     pub size: [usize; 2],
@@ -66,7 +67,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Whether a file that begins with `bytes` is JPEG.
+/// Whether `bytes` begin as a JPEG file does.
 pub fn has_signature(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, marker::SOI, 0xff])
 }

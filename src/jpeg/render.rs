@@ -15,7 +15,7 @@ use super::{
     dct::{self, fixed_16},
 };
 use crate::util::{
-    error::Error,
+    error::Result,
     memory::{self, raise},
     simd,
 };
@@ -32,13 +32,14 @@ pub struct Renderer<'a> {
 const BAND: usize = 8;
 
 impl<'a> Renderer<'a> {
-    /// A renderer of pictures of `frame`; `None` if the resolution of a component is not an integer fraction of the
-    /// picture's.
-    pub fn new(frame: &'a Frame) -> Option<Self> {
-        let dequantizer = frame.components.iter().map(|c| Dequantizer::new(&c.steps)).collect();
+    /// A renderer of pictures of `frame`.
+    ///
+    /// # Errors
+    /// If the resolution of a component is not an integer fraction of the picture's.
+    pub fn new(frame: &'a Frame) -> Result<Self> {
+        let dequantizers = frame.components.iter().map(|c| Dequantizer::new(&c.steps)).collect();
         let upsampling = (0..frame.components.len()).map(|c| frame.upsampling(c));
-        let upsampling = upsampling.collect::<Option<_>>()?;
-        Some(Self { frame, dequantizers: dequantizer, upsampling })
+        Ok(Self { frame, dequantizers, upsampling: upsampling.collect::<Result<_>>()? })
     }
 
     /// Number of components.
@@ -71,8 +72,7 @@ impl<'a> Renderer<'a> {
         start.min(all)..((number + 1) * rows + beyond).min(all)
     }
 
-    /// Computes the pixels of band `number`. `blocks` gives row y of the blocks of component c, whose coefficients are
-    /// row by row, too.
+    /// Computes the pixels of band `number`. `blocks(c, y)` returns row `y` of the blocks of component `c`, each in row-major order.
     pub fn render<'b>(
         &self,
         blocks: impl Fn(usize, usize) -> Cow<'b, [[i16; 64]]>,
@@ -252,14 +252,14 @@ fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], rgb: &mut [u8]) {
     );
 }
 
-/// Rows of samples as a row of pixels.
+/// Interleaves rows of samples into a row of pixels.
 fn interleave<const N: usize>(pixels: &mut [u8], rows: [&[u8]; N]) {
     for (x, pixel) in pixels.as_chunks_mut::<N>().0.iter_mut().enumerate() {
         *pixel = rows.map(|row| row[x]);
     }
 }
 
-/// Turns inverted cyan, magenta and yellow into red, green and blue: multiplies them by inverted black, with rounding.
+/// Converts inverted cyan, magenta and yellow to RGB: multiplies them by inverted black, with rounding.
 fn darken(pixels: &mut [u8], black: &[u8]) {
     for (pixel, &black) in pixels.as_chunks_mut::<3>().0.iter_mut().zip(black) {
         *pixel = pixel.map(|value| ((2 * u32::from(value) * u32::from(black) + 255) / 510) as u8);
@@ -288,7 +288,7 @@ impl Dequantizer {
     fn samples(&self, arch: Arch, blocks: &[[i16; 64]], samples: &mut [u8], stride: usize) {
         let mut done = 0;
         #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = x86::of(arch) {
+        if let Some(simd) = x86::avx2(arch) {
             pulp::Simd::vectorize(
                 simd,
                 #[inline(always)]
@@ -311,20 +311,10 @@ impl Dequantizer {
     }
 
     fn block(&self, block: &[i16; 64], samples: &mut [u8], stride: usize) {
-        let mut values = [[0; 8]; 8];
-        let coefficients = block.iter().zip(&self.steps);
-        for (value, (&coefficient, step)) in values.as_flattened_mut().iter_mut().zip(coefficients)
-        {
-            *value = i32::from(coefficient).wrapping_mul(*step);
-        }
-        for (row, samples) in dct::inverse(values).iter().zip(samples.chunks_mut(stride)) {
+        let values = dct::inverse(dct::dequantized(block, &self.steps));
+        for (row, samples) in values.iter().zip(samples.chunks_mut(stride)) {
             let row = row.map(|value| value.saturating_add(128).clamp(0, 255) as u8);
             samples[..8].copy_from_slice(&row);
         }
     }
-}
-
-/// The error for pictures that [`Renderer::new`] does not take.
-pub fn fractional() -> Error {
-    Error::bad_input("the resolution of a component is not an integer fraction of the picture's")
 }

@@ -1,4 +1,4 @@
-//! Reading of the blocks of one scan in their order (ITU-T T.81, A.2), and storing of their coefficients.
+//! Reads the blocks of one scan in their order (ITU-T T.81, A.2), and stores their coefficients.
 
 use std::{iter::Peekable, ops::Range, slice};
 
@@ -6,8 +6,8 @@ use super::{
     Frame, ZIGZAG,
     damage::DamageMap,
     entropy::{self, Selection, State},
-    header::{File, Member, Process, Scan},
-    huffman::BitReader,
+    header::{JpegFile, Process, Scan, ScanComponent},
+    huffman_decoder::BitReader,
     marker::{Interval, unstuffed},
 };
 use crate::util::{
@@ -48,32 +48,32 @@ impl BlockRow {
     }
 }
 
-/// A consumer of rows of blocks, which it gets as soon as the last scan of a row is read.
-pub trait Output {
+/// A consumer of rows of blocks. It gets each row as soon as the last scan of the row is read.
+pub trait RowSink {
     /// Takes the next row of a component, from the top down.
     fn row(&mut self, component: usize, row: BlockRow);
 
-    /// Gives back a row of a component whose memory can be reused, or an empty one.
+    /// Returns a row of a component whose memory can be reused, or an empty one.
     fn spare(&mut self, _component: usize) -> BlockRow {
         BlockRow::default()
     }
 
-    /// Called when `count` rows of MCUs are complete; `usize::MAX` means all.
+    /// Called when the first `count` rows of MCUs are complete; `usize::MAX` means all.
     fn complete(&mut self, _count: usize) {}
 }
 
 /// The destination of the AC coefficients of a scan. In sequential files, it also takes the DC coefficients.
 pub struct Target<'a> {
-    /// All rows of each component of the scan. Those that no scan has begun yet are empty.
+    /// All rows of each component of the scan. Rows that no scan has reached are empty.
     pub rows: Vec<&'a mut [BlockRow]>,
     /// DC coefficients of each component of a progressive file.
     pub dc: &'a [Vec<i16>],
-    /// Takes the rows that are complete after this scan.
-    pub output: Option<&'a mut (dyn Output + 'a)>,
+    /// Gets the rows that are complete after this scan.
+    pub output: Option<&'a mut (dyn RowSink + 'a)>,
 }
 
 /// Reads the DC coefficients of a progressive scan into `dc`, one vector for each component.
-pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &DamageMap) {
+pub fn read_dc(file: &JpegFile<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &DamageMap) {
     for member in &scan.members {
         let [across, down] = file.frame.blocks(member.component);
         // Later scans refine the coefficients of the first one.
@@ -87,7 +87,7 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damag
 }
 
 /// Reads AC coefficients, and in sequential files also DC coefficients.
-pub fn read_ac(file: &File<'_>, scan: &Scan, target: Target<'_>, damage: &DamageMap) {
+pub fn read_ac(file: &JpegFile<'_>, scan: &Scan, target: Target<'_>, damage: &DamageMap) {
     let data = ScanData::new(file, scan);
     match (file.process, scan.refines, target) {
         (Process::Progressive, false, target) => {
@@ -104,7 +104,7 @@ pub fn read_ac(file: &File<'_>, scan: &Scan, target: Target<'_>, damage: &Damage
 }
 
 /// Reads the parts of a sequential scan in parallel.
-fn read_parts(data: &ScanData<'_>, output: &mut dyn Output, damage: &DamageMap) {
+fn read_parts(data: &ScanData<'_>, output: &mut dyn RowSink, damage: &DamageMap) {
     let Layout { steps, .. } = &data.layout;
     let read = |part: &Part| {
         let empty = |[_, down]: &[usize; 2]| {
@@ -131,7 +131,7 @@ fn read_parts(data: &ScanData<'_>, output: &mut dyn Output, damage: &DamageMap) 
 
 /// The position of a block in a scan.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockPosition {
     /// Index of the scan's member.
     slot: usize,
     /// Position across and down, in blocks of the member's component.
@@ -140,15 +140,15 @@ struct Place {
 }
 
 /// A consumer of the blocks of a scan.
-trait Reader {
+trait BlockReader {
     /// Called before each row of the scan.
     fn begin(&mut self, _y: usize) {}
 
     /// Reads the block at `place`.
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place);
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition);
 
     /// Called for a block without data.
-    fn missing(&mut self, _place: Place) {}
+    fn missing(&mut self, _place: BlockPosition) {}
 
     /// Called after each row of the scan.
     fn end(&mut self, _y: usize) {}
@@ -161,14 +161,14 @@ struct Layout {
     /// For each member, the number of its blocks in an MCU across and down.
     steps: Vec<[usize; 2]>,
     /// The blocks of an MCU.
-    blocks: Vec<Place>,
+    blocks: Vec<BlockPosition>,
     /// Number of rows of the scan in a row of MCUs of the picture.
     rows_per_mcu: usize,
 }
 
 impl Layout {
-    fn new(frame: &Frame, members: &[Member]) -> Self {
-        let sampling = |member: &Member| frame.components[member.component].sampling;
+    fn new(frame: &Frame, members: &[ScanComponent]) -> Self {
+        let sampling = |member: &ScanComponent| frame.components[member.component].sampling;
         let (size, steps, rows_per_mcu) = match members {
             [member] => {
                 let size = frame.samples(member.component).map(|samples| samples.div_ceil(8));
@@ -177,7 +177,7 @@ impl Layout {
             _ => (frame.mcus(), members.iter().map(sampling).collect(), 1),
         };
         let blocks = steps.iter().enumerate().flat_map(|(slot, &[across, down])| {
-            (0..across * down).map(move |i| Place { slot, x: i % across, y: i / across })
+            (0..across * down).map(move |i| BlockPosition { slot, x: i % across, y: i / across })
         });
         Self { size, blocks: blocks.collect(), steps, rows_per_mcu }
     }
@@ -211,7 +211,7 @@ struct ScanData<'a> {
 }
 
 impl<'a> ScanData<'a> {
-    fn new(file: &'a File<'_>, scan: &'a Scan) -> Self {
+    fn new(file: &'a JpegFile<'_>, scan: &'a Scan) -> Self {
         let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
         let layout = Layout::new(&file.frame, &scan.members);
         let parts = parts(&layout, scan.restart_interval, &intervals);
@@ -230,7 +230,7 @@ impl<'a> ScanData<'a> {
     }
 
     /// Reads all blocks of the scan in their order.
-    fn read(&self, reader: &mut impl Reader, damage: &DamageMap) {
+    fn read(&self, reader: &mut impl BlockReader, damage: &DamageMap) {
         let mut intervals = self.intervals(0..self.intervals.len());
         self.read_rows(0..self.layout.size[1], &mut intervals, reader, damage);
         if intervals.found.next().is_some_and(|interval| interval.data.len() > PADDING) {
@@ -245,7 +245,7 @@ impl<'a> ScanData<'a> {
         &self,
         rows: Range<usize>,
         intervals: &mut Intervals<'_>,
-        reader: &mut impl Reader,
+        reader: &mut impl BlockReader,
         damage: &DamageMap,
     ) {
         let Layout { size: [across, _], steps, blocks, rows_per_mcu } = &self.layout;
@@ -265,7 +265,7 @@ impl<'a> ScanData<'a> {
                 left = left.saturating_sub(1);
                 let places = blocks.iter().map(|block| {
                     let [h, v] = steps[block.slot];
-                    Place { slot: block.slot, x: x * h + block.x, y: y * v + block.y }
+                    BlockPosition { slot: block.slot, x: x * h + block.x, y: y * v + block.y }
                 });
                 let Some(some) = &mut bits else {
                     places.for_each(|place| reader.missing(place));
@@ -287,7 +287,7 @@ impl<'a> ScanData<'a> {
     }
 }
 
-/// Splits a scan into parts; none if a restart interval is missing or out of place.
+/// Splits a scan into parts that start with a restart; none if a restart interval is missing or out of place.
 fn parts(layout: &Layout, interval: usize, intervals: &[Interval]) -> Vec<Part> {
     let [across, down] = layout.size;
     let is_next = |(k, found): (usize, &Interval)| {
@@ -349,10 +349,10 @@ struct DcReader<'a> {
     dc: &'a mut [Vec<i16>],
 }
 
-impl Reader for DcReader<'_> {
+impl BlockReader for DcReader<'_> {
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
-        let Place { slot, x, y } = place;
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition) {
+        let BlockPosition { slot, x, y } = place;
         let member = &self.scan.members[slot];
         let value = &mut self.dc[member.component][y * self.across[slot] + x];
         let low_bit = self.scan.selection.low_bit;
@@ -398,7 +398,7 @@ impl<'a, 't, const KIND: u8> AcReader<'a, 't, KIND> {
     }
 }
 
-impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
+impl<const KIND: u8> BlockReader for AcReader<'_, '_, KIND> {
     fn begin(&mut self, y: usize) {
         let (frame, mut output) = (self.frame, self.target.output.take());
         for (component, _, row) in self.rows_of(y).filter(|(.., row)| row.values.is_empty()) {
@@ -409,8 +409,8 @@ impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
     }
 
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) {
-        let Place { slot, x, y } = place;
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition) {
+        let BlockPosition { slot, x, y } = place;
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
         let table = &member.ac;
         let row = &mut self.target.rows[slot][y - self.first * self.layout.steps[slot][1]];
@@ -419,7 +419,7 @@ impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
             const ALL: Selection = Selection { start: 1, end: 63, low_bit: 0 };
             *values = [0; 64];
             values[0] = entropy::dc(bits, &member.dc, &mut state.dc[slot]) as i16;
-            let set = |place, value| values[usize::from(ZIGZAG[place as usize])] = value;
+            let set = |k, value| values[usize::from(ZIGZAG[k as usize])] = value;
             return entropy::ac::<false>(bits, table, ALL, &mut 0, set);
         }
         let nonzero = &mut row.nonzero[x];
@@ -427,14 +427,14 @@ impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
             let run = &mut state.eob_run;
             return entropy::ac_refinement(bits, table, selection, run, values, nonzero);
         }
-        entropy::ac::<true>(bits, table, selection, &mut state.eob_run, |place: u32, value| {
-            values[usize::from(ZIGZAG[place as usize])] = value;
+        entropy::ac::<true>(bits, table, selection, &mut state.eob_run, |k: u32, value| {
+            values[usize::from(ZIGZAG[k as usize])] = value;
             // In damaged files, a value may be cut off to 0.
-            *nonzero = *nonzero & !(1 << place) | u64::from(value != 0) << place;
+            *nonzero = *nonzero & !(1 << k) | u64::from(value != 0) << k;
         });
     }
 
-    fn missing(&mut self, place: Place) {
+    fn missing(&mut self, place: BlockPosition) {
         if KIND == SEQUENTIAL {
             let y = place.y - self.first * self.layout.steps[place.slot][1];
             self.target.rows[place.slot][y].values[place.x] = [0; 64];

@@ -15,7 +15,7 @@ use rayon::Scope;
 
 use super::{
     render::Renderer,
-    scan::{BlockRow, Output},
+    scan::{BlockRow, RowSink},
 };
 
 /// Takes the number of a band and a function that writes its pixels, in any order of the bands.
@@ -93,7 +93,7 @@ impl<'a, 's> Stream<'a, 's> {
     }
 }
 
-impl Output for Stream<'_, '_> {
+impl RowSink for Stream<'_, '_> {
     fn row(&mut self, component: usize, row: BlockRow) {
         self.rows[component].rows.push_back(Arc::new(row));
     }

@@ -48,7 +48,7 @@ pub fn rows(values: [i16; 64]) -> [[i16; 8]; 8] {
 }
 
 /// The instructions of AVX2, if `arch` has them.
-pub fn of(arch: Arch) -> Option<V3> {
+pub fn avx2(arch: Arch) -> Option<V3> {
     match arch {
         Arch::V4(simd) => Some(*simd),
         Arch::V3(simd) => Some(simd),
@@ -230,7 +230,7 @@ fn is_zero(s: V3, v: __m256i) -> bool {
     s.avx._mm256_testz_si256(v, v) == 1
 }
 
-/// A mask of the values that are not 0: bit k stands for value k.
+/// A mask of the nonzero values: bit k stands for value k.
 #[inline(always)]
 pub fn nonzero(s: V3, values: &[i16; 64]) -> u64 {
     let mut mask = 0;
@@ -245,8 +245,8 @@ pub fn nonzero(s: V3, values: &[i16; 64]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::jpeg::dct;
     use super::*;
+    use crate::jpeg::dct;
 
     /// The smallest and the largest dividend of every quotient, for every step.
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     /// Coefficients include those of damaged files, which exceed the range of pictures.
     #[test]
     fn blocks_of_one_coefficient_are_those_of_the_transform() {
-        let Some(simd) = of(crate::util::simd::arch()) else { return };
+        let Some(simd) = avx2(crate::util::simd::arch()) else { return };
         let steps = [[3; 8]; 8];
         for dc in i16::MIN..=i16::MAX {
             let (mut blocks, mut samples) = ([[0; 64]; 2], [1; 128]);

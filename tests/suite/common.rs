@@ -10,7 +10,7 @@ use gpuproc::{
     },
     device::Kernel,
     gpu::{Adapter, Baseline, Context, Features, Restrictions, adapters},
-    jpeg::{self, File, Frame, Picture},
+    jpeg::{self, Frame, JpegFile, Picture},
     util::timings::Timings,
 };
 
@@ -162,7 +162,7 @@ pub fn works(folder: &std::path::Path, line: &str) -> String {
 
 /// The picture in a JPEG file, and what is missing of it; `None` if it cannot be decoded, or takes more than 64 MiB.
 pub fn decode_jpeg(bytes: &[u8]) -> Option<(Image, Option<String>)> {
-    let file = File::parse(bytes, &jpeg::Context::default()).ok()?;
+    let file = JpegFile::parse(bytes, &jpeg::Container::default()).ok()?;
     if file.frame.pixel_bytes() + file.scratch_bytes() > 1 << 26 {
         return None;
     }

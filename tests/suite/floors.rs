@@ -51,7 +51,7 @@ const BUDGETS: [(&str, usize); 12] = [
     ("gpu", 2_900),
     ("guide", 100),
     ("io", 30_900),
-    ("jpeg", 3_850),
+    ("jpeg", 3_820),
     ("kernels", 22_400),
     ("util", 1_250),
 ];

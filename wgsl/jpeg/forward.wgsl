@@ -115,9 +115,9 @@ fn coefficients(
     var values: array<i32, 8>;
     var bits = 0u;
     for (var i = 0u; i < 8u; i++) { // unrolled
-        let place = 8u * line + i;
-        values[i] = quantised(tile[base + tile_place(place)], step_at(place));
-        bits |= select(0u, 1u << i, inside && place > 0u && values[i] != 0);
+        let k = 8u * line + i;
+        values[i] = quantised(tile[base + tile_index(k)], step_at(k));
+        bits |= select(0u, 1u << i, inside && k > 0u && values[i] != 0);
     }
     present[local] = bits;
     workgroupBarrier();

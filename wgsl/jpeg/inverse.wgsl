@@ -38,8 +38,8 @@ fn samples(
         let count = found.y >> 16u;
         for (var i = line; i < count; i += 8u) {
             let entry = entries[found.x + i];
-            let place = entry >> 16u;
-            tile[base + tile_place(place)] = value_of(entry) * step_at(place);
+            let k = entry >> 16u;
+            tile[base + tile_index(k)] = value_of(entry) * step_at(k);
         }
     }
     workgroupBarrier();

@@ -15,8 +15,8 @@ struct BlockParams {
 @group(0) @binding(0) var<uniform> block_params: BlockParams;
 
 // The index of a coefficient in a tile with rows of 9 words.
-fn tile_place(place: u32) -> u32 {
-    let at = block_params.order[place / 4u][place % 4u] >> 16u;
+fn tile_index(k: u32) -> u32 {
+    let at = block_params.order[k / 4u][k % 4u] >> 16u;
     return at + at / 8u;
 }
 
@@ -26,6 +26,6 @@ fn value_of(word: u32) -> i32 {
 }
 
 // The quantization step, an i16 as in libjpeg.
-fn step_at(place: u32) -> i32 {
-    return value_of(block_params.order[place / 4u][place % 4u]);
+fn step_at(k: u32) -> i32 {
+    return value_of(block_params.order[k / 4u][k % 4u]);
 }

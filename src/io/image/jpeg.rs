@@ -3,7 +3,7 @@
 //! Metadata are EXIF, the ICC profile, the density in the JFIF segment (T.871, 10.1), XMP, comments, and IPTC among
 //! Photoshop's image resources.
 
-use std::{fs::File as FsFile, io::Read, path::Path};
+use std::{fs::File, io::Read, path::Path};
 
 use super::{
     codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
@@ -22,7 +22,7 @@ use crate::{
     },
     io::Limits,
     jpeg::{
-        Context, Damage, File, Frame, Picture, Quality, SparseCoefficients, Summary, encode,
+        Container, Damage, Frame, JpegFile, Picture, Quality, SparseCoefficients, Summary, encode,
         has_signature, marker,
     },
 };
@@ -42,7 +42,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Bytes in which the header is searched.
     const MAX_HEADER: u64 = 8 << 20;
     let mut start = Vec::new();
-    FsFile::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
+    File::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
     let Summary { segments, size, channels } =
         Summary::new(&start).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = metadata(&segments);
@@ -64,8 +64,8 @@ pub fn has_half_chroma(quality: u8) -> bool {
 }
 
 /// Reads the headers of a file and checks the memory that it takes.
-fn parse(bytes: &[u8], limits: Limits) -> Result<File<'_>, BoxError> {
-    let file = File::parse(bytes, &Context::default())?;
+fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
+    let file = JpegFile::parse(bytes, &Container::default())?;
     check_size(limits, file.frame.size, file.frame.pixel_bytes() as u64)?;
     check_scratch(limits, file.scratch_bytes() as u64, "its coefficients take")?;
     Ok(file)
@@ -94,7 +94,7 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<(SparseCoeffici
     Some((coefficients, image))
 }
 
-fn decoded(file: &File<'_>, samples: Vec<u8>, damage: Option<Damage>) -> Decoded {
+fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<Damage>) -> Decoded {
     let (metadata, orientation, losses) = metadata(&file.segments);
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     let samples = Samples::U8(samples);

@@ -10,10 +10,7 @@ use std::borrow::Cow;
 use crate::{
     device::Kernel,
     gpu::Context,
-    jpeg::{
-        SparseCoefficients,
-        render::{Renderer, fractional},
-    },
+    jpeg::{SparseCoefficients, render::Renderer},
     util::{
         error::Result,
         memory::{self, raise},
@@ -32,7 +29,7 @@ impl Kernel for Decode {
 
     fn cpu(&self, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
         let frame = &coefficients.frame;
-        let renderer = Renderer::new(frame).ok_or_else(fractional)?;
+        let renderer = Renderer::new(frame)?;
         let mut pixels = memory::zeros(frame.pixel_bytes())?;
         let row = |c, y| Cow::Owned(coefficients.row(c, y).unwrap_or_else(raise));
         let bands = pixels.chunks_mut(renderer.band_bytes()).enumerate();

@@ -24,7 +24,7 @@ use gpuproc::{
         image::{open_rows, png::Png, probe, read_image},
         volume::{Layout, VolumeFile},
     },
-    jpeg::{Context, File, Frame, Picture, Quality, encode},
+    jpeg::{Container, Frame, JpegFile, Picture, Quality, encode},
     kernels::jpeg::Decode,
     util::{error::Kind, timings::Timings},
 };
@@ -389,7 +389,7 @@ pub fn jpeg(bytes: &[u8]) {
     if kind % 4 == 3 {
         return jpeg_pixels(kind, rest);
     }
-    let Ok(file) = File::parse(rest, &Context::default()) else { return };
+    let Ok(file) = JpegFile::parse(rest, &Container::default()) else { return };
     let (len, channels) = (file.frame.pixel_bytes(), file.frame.colour.channels());
     assert!(len > 0 && matches!(channels, 1 | 3));
     if len + file.scratch_bytes() > LIMIT {
@@ -495,7 +495,7 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let frame = Frame::for_pixels([width, height], channels, Quality(1 + quality % 100), false);
     let pixels = &pixels[..width * height * channels];
     let file = encode(&frame, Picture::Pixels(pixels), &[], false).unwrap();
-    let parsed = File::parse(&file, &Context::default()).expect("what we encode we decode");
+    let parsed = JpegFile::parse(&file, &Container::default()).expect("what we encode we decode");
     let (ours, damage) = parsed.decode().expect("what we encode we decode");
     assert_eq!(damage, None);
     assert_eq!((parsed.frame.size, parsed.frame.colour.channels()), ([width, height], channels));

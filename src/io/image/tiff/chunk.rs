@@ -21,7 +21,7 @@ use crate::{
             limits::check_scratch,
         },
     },
-    jpeg::{Colour, ColourModel, Context, File},
+    jpeg::{ColourModel, ColourSource, Container, JpegFile},
     util::memory,
 };
 
@@ -322,12 +322,12 @@ fn from_jpeg(
     // The directory states the colours; what the JPEG stream states is ignored.
     let colour = match (count, page.photometric) {
         (4, YCBCR) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
-        (4, _) => Colour::Given(ColourModel::Raw),
-        (_, RGB) => Colour::Given(ColourModel::Rgb),
-        (_, YCBCR) => Colour::Given(ColourModel::YCbCr),
-        _ => Colour::Stated,
+        (4, _) => ColourSource::Given(ColourModel::Raw),
+        (_, RGB) => ColourSource::Given(ColourModel::Rgb),
+        (_, YCBCR) => ColourSource::Given(ColourModel::YCbCr),
+        _ => ColourSource::Stated,
     };
-    let file = File::parse(packed, &Context { tables: &page.tables, colour })?;
+    let file = JpegFile::parse(packed, &Container { tables: &page.tables, colour })?;
     let needed = file.frame.pixel_bytes() + file.scratch_bytes();
     check_scratch(limits, needed as u64, "a part of it takes")?;
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());

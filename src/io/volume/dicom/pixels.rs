@@ -12,7 +12,7 @@ use super::{
 use crate::{
     data::dtype::{Dtype, Scalar},
     io::volume::format::{BoxError, Endian, Scale},
-    jpeg::{Colour, ColourModel, Context, File, Process},
+    jpeg::{ColourModel, ColourSource, Container, JpegFile, Process},
     util::{
         error::{self, Error},
         memory,
@@ -174,10 +174,10 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
 /// Decodes a JPEG picture. A byte of padding may follow it.
 fn jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> error::Result<()> {
     let colour = match kind.samples == 3 && !kind.ybr {
-        true => Colour::Default(ColourModel::Rgb),
-        false => Colour::Stated,
+        true => ColourSource::Default(ColourModel::Rgb),
+        false => ColourSource::Stated,
     };
-    let file = File::parse(packed, &Context { colour, tables: &[] })?;
+    let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
     let ([width, height], count) = (file.frame.size, file.frame.components.len());
     let refused = |message: String| Err(Error::bad_input(message));
     if [width, height, count] != [kind.columns, kind.rows, kind.samples] {

@@ -3,7 +3,7 @@
 use super::layout::{Blocks, IN_RANGE, Layout};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
-    jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling, render::fractional},
+    jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
     shader, shader_struct,
     util::error::Result,
 };
@@ -62,7 +62,7 @@ impl<'a> Decoder<'a> {
             params.plane[c] = 64 * layout.blocks[c] as u32;
             params.stride[c] = 8 * frame.blocks(c)[0] as u32;
             (params.last_x[c], params.last_y[c]) = (columns as u32 - 1, rows as u32 - 1);
-            params.upsampling[c] = match frame.upsampling(c).ok_or_else(fractional)? {
+            params.upsampling[c] = match frame.upsampling(c)? {
                 Upsampling::Full => 0,
                 Upsampling::Across => 1,
                 Upsampling::Down => 2,

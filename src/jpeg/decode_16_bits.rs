@@ -1,23 +1,23 @@
-//! The two processes of JPEG (ITU-T T.81) that only DICOM uses, for samples of up to 16 bits. Lossless JPEG (process
-//! 14, annex H) is the common compression of scanners: samples are predicted from their neighbours. Lossy JPEG of 12
-//! bits (process 4) has the samples of libjpeg's transform for 12 bits, as in DCMTK, in GDCM, and in ITK, which uses
-//! GDCM.
+//! Decoder of the two processes of JPEG (ITU-T T.81) that only DICOM uses, for samples of up to 16 bits.
+//!
+//! Lossless JPEG (process 14, annex H), the common compression of scanners, predicts samples from their neighbours. Lossy
+//! JPEG of 12 bits (process 4) is decoded by libjpeg's transform for 12 bits, as in DCMTK, GDCM and ITK.
 
 use super::{
     Frame,
     damage::DamageMap,
     dct,
-    header::{File, Process},
-    huffman::BitReader,
+    header::{JpegFile, Process},
+    huffman_decoder::BitReader,
     marker::unstuffed,
-    scan::{BlockRow, Output},
+    scan::{BlockRow, RowSink},
 };
 use crate::util::{
     error::{Error, Result},
     memory,
 };
 
-impl File<'_> {
+impl JpegFile<'_> {
     /// Decodes the samples of all components, interleaved and without conversion. Damage is an error.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl File<'_> {
             (Process::Lossless, _) => self.decode_lossless(samples),
             (_, 1) => {
                 let (frame, precision) = (&self.frame, self.precision);
-                let mut output = Samples { frame, precision, samples, y: 0 };
+                let mut output = SampleSink { frame, precision, samples, y: 0 };
                 let damage = DamageMap::new(frame);
                 self.read_scans(&mut output, &damage);
                 self.damage(&damage)
@@ -60,7 +60,9 @@ impl File<'_> {
         let mut above = memory::zeros::<i32>(width * count)?;
         let mut line = memory::zeros::<i32>(width * count)?;
         for part in samples.chunks_mut(width * count * rows) {
-            let Some(interval) = intervals.next() else { return error("its data end early") };
+            let Some(interval) = intervals.next() else {
+                return error("the data of the scan end early");
+            };
             let mut bits = BitReader::new(&data[interval.data]);
             for (y, out) in part.chunks_exact_mut(width * count).enumerate() {
                 for i in 0..width * count {
@@ -82,7 +84,7 @@ impl File<'_> {
                 std::mem::swap(&mut above, &mut line);
             }
             if bits.is_past_end() {
-                return error("its data end early");
+                return error("the data of the scan end early");
             }
         }
         Ok(samples)
@@ -102,8 +104,8 @@ fn predict(predictor: u32, left: i32, above: i32, corner: i32) -> i32 {
     }
 }
 
-/// Transforms the rows of blocks of the only component to samples.
-struct Samples<'a> {
+/// Transforms rows of blocks of the only component to samples.
+struct SampleSink<'a> {
     frame: &'a Frame,
     precision: u32,
     samples: Vec<u16>,
@@ -111,20 +113,15 @@ struct Samples<'a> {
     y: usize,
 }
 
-impl Output for Samples<'_> {
+impl RowSink for SampleSink<'_> {
     fn row(&mut self, _: usize, row: BlockRow) {
         let transform = if self.precision > 8 { dct::inverse_12_bits } else { dct::inverse };
         let (width, steps) = (self.frame.size[0], &self.frame.components[0].steps);
         let max = (1 << self.precision) - 1;
         let lines = &mut self.samples[self.y * width..];
         for (i, block) in row.values.iter().enumerate() {
-            let mut values = [[0; 8]; 8];
-            let products = block.iter().zip(steps);
-            for (value, (&coefficient, &step)) in values.as_flattened_mut().iter_mut().zip(products)
-            {
-                *value = i32::from(coefficient).wrapping_mul(step.into());
-            }
-            for (line, values) in lines.chunks_exact_mut(width).zip(transform(values)) {
+            let values = transform(dct::dequantized(block, steps));
+            for (line, values) in lines.chunks_exact_mut(width).zip(values) {
                 for (sample, value) in line[8 * i..].iter_mut().zip(values) {
                     *sample = value.saturating_add((max + 1) / 2).clamp(0, max) as u16;
                 }

@@ -1,21 +1,21 @@
-//! Huffman tables and bits of the encoder (ITU-T T.81, annex C): the tables of annex K.3, or tables that code the symbols
-//! of a picture in the fewest bits (K.2).
+//! Huffman tables of the encoder (ITU-T T.81, annex C), and the writer of bits. Tables are those of annex K.3, or those
+//! that code the symbols of a picture in the fewest bits (K.2).
 
 /// A Huffman table: the number of codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct HuffmanTable {
     pub counts: [u8; 16],
     pub symbols: Vec<u8>,
 }
 
 /// Code and length of each symbol.
-pub type Codes = [(u32, u32); 256];
+pub type HuffmanCodes = [(u32, u32); 256];
 
 /// Maximum length of a code in bits.
 const MAX_LEN: usize = 16;
 
-impl Table {
-    /// The tables of annex K.3 for DC and AC coefficients of luma, then those of chroma.
+impl HuffmanTable {
+    /// The tables of annex K.3: DC and AC coefficients of luma, DC and AC coefficients of chroma.
     pub fn standard() -> [Self; 4] {
         let dc = |counts| Self { counts, symbols: (0..12).collect() };
         [
@@ -41,7 +41,7 @@ impl Table {
         ]
     }
 
-    /// A table of all symbols of AC coefficients of 8-bit pictures: first `symbols`, then the others in ascending order.
+    /// A table of all symbols of AC coefficients of 8-bit pictures: first `symbols`, then the rest in ascending order.
     fn with_others(counts: [u8; 16], symbols: &[u8]) -> Self {
         let mut symbols = symbols.to_vec();
         let is_used = |symbol: &u8| matches!(symbol & 15, 1..=10) || matches!(symbol, 0 | 0xf0);
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// The canonical codes (T.81, annex C).
-    pub fn codes(&self) -> Codes {
+    pub fn codes(&self) -> HuffmanCodes {
         let mut codes = [(0, 0); 256];
         let (mut code, mut symbols) = (0, self.symbols.iter());
         for (len, &count) in (1..).zip(&self.counts) {
@@ -72,42 +72,42 @@ impl Table {
     pub fn for_counts(counts: &[u64; 256]) -> Self {
         /// Stands for the code of all ones, which no symbol has.
         const RESERVED: usize = 256;
-        let mut often: Vec<u64> = counts.iter().copied().chain([1]).collect();
+        let mut frequencies: Vec<u64> = counts.iter().copied().chain([1]).collect();
         let mut lens = [0usize; RESERVED + 1];
         let mut groups: Vec<Vec<usize>> = (0..=RESERVED).map(|symbol| vec![symbol]).collect();
-        let rarest = |often: &[u64], but: Option<usize>| {
-            let found = (0..often.len()).filter(|&i| often[i] > 0 && Some(i) != but);
-            found.rev().min_by_key(|&i| often[i])
+        let rarest = |frequencies: &[u64], but: Option<usize>| {
+            let found = (0..frequencies.len()).filter(|&i| frequencies[i] > 0 && Some(i) != but);
+            found.rev().min_by_key(|&i| frequencies[i])
         };
-        while let Some(first) = rarest(&often, None)
-            && let Some(second) = rarest(&often, Some(first))
+        while let Some(first) = rarest(&frequencies, None)
+            && let Some(second) = rarest(&frequencies, Some(first))
         {
-            often[first] += std::mem::take(&mut often[second]);
+            frequencies[first] += std::mem::take(&mut frequencies[second]);
             let joined = std::mem::take(&mut groups[second]);
             groups[first].extend(joined);
             groups[first].iter().for_each(|&symbol| lens[symbol] += 1);
         }
-        let mut of_len = [0usize; RESERVED + 2];
-        lens.iter().filter(|&&len| len > 0).for_each(|&len| of_len[len] += 1);
-        // Figure K.3: two of the longest codes become one code that is shorter by a bit, and a shorter code two codes
-        // that are longer by a bit.
-        for len in (MAX_LEN + 1..of_len.len()).rev() {
-            while of_len[len] > 0 {
-                let shorter = (1..len - 1).rev().find(|&shorter| of_len[shorter] > 0);
+        let mut len_counts = [0usize; RESERVED + 2];
+        lens.iter().filter(|&&len| len > 0).for_each(|&len| len_counts[len] += 1);
+        // Figure K.3: two of the longest codes are replaced by one code that is shorter by a bit, and one shorter code by
+        // two codes that are longer by a bit.
+        for len in (MAX_LEN + 1..len_counts.len()).rev() {
+            while len_counts[len] > 0 {
+                let shorter = (1..len - 1).rev().find(|&shorter| len_counts[shorter] > 0);
                 let shorter = shorter.expect("256 symbols fit codes of 16 bits");
-                of_len[len] -= 2;
-                of_len[len - 1] += 1;
-                of_len[shorter] -= 1;
-                of_len[shorter + 1] += 2;
+                len_counts[len] -= 2;
+                len_counts[len - 1] += 1;
+                len_counts[shorter] -= 1;
+                len_counts[shorter + 1] += 2;
             }
         }
-        if let Some(longest) = of_len.iter_mut().rev().find(|count| **count > 0) {
+        if let Some(longest) = len_counts.iter_mut().rev().find(|count| **count > 0) {
             *longest -= 1;
         }
         let mut symbols: Vec<usize> = (0..RESERVED).filter(|&symbol| lens[symbol] > 0).collect();
         symbols.sort_by_key(|&symbol| lens[symbol]);
         Self {
-            counts: std::array::from_fn(|i| of_len[i + 1] as u8),
+            counts: std::array::from_fn(|i| len_counts[i + 1] as u8),
             symbols: symbols.into_iter().map(|symbol| symbol as u8).collect(),
         }
     }
@@ -117,9 +117,9 @@ impl Table {
 #[derive(Debug, Default)]
 pub struct BitWriter {
     bytes: Vec<u8>,
-    /// The bits that are not in `bytes` yet; the latest one is the lowest bit.
+    /// Bits that are not yet in `bytes`. The last one written is the lowest bit.
     held: u64,
-    /// Number of bits in `held`, less than 64.
+    /// Number of bits in `held`, at most 63.
     count: u32,
 }
 
@@ -174,21 +174,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn bits_are_packed_with_stuffing_and_filled_with_ones() {
-        let mut out = BitWriter::default();
-        for _ in 0..3 {
-            out.put(0x7ff, 11);
-            out.put(0, 1);
-        }
-        // 0xffe three times, and four one bits as padding.
-        assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
-        assert!(BitWriter::default().finish().is_empty());
-        let mut out = BitWriter::default();
-        (0..16).for_each(|i| out.put(i, 4));
-        assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
-    }
-
     /// The fewest bits of a code without a limit of its lengths (Huffman), with one more symbol that occurs once.
     fn fewest_bits(counts: &[u64; 256]) -> u64 {
         let used = counts.iter().filter(|&&count| count > 0).chain(&[1]);
@@ -215,7 +200,7 @@ mod tests {
                 (counts[0], counts[1]) = (1, 1);
                 (2..80).for_each(|i| counts[i] = counts[i - 1] + counts[i - 2]);
             }
-            let table = Table::for_counts(&counts);
+            let table = HuffmanTable::for_counts(&counts);
             let codes = table.codes();
             assert!((0..256).all(|i| (counts[i] > 0) == (1..=16).contains(&codes[i].1)));
             // The code of all ones is not used.

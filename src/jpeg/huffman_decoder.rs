@@ -1,15 +1,15 @@
-//! Reading of bits and Huffman codes from entropy-coded data (ITU-T T.81, annex C and F.2.2).
+//! Reader of bits and Huffman codes (ITU-T T.81, annex C and F.2.2).
 
 /// Number of bits that index the lookup tables.
 const FAST: u32 = 10;
 
 /// A Huffman table.
 #[derive(Debug, Default)]
-pub struct Huffman {
+pub struct HuffmanDecoder {
     /// For each value of the next `FAST` bits: `symbol << 8 | length of its code`; 0 if the code is longer.
     fast: Vec<u16>,
-    /// For each value of the next `FAST` bits that contains both the code of an AC coefficient and the magnitude behind
-    /// it, so that one lookup gives both: `coefficient << 16 | zeros before it << 8 | bits`; 0 for all others.
+    /// For each value of the next `FAST` bits that holds the code of an AC coefficient and its whole magnitude, both at
+    /// once: `coefficient << 16 | zeros before it << 8 | bits`; 0 for other values.
     coefficients: Vec<i32>,
     /// For each length: one more than the last code of this length, shifted to the top of 16 bits (MAXCODE, F.2.2.3).
     end: [u32; 17],
@@ -18,7 +18,7 @@ pub struct Huffman {
     symbols: Vec<u8>,
 }
 
-impl Huffman {
+impl HuffmanDecoder {
     /// A table from the number of codes of each length from 1 to 16, and their symbols (BITS and HUFFVAL, C.2); `None`
     /// if these make no prefix code.
     pub fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
@@ -62,8 +62,8 @@ impl Huffman {
     }
 }
 
-/// The signed value of magnitude category `size` that `bits` encode (EXTEND, F.2.2.1): values below `1 << (size - 1)`
-/// stand for negative numbers.
+/// The signed value of magnitude category `size` with the magnitude bits `bits` (EXTEND, F.2.2.1). Values below
+/// `1 << (size - 1)` stand for negative numbers.
 #[inline(always)]
 fn extend(bits: u32, size: u32) -> i32 {
     let negative = bits < (1 << size >> 1);
@@ -110,25 +110,25 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Makes sure that at least `least` bits are loaded, at most 56.
+    /// Loads bytes until at least `count` bits are loaded, which is at most 56.
     #[inline(always)]
-    pub fn ensure(&mut self, least: u32) {
-        if self.count < least {
+    pub fn ensure(&mut self, count: u32) {
+        if self.count < count {
             self.fill();
         }
     }
 
-    /// Whether more bits were read than there are.
+    /// Whether more bits were taken than the data have.
     pub fn is_past_end(&self) -> bool {
         8 * self.at - self.count as usize > 8 * self.data.len()
     }
 
-    /// Whether a code was read that has no meaning.
+    /// Whether an invalid code was read.
     pub fn is_invalid(&self) -> bool {
         self.is_invalid
     }
 
-    /// Notes that a code has no meaning.
+    /// Records an invalid code.
     #[cold]
     pub fn set_invalid(&mut self) {
         self.is_invalid = true;
@@ -150,7 +150,7 @@ impl<'a> BitReader<'a> {
 
     /// Takes the next symbol (DECODE, F.2.2.3), after which at least 16 bits are loaded; `None` if no code matches.
     #[inline(always)]
-    pub fn symbol(&mut self, table: &Huffman) -> Option<u32> {
+    pub fn symbol(&mut self, table: &HuffmanDecoder) -> Option<u32> {
         self.ensure(32);
         let entry = table.fast[(self.ahead >> (64 - FAST)) as usize];
         if entry != 0 {
@@ -166,7 +166,7 @@ impl<'a> BitReader<'a> {
 
     /// [`symbol`](Self::symbol), or 0 if no code matches; then 17 bits are taken, as in libjpeg.
     #[inline(always)]
-    pub fn symbol_or_0(&mut self, table: &Huffman) -> u32 {
+    pub fn symbol_or_0(&mut self, table: &HuffmanDecoder) -> u32 {
         match self.symbol(table) {
             Some(symbol) => symbol,
             None => {
@@ -180,7 +180,7 @@ impl<'a> BitReader<'a> {
     /// Takes a coefficient whose code and magnitude have at most `FAST` bits together: the number of zeros before it,
     /// and its value; `None` for all other symbols. Afterwards at least 22 bits are loaded, or 32 if nothing was taken.
     #[inline(always)]
-    pub fn short_coefficient(&mut self, table: &Huffman) -> Option<(u32, i32)> {
+    pub fn short_coefficient(&mut self, table: &HuffmanDecoder) -> Option<(u32, i32)> {
         self.ensure(32);
         let entry = table.coefficients[(self.ahead >> (64 - FAST)) as usize];
         if entry == 0 {
