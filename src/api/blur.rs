@@ -38,18 +38,18 @@ impl Blur {
         Self { method, sizes: sigmas, iterations, edge, linear: false }
     }
 
-    /// A box: the mean of the `2 * radius + 1` pixels around each pixel, along each axis. `radius` is 0 to 10,000.
+    /// A box filter: the mean of the `2 * radius + 1` pixels around each pixel, along each axis. `radius` is 0 to 10,000.
     pub fn box_filter(radius: usize) -> Self {
         Self::box_filter_xyz([radius; 3])
     }
 
-    /// A box with a radius for each of x, y and z. For images, z is ignored.
+    /// A box filter with a radius for each of x, y and z. For images, z is ignored.
     pub fn box_filter_xyz(radii: [usize; 3]) -> Self {
         let sizes = radii.map(|radius| radius as f64);
         Self { method: Method::Box, sizes, ..Self::gaussian(0.0) }
     }
 
-    /// Sets the values of pixels outside of the image or volume.
+    /// Sets the values outside of the image or volume.
     #[must_use]
     pub fn edge(self, edge: Edge) -> Self {
         Self { edge, ..self }
@@ -81,12 +81,12 @@ impl Blur {
     fn kernel(&self, axes: usize) -> Result<blur::Blur> {
         let mut taps = [Taps::NONE; 3];
         for (taps, &size) in taps[..axes].iter_mut().zip(&self.sizes) {
-            let (name, most) = match self.method {
+            let (name, max) = match self.method {
                 Method::Gaussian => ("sigma", MAX_SIGMA),
                 Method::Box => ("radius", MAX_RADIUS as f64),
             };
-            if !(0.0..=most).contains(&size) {
-                return Err(Error::usage(format_args!("a {name} of {size} is not in 0 to {most}")));
+            if !(0.0..=max).contains(&size) {
+                return Err(Error::usage(format_args!("{name} is {size}, expected 0 to {max}")));
             }
             *taps = match self.method {
                 Method::Gaussian => Taps::gaussian(size, (3.0 * size).ceil() as usize),
@@ -113,7 +113,7 @@ impl<T: ImageSample> Blurred for Image<T> {}
 
 impl<T: ImageSample> private::Input for Image<T> {
     fn blurred(&self, blur: &Blur, device: &Device) -> Result<Self> {
-        let samples = device.run(&blur.kernel(2)?, self.raster())?;
+        let samples = device.run(&blur.kernel(2)?, self.grid())?;
         Self::new(self.width(), self.height(), self.channels(), T::take(samples))
     }
 }

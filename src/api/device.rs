@@ -12,8 +12,8 @@ use crate::{
 pub struct Device(device::Device);
 
 impl Device {
-    /// A hardware GPU where there is one, else the CPU. The GPU is opened in the background. A job that fails
-    /// on the GPU is done again on the CPU, with a warning to the log.
+    /// A hardware GPU if there is one, else the CPU. The GPU is opened in the background. A job that fails on the GPU runs
+    /// again on the CPU, with a warning to the log.
     pub fn best() -> Self {
         let device = device::Device::new(&DeviceChoice::Auto, Arc::new(Timings::new(false)));
         device.start();
@@ -25,10 +25,10 @@ impl Device {
         Self(device::Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false))))
     }
 
-    /// The first GPU, even if it is a software one.
+    /// The first GPU, even if it is software.
     ///
     /// # Errors
-    /// [`ErrorKind::NoDevice`](crate::ErrorKind::NoDevice) when there is none,
+    /// [`ErrorKind::NoDevice`](crate::ErrorKind::NoDevice) when there is no such device,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when it cannot be opened.
     pub fn gpu() -> Result<Self> {
         Self::open(&DeviceChoice::Gpu)
@@ -50,8 +50,7 @@ impl Device {
 
     /// The name of the device, such as `NVIDIA H200` or `CPU`. Waits until the device is open.
     pub fn name(&self) -> &str {
-        // Opening cannot fail here: a device chosen by name or as a GPU was opened when it was made, and others fall
-        // back to the CPU.
+        // This cannot fail: `gpu` and `named` have opened their devices, and other devices fall back to the CPU.
         self.0.context().ok().flatten().map_or("CPU", |context| &context.info.name)
     }
 

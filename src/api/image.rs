@@ -43,40 +43,40 @@ impl Channels {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
     channels: Channels,
-    raster: Grid,
+    grid: Grid,
     sample: PhantomData<T>,
 }
 
 impl<T: ImageSample> Image<T> {
-    /// Makes an image of `width * height * channels.count()` samples.
+    /// Creates an image of `width * height * channels.count()` samples.
     ///
     /// # Errors
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the number of samples differs from that.
     pub fn new(width: usize, height: usize, channels: Channels, samples: Vec<T>) -> Result<Self> {
-        let wanted = width.checked_mul(height).and_then(|n| n.checked_mul(channels.count()));
-        if wanted != Some(samples.len()) {
-            let len = samples.len();
+        let (count, found) = (channels.count(), samples.len());
+        let expected = width.checked_mul(height).and_then(|n| n.checked_mul(count));
+        if expected != Some(found) {
             return Err(Error::bad_input(format_args!(
-                "{len} samples are no image of {width} x {height} pixels, {channels:?}"
+                "expected {width} x {height} x {count} samples ({channels:?}), found {found}"
             )));
         }
-        let raster = Grid {
+        let grid = Grid {
             dims: [width, height, 1],
-            channels: channels.count(),
+            channels: count,
             alpha: if channels.has_alpha() { Alpha::Straight } else { Alpha::None },
             samples: T::store(samples),
         };
-        Ok(Self { channels, raster, sample: PhantomData })
+        Ok(Self { channels, grid, sample: PhantomData })
     }
 
     /// Width in pixels.
     pub fn width(&self) -> usize {
-        self.raster.dims[0]
+        self.grid.dims[0]
     }
 
     /// Height in pixels.
     pub fn height(&self) -> usize {
-        self.raster.dims[1]
+        self.grid.dims[1]
     }
 
     /// The channels of a pixel.
@@ -86,15 +86,15 @@ impl<T: ImageSample> Image<T> {
 
     /// All samples.
     pub fn samples(&self) -> &[T] {
-        T::read(&self.raster.samples)
+        T::read(&self.grid.samples)
     }
 
-    /// Turns the image into its samples, without a copy.
+    /// Converts the image into its samples, without a copy.
     pub fn into_samples(self) -> Vec<T> {
-        T::take(self.raster.samples)
+        T::take(self.grid.samples)
     }
 
-    pub(super) fn raster(&self) -> &Grid {
-        &self.raster
+    pub(super) fn grid(&self) -> &Grid {
+        &self.grid
     }
 }

@@ -63,7 +63,7 @@ impl MarchingCubes {
         Self(mesh::MarchingCubes { normals: true, ..self.0 })
     }
 
-    /// Makes the surface of `volume`, which is empty where all samples are on one side of the isovalue.
+    /// Computes the surface of `volume`, which is empty if all samples are on one side of the isovalue.
     ///
     /// # Errors
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more than 2^32 vertices,
@@ -77,7 +77,7 @@ impl MarchingCubes {
     }
 }
 
-/// Makes the surface of `volume` at the isovalue `iso`.
+/// Computes the surface of `volume` at the isovalue `iso`.
 ///
 /// # Errors
 /// As [`MarchingCubes::run`].

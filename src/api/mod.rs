@@ -1,5 +1,4 @@
-//! The public API: images, volumes and jobs, typed by their samples, on top of `data` and the kernels. `lib.rs`
-//! re-exports all of it.
+//! The public API: images, volumes and operations, typed by their samples. `lib.rs` re-exports all of it.
 
 mod blur;
 mod device;

@@ -5,7 +5,7 @@ use sealed::Stored;
 /// A type of sample: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or `f64`.
 pub trait Sample: Stored {}
 
-/// A type of sample that images may have: `u8`, `u16` (both from 0 to their greatest value) or `f32`.
+/// A type of sample that images may have: `u8` or `u16`, whose maximum is white, or `f32`.
 pub trait ImageSample: Sample {}
 
 pub(super) mod sealed {
@@ -52,7 +52,7 @@ pub(super) mod sealed {
         };
     }
 
-    const OTHER: &str = "the samples are of another type";
+    const OTHER: &str = "the samples have another type";
 
     stored! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 f32 F32 f64 F64 }
 }

@@ -16,15 +16,15 @@ pub struct Volume<T> {
 }
 
 impl<T: Sample> Volume<T> {
-    /// Makes a volume of `dims[0] * dims[1] * dims[2]` samples along x, y and z, x fastest.
+    /// Creates a volume of `dims[0] * dims[1] * dims[2]` samples along x, y and z, x fastest.
     ///
     /// # Errors
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the number of samples differs from that.
     pub fn new(dims: [usize; 3], samples: Vec<T>) -> Result<Self> {
-        let wanted = dims.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
-        if wanted != Some(samples.len()) {
-            let ([x, y, z], len) = (dims, samples.len());
-            let message = format_args!("{len} samples are no volume of {x} x {y} x {z}");
+        let expected = dims.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
+        if expected != Some(samples.len()) {
+            let ([x, y, z], found) = (dims, samples.len());
+            let message = format_args!("expected {x} x {y} x {z} samples, found {found}");
             return Err(Error::bad_input(message));
         }
         let volume = volume::Volume { dims, samples: T::store(samples) };
@@ -41,7 +41,7 @@ impl<T: Sample> Volume<T> {
         T::read(&self.volume.samples)
     }
 
-    /// Turns the volume into its samples, x fastest, without a copy unless the volume has been cloned.
+    /// Converts the volume into its samples, x fastest, without a copy unless the volume has been cloned.
     pub fn into_samples(self) -> Vec<T> {
         T::take(Arc::unwrap_or_clone(self.volume).samples)
     }

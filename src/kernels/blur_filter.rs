@@ -77,8 +77,7 @@ impl Filter for Blur {
             Dtype::U8 if !matches!(input.shape.channels, 2 | 4) && !self.linear => 4,
             // f64 before and after each pass.
             Dtype::U32 | Dtype::I32 | Dtype::F64 => 2 * size + 24,
-            // u32 or f32 before and after each pass: 16-bit samples with fraction bits, premultiplied samples, linear
-            // light.
+            // u32 or f32 before and after each pass, for fraction bits, premultiplied samples or linear light.
             _ => 2 * size + 12,
         }
     }
@@ -109,11 +108,11 @@ impl Filter for Blur {
     }
 
     fn core_seconds_per_byte(&self) -> f64 {
-        /// At any radius: reading, decoding, encoding, writing.
+        /// Reading, decoding, encoding and writing, at any radius.
         const FIXED: f64 = 3.4e-9;
-        /// For each pixel of the radius of a Gaussian; the time of a box does not depend on its radius.
+        /// Each pixel of the radius of a Gaussian. The time of a box does not depend on its radius.
         const RADIUS: f64 = 0.08e-9;
-        /// How many times as long a blur in linear light takes.
+        /// Factor for linear light.
         const LINEAR: f64 = 4.0;
         let radius = match self.method {
             Method::Gaussian => self.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use bytemuck::{cast_slice, cast_slice_mut};
 use serde_json::{Value, json};
 
 use super::filter::{Description, Filter};
@@ -21,7 +20,7 @@ pub enum ChannelName {
     Green,
     /// Blue.
     Blue,
-    /// The first channel of images without colours.
+    /// Grey.
     Grey,
     /// Alpha.
     Alpha,
@@ -62,7 +61,7 @@ pub struct ChannelMask {
 }
 
 impl ChannelMask {
-    /// The indices of the channels, out of `channels`, that stay unchanged.
+    /// Indices of the channels, out of `channels`, that stay unchanged.
     fn unchanged(&self, channels: usize) -> Result<Vec<usize>> {
         let mut changed = vec![false; channels];
         for channel in &self.channels {
@@ -138,18 +137,12 @@ impl Filter for ChannelMask {
     }
 }
 
-/// Copies the channel `channel` of `channels` interleaved ones.
+/// Copies one of `channels` interleaved channels.
 fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usize) {
-    fn copy<T: Copy>(from: &[T], to: &mut [T], channel: usize, channels: usize) {
-        let to = to.iter_mut().skip(channel).step_by(channels);
-        to.zip(from.iter().skip(channel).step_by(channels)).for_each(|(to, &from)| *to = from);
-    }
     let size = from.dtype().size();
-    let (from, to) = (from.as_bytes(), to.as_bytes_mut());
-    match size {
-        1 => copy(from, to, channel, channels),
-        2 => copy::<u16>(cast_slice(from), cast_slice_mut(to), channel, channels),
-        4 => copy::<u32>(cast_slice(from), cast_slice_mut(to), channel, channels),
-        _ => copy::<u64>(cast_slice(from), cast_slice_mut(to), channel, channels),
+    let sample = channel * size..(channel + 1) * size;
+    let pixels = to.as_bytes_mut().chunks_exact_mut(size * channels);
+    for (to, from) in pixels.zip(from.as_bytes().chunks_exact(size * channels)) {
+        to[sample.clone()].copy_from_slice(&from[sample.clone()]);
     }
 }

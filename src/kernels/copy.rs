@@ -1,4 +1,4 @@
-//! A copy: the bandwidth that a device's memory really has, with which `gpuproc bench` compares everything.
+//! A copy, which measures the memory bandwidth of a device. `gpuproc bench` compares kernels with it.
 
 use crate::{
     device::Kernel,
@@ -11,7 +11,7 @@ use crate::{
 pub static SHADER: Shader = shader!("copy/copy")
     .unchecked("indices are below the source's length, and the target is as long");
 
-/// Bytes that one workgroup copies: 256 invocations, 4 quads of 16 bytes each.
+/// Bytes that a workgroup copies: 256 invocations with 4 quads of 16 bytes each.
 const BYTES_PER_WORKGROUP: u64 = 256 * 4 * 16;
 
 /// Copies words.

@@ -1,5 +1,5 @@
-//! Operations that make a grid of a grid. A kernel family implements [`Filter`] once; whole images, blocks of larger
-//! ones, volumes, batches and shards follow from it.
+//! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images and
+//! volumes, and to batches and shards.
 
 use std::fmt;
 
@@ -34,10 +34,10 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// The verb in messages and progress bars, such as `blur`.
     fn name(&self) -> &'static str;
 
-    /// All parameters that the result depends on. Equal parameters and inputs give equal bytes.
+    /// All parameters that the result depends on. Equal parameters and equal inputs give equal bytes.
     fn parameters(&self) -> Value;
 
-    /// The parameters in words, for an input of `axes` axes.
+    /// The parameters as text, for an input with `axes` axes.
     fn summary(&self, _axes: usize) -> String {
         let Value::Object(parameters) = self.parameters() else { return self.name().into() };
         let texts = parameters.iter().map(|(name, value)| {
@@ -61,7 +61,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether images with premultiplied alpha are given with straight alpha.
+    /// Whether images with premultiplied alpha have to be converted to straight alpha.
     fn needs_straight_alpha(&self) -> bool {
         false
     }
@@ -74,12 +74,12 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(input)
     }
 
-    /// Bytes in memory for each sample while the filter runs: input, result and what is between them.
+    /// Bytes in memory for each sample while the filter runs: input, result and intermediate values.
     fn working_bytes(&self, input: Description) -> u64 {
         2 * input.dtype.size() as u64 + 12
     }
 
-    /// Number of copies of an image in memory while it is read, filtered and written, as measured.
+    /// Measured number of copies of an image in memory while it is read, filtered and written.
     fn copies(&self) -> u64 {
         6
     }
@@ -98,12 +98,12 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Those of the device.
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
 
-    /// Whether [`Filter::run_jpeg`] can be called.
+    /// Whether the filter implements [`Filter::run_jpeg`].
     fn runs_on_jpeg(&self) -> bool {
         false
     }
 
-    /// Decodes a JPEG, filters it, and encodes it where `encode` is given, all on the device.
+    /// Decodes a JPEG image, filters it, and encodes it if `encode` is given, all on the device.
     ///
     /// # Errors
     /// Those of the device.
@@ -121,7 +121,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Estimated seconds of one core of a CPU for each byte of samples, from reading to writing.
+    /// Estimated seconds of one CPU core per byte of samples, including reading and writing.
     fn core_seconds_per_byte(&self) -> f64 {
         3.4e-9
     }

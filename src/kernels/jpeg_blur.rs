@@ -1,6 +1,5 @@
-//! A blur of a JPEG picture, from coefficients to coefficients or to pixels. On a GPU the pixels between never leave
-//! the device: only coefficients other than 0 cross the bus. For a photograph they take 23 % of the bytes of its pixels
-//! on the way there, and 12 % on the way back.
+//! Blur of a JPEG image, from coefficients to coefficients or to pixels. On a GPU, only coefficients other than 0 cross the
+//! bus. For a photograph they take 23 % of the bytes of its pixels on the way to the device, and 12 % on the way back.
 
 use crate::{
     data::{
@@ -17,7 +16,7 @@ use crate::{
     util::error::Result,
 };
 
-/// Decodes a picture, blurs it, and encodes the result if wanted.
+/// Decodes a JPEG image, blurs it, and encodes the result if wanted.
 #[derive(Clone, Debug)]
 pub struct JpegBlur {
     /// The blur.
@@ -44,15 +43,19 @@ impl Kernel for JpegBlur {
         })
     }
 
-    /// Pictures that do not fit on the device in one piece are blurred on the CPU.
+    /// Images that do not fit on the device as a whole are blurred on the CPU.
     fn gpu(&self, context: &Context, input: &SparseCoefficients) -> Result<JpegOutput> {
-        self.whole(context, input)?.map_or_else(|| self.cpu(input), Ok)
+        self.on_device(context, input)?.map_or_else(|| self.cpu(input), Ok)
     }
 }
 
 impl JpegBlur {
-    /// The blur of a picture that fits on the device in one piece; `None` for others.
-    fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<JpegOutput>> {
+    /// Blurs an image that fits on the device as a whole; returns `None` for others.
+    fn on_device(
+        &self,
+        context: &Context,
+        input: &SparseCoefficients,
+    ) -> Result<Option<JpegOutput>> {
         let frame = &input.frame;
         let shape = shape(input);
         let Some(decoder) = Decoder::new(context, frame)? else { return Ok(None) };

@@ -1,5 +1,4 @@
-//! The histogram of a JPEG picture, from its coefficients. On a GPU its pixels never exist elsewhere: coefficients that
-//! are not 0 go there, counts come back.
+//! Histogram of a JPEG image from its coefficients. On a GPU, only coefficients other than 0 and counts cross the bus.
 
 use crate::{
     data::samples::Samples,
@@ -13,7 +12,7 @@ use crate::{
     util::error::Result,
 };
 
-/// Counts the pixels of a picture.
+/// Counts the pixels of a JPEG image.
 #[derive(Clone, Debug)]
 pub struct JpegHistogram(pub Histogram);
 
@@ -27,7 +26,7 @@ impl Kernel for JpegHistogram {
     }
 
     fn gpu(&self, context: &Context, picture: &SparseCoefficients) -> Result<Vec<Counts>> {
-        match self.whole(context, picture)? {
+        match self.on_device(context, picture)? {
             Some(counts) => Ok(counts),
             None => self.0.gpu(context, &pixels(picture, Decode.gpu(context, picture)?)),
         }
@@ -35,9 +34,9 @@ impl Kernel for JpegHistogram {
 }
 
 impl JpegHistogram {
-    /// All passes over a picture that the device takes in one piece, and whose rows have no padding there, which would
-    /// be counted; nothing for others.
-    fn whole(
+    /// Counts the pixels of an image that fits on the device as a whole; returns `None` for others, and for images whose
+    /// rows are padded there, since padding would be counted.
+    fn on_device(
         &self,
         context: &Context,
         picture: &SparseCoefficients,

@@ -1,5 +1,4 @@
-//! The kernels: one file or folder a family, beside its WGSL in `wgsl/`. Each holds the parameters, the
-//! native twin and the GPU host code.
+//! The kernels, with a file or a folder for each family: parameters, CPU code, and host code for its shaders in `wgsl/`.
 
 pub mod baselines;
 pub mod blur;
@@ -22,9 +21,8 @@ pub mod threshold;
 
 use crate::gpu::Shader;
 
-/// Every shader in every specialisation that can run, so that a test can validate each; some may occur twice. A family
-/// whose shaders are specialised lists them in a function `variants` of its own, by the function that its kernels
-/// specialise them with. Where constants may have any value (radii, bins), the list has some.
+/// All specialisations of all shaders, for a test that validates them; some may occur twice. Families list theirs by the
+/// functions with which kernels specialise the shaders. Of constants with any value (radii, bins), some values occur.
 pub fn variants() -> Vec<Shader> {
     [
         baselines::variants(),

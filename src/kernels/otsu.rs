@@ -1,5 +1,4 @@
-//! An isovalue from the data: Otsu's threshold (1979), which splits the samples' histogram into the
-//! two classes whose means differ most, weighted by their sizes.
+//! Otsu's method (1979): thresholds that divide a histogram into classes with the maximum variance between their means.
 
 use super::{
     histogram::type_range,
@@ -11,18 +10,18 @@ use crate::{
     util::parallel::Parallel,
 };
 
-/// The histogram of a volume, gathered part by part. Types of 8 and 16 bits have one bin per value. Other types need
+/// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types need
 /// two passes, the first one for their range.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,
     high: f64,
-    /// Samples a bin; empty until the range is known.
+    /// Number of samples in each bin; empty until the range is known.
     counts: Vec<u64>,
     exact: bool,
 }
 
-/// The least and the greatest finite sample; where there is none, the greatest number and the least.
+/// Minimum and maximum of the finite samples. If there are none, [`f64::MAX`] and [`f64::MIN`].
 pub fn extremes(samples: &Samples) -> [f64; 2] {
     let ranges = for_samples!(samples, values => values
     .chunks(1 << 16)
@@ -39,7 +38,7 @@ pub fn extremes(samples: &Samples) -> [f64; 2] {
 }
 
 impl Otsu {
-    /// For samples of type `dtype`.
+    /// An empty histogram of samples of type `dtype`.
     pub fn new(dtype: Dtype) -> Self {
         let exact = dtype.size() <= 2;
         let range = type_range(dtype).filter(|_| exact);
@@ -69,31 +68,31 @@ impl Otsu {
         });
     }
 
-    /// Whether no sample is finite.
+    /// Whether no sample has been counted.
     pub fn is_empty(&self) -> bool {
         self.counts.iter().all(|&count| count == 0)
     }
 
-    /// So many thresholds between one class more: those with the greatest variance between classes (Otsu 1979, for
-    /// several thresholds). `None` when the samples have too few different values.
+    /// The `count` thresholds with the maximum variance between classes (Otsu 1979, for several thresholds). `None` if the
+    /// samples have too few different values.
     ///
-    /// With up to [`MOST_PLACES`] values, by dynamic programming over all of them (Liao, Chen and Chung 2001 have the
-    /// sums); else over as many bins, and then each threshold moves to its best place between its neighbours until none
-    /// does.
-    pub fn thresholds(&self, thresholds: usize) -> Option<Vec<f64>> {
+    /// Dynamic programming over the sums of Liao, Chen and Chung (2001) tries all divisions of up to [`MAX_CANDIDATES`]
+    /// values. If there are more, it divides that number of bins, and then each threshold moves to its best bin between its
+    /// neighbours, until none moves.
+    pub fn thresholds(&self, count: usize) -> Option<Vec<f64>> {
         let filled: Vec<usize> = (0..self.counts.len()).filter(|&i| self.counts[i] > 0).collect();
-        if filled.len() <= thresholds {
+        if filled.len() <= count {
             return None;
         }
         let sums = PrefixSums::of(&self.counts);
-        let is_coarse = filled.len() > MOST_PLACES;
-        let mut places = filled.clone();
+        let is_coarse = filled.len() > MAX_CANDIDATES;
+        let mut candidates = filled.clone();
         if is_coarse {
-            let step = self.counts.len().div_ceil(MOST_PLACES);
-            places = (0..self.counts.len()).step_by(step).collect();
+            let step = self.counts.len().div_ceil(MAX_CANDIDATES);
+            candidates = (0..self.counts.len()).step_by(step).collect();
         }
-        places.push(self.counts.len());
-        let mut cuts = sums.best_cuts(&places, thresholds);
+        candidates.push(self.counts.len());
+        let mut cuts = sums.best_cuts(&candidates, count);
         if is_coarse {
             sums.refine(&mut cuts);
         }
@@ -102,7 +101,7 @@ impl Otsu {
             let above = filled.partition_point(|&bin| bin < cut);
             self.value((filled[above - 1] + filled[above] - 1) as f64 / 2.0)
         };
-        Some(cuts[1..=thresholds].iter().map(between).collect())
+        Some(cuts[1..=count].iter().map(between).collect())
     }
 
     /// The value at the upper end of a bin.
@@ -111,7 +110,7 @@ impl Otsu {
         self.low + (bin + 0.5) * step
     }
 
-    /// The threshold: midway between the two classes where bins between them are empty. `None` when all samples are
+    /// The single threshold, midway between the two classes if the bins between them are empty. `None` if all samples are
     /// equal.
     pub fn threshold(&self) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
@@ -129,8 +128,8 @@ impl Otsu {
             let apart = sum / below - (all - sum) / above;
             let between = below * above * apart * apart;
             match &mut best {
-                Some((most, _, last)) if between == *most && here == 0 => *last = bin,
-                Some((most, ..)) if between <= *most => {}
+                Some((max, _, last)) if between == *max && here == 0 => *last = bin,
+                Some((max, ..)) if between <= *max => {}
                 _ => best = Some((between, bin, bin)),
             }
         }
@@ -139,10 +138,10 @@ impl Otsu {
     }
 }
 
-/// The most values or bins of which all divisions into classes are tried.
-const MOST_PLACES: usize = 1024;
+/// Maximum number of values or bins of which all divisions into classes are tried.
+const MAX_CANDIDATES: usize = 1024;
 
-/// For each bin, and behind the last: how many samples the bins before it have, and the sum of their bin numbers.
+/// The number of samples before each bin and in all bins, and the sum of their bin numbers.
 struct PrefixSums(Vec<[f64; 2]>);
 
 impl PrefixSums {
@@ -155,26 +154,27 @@ impl PrefixSums {
         Self(sums)
     }
 
-    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes is
-    /// greatest where the sum of these weights is.
+    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes and the sum of
+    /// these weights have their maximum at the same division.
     fn weight(&self, from: usize, to: usize) -> f64 {
         let [count, moment] = std::array::from_fn(|i| self.0[to][i] - self.0[from][i]);
         if count == 0.0 { 0.0 } else { moment * moment / count }
     }
 
-    /// The division into `thresholds + 1` classes that begin at some of `places`, the last of which is behind all bins:
-    /// 0, the first bin of each further class, and the last place.
-    fn best_cuts(&self, places: &[usize], thresholds: usize) -> Vec<usize> {
-        let last = places.len() - 1;
-        // By end of the classes so far: their greatest weight; and for each class, where it begins then.
-        let mut best: Vec<f64> = (0..=last).map(|to| self.weight(places[0], places[to])).collect();
+    /// The best division into `count + 1` classes: 0, the first bin of each further class, which is one of `candidates`, and
+    /// the last candidate, which is the number of bins.
+    fn best_cuts(&self, candidates: &[usize], count: usize) -> Vec<usize> {
+        let last = candidates.len() - 1;
+        // For each end of the classes so far, their maximum weight; and for each class, its start in that division.
+        let mut best: Vec<f64> =
+            (0..=last).map(|to| self.weight(candidates[0], candidates[to])).collect();
         let mut starts = Vec::new();
-        for class in 1..=thresholds {
+        for class in 1..=count {
             let mut next = vec![f64::NEG_INFINITY; last + 1];
             let mut cuts = vec![0; last + 1];
             for to in class + 1..=last {
                 for cut in class..to {
-                    let sum = best[cut] + self.weight(places[cut], places[to]);
+                    let sum = best[cut] + self.weight(candidates[cut], candidates[to]);
                     if sum > next[to] {
                         (next[to], cuts[to]) = (sum, cut);
                     }
@@ -185,18 +185,18 @@ impl PrefixSums {
         }
         let mut cuts = vec![last];
         for class in starts.iter().rev() {
-            cuts.push(class[*cuts.last().expect("one at least")]);
+            cuts.push(class[*cuts.last().expect("at least one")]);
         }
-        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| places[cut]).collect();
+        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| candidates[cut]).collect();
         cuts.insert(0, 0);
         cuts
     }
 
     /// Moves each cut to its best bin between its neighbours, until none moves.
     fn refine(&self, cuts: &mut [usize]) {
-        /// Rounds at most: each improves the sum, and few are needed.
-        const ROUNDS: usize = 100;
-        for _ in 0..ROUNDS {
+        /// Maximum number of rounds. Each improves the sum, and few are needed.
+        const MAX_ROUNDS: usize = 100;
+        for _ in 0..MAX_ROUNDS {
             let before = cuts.to_vec();
             for i in 1..cuts.len() - 1 {
                 let (low, high) = (cuts[i - 1], cuts[i + 1]);

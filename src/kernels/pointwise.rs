@@ -1,4 +1,4 @@
-//! Shaders that compute each sample from one sample, over inputs of any size.
+//! Shaders that compute each sample of the result from one sample of the input, of any size.
 
 use crate::{
     gpu::{Buffer, Context, Shader, ShaderStruct},
@@ -8,9 +8,9 @@ use crate::{
 /// Bytes of input on the device at a time.
 const BLOCK: u64 = 256 << 20;
 
-/// Writes what the entry point `entry` makes of `data` to `result`: for each sample of `sizes[0]` bytes one of `sizes[1]`,
-/// whole pixels of `channels` samples at a time. It reads `table` besides, and a uniform that `job` makes of the number
-/// of words of the result.
+/// Runs an entry point over `data`, block by block, and stores the results in `result`. Samples have `sizes[0]` bytes,
+/// results `sizes[1]`, and blocks whole pixels of `channels` samples. The entry point also reads `table`, and the uniform
+/// that `params` returns for the number of words of a block's result.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -20,7 +20,7 @@ pub fn map_words<T: ShaderStruct>(
     (data, result): (&[u8], &mut [u8]),
     (sizes, channels): ([usize; 2], usize),
     table: (&str, &Buffer),
-    job: impl Fn(u32) -> T,
+    params: impl Fn(u32) -> T,
 ) -> Result<()> {
     // Whole pixels and whole words of both.
     let step = 4 * channels;
@@ -28,17 +28,17 @@ pub fn map_words<T: ShaderStruct>(
     let block = block.min((data.len() / sizes[0]).next_multiple_of(step)).max(step);
     let [from_bytes, to_bytes] = sizes.map(|size| block * size);
     let source = context.allocate("samples", from_bytes as u64)?;
-    let made = context.allocate("results", to_bytes as u64)?;
+    let target = context.allocate("results", to_bytes as u64)?;
     let size = context.pipeline(shader, entry)?.workgroup_size[0];
     for (from, to) in data.chunks(from_bytes).zip(result.chunks_mut(to_bytes)) {
         context.write(&source, 0, from)?;
         let words = to.len().div_ceil(4) as u32;
         let groups = context.fold(words.div_ceil(size).into())?;
         let mut batch = context.batch();
-        let buffers = [("data", &source), ("result", &made), table];
-        batch.dispatch(entry, (shader, entry), &job(words), &buffers, groups)?;
+        let buffers = [("data", &source), ("result", &target), table];
+        batch.dispatch(entry, (shader, entry), &params(words), &buffers, groups)?;
         batch.run()?;
-        context.read_into(&made, to)?;
+        context.read_into(&target, to)?;
     }
     Ok(())
 }

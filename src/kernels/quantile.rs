@@ -1,5 +1,5 @@
-//! Exact quantiles of inputs that are read in several passes, with bounded memory. A sample is found digit by digit,
-//! most significant first, by counting the samples that share the digits found before.
+//! Exact quantiles of inputs that are read in several passes, with bounded memory. Each pass finds a digit of the sample,
+//! the most significant one first, by counting the samples that have the same digits before it.
 
 use super::histogram::{rank, type_range};
 use crate::{
@@ -18,7 +18,8 @@ pub(super) const DIGITS: usize = 1 << DIGIT;
 /// Number of bits of a digit.
 const DIGIT: u32 = 16;
 
-/// Samples that a thread takes at a time: a multiple of its counters, which it clears and then adds to the total.
+/// Number of samples that a thread takes at a time: a multiple of its counters, which it clears first and adds to the total
+/// at the end.
 const CHUNK: usize = 4 * DIGITS;
 
 /// Counts each sample `times` times at the index that `slot` returns, which is below [`DIGITS`]. Samples for which it
@@ -68,7 +69,7 @@ pub struct Quantile {
 }
 
 impl Quantile {
-    /// The search for the percentile `percent`, from 0 to 100, of samples of type `dtype`.
+    /// Starts the search for the percentile `percent`, from 0 to 100, of samples of type `dtype`.
     pub fn new(dtype: Dtype, percent: f64) -> Self {
         let unknown = (8 * dtype.size() as u32).max(DIGIT);
         Self { dtype, percent, found: 0, unknown, rank: None, counts: vec![0; DIGITS] }

@@ -1,4 +1,4 @@
-//! Classes of samples: how many thresholds each one exceeds.
+//! Segmentation by thresholds: the class of a sample is the number of thresholds that it exceeds.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -29,7 +29,7 @@ use crate::{
 static SHADER: Shader = shader!("threshold/threshold");
 
 shader_struct! {
-    struct ThresholdJob {
+    struct ThresholdParams {
         words: u32,
         bounds: u32,
         scale: u32,
@@ -40,12 +40,12 @@ shader_struct! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
-    /// At 1 to 255 ascending values. The class of a sample is the number of values that it exceeds; with one value,
-    /// classes are written as 0 and 255. The result has one channel of u8. Of colour images, the BT.709 luminance
-    /// counts, for 8 and 16 bits rounded to a sample.
+    /// 1 to 255 ascending thresholds. The class of a sample is the number of thresholds that it exceeds; with one
+    /// threshold, classes are stored as 0 and 255. The result has one channel of u8. Colour images are divided by their
+    /// BT.709 luminance, which for 8 and 16 bits is rounded to a sample.
     Values(Vec<f64>),
-    /// At as many values, found by Otsu's method in the input (A Threshold Selection Method from Gray-Level Histograms,
-    /// 1979).
+    /// This number of thresholds, computed from the input by Otsu's method (A Threshold Selection Method from Gray-Level
+    /// Histograms, 1979).
     Otsu(usize),
 }
 
@@ -64,17 +64,15 @@ pub fn variants() -> Vec<Shader> {
     Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
 }
 
-/// The least key of a sample that exceeds `value`: 0 if all do, 2^32 if none does. Keys are unsigned integers in the
-/// order of the samples of `dtype`.
+/// The smallest key of a sample that exceeds `value`: 0 if all samples do, 2^32 if none does. Keys are unsigned integers in
+/// the order of the samples of `dtype`.
 fn bound(dtype: Dtype, value: f64) -> u64 {
     match type_range(dtype) {
-        Some((least, greatest)) => {
-            (value.clamp(least - 1.0, greatest).floor() - least + 1.0) as u64
-        }
+        Some((min, max)) => (value.clamp(min - 1.0, max).floor() - min + 1.0) as u64,
         None => {
             let rounded = value as f32;
             let below = if f64::from(rounded) > value { rounded.next_down() } else { rounded };
-            // Both zeros are below the least number that exceeds 0.
+            // No zero exceeds -0, so it counts as +0, whose key is larger.
             u64::from(key_of_f32(below + 0.0)) + 1
         }
     }
@@ -113,7 +111,7 @@ impl Kernel for Threshold {
         let mut classes = memory::zeros(samples.len())?;
         let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
         let (shader, table) = (specialised(dtype), ("bounds", &keys));
-        map_words(context, (&shader, "threshold"), data, sizes, table, |words| ThresholdJob {
+        map_words(context, (&shader, "threshold"), data, sizes, table, |words| ThresholdParams {
             words,
             bounds,
             scale: scale.into(),
@@ -123,12 +121,12 @@ impl Kernel for Threshold {
 }
 
 impl Threshold {
-    /// The thresholds, and the step between classes in the result.
+    /// The thresholds, and the difference of neighbouring classes in the result.
     fn values(&self) -> Result<(&[f64], u8)> {
         match self {
             Self::Values(values) => Ok((values, if values.len() == 1 { 255 } else { 1 })),
             Self::Otsu(_) => {
-                Err(Error::usage("thresholds by Otsu's method are found in the whole input first"))
+                Err(Error::usage("Otsu thresholds have to be computed before the filter runs"))
             }
         }
     }

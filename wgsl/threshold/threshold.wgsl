@@ -1,8 +1,8 @@
-// Finds the class of each sample: how many thresholds it exceeds.
+// Finds the class of each sample: the number of thresholds that it exceeds.
 //
 // In:     `data`, whole words of samples of 8, 16 or 32 bits; `bounds`, ascending keys: a sample exceeds a threshold if
 //         its key is at least the bound. Keys are unsigned integers in the order of the samples' values.
-// Out:    `result`, one byte per sample: the class times `job.scale`.
+// Out:    `result`, one byte per sample: the class times `params.scale`.
 // Layout: one invocation per four samples, which make one word of the result.
 // Chosen: for every threshold.
 
@@ -15,7 +15,7 @@ const GROUP = 256u;
 const PER_WORD = 32u / BITS;
 const SIGN = 1u << (BITS - 1u);
 
-struct ThresholdJob {
+struct ThresholdParams {
     // Words of the result.
     words: u32,
     // Number of bounds.
@@ -27,14 +27,14 @@ struct ThresholdJob {
 @group(0) @binding(0) var<storage, read> data: array<u32>;
 @group(0) @binding(1) var<storage, read> bounds: array<u32>;
 @group(0) @binding(2) var<storage, read_write> result: array<u32>;
-@group(0) @binding(3) var<uniform> job: ThresholdJob;
+@group(0) @binding(3) var<uniform> params: ThresholdParams;
 
 fn class_of(index: u32) -> u32 {
     let bits = extractBits(data[index / PER_WORD], BITS * (index % PER_WORD), BITS);
     var key = bits;
     if FLOAT {
         if (bits & 0x7fffffffu) > 0x7f800000u {
-            // NaN exceeds nothing.
+            // NaN exceeds no threshold.
             return 0u;
         }
         key = select(~bits, bits | SIGN, bits < SIGN);
@@ -42,7 +42,7 @@ fn class_of(index: u32) -> u32 {
         key = bits ^ SIGN;
     }
     var number = 0u;
-    for (var i = 0u; i < job.bounds; i++) {
+    for (var i = 0u; i < params.bounds; i++) {
         number += u32(key >= bounds[i]);
     }
     return number;
@@ -55,12 +55,12 @@ fn threshold(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     let word = (group.y * groups.x + group.x) * GROUP + local;
-    if word >= job.words {
+    if word >= params.words {
         return;
     }
     var packed = 0u;
     for (var i = 0u; i < 4u; i++) {
-        packed |= (class_of(4u * word + i) * job.scale) << (8u * i);
+        packed |= (class_of(4u * word + i) * params.scale) << (8u * i);
     }
     result[word] = packed;
 }

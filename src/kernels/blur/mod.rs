@@ -1,14 +1,13 @@
-//! Blur: Gaussian and box, separable, in one to three dimensions. The bytes are the same on every device, and do not
-//! depend on how an image or volume is divided into blocks.
+//! Separable Gaussian and box blur in one to three dimensions. Results are the same bytes on every device, however an image
+//! or volume is divided into blocks.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `taps` | the weights along one axis |
 //! | `params` | the parameters of a blur |
 //! | `plan` | a blur as a list of passes, each along one axis |
-//! | `working_space` | stored samples to those that passes blur, and back |
-//! | `cpu`, `gpu` | the twins: routes, each of which computes one pass or several |
-//!
+//! | `working_space` | conversion of stored samples to those that passes blur, and back |
+//! | `cpu`, `gpu` | routes, each of which computes one pass or several |
 mod cpu;
 mod gpu;
 mod params;
@@ -39,8 +38,8 @@ use crate::{
 };
 
 impl Blur {
-    /// The blur of u8 samples without alpha that stay on `context`. `None` where the device cannot hold them in one
-    /// piece, and for a blur that is in linear light or [the identity](Blur::is_identity).
+    /// Prepares the blur of u8 samples without alpha that stay on `context`. `None` if they do not fit on the device as a
+    /// whole, in linear light, and for [the identity](Blur::is_identity).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -59,33 +58,37 @@ impl Blur {
         }
     }
 
-    /// Checks the raster, then calls `passes` with the plan and the values in the [`WorkingSpace`] of the blur.
+    /// Checks the grid, then calls `passes` with the plan and the values in the [`WorkingSpace`] of the blur.
     fn run(
         &self,
-        raster: &Grid,
+        grid: &Grid,
         passes: impl for<'d> FnOnce(&Self, &[Pass], Values<'d>) -> Result<Values<'d>>,
     ) -> Result<Samples> {
-        if raster.shape().samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
-            return Err(Error::bad_input("the samples do not fill the raster"));
+        let (shape, found) = (grid.shape(), grid.samples.len());
+        if shape.samples() != found || !(1..=4).contains(&shape.channels) {
+            let Shape { dims: [x, y, z], channels } = shape;
+            return Err(Error::bad_input(format_args!(
+                "expected {x} x {y} x {z} x {channels} samples of 1 to 4 channels, found {found}"
+            )));
         }
-        if self.is_identity() || raster.samples.is_empty() {
-            return Ok(raster.samples.clone());
+        if self.is_identity() || grid.samples.is_empty() {
+            return Ok(grid.samples.clone());
         }
-        if let Some((unsigned, half)) = unsigned(&raster.samples)? {
+        if let Some((unsigned, half)) = unsigned(&grid.samples)? {
             let mut blur = Self { linear: false, ..self.clone() };
             if let Edge::Constant(value) = &mut blur.edge {
                 *value += half;
             }
-            return signed(blur.run(&Grid { samples: unsigned, ..*raster }, passes)?);
+            return signed(blur.run(&Grid { samples: unsigned, ..*grid }, passes)?);
         }
-        let space = WorkingSpace::of(self, raster);
-        let plan = self.plan(space.format(), space.fill(self.edge, raster));
-        Ok(space.to_stored(raster, passes(self, &plan, space.to_working(raster))?))
+        let space = WorkingSpace::new(self, grid);
+        let plan = self.plan(space.format(), space.fill(self.edge, grid));
+        Ok(space.to_stored(grid, passes(self, &plan, space.to_working(grid))?))
     }
 }
 
-/// Converts i8 and i16 to u8 and u16 by flipping the sign bit, and returns half of the range, which this adds. The
-/// weights of a blur sum to 1, so half of the range may be added before and subtracted afterwards.
+/// Converts i8 and i16 to u8 and u16 by flipping the sign bit, which adds half of the range, and returns that number. The
+/// weights of a blur sum to 1, so that the same number can be subtracted after the blur.
 fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
     Ok(Some(match samples {
         Samples::I8(v) => (Samples::U8(parallel::mapped(v, |&v| v as u8 ^ 0x80)?), 128.0),
@@ -94,7 +97,7 @@ fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
     }))
 }
 
-/// Reverts [`unsigned`].
+/// Undoes [`unsigned`].
 fn signed(samples: Samples) -> Result<Samples> {
     Ok(match samples {
         Samples::U8(v) => Samples::I8(parallel::mapped(&v, |&v| (v ^ 0x80) as i8)?),
@@ -108,22 +111,22 @@ impl Kernel for Blur {
     type Out = Samples;
     const NAME: &'static str = "blur";
 
-    fn cpu(&self, raster: &Grid) -> Result<Samples> {
-        self.run(raster, |blur, plan, values| cpu::run(plan, blur.edge, raster.shape(), values))
+    fn cpu(&self, grid: &Grid) -> Result<Samples> {
+        self.run(grid, |blur, plan, values| cpu::run(plan, blur.edge, grid.shape(), values))
     }
 
-    fn gpu(&self, context: &Context, raster: &Grid) -> Result<Samples> {
-        self.run(raster, |blur, plan, values| match gpu::takes(context, plan)? {
-            true => gpu::run(context, blur, plan, raster.shape(), values),
+    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
+        self.run(grid, |blur, plan, values| match gpu::takes(context, plan)? {
+            true => gpu::run(context, blur, plan, grid.shape(), values),
             false => {
-                log::debug!("{} samples are blurred on the CPU", raster.samples.dtype());
-                cpu::run(plan, blur.edge, raster.shape(), values)
+                log::debug!("{} samples are blurred on the CPU", grid.samples.dtype());
+                cpu::run(plan, blur.edge, grid.shape(), values)
             }
         })
     }
 }
 
-/// `volume` after `blur` on `device`, of the same type.
+/// Blurs `volume` on `device`. The type of its samples stays the same.
 ///
 /// # Errors
 /// Those of the device.

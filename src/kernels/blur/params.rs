@@ -5,30 +5,30 @@ use std::borrow::Cow;
 use super::taps::{Method, Taps};
 use crate::data::samples::Samples;
 
-/// The greatest standard deviation, in pixels.
+/// Maximum standard deviation in pixels.
 pub const MAX_SIGMA: f64 = 500.0;
-/// The greatest radius, in pixels.
+/// Maximum radius in pixels.
 pub const MAX_RADIUS: usize = 10_000;
 
-/// What lies outside of an image or volume, as scipy names it.
+/// The samples outside of an image or volume, with the names of scipy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Edge {
     /// The nearest sample: a a a | a b c d | d d d.
     Clamp,
-    /// The samples again, backwards: c b a | a b c d | d c b.
+    /// The samples in reverse order: c b a | a b c d | d c b.
     Reflect,
-    /// As reflect, with the outermost sample only once: d c b | a b c d | c b a.
+    /// As reflect, without a repetition of the outermost sample: d c b | a b c d | c b a.
     Mirror,
-    /// The other end: b c d | a b c d | a b c.
+    /// The samples of the other end: b c d | a b c d | a b c.
     Wrap,
-    /// This value, in units of the samples. With an alpha channel the outside is opaque, except that value 0 makes it
-    /// transparent.
+    /// This value, in units of the samples. If there is an alpha channel, the outside is opaque, or transparent if the value
+    /// is 0.
     Constant(f64),
 }
 
 impl Edge {
-    /// The sample that stands for position `at` on an axis of `len` samples; `None` for the constant.
+    /// The position whose sample is used for position `at`, on an axis of `len` samples; `None` for the constant.
     pub fn map(self, at: isize, len: usize) -> Option<usize> {
         let n = len as isize;
         if (0..n).contains(&at) {
@@ -55,15 +55,15 @@ impl Edge {
 /// A blur of an image or a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blur {
-    /// How samples are weighed.
+    /// Gaussian or box.
     pub method: Method,
     /// The blur along x, y and z.
     pub axes: [Taps; 3],
-    /// How many times the passes along all axes are repeated.
+    /// Number of times that the passes along all axes are repeated.
     pub iterations: usize,
-    /// What lies outside.
+    /// Samples outside.
     pub edge: Edge,
-    /// Whether to blur light, not the stored sRGB values.
+    /// Whether to blur in linear light, not the stored sRGB values.
     pub linear: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Blur {
 pub(super) type Values<'a> = Cow<'a, Samples>;
 
 impl Blur {
-    /// Whether it leaves everything as it is.
+    /// Whether the result equals the input.
     pub fn is_identity(&self) -> bool {
         self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0)
     }

@@ -1,23 +1,22 @@
-//! A blur as a list of passes, each along one axis and exact where the samples are whole numbers.
+//! A blur as a list of passes, each along one axis. Passes over integers are exact up to the rounding of their results.
 //!
-//! 8-bit samples times weights that sum to 2^16 stay below 2^24, so f32 computes them exactly, fused
-//! or not, in any order; later passes work on 16-bit values in u32. That is why the CPU, SIMD of any
-//! width and every GPU agree to the bit.
+//! Sums of 8-bit samples with weights that sum to 2^16 are below 2^24, so f32 computes them exactly, fused or not, in any
+//! order. Later passes compute with 16-bit values in u32. Therefore the CPU at any SIMD level and every GPU give the same
+//! bits.
 //!
-//! 16-bit samples have up to 8 fraction bits more between passes. Their distance from the true result, in units
-//! of the samples, is at most
+//! 16-bit samples have up to 8 fraction bits between passes. The error of a result, in units of the samples, is at most
 //!
 //! ```text
 //! 1/2                      rounding of the last pass
 //! + (passes - 1) 2^-(f+1)  rounding of the other passes, to f fraction bits
 //! + E                      rounding of weights: 65535 * sum of max(0, product of w_i / 2^b - product of exact w_i)
 //! ```
-//! Gaussian: f = 4, and b is 22 to 28, the more the longer the window: E < 0.38 for images and 0.46 for volumes, up to
-//! a radius of 3 sigma. So no image is off by 1, and no volume by more than 1.02. f64 sums the products, below 2^48,
-//! exactly in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps and
-//! one less each time the taps double, so that sums stay within u32.
+//! Gaussian: f = 4, and b is 22 to 28, more for longer windows. E < 0.38 for images and 0.46 for volumes, up to a radius of
+//! 3 sigma. So the error is below 1 for images and at most 1.02 for volumes. f64 sums the products, below 2^48, exactly in
+//! any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps, and one less each
+//! time the number of taps doubles, so that sums fit u32.
 //!
-//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, in a fixed order, and rounded once for
+//! 16-bit samples with alpha or in linear light, and f32, are summed in f32 in a fixed order, with a single rounding for
 //! each product and sum. 32-bit integers and f64 are summed in f64.
 
 use super::{
@@ -25,7 +24,7 @@ use super::{
     taps::{Method, Taps},
 };
 
-/// How samples are stored before, between and after passes.
+/// The format of samples before, between and after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// u8.
@@ -41,7 +40,7 @@ pub enum Format {
     F64,
 }
 
-/// The numbers that a pass multiplies and adds.
+/// The arithmetic of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// f32 holding integers below 2^24: exact.
@@ -59,16 +58,16 @@ pub enum Arithmetic {
     Float,
 }
 
-/// How a pass rounds a sum to a sample.
+/// The rule by which a pass rounds a sum to a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// floor((sum + 2^(shift-1)) / 2^shift); the sum itself with shift 0.
     Shift(u32),
     /// floor((sum * 2^up + divisor / 2) / divisor).
     Divide {
-        /// Bits shifted out by earlier passes, plus fraction bits that the result has more.
+        /// Bits shifted out by earlier passes, plus additional fraction bits of the result.
         up: u32,
-        /// The taps of this pass times those of the passes before that only shifted.
+        /// Number of taps of this pass, times those of the passes before that only shifted.
         divisor: u32,
     },
     /// The sum itself.
@@ -76,13 +75,13 @@ pub enum Rounding {
 }
 
 impl Rounding {
-    /// Division by `taps` of a sum with `down` fraction bits, for a result with `up`.
+    /// Division by `taps` of a sum with `down` fraction bits, for a result with `up` fraction bits.
     fn divide(taps: u64, up: u32, down: u32) -> Self {
         let common = up.min(down);
         Self::Divide { up: up - common, divisor: (taps << (down - common)) as u32 }
     }
 
-    /// The sample that a sum of whole numbers becomes.
+    /// Rounds a sum of integers.
     pub fn apply(self, sum: u64) -> u64 {
         match self {
             Self::Shift(shift) => (sum + (1 << shift >> 1)) >> shift,
@@ -101,32 +100,31 @@ pub struct Pass {
     pub axis: usize,
     /// Radius and standard deviation.
     pub taps: Taps,
-    /// What it reads.
+    /// Format of the input.
     pub from: Format,
-    /// What it writes.
+    /// Format of the results.
     pub to: Format,
-    /// How it computes.
+    /// Numbers that are multiplied and added.
     pub arithmetic: Arithmetic,
-    /// How it rounds.
+    /// Rounding of the sums.
     pub rounding: Rounding,
     /// Weights of taps 0 to radius; empty for [`Arithmetic::Float`] and where all are 1.
     pub integer_weights: Vec<u32>,
     /// Weights of taps 0 to radius for [`Arithmetic::Float`]; f32 values for [`Format::F32`]. Empty for other
     /// arithmetic.
     pub float_weights: Vec<f64>,
-    /// The value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units of what
-    /// the pass reads.
+    /// The value outside for each channel, with [`Edge::Constant`](super::Edge::Constant), in units of the input.
     pub fill: [f64; 4],
 }
 
 impl Pass {
-    /// Whether its samples are floats.
+    /// Whether the samples are floats.
     pub fn is_float(&self) -> bool {
         self.arithmetic == Arithmetic::Float
     }
 
-    /// Whether it is a box filter of floats with such a radius that summing in blocks costs less than weighting each
-    /// tap. Only the CPU computes these, in f64.
+    /// Whether this is a box filter of floats with so large a radius that sums of blocks cost less than the sum of all taps.
+    /// Only the CPU computes these, in f64.
     pub fn is_long_float_box(&self) -> bool {
         self.is_float() && self.taps.sigma == 0.0 && self.taps.radius >= LONG_FLOAT_BOX
     }
@@ -138,21 +136,20 @@ const LONG_FLOAT_BOX: usize = 32;
 const LONG_RADIUS: usize = 192;
 /// Shaders divide by numbers below this.
 const DIVISOR_LIMIT: u64 = 1 << 28;
-/// The most fraction bits of a box filter: between two iterations for 8 bits, between any two passes for 16 bits.
+/// Maximum number of fraction bits of a box filter: between two iterations for 8 bits, between any two passes for 16
+/// bits.
 const BOX_FRACTION: u32 = 8;
 /// Fraction bits between two passes of a Gaussian of 16-bit samples.
 const FRACTION_U16: u32 = 4;
 
 impl Blur {
-    /// The passes over samples of `format`, in order; none where all radii or the iterations are 0.
-    /// `fill` is the value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units
-    /// of the samples.
+    /// The passes over samples of `format`, in order; none for the identity. `fill` is the value outside for each channel,
+    /// with [`Edge::Constant`](super::Edge::Constant), in units of the samples.
     pub fn plan(&self, format: Format, fill: [f64; 4]) -> Vec<Pass> {
         let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
         if (format, self.method) == (Format::U8, Method::Box) {
-            // Sliding sums along y and z read each sample twice: they go first, over the smaller u8. Wider samples go
-            // along x first: sums along x take little memory as long as they are of 16 bits, and rows are still in the
-            // cache for y.
+            // Sliding sums along y and z read each sample twice, so they come first, while samples are u8. Wider samples
+            // begin with x: the sums along x of 16-bit samples take little memory, and are still in the cache for y.
             axes.reverse();
         }
         match (format, self.method) {
@@ -167,7 +164,7 @@ impl Blur {
         }
     }
 
-    /// A pass over samples wider than u16, which stay in their format.
+    /// A pass over samples wider than u16, whose results have the same format.
     fn wide(&self, format: Format, axis: usize, fill: [f64; 4]) -> Pass {
         let taps = self.axes[axis];
         let (mut integer_weights, mut float_weights) = (Vec::new(), Vec::new());
@@ -176,7 +173,7 @@ impl Blur {
                 float_weights = taps.half_weights(self.method);
                 if format == Format::F32 {
                     float_weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
-                    // The sum of the weights is as close to 1 as f32 allows.
+                    // Makes the sum of the weights as close to 1 as f32 allows.
                     let others: f64 = float_weights[1..].iter().sum();
                     float_weights[0] = f64::from((1.0 - 2.0 * others) as f32);
                 }
@@ -234,8 +231,8 @@ impl Blur {
         })
     }
 
-    /// Passes that read and write the first of two formats, with values of the second format and `fraction` bits in
-    /// between. For the taps of a pass, whether it is the first, and the fraction bits before and after it, `sums`
+    /// Passes that read and write the first of two formats, with values of the second format and `fraction` fraction bits in
+    /// between. `sums` gets the taps of a pass, whether it is the first, and the fraction bits before and after it, and
     /// returns arithmetic, rounding and weights.
     fn with_fraction(
         &self,
@@ -289,7 +286,7 @@ impl Blur {
                     float_weights: Vec::new(),
                     fill,
                 });
-                // The constant outside is blurred like the samples.
+                // The constant outside is blurred as well.
                 fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }
         }
@@ -302,11 +299,11 @@ impl Blur {
         passes
     }
 
-    /// How the passes of one iteration of a box filter of u8 round: from values with `before` fraction
-    /// bits to values with `after`.
+    /// Rounding of the passes of one iteration of a box filter of u8, from values with `before` fraction bits to values with
+    /// `after`.
     ///
-    /// All but the last pass only shift sums until they fit 16 bits; the last divides by the product
-    /// of all taps; or, where shaders cannot divide by that, each by its own.
+    /// All passes but the last only shift sums so that they fit 16 bits, and the last divides by the product of all numbers
+    /// of taps. If shaders cannot divide by that product, each pass divides by its own number of taps.
     fn box_roundings(&self, axes: &[usize], before: u32, after: u32) -> Vec<Rounding> {
         let taps = |&axis: &usize| self.axes[axis].count() as u64;
         let product: u64 = axes.iter().map(taps).product();
@@ -331,7 +328,7 @@ impl Blur {
         axes.iter().enumerate().map(rounding).collect()
     }
 
-    /// How many samples on either side along `axis` a result depends on, after all iterations.
+    /// Number of samples before and after a position along `axis` that the result there depends on, after all iterations.
     pub fn halo(&self, axis: usize) -> usize {
         self.axes[axis].radius * self.iterations
     }

@@ -1,29 +1,28 @@
-//! The weights of one axis, made once on the host for both twins.
+//! The weights along one axis. The CPU and all GPUs use the same ones.
 
-/// How the samples around a pixel are weighed.
+/// The weights of the samples around a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// exp(-i² / (2 sigma²)) for i in -radius..=radius, divided by the sum.
     Gaussian,
-    /// All alike.
+    /// Equal weights.
     Box,
 }
 
-/// The taps along one axis: how many there are and, for a Gaussian, how they are weighed.
+/// The taps along one axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Taps {
     /// Standard deviation of a Gaussian in samples; 0 for a box.
     pub sigma: f64,
-    /// Samples on either side of the centre: 2 radius + 1 taps. 0 leaves the axis alone.
+    /// Number of samples on either side of the centre; there are 2 radius + 1 taps. 0 means no blur along the axis.
     pub radius: usize,
 }
 
 impl Taps {
-    /// The taps of an axis that stays as it is.
+    /// The taps of an axis without a blur.
     pub const NONE: Self = Self { sigma: 0.0, radius: 0 };
 
-    /// A Gaussian of standard deviation `sigma`, cut at `radius`. With either 0 the axis stays as it
-    /// is.
+    /// A Gaussian with standard deviation `sigma`, cut off at `radius`. If either is 0, there is no blur along the axis.
     pub fn gaussian(sigma: f64, radius: usize) -> Self {
         if sigma > 0.0 && radius > 0 { Self { sigma, radius } } else { Self::NONE }
     }
@@ -33,7 +32,7 @@ impl Taps {
         Self { sigma: 0.0, radius }
     }
 
-    /// How many there are.
+    /// Number of taps.
     pub fn count(&self) -> usize {
         2 * self.radius + 1
     }
@@ -52,22 +51,19 @@ impl Taps {
         }
     }
 
-    /// Bits of integer weights of a Gaussian for 16-bit samples, 22 to 28: the most with which no 16 neighbours add up
-    /// to more than 2^22, so that their rounding matters as little in long windows as in short ones.
+    /// Bits of integer weights of a Gaussian for 16-bit samples: the maximum of 22 to 28 with which no 16 neighbours sum to
+    /// more than 2^22. So the rounding of weights has no larger effect in long windows than in short ones.
     pub fn fine_bits(&self) -> u32 {
         let half = self.half_weights(Method::Gaussian);
         let weight = |distance: isize| half.get(distance.unsigned_abs()).copied().unwrap_or(0.0);
-        let most: f64 = (-7..=8).map(weight).sum();
-        (23..=28)
-            .rev()
-            .find(|&bits| most * f64::from(1 << bits) <= f64::from(1 << 22))
-            .unwrap_or(22)
+        let max: f64 = (-7..=8).map(weight).sum();
+        (23..=28).rev().find(|&bits| max * f64::from(1 << bits) <= f64::from(1 << 22)).unwrap_or(22)
     }
 
     /// The weights of taps 0 to `radius` as integers; both sides together sum to exactly 2^`bits`.
     ///
-    /// Each is a difference of rounded cumulative sums, so that no run of them is off by more than
-    /// 1/2^`bits` however many there are: an edge keeps its place and height.
+    /// Each is a difference of rounded cumulative sums, so that the sum of any run of weights has an error of at most
+    /// 1/2^`bits`, whatever the radius. Edges keep their position and height.
     pub fn integer_half_weights(&self, method: Method, bits: u32) -> Vec<u32> {
         let scale = 2f64.powi(bits as i32);
         let exact = self.half_weights(method);

@@ -1,7 +1,7 @@
-//! The space that samples are blurred in: colours premultiplied by alpha, and in linear light where that is asked for.
+//! The space in which samples are blurred: colours premultiplied by alpha, and in linear light if the user asks for it.
 //!
-//! A blur averages light, so that a pixel must weigh as much as it covers (its alpha; Porter and Duff, Compositing
-//! Digital Images, 1984), and nothing of the colour of transparent pixels may show.
+//! A blur averages light, so the weight of a pixel is its coverage, alpha (Porter and Duff, Compositing Digital Images,
+//! 1984). The colours of transparent pixels have no effect.
 //!
 //! ```text
 //! stored -> working   decode sRGB to linear light, then multiply by alpha
@@ -33,38 +33,38 @@ use crate::{
     },
 };
 
-/// The space that a raster is blurred in.
+/// The space in which a grid is blurred.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingSpace {
     format: Format,
-    /// Colours are multiplied by alpha.
+    /// Whether colours are multiplied by alpha.
     premultiply: bool,
-    /// Colours are in linear light, decoded from sRGB.
+    /// Whether colours are in linear light, decoded from sRGB.
     linear: bool,
     /// Full intensity in units of the samples.
     full: f64,
 }
 
-/// Full intensity of [`Format::U24`]: 255 times 255 for colour and alpha of 8 bits, with 8 fraction bits.
+/// Full intensity of [`Format::U24`]: 255 times 255, for colour and alpha of 8 bits, with 8 fraction bits.
 const FULL_U24: u32 = (255 * 255) << 8;
-/// Pixels that a thread takes at a time.
+/// Number of pixels that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
 impl WorkingSpace {
-    /// The space in which `blur` blurs `raster`.
-    pub fn of(blur: &Blur, raster: &Grid) -> Self {
+    /// The space in which `blur` blurs `grid`.
+    pub fn new(blur: &Blur, grid: &Grid) -> Self {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
-        let last = raster.channels - 1;
-        // Where all pixels are opaque, colours times alpha are the colours, and a blur keeps alpha full.
-        let premultiply = raster.has_alpha()
+        let last = grid.channels - 1;
+        // Opaque pixels need no multiplication, and stay opaque.
+        let premultiply = grid.has_alpha()
             && (clear
-                || raster.alpha == Alpha::Translucent
-                || match &raster.samples {
-                    Samples::U8(v) => any_pixel(v, raster.channels, |p| p[last] != u8::MAX),
-                    Samples::U16(v) => any_pixel(v, raster.channels, |p| p[last] != u16::MAX),
+                || grid.alpha == Alpha::Translucent
+                || match &grid.samples {
+                    Samples::U8(v) => any_pixel(v, grid.channels, |p| p[last] != u8::MAX),
+                    Samples::U16(v) => any_pixel(v, grid.channels, |p| p[last] != u16::MAX),
                     _ => true,
                 });
-        let (format, full) = match &raster.samples {
+        let (format, full) = match &grid.samples {
             Samples::U8(_) if premultiply || blur.linear => (Format::U24, 255.0),
             Samples::U8(_) => (Format::U8, 255.0),
             Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
@@ -74,8 +74,8 @@ impl WorkingSpace {
             Samples::F64(_) => (Format::F64, 1.0),
             _ => (Format::F32, 1.0),
         };
-        // Samples of other types are in linear light already, or are not light.
-        let linear = blur.linear && matches!(raster.samples, Samples::U8(_) | Samples::U16(_));
+        // Samples of other types are in linear light already, or are not colours.
+        let linear = blur.linear && matches!(grid.samples, Samples::U8(_) | Samples::U16(_));
         Self { format, premultiply, linear, full }
     }
 
@@ -84,8 +84,8 @@ impl WorkingSpace {
         self.format
     }
 
-    /// The constant that lies outside of the raster, by channel, in this space.
-    pub fn fill(&self, edge: Edge, raster: &Grid) -> [f64; 4] {
+    /// The constant outside of the grid for each channel, in this space.
+    pub fn fill(&self, edge: Edge, grid: &Grid) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };
         let unit = match self.format {
             Format::U24 => f64::from(FULL_U24) / 255.0,
@@ -93,8 +93,8 @@ impl WorkingSpace {
         };
         let colour = if self.linear { self.full * to_linear(value / self.full) } else { value };
         let mut fill = [colour * unit; 4];
-        if raster.has_alpha() {
-            fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
+        if grid.has_alpha() {
+            fill[grid.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
         if !matches!(self.format, Format::F32 | Format::F64) {
             fill = fill.map(|value| value.round().clamp(0.0, self.full * unit));
@@ -102,25 +102,25 @@ impl WorkingSpace {
         fill
     }
 
-    /// The samples in this space.
-    pub fn to_working<'a>(self, raster: &'a Grid) -> Values<'a> {
-        Cow::Owned(match (&raster.samples, self.format) {
+    /// Converts the samples of a grid to this space.
+    pub fn to_working<'a>(self, grid: &'a Grid) -> Values<'a> {
+        Cow::Owned(match (&grid.samples, self.format) {
             (Samples::U8(_), Format::U8) | (Samples::U16(_), Format::U16) => {
-                return Cow::Borrowed(&raster.samples);
+                return Cow::Borrowed(&grid.samples);
             }
             (Samples::F32(_) | Samples::F64(_), _) if !self.premultiply => {
-                return Cow::Borrowed(&raster.samples);
+                return Cow::Borrowed(&grid.samples);
             }
-            (Samples::U8(values), _) => self.u24_of_u8(raster, values).into(),
+            (Samples::U8(values), _) => self.u24_of_u8(grid, values).into(),
             (Samples::U16(values), _) if self.linear => {
                 let table = linear_of_u16();
-                self.floats(raster, values, |v| table[usize::from(v)]).into()
+                self.floats(grid, values, |v| table[usize::from(v)]).into()
             }
-            (Samples::U16(values), _) => self.floats(raster, values, f32::from).into(),
-            (Samples::F32(values), _) => self.floats(raster, values, |v| v).into(),
-            (Samples::U32(values), _) => self.floats(raster, values, f64::from).into(),
-            (Samples::I32(values), _) => self.floats(raster, values, f64::from).into(),
-            (Samples::F64(values), _) => self.floats(raster, values, |v| v).into(),
+            (Samples::U16(values), _) => self.floats(grid, values, f32::from).into(),
+            (Samples::F32(values), _) => self.floats(grid, values, |v| v).into(),
+            (Samples::U32(values), _) => self.floats(grid, values, f64::from).into(),
+            (Samples::I32(values), _) => self.floats(grid, values, f64::from).into(),
+            (Samples::F64(values), _) => self.floats(grid, values, |v| v).into(),
             (Samples::I8(_) | Samples::I16(_), _) => unreachable!("blurred as unsigned"),
         })
     }
@@ -128,18 +128,18 @@ impl WorkingSpace {
     /// Converts samples to floats: colours by `colour`, then multiplied by alpha if they are premultiplied.
     fn floats<T: Copy + Sync + Into<F>, F: Float>(
         self,
-        raster: &Grid,
+        grid: &Grid,
         values: &[T],
         colour: impl Fn(T) -> F + Sync,
     ) -> Vec<F> {
-        if !raster.has_alpha() {
+        if !grid.has_alpha() {
             return parallel::mapped(values, |&v| colour(v)).unwrap_or_else(raise);
         }
-        let (colours, full) = (colours(raster), F::of(self.full));
+        let (colours, full) = (colours(grid), F::from_f64(self.full));
         let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
-        each_pixel(values, &mut floats, raster.channels, |pixel, out| {
+        convert_pixels(values, &mut floats, grid.channels, |pixel, out| {
             let alpha = pixel[colours].into();
-            let weight = if self.premultiply { alpha / full } else { F::of(1.0) };
+            let weight = if self.premultiply { alpha / full } else { F::from_f64(1.0) };
             for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
                 *out = colour(v) * weight;
             }
@@ -148,8 +148,8 @@ impl WorkingSpace {
         floats
     }
 
-    fn u24_of_u8(&self, raster: &Grid, values: &[u8]) -> Vec<u32> {
-        let colours = colours(raster);
+    fn u24_of_u8(&self, grid: &Grid, values: &[u8]) -> Vec<u32> {
+        let colours = colours(grid);
         let full = u64::from(FULL_U24);
         let table: Vec<u64> = (0..=255u32)
             .map(|v| match self.linear {
@@ -158,42 +158,42 @@ impl WorkingSpace {
             })
             .collect();
         let mut words = memory::zeros(values.len()).unwrap_or_else(raise);
-        each_pixel(values, &mut words, raster.channels, |pixel, out| {
+        convert_pixels(values, &mut words, grid.channels, |pixel, out| {
             let alpha = if self.premultiply { u64::from(pixel[colours]) } else { 255 };
             for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
                 *out = ((table[usize::from(v)] * alpha + 127) / 255) as u32;
             }
-            if raster.has_alpha() {
+            if grid.has_alpha() {
                 out[colours] = u32::from(pixel[colours]) * (255 << 8);
             }
         });
         words
     }
 
-    /// Samples of the raster's type from blurred ones in this space.
-    pub fn to_stored(self, raster: &Grid, blurred: Values<'_>) -> Samples {
-        match (&*blurred, &raster.samples) {
-            (Samples::U32(words), _) => self.u8_of_u24(raster, words).into(),
+    /// Converts blurred samples in this space to samples of the grid's type.
+    pub fn to_stored(self, grid: &Grid, blurred: Values<'_>) -> Samples {
+        match (&*blurred, &grid.samples) {
+            (Samples::U32(words), _) => self.u8_of_u24(grid, words).into(),
             (Samples::F32(floats), Samples::U16(_)) if self.linear => {
                 let colour = |v| (65535.0 * from_linear(f64::from(v) / 65535.0)).round() as u16;
-                self.stored(raster, floats, nearest_u16, colour).into()
+                self.stored(grid, floats, nearest_u16, colour).into()
             }
             (Samples::F32(floats), Samples::U16(_)) => {
-                self.stored(raster, floats, nearest_u16, nearest_u16).into()
+                self.stored(grid, floats, nearest_u16, nearest_u16).into()
             }
             (Samples::F64(floats), Samples::U32(_)) => {
                 let round = |v: f64| v.round() as u32;
-                self.stored(raster, floats, round, round).into()
+                self.stored(grid, floats, round, round).into()
             }
             (Samples::F64(floats), Samples::I32(_)) => {
                 let round = |v: f64| v.round() as i32;
-                self.stored(raster, floats, round, round).into()
+                self.stored(grid, floats, round, round).into()
             }
             (Samples::F32(floats), _) if self.premultiply => {
-                self.stored(raster, floats, |v| v, |v| v).into()
+                self.stored(grid, floats, |v| v, |v| v).into()
             }
             (Samples::F64(floats), _) if self.premultiply => {
-                self.stored(raster, floats, |v| v, |v| v).into()
+                self.stored(grid, floats, |v| v, |v| v).into()
             }
             _ => match blurred {
                 Cow::Borrowed(samples) => samples.copy().unwrap_or_else(raise),
@@ -206,22 +206,22 @@ impl WorkingSpace {
     /// `colour`. If alpha is 0, colours are 0.
     fn stored<F: Float, T: Copy + Send + PartialEq + Zeroable>(
         self,
-        raster: &Grid,
+        grid: &Grid,
         floats: &[F],
         store: impl Fn(F) -> T + Sync,
         colour: impl Fn(F) -> T + Sync,
     ) -> Vec<T> {
-        if !raster.has_alpha() {
+        if !grid.has_alpha() {
             return parallel::mapped(floats, |&v| colour(v)).unwrap_or_else(raise);
         }
-        let (colours, full) = (colours(raster), F::of(self.full));
+        let (colours, full) = (colours(grid), F::from_f64(self.full));
         let mut samples = memory::zeros(floats.len()).unwrap_or_else(raise);
-        each_pixel(floats, &mut samples, raster.channels, |pixel, out: &mut [T]| {
+        convert_pixels(floats, &mut samples, grid.channels, |pixel, out: &mut [T]| {
             out[colours] = store(pixel[colours]);
             if out[colours] == T::zeroed() {
                 return out.fill(T::zeroed());
             }
-            let weight = if self.premultiply { pixel[colours] / full } else { F::of(1.0) };
+            let weight = if self.premultiply { pixel[colours] / full } else { F::from_f64(1.0) };
             for (&v, out) in pixel[..colours].iter().zip(out) {
                 *out = colour(v / weight);
             }
@@ -229,13 +229,13 @@ impl WorkingSpace {
         samples
     }
 
-    fn u8_of_u24(&self, raster: &Grid, words: &[u32]) -> Vec<u8> {
-        let colours = colours(raster);
+    fn u8_of_u24(&self, grid: &Grid, words: &[u32]) -> Vec<u8> {
+        let colours = colours(grid);
         let table = self.linear.then(u8_of_linear);
         let mut bytes = memory::zeros(words.len()).unwrap_or_else(raise);
-        each_pixel(words, &mut bytes, raster.channels, |pixel, out| {
+        convert_pixels(words, &mut bytes, grid.channels, |pixel, out| {
             let full = if self.premultiply { pixel[colours] } else { FULL_U24 };
-            if raster.has_alpha() {
+            if grid.has_alpha() {
                 out[colours] = ((pixel[colours] + (255 << 7)) / (255 << 8)) as u8;
                 if out[colours] == 0 {
                     return out.fill(0);
@@ -256,43 +256,47 @@ impl WorkingSpace {
 
 /// f32 or f64.
 trait Float: Copy + Send + Sync + Zeroable + Mul<Output = Self> + Div<Output = Self> {
-    fn of(value: f64) -> Self;
+    fn from_f64(value: f64) -> Self;
 }
 
 impl Float for f32 {
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value as Self
     }
 }
 
 impl Float for f64 {
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value
     }
 }
 
-/// Channels before alpha.
-fn colours(raster: &Grid) -> usize {
-    raster.channels - usize::from(raster.has_alpha())
+/// Number of channels before alpha.
+fn colours(grid: &Grid) -> usize {
+    grid.channels - usize::from(grid.has_alpha())
 }
 
-/// Whether `is_so` of any pixel.
-fn any_pixel<T: Sync>(samples: &[T], channels: usize, is_so: impl Fn(&[T]) -> bool + Sync) -> bool {
-    let pieces = samples.chunks(CHUNK * channels);
-    pieces.par_any(|piece| piece.chunks_exact(channels).any(&is_so))
+/// Whether `condition` is true for any pixel.
+fn any_pixel<T: Sync>(
+    samples: &[T],
+    channels: usize,
+    condition: impl Fn(&[T]) -> bool + Sync,
+) -> bool {
+    let chunks = samples.chunks(CHUNK * channels);
+    chunks.par_any(|chunk| chunk.chunks_exact(channels).any(&condition))
 }
 
-/// Calls `make` with every pixel of `from` and its place in `to`.
-fn each_pixel<A: Sync, B: Send>(
+/// Calls `convert` with each pixel of `from` and of `to`.
+fn convert_pixels<A: Sync, B: Send>(
     from: &[A],
     to: &mut [B],
     channels: usize,
-    make: impl Fn(&[A], &mut [B]) + Sync,
+    convert: impl Fn(&[A], &mut [B]) + Sync,
 ) {
     let chunk = CHUNK * channels;
     to.chunks_mut(chunk).zip(from.chunks(chunk)).par_each(|(to, from)| {
         for (to, from) in to.chunks_exact_mut(channels).zip(from.chunks_exact(channels)) {
-            make(from, to);
+            convert(from, to);
         }
     });
 }

@@ -1,13 +1,13 @@
-//! How samples lie on the device.
+//! The layout of samples on the device.
 
 use crate::{data::grid::Shape, kernels::blur::plan::Format};
 
-/// Rows of a raster padded to a multiple of sixteen positions, so that shaders read and write whole words
-/// of any format.
+/// A grid whose rows are padded to a multiple of sixteen positions, so that shaders read and write whole words of any
+/// format.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub shape: Shape,
-    /// Positions from row to row.
+    /// Positions from one row to the next.
     pub pitch: usize,
 }
 
@@ -16,18 +16,18 @@ impl Layout {
         Self { shape, pitch: shape.dims[0].next_multiple_of(16) }
     }
 
-    /// The raster with its padding.
+    /// The grid with its padding.
     pub fn padded(&self) -> Shape {
         let [_, y, z] = self.shape.dims;
         Shape { dims: [self.pitch, y, z], ..self.shape }
     }
 
-    /// Samples of a row, and from row to row.
+    /// Samples of a row, without and with padding.
     pub fn rows(&self) -> [usize; 2] {
         [self.shape.dims[0], self.pitch].map(|positions| positions * self.shape.channels)
     }
 
-    /// Bytes of a buffer, which shaders may read in units of 16.
+    /// Size of a buffer in bytes: a multiple of 16, in units of which shaders may read.
     pub fn bytes(&self, format: Format) -> u64 {
         ((self.padded().samples() * format.size()) as u64).next_multiple_of(16)
     }

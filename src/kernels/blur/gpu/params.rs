@@ -1,6 +1,7 @@
-//! A pass as its shaders see it: weights, parameters, and values of constants.
+//! The parameters, constants and weights of a pass for its shaders.
 
 use crate::{
+    data::dtype::Dtype,
     gpu::MultiplyAdd,
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
 };
@@ -24,17 +25,23 @@ impl Edge {
 }
 
 impl Format {
-    /// Bytes a sample.
-    pub fn size(self) -> usize {
+    /// The type of its samples in memory.
+    pub fn dtype(self) -> Dtype {
         match self {
-            Self::U8 => 1,
-            Self::U16 => 2,
-            Self::U24 | Self::F32 => 4,
-            Self::F64 => 8,
+            Self::U8 => Dtype::U8,
+            Self::U16 => Dtype::U16,
+            Self::U24 => Dtype::U32,
+            Self::F32 => Dtype::F32,
+            Self::F64 => Dtype::F64,
         }
     }
 
-    /// Its constant in `wgsl/shared/samples.wgsl`.
+    /// Bytes of a sample.
+    pub fn size(self) -> usize {
+        self.dtype().size()
+    }
+
+    /// The constant in `wgsl/shared/samples.wgsl`.
     pub fn name(self) -> &'static str {
         match self {
             Self::U8 => "U8",
@@ -44,7 +51,7 @@ impl Format {
         }
     }
 
-    /// The constants with which `pack` of `wgsl/shared/samples.wgsl` makes this format.
+    /// The constants for `pack` in `wgsl/shared/samples.wgsl`.
     pub fn packed(self) -> [(&'static str, &'static str); 6] {
         let words = match self {
             Self::U8 => ["u32", "1u", "0u", "0u", "0u"],
@@ -80,19 +87,19 @@ pub fn flag(value: bool) -> &'static str {
 }
 
 impl Pass {
-    /// Whether all taps weigh 1.
+    /// Whether this is a box filter of integers: all taps have the weight 1.
     pub fn is_box(&self) -> bool {
         self.integer_weights.is_empty()
             && matches!(self.arithmetic, Arithmetic::U32 | Arithmetic::U39)
     }
 
-    /// The constants of shaders that support every format.
+    /// The constants of shaders that support all formats.
     pub fn formats(&self) -> [(&'static str, &'static str); 2] {
         [("FROM", self.from.name()), ("TO", self.to.name())]
     }
 
-    /// The constants of `wgsl/blur/weighted_sums.wgsl`. `way` is how the device multiplies and adds.
-    pub fn sums(&self, way: MultiplyAdd) -> Vec<(&'static str, &'static str)> {
+    /// The constants of `wgsl/blur/weighted_sums.wgsl`.
+    pub fn sums(&self, multiply_add: MultiplyAdd) -> Vec<(&'static str, &'static str)> {
         let [name, number] = match self.arithmetic {
             Arithmetic::ExactF32 => ["EXACT_F32", "f32"],
             Arithmetic::U32 => ["U32", "u32"],
@@ -103,7 +110,7 @@ impl Pass {
         };
         let mut constants = vec![("ARITHMETIC", name), ("Number", number)];
         if self.is_float() {
-            constants.extend(way.constants());
+            constants.extend(multiply_add.constants());
         }
         constants
     }
@@ -114,7 +121,7 @@ impl Pass {
         [("DIVIDE", flag(divides)), ("WIDE", flag(self.to == Format::U24))]
     }
 
-    /// The constants of box filters: whether their sums are in two parts, and those of `divides`.
+    /// The constants of `wgsl/blur/box_sums.wgsl`.
     pub fn box_sums(&self) -> [(&'static str, &'static str); 3] {
         let [divides, wide] = self.divides();
         [divides, wide, ("SPLIT", flag(self.arithmetic == Arithmetic::U39))]
@@ -123,14 +130,14 @@ impl Pass {
     /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.
     pub fn rounding_params(&self) -> [u32; 4] {
         match self.rounding {
-            // The greatest shift is 32.
+            // The largest shift is 32.
             Rounding::Shift(shift) => [0, (1u64 << shift >> 1) as u32, shift, 1],
             Rounding::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
             Rounding::None => [0, 0, 0, 1],
         }
     }
 
-    /// The value outside, a channel, in the bits that the shader reads.
+    /// The value outside for each channel, as the bits that the shader reads.
     pub fn fill_channels(&self) -> [u32; 4] {
         self.fill.map(|value| match self.arithmetic {
             Arithmetic::Float => (value as f32).to_bits(),
@@ -138,13 +145,13 @@ impl Pass {
         })
     }
 
-    /// The value outside as three words of u8, after which any number of channels repeats.
+    /// The value outside as three words of u8, after which the pixels of any number of channels repeat.
     pub fn fill_words(&self, channels: usize) -> [u32; 4] {
         let byte = |i: usize| (self.fill[i % channels] as u32) << (8 * (i % 4));
         std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum())
     }
 
-    /// The weight at a distance from the centre, in the bits that the shader reads; 0 beyond the radius.
+    /// The weight at a distance from the centre, as the bits that the shader reads; 0 beyond the radius.
     pub fn weight(&self, distance: usize) -> u32 {
         match self.arithmetic {
             _ if distance > self.taps.radius => 0,
@@ -155,7 +162,8 @@ impl Pass {
         }
     }
 
-    /// The weights of the whole window behind `before` zeros and before `after` or more, up to a multiple of four.
+    /// The weights of the whole window, preceded by `before` zeros and followed by at least `after`. The length is a multiple
+    /// of four.
     pub fn window(&self, before: usize, after: usize) -> Vec<u32> {
         let radius = self.taps.radius;
         let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];

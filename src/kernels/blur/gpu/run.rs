@@ -1,4 +1,4 @@
-//! From samples in memory to samples in memory: blocks, uploads, passes from buffer to buffer, readback.
+//! Runs a plan on the device: division into blocks, upload, passes, readback.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Whether the device gives the same results as the CPU. This excludes f64 and long boxes of f32, which the CPU adds up
-/// in f64, and on some devices all f32.
+/// Whether the device gives the same results as the CPU. It does not for f64, for long box filters of f32, which the CPU
+/// sums in f64, and on some devices for all f32.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -31,7 +31,7 @@ pub fn takes(context: &Context, plan: &[Pass]) -> Result<bool> {
         && (!are_floats || context.multiply_add()? != MultiplyAdd::RoundsTwice))
 }
 
-/// Runs every pass of `plan`, which the device [takes].
+/// Runs all passes of `plan`, which the device [takes].
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -42,14 +42,14 @@ pub fn run<'d>(
     shape: Shape,
     mut values: Values<'d>,
 ) -> Result<Values<'d>> {
-    // All passes block by block, unless blocks would be mostly halo; then one pass after the other,
-    // each of which has a halo along its own axis only.
+    // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a halo
+    // along its own axis only.
     let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
     let worthwhile = |blocks: &Blocks| {
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
     };
     if let Some(blocks) = blocks.filter(worthwhile) {
-        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values).map(Cow::Owned);
+        return run_blocks(context, plan, shape, blur.edge, blocks, &values).map(Cow::Owned);
     }
     for pass in plan {
         let radius = pass.taps.radius;
@@ -57,27 +57,27 @@ pub fn run<'d>(
         let plan = std::slice::from_ref(pass);
         let blocks = self::blocks(context, plan, shape, blur.edge, halo).ok_or_else(|| {
             Error::gpu(format_args!(
-                "radius {radius} takes larger buffers than {} has",
+                "{}: a blur of radius {radius} needs larger buffers than the device has",
                 context.info.name
             ))
         })?;
-        values = Cow::Owned(Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?);
+        values = Cow::Owned(run_blocks(context, plan, shape, blur.edge, blocks, &values)?);
     }
     Ok(values)
 }
 
-/// Positions along each axis that a result depends on beyond it.
+/// Radius of the blur along each axis, after all iterations.
 fn halo(blur: &Blur) -> [usize; 3] {
     std::array::from_fn(|axis| blur.halo(axis))
 }
 
-/// Whether the device takes all of a raster at once.
+/// Whether the device can blur the whole grid at once.
 pub fn fits(context: &Context, blur: &Blur, plan: &[Pass], shape: Shape) -> bool {
     let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
     blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
-/// Blocks that the device can hold; `None` where it cannot hold even one position with its halo.
+/// Blocks that fit on the device; `None` if not even one position with its halo fits.
 fn blocks(
     context: &Context,
     plan: &[Pass],
@@ -98,114 +98,50 @@ fn blocks(
     })
 }
 
-/// A plan over a raster in blocks.
-struct Job<'a> {
-    steps: Resident<'a>,
-    channels: usize,
+/// Runs `plan` block by block.
+fn run_blocks(
+    context: &Context,
+    plan: &[Pass],
+    shape: Shape,
+    edge: Edge,
     blocks: Blocks,
+    values: &Samples,
+) -> Result<Samples> {
+    let largest = Shape { dims: blocks.longest(), ..shape };
+    let resident = Resident::new(context, plan, largest, edge)?;
+    let mut result = Samples::zeros(resident.to().dtype(), values.len())?;
+    let (source, target) = (values.as_bytes(), result.as_bytes_mut());
+    if blocks.is_whole() {
+        resident.run(shape, source, target)?;
+        return Ok(result);
+    }
+    // Bytes of a position.
+    let [from, to] = [resident.from, resident.to()].map(|format| shape.channels * format.size());
+    for block in blocks.iter() {
+        // The device applies the edge mode at the ends of the block as if they were those of the grid. That makes results
+        // wrong only in the halo, which is dropped.
+        let samples = blocks.gather(&block, from, source)?;
+        let dims = block.padded();
+        let mut blurred = memory::zeros(dims.iter().product::<usize>() * to)?;
+        resident.run(Shape { dims, ..shape }, &samples, &mut blurred)?;
+        blocks.scatter(&block, to, &blurred, target);
+    }
+    Ok(result)
 }
 
-impl<'a> Job<'a> {
-    fn new(
-        context: &'a Context,
-        plan: &[Pass],
-        shape: Shape,
-        edge: Edge,
-        blocks: Blocks,
-    ) -> Result<Self> {
-        let largest = Shape { dims: blocks.longest(), ..shape };
-        let steps = Resident::new(context, plan, largest, edge)?;
-        Ok(Self { steps, channels: shape.channels, blocks })
-    }
-
-    fn run(&self, values: &Samples) -> Result<Samples> {
-        match values {
-            Samples::U8(values) => self.integers(values),
-            Samples::U16(values) => self.integers(values),
-            Samples::U32(values) => self.integers(values),
-            Samples::F32(values) => Ok(self.raster::<_, f32>(values)?.into()),
-            other => unreachable!("{} stays on the CPU", other.dtype()),
-        }
-    }
-
-    /// Integers from integers.
-    fn integers<S: bytemuck::Pod>(&self, source: &[S]) -> Result<Samples> {
-        Ok(match self.steps.to() {
-            Format::U8 => self.raster::<_, u8>(source)?.into(),
-            Format::U16 => self.raster::<_, u16>(source)?.into(),
-            _ => self.raster::<_, u32>(source)?.into(),
-        })
-    }
-
-    fn raster<S: bytemuck::Pod, D: bytemuck::Pod>(&self, source: &[S]) -> Result<Vec<D>> {
-        let Self { channels, blocks, .. } = *self;
-        if blocks.is_whole() {
-            return self.block(blocks.dims(), source);
-        }
-        let mut target = memory::zeros::<D>(source.len())?;
-        for block in blocks.iter() {
-            // The device applies the edge mode at the block's ends as if they were the raster's. That makes results
-            // wrong only in the halo, which is dropped.
-            let samples = blocks.gather(&block, channels, source)?;
-            let blurred: Vec<D> = self.block(block.padded(), &samples)?;
-            blocks.scatter(&block, channels, &blurred, &mut target);
-        }
-        Ok(target)
-    }
-
-    /// Blurs samples that the device takes at once.
-    fn block<S: bytemuck::Pod, D: bytemuck::Pod>(
-        &self,
-        dims: [usize; 3],
-        source: &[S],
-    ) -> Result<Vec<D>> {
-        let context = self.steps.context;
-        let layout = Layout::new(Shape { dims, channels: self.channels });
-        let [row, pitch] = layout.rows();
-        let samples = layout.padded().samples();
-        let input = context.allocate("blur input", layout.bytes(self.steps.from))?;
-        if row == pitch {
-            context.write(&input, 0, source)?;
-        } else {
-            let mut padded = memory::zeros::<S>(samples)?;
-            for (to, from) in padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)) {
-                to[..row].copy_from_slice(from);
-            }
-            context.write(&input, 0, &padded)?;
-        }
-        let mut batch = context.batch();
-        let output = self.steps.record_block(&mut batch, layout, input)?;
-        batch.run()?;
-        read(context, layout, &output)
-    }
-}
-
-/// Samples without the padding of their rows.
-fn read<T: bytemuck::Pod>(context: &Context, layout: Layout, buffer: &Buffer) -> Result<Vec<T>> {
-    let samples = layout.padded().samples();
-    let padded: Vec<T> = context.read(buffer, samples)?;
-    let [row, pitch] = layout.rows();
-    if row == pitch {
-        return Ok(padded);
-    }
-    let mut rows = memory::room(samples / pitch * row)?;
-    padded.chunks_exact(pitch).for_each(|padded| rows.extend_from_slice(&padded[..row]));
-    Ok(rows)
-}
-
-/// A plan's routes over a raster that stays on the device, ready for blocks up to its size.
+/// The routes of a plan, ready for grids up to a size. The samples stay on the device.
 #[derive(Debug)]
 pub struct Resident<'a> {
     context: &'a Context,
     layout: Layout,
-    /// What the first route reads.
+    /// Input of the first route.
     from: Format,
-    /// Each route with what it writes.
+    /// Each route, with the format of its results.
     routes: Vec<(Box<dyn Record>, Format)>,
 }
 
 impl<'a> Resident<'a> {
-    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
+    /// Prepares the pipelines and weights of `plan` for a grid of `shape`, which has to fit on the device.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -233,8 +169,8 @@ impl<'a> Resident<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
-    /// returns the buffer that will hold the result in the same layout. The passes may write to `input`.
+    /// Records all passes over `input`, whose rows are padded to a multiple of sixteen positions. Returns the buffer of the
+    /// result, which has the same layout. The passes may overwrite `input`.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
@@ -242,9 +178,9 @@ impl<'a> Resident<'a> {
         self.record_block(batch, self.layout, input)
     }
 
-    /// The same for a block.
+    /// Records all passes over a block.
     fn record_block(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
-        // Buffers that were read take later results of their format.
+        // Buffers that have been read are reused for later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
         for (route, format) in &self.routes {
@@ -260,11 +196,46 @@ impl<'a> Resident<'a> {
         Ok(source)
     }
 
-    /// The samples in a buffer that [`Resident::record`] returned, without padding.
+    /// Reads the samples of a buffer that [`Resident::record`] returned, without padding.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
-        read(self.context, self.layout, blurred)
+        let mut samples = memory::zeros(self.layout.shape.samples() * self.to().size())?;
+        self.read_block(self.layout, blurred, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Blurs the samples of a block from memory to memory.
+    fn run(&self, shape: Shape, source: &[u8], target: &mut [u8]) -> Result<()> {
+        let (context, layout) = (self.context, Layout::new(shape));
+        let input = context.allocate("blur input", layout.bytes(self.from))?;
+        let [row, pitch] = layout.rows().map(|samples| samples * self.from.size());
+        if row == pitch {
+            context.write(&input, 0, source)?;
+        } else {
+            let mut padded = memory::zeros::<u8>(source.len() / row * pitch)?;
+            for (to, from) in padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)) {
+                to[..row].copy_from_slice(from);
+            }
+            context.write(&input, 0, &padded)?;
+        }
+        let mut batch = context.batch();
+        let output = self.record_block(&mut batch, layout, input)?;
+        batch.run()?;
+        self.read_block(layout, &output, target)
+    }
+
+    /// Reads results without the padding of their rows.
+    fn read_block(&self, layout: Layout, buffer: &Buffer, target: &mut [u8]) -> Result<()> {
+        let [row, pitch] = layout.rows().map(|samples| samples * self.to().size());
+        if row == pitch {
+            return self.context.read_into(buffer, target);
+        }
+        let padded: Vec<u8> = self.context.read(buffer, target.len() / row * pitch)?;
+        for (to, from) in target.chunks_exact_mut(row).zip(padded.chunks_exact(pitch)) {
+            to.copy_from_slice(&from[..row]);
+        }
+        Ok(())
     }
 }
