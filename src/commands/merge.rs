@@ -70,6 +70,6 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         "histogram" => histogram::merge(&parts, &args.output, args.format, session),
         "scan" => scan::merge(&parts, one()?, session),
         "mesh" => mesh::merge(&parts, one()?, session),
-        other => Err(first.wrong(format_args!("parts of `{other}` are not known to this version"))),
+        other => Err(first.error(format_args!("parts of `{other}` are not known to this version"))),
     }
 }

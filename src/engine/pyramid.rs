@@ -18,7 +18,7 @@ use crate::{
     data::shard::Shard,
     engine::session::Session,
     io::{
-        Sink, Source, UnfinishedFolder, exists_already, losses,
+        Sink, Source, UnfinishedFolder, already_exists, losses,
         shared_output::SharedOutput,
         volume::{Layout, Pyramid, PyramidWriter, VolumeFile, is_zarr},
     },
@@ -80,7 +80,7 @@ impl Task<'_> {
         // Replace the folder to which a symbolic link points, not the link.
         let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.session.no_clobber && place.exists() {
-            return Err(failed(exists_already()));
+            return Err(failed(already_exists()));
         }
         let part = UnfinishedFolder::create(&place).map_err(failed)?;
         self.pyramid.create(part.path())?;
@@ -114,7 +114,7 @@ impl Task<'_> {
         let slice = |layer: usize| (layer * pyramid.unit(last)).min(self.depth());
         match self.fill(&place.data(), slice(own.start)..slice(own.end), last + 1, true) {
             // Another process has finished the store and renamed its folder.
-            Err(_) if place.is_done() => Ok(()),
+            Err(_) if place.is_complete() => Ok(()),
             filled => filled.and_then(|()| place.finish(&complete)),
         }
     }

@@ -1,4 +1,4 @@
-//! Markers of done work. A marker is a hidden file beside an output; it holds the identity of the output and the state
+//! Markers of done work. A marker is a hidden file next to an output; it holds the identity of the output and the state
 //! of the output when it was complete. Work is done if both are unchanged.
 
 use std::{
@@ -11,8 +11,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Sink,
-    identity::{Identity, InputId, state},
+    Sink, Source,
+    identity::{FileState, Identity},
 };
 use crate::util::error::{Error, Result};
 
@@ -21,47 +21,45 @@ use crate::util::error::{Error, Result};
 pub struct Marker {
     identity: Identity,
     outputs: Vec<PathBuf>,
-    /// What identifies an output, beside its size.
-    known_by: Fingerprint,
+    fingerprint: Fingerprint,
 }
 
+/// The value that shows, together with the size, whether an output is unchanged.
 #[derive(Clone, Copy, Debug)]
 enum Fingerprint {
-    /// Its modification time.
-    Time,
-    /// Its inode number. The modification time is of no use, since another process may still write the same bytes
-    /// again.
-    Number,
+    ModificationTime,
+    /// The inode number, for an output to which another process may still write the same bytes again.
+    FileNumber,
 }
 
 /// The content of a marker, stored as JSON.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Content {
     identity: Identity,
-    outputs: Vec<InputId>,
+    outputs: Vec<FileState>,
 }
 
 impl Marker {
-    /// The marker of `outputs`, which are made as `identity` says; `None` if one of them is standard output. Create it
-    /// before the inputs are read: work on inputs that change after that does not count as done.
+    /// The marker of `outputs` with the identity `identity`; `None` if one of them is standard output. Create it before
+    /// the inputs are read: work on inputs that change after that does not count as done.
     pub fn new<'a>(
         identity: Identity,
         outputs: impl IntoIterator<Item = &'a Sink>,
     ) -> Option<Self> {
-        let file = |sink: &Sink| match sink {
-            Sink::File(path) => Some(path.clone()),
-            Sink::Stdout => None,
-        };
-        let outputs: Vec<PathBuf> = outputs.into_iter().map(file).collect::<Option<_>>()?;
-        (!outputs.is_empty()).then_some(Self { identity, outputs, known_by: Fingerprint::Time })
+        let outputs: Vec<PathBuf> = outputs
+            .into_iter()
+            .map(|sink| sink.path().map(PathBuf::from))
+            .collect::<Option<_>>()?;
+        let fingerprint = Fingerprint::ModificationTime;
+        (!outputs.is_empty()).then_some(Self { identity, outputs, fingerprint })
     }
 
-    /// The marker of an output that several processes fill.
-    pub fn of_shared(identity: Identity, output: PathBuf) -> Self {
-        Self { identity, outputs: vec![output], known_by: Fingerprint::Number }
+    /// The marker of an output that several processes write.
+    pub fn for_shared(identity: Identity, output: PathBuf) -> Self {
+        Self { identity, outputs: vec![output], fingerprint: Fingerprint::FileNumber }
     }
 
-    /// Whether the marker exists and the outputs are as they were when it was written.
+    /// Whether the marker exists and the outputs have not changed since it was written.
     pub fn is_done(&self) -> bool {
         let Ok(text) = fs::read(self.path()) else { return false };
         let Some(content) = self.content(&self.outputs) else { return false };
@@ -73,14 +71,14 @@ impl Marker {
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) if an output is gone, or the marker cannot be written.
     pub fn write(&self) -> Result<()> {
-        self.write_of(&self.outputs)
+        self.write_for(&self.outputs)
     }
 
     /// As [`Marker::write`], from the states of `files`, which are to be renamed to the outputs.
     ///
     /// # Errors
     /// As [`Marker::write`].
-    pub fn write_of(&self, files: &[PathBuf]) -> Result<()> {
+    pub fn write_for(&self, files: &[PathBuf]) -> Result<()> {
         let Some(content) = self.content(files) else {
             let gone = io::Error::from(io::ErrorKind::NotFound);
             return Err(Error::io("read again", &self.outputs[0], gone));
@@ -92,25 +90,30 @@ impl Marker {
 
     /// The content of the marker for outputs in the states of `files`; `None` if one of the files cannot be read.
     fn content(&self, files: &[PathBuf]) -> Option<Content> {
-        let like = |(output, file): (&PathBuf, &PathBuf)| {
-            let found = state(file)?;
-            let modified = match self.known_by {
-                Fingerprint::Time => found.modified,
-                Fingerprint::Number => number(file)?,
+        let state = |(output, file): (&PathBuf, &PathBuf)| {
+            let state = FileState::new(&Source::File(file.clone())).ok()?;
+            let modified = match self.fingerprint {
+                Fingerprint::ModificationTime => state.modified,
+                Fingerprint::FileNumber => file_number(file)?,
             };
-            Some(InputId { name: output.display().to_string(), modified, ..found })
+            Some(FileState { name: output.display().to_string(), modified, ..state })
         };
-        let outputs = self.outputs.iter().zip(files).map(like).collect::<Option<_>>()?;
+        let outputs = self.outputs.iter().zip(files).map(state).collect::<Option<_>>()?;
         Some(Content { identity: self.identity.clone(), outputs })
     }
 
+    /// The path of the marker: that of the first output, with another name.
     fn path(&self) -> PathBuf {
-        path(&self.outputs[0])
+        let output = &self.outputs[0];
+        let mut name = OsString::from(".");
+        name.push(output.file_name().unwrap_or_default());
+        name.push(".gpuproc-done");
+        output.with_file_name(name)
     }
 }
 
 /// A number that a file keeps when it is renamed or written: its inode, or on Windows its creation time.
-fn number(path: &Path) -> Option<u64> {
+fn file_number(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok()?;
     #[cfg(unix)]
     {
@@ -122,14 +125,6 @@ fn number(path: &Path) -> Option<u64> {
         let created = found.created().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(created.as_nanos() as u64)
     }
-}
-
-/// The path of the marker of `output`.
-pub fn path(output: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(output.file_name().unwrap_or_default());
-    name.push(".gpuproc-done");
-    output.with_file_name(name)
 }
 
 #[cfg(test)]
@@ -158,7 +153,7 @@ mod tests {
         fs::write(&output, "three").unwrap();
         assert!(!marker("a").is_done());
         marker("a").write().unwrap();
-        fs::write(path(&output), "{").unwrap();
+        fs::write(marker("a").path(), "{").unwrap();
         assert!(!marker("a").is_done());
         fs::remove_file(&output).unwrap();
         assert!(!marker("a").is_done());

@@ -25,5 +25,5 @@ pub use source::{Limits, Source};
 pub use sources::Sources;
 pub use spool::Spool;
 pub use unfinished::{
-    UnfinishedFolder, exists_already, remove_unfinished_outputs, temporary_file, temporary_folder,
+    UnfinishedFolder, already_exists, remove_unfinished_outputs, temporary_file, temporary_folder,
 };

@@ -1,4 +1,4 @@
-//! Outputs: standard output, or a file, written beside its final place and renamed when whole.
+//! Outputs: standard output, or a file, which gets its name when it is complete.
 
 use std::{
     borrow::Borrow,
@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     standard,
-    unfinished::{UnfinishedFile, exists_already},
+    unfinished::{UnfinishedFile, already_exists, parent_folder},
 };
 use crate::util::error::{Error, Result};
 
@@ -58,8 +58,8 @@ enum State {
     Direct(BufWriter<Direct>),
 }
 
-/// The result of writing one of several outputs, with a broken pipe taken for success: a reader that has read enough of
-/// one output is no reason to drop the others.
+/// The result of writing one of several outputs. A broken pipe counts as success: that one reader has read enough must not
+/// stop the other outputs.
 ///
 /// # Errors
 /// Those of `written`, except a broken pipe.
@@ -74,29 +74,31 @@ pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
 const BUFFER: usize = 1 << 20;
 
 impl Sink {
-    /// The extension in lower case; empty if there is none.
-    pub fn extension(&self) -> String {
-        let extension = match self {
+    /// The path of the file; `None` for standard output.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
             Self::Stdout => None,
-            Self::File(path) => path.extension(),
-        };
-        extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
-    }
-
-    /// Creates the folder of the output where it does not exist.
-    ///
-    /// # Errors
-    /// When it cannot be created.
-    pub fn create_folder(&self) -> Result<()> {
-        let Self::File(path) = self else { return Ok(()) };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        match folder.as_os_str().is_empty() {
-            true => Ok(()),
-            false => fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error)),
+            Self::File(path) => Some(path),
         }
     }
 
-    /// Whether bytes are written to it directly, without a file to rename at the end: standard output, a pipe, a device.
+    /// The extension in lower case, or an empty string.
+    pub fn extension(&self) -> String {
+        let extension = self.path().and_then(Path::extension);
+        extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    }
+
+    /// Creates the folder of the output if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn create_folder(&self) -> Result<()> {
+        let Self::File(path) = self else { return Ok(()) };
+        let folder = parent_folder(path);
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+    }
+
+    /// Whether bytes are written directly, without a file to rename at the end: to standard output, a pipe or a device.
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,
@@ -120,7 +122,7 @@ impl Sink {
         }
     }
 
-    /// The file descriptor that this output names, if it names one.
+    /// The file descriptor that the output names, if any.
     fn descriptor(&self) -> Option<u32> {
         match self {
             Self::Stdout => Some(1),
@@ -155,7 +157,7 @@ impl Sink {
         }
         let (mut open, mut targets) = (Vec::<&Self>::new(), BTreeSet::new());
         for (number, own) in all.iter().map(Borrow::borrow).enumerate() {
-            // Open files are few, and are compared with all others. There may be many outputs for which a name decides.
+            // Open files are few, so each is compared with all others. Outputs with names may be many.
             let is_taken = match (own, own.descriptor()) {
                 (Self::File(path), None) => {
                     let is_new = target(path).is_none_or(|target| targets.insert(target));
@@ -167,7 +169,7 @@ impl Sink {
                 }
             };
             if is_taken {
-                return Err(Error::usage(format_args!("two outputs would be {own}")));
+                return Err(Error::usage(format_args!("{own}: named for two outputs")));
             }
         }
         Ok(())
@@ -211,14 +213,13 @@ fn target(path: &Path) -> Option<PathBuf> {
     if let Ok(found) = fs::metadata(path) {
         return fs::canonicalize(path).ok().filter(|_| found.is_file() || found.is_dir());
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = parent_folder(path);
     // A folder that is still to be created has no links.
     let folder = fs::canonicalize(folder).or_else(|_| std::path::absolute(folder)).ok()?;
     Some(folder.join(path.file_name()?))
 }
 
-/// A file that is written directly: what is written cannot be taken back.
+/// A file that is written directly. Its bytes cannot be taken back.
 #[derive(Debug)]
 struct Direct(File);
 
@@ -242,7 +243,7 @@ impl State {
 fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     match standard::descriptor(path) {
         Some(1) => return standard::output().map(State::direct),
-        // Linux opens the file behind the descriptor anew; a redirection writes at its end.
+        // Linux opens the file again. As for a redirection, bytes are appended.
         Some(_) => return OpenOptions::new().append(true).open(path).map(State::direct),
         None => {}
     }
@@ -253,7 +254,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
             return OpenOptions::new().write(true).open(path).map(State::direct);
         }
         Some(_) if no_clobber => {
-            return Err(exists_already());
+            return Err(already_exists());
         }
         _ => {}
     }
@@ -262,17 +263,16 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     }
     // For a symbolic link, the file that it points to is replaced, not the link.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = parent_folder(&path);
     if matches!(folder.try_exists(), Ok(false)) {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
-    let part = UnfinishedFile::create(folder)?;
+    let unfinished = UnfinishedFile::create(folder)?;
     if let Some(existing) = existing {
-        part.set_permissions(existing.permissions())?;
+        unfinished.file().set_permissions(existing.permissions())?;
     }
-    let temporary = BufWriter::with_capacity(BUFFER, part);
+    let temporary = BufWriter::with_capacity(BUFFER, unfinished);
     Ok(State::Renamed { temporary, path, no_clobber })
 }
 
@@ -285,9 +285,9 @@ impl Output {
         let Self { name, state } = self;
         let committed = match state {
             State::Renamed { temporary, path, no_clobber } => {
-                temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|part| {
+                temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| {
                     standard::record_written();
-                    part.rename(&path, no_clobber)
+                    file.rename(&path, no_clobber)
                 })
             }
             State::Direct(mut file) => file.flush(),
@@ -396,7 +396,7 @@ mod tests {
         for again in ["./new", "old", "folder/./new"] {
             let all = sinks.iter().cloned().chain([Sink::File(path(again))]);
             let error = Sink::all_differ(all.chain([Sink::Stdout])).unwrap_err().one_line();
-            assert!(error.ends_with(&*Sink::File(path(again)).to_string()), "{error}");
+            assert!(error.starts_with(&*Sink::File(path(again)).to_string()), "{error}");
         }
         // An open file is the same output as its name, whichever comes first.
         use std::os::fd::AsRawFd;

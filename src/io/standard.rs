@@ -20,6 +20,7 @@ use std::{
 #[cfg(unix)]
 use rustix::fs::{OFlags, fcntl_getfl};
 
+use super::unfinished::parent_folder;
 use crate::util::error::{Error, Result};
 
 /// Name of standard input in messages.
@@ -188,8 +189,7 @@ pub fn descriptor(path: &Path) -> Option<u32> {
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        let folder = parent_folder(&path).canonicalize().ok()?;
         if is_of_descriptors(&folder) {
             return path.file_name()?.to_str()?.parse().ok();
         }

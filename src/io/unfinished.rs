@@ -17,7 +17,7 @@ use std::{
 };
 
 use fnv::FnvHasher;
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 /// The paths of unfinished files and folders, for [`remove_unfinished_outputs`].
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -42,15 +42,31 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Entry in [`UNFINISHED`], which ends when this is dropped.
+#[derive(Debug)]
+pub struct Listed(PathBuf);
+
+impl Listed {
+    fn new(path: &Path, unfinished: &mut Vec<PathBuf>) -> Self {
+        unfinished.push(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.0);
+    }
+}
+
 /// A file being written. Unless it is renamed, no trace of it remains.
 #[derive(Debug)]
-pub struct UnfinishedFile(State);
-
-#[derive(Debug)]
-enum State {
+pub enum UnfinishedFile {
+    /// A file without a name.
     #[cfg(target_os = "linux")]
     Nameless(File),
-    Named(Named),
+    /// A file with a temporary name.
+    Named(NamedTempFile, Listed),
 }
 
 impl UnfinishedFile {
@@ -58,30 +74,38 @@ impl UnfinishedFile {
     pub fn create(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create(folder) {
-            return Ok(Self(State::Nameless(file)));
+            return Ok(Self::Nameless(file));
         }
-        Named::create(folder).map(State::Named).map(Self)
+        Self::named(folder)
     }
 
-    /// Sets the permissions of the file, to those of the file that it will replace.
-    pub fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
-        self.file().set_permissions(permissions)
+    fn named(folder: &Path) -> io::Result<Self> {
+        // The lock is held, so that `remove_unfinished_outputs` finds either no file, or a file that is listed.
+        let mut unfinished = unfinished();
+        let file = builder(".gpuproc-", 0o666).tempfile_in(folder).map_err(without_name)?;
+        let listed = Listed::new(file.path(), &mut unfinished);
+        Ok(Self::Named(file, listed))
     }
 
     /// Gives the file the name `path`. If that fails, nothing of the file remains.
     pub fn rename(self, path: &Path, no_clobber: bool) -> io::Result<()> {
-        match self.0 {
+        match self {
             #[cfg(target_os = "linux")]
-            State::Nameless(file) => nameless::rename(file, path, no_clobber),
-            State::Named(named) => named.rename(path, no_clobber),
+            Self::Nameless(file) => nameless::rename(file, path, no_clobber),
+            Self::Named(file, _listed) => {
+                // The lock is held, so that no output appears after `remove_unfinished_outputs`.
+                let _lock = unfinished();
+                persist(file, path, no_clobber)
+            }
         }
     }
 
-    fn file(&self) -> &File {
-        match &self.0 {
+    /// The open file.
+    pub fn file(&self) -> &File {
+        match self {
             #[cfg(target_os = "linux")]
-            State::Nameless(file) => file,
-            State::Named(named) => named.file(),
+            Self::Nameless(file) => file,
+            Self::Named(file, _) => file.as_file(),
         }
     }
 }
@@ -96,13 +120,22 @@ impl Write for UnfinishedFile {
     }
 }
 
+fn persist<F>(file: NamedTempFile<F>, path: &Path, no_clobber: bool) -> io::Result<()> {
+    let renamed = match no_clobber {
+        true => file.persist_noclobber(path),
+        false => file.persist(path),
+    };
+    renamed.map(drop).map_err(|error| error.error)
+}
+
 /// A folder being written. Unless it is renamed, it is removed again. If the process is killed or the machine stops, it
 /// is left as `.gpuproc-*.part`, and the next process that writes the same output removes it.
 ///
 /// The process that writes a folder holds a lock on it, which ends with the process.
 #[derive(Debug)]
 pub struct UnfinishedFolder {
-    path: Option<PathBuf>,
+    folder: TempDir,
+    _listed: Listed,
     /// `None` if the file system has no locks for folders.
     _lock: Option<File>,
 }
@@ -114,28 +147,25 @@ impl UnfinishedFolder {
     /// # Errors
     /// Those of the operating system.
     pub fn create(target: &Path) -> io::Result<Self> {
-        let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
-        let prefix = prefix_for(target);
+        let (parent, prefix) = (parent_folder(target), prefix_for(target));
         remove_left_behind(parent, &prefix);
         loop {
-            let path = parent.join(temporary_name().replacen(".gpuproc", &prefix, 1));
             let mut unfinished = unfinished();
-            fs::create_dir(&path)?;
-            let lock = File::open(&path).ok();
+            let folder = builder(&prefix, 0o777).tempdir_in(parent).map_err(without_name)?;
+            let lock = File::open(folder.path()).ok();
             let locked = lock.as_ref().map(File::try_lock);
             // Before it was locked, another process may have taken the folder for one that a killed process left.
-            if matches!(locked, Some(Err(TryLockError::WouldBlock))) || !path.is_dir() {
+            if matches!(locked, Some(Err(TryLockError::WouldBlock))) || !folder.path().is_dir() {
                 continue;
             }
-            unfinished.push(path.clone());
-            return Ok(Self { path: Some(path), _lock: lock });
+            let listed = Listed::new(folder.path(), &mut unfinished);
+            return Ok(Self { folder, _listed: listed, _lock: lock });
         }
     }
 
     /// The path of the unfinished folder.
     pub fn path(&self) -> &Path {
-        self.path.as_deref().expect("there until it is renamed")
+        self.folder.path()
     }
 
     /// Gives the folder the name `path`. An existing folder of this name is replaced: on Linux atomically, elsewhere
@@ -143,41 +173,28 @@ impl UnfinishedFolder {
     ///
     /// # Errors
     /// Those of the operating system, and [`io::ErrorKind::AlreadyExists`] if `path` exists and `no_clobber` is set.
-    pub fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
-        let own = self.path().to_owned();
+    pub fn rename(self, path: &Path, no_clobber: bool) -> io::Result<()> {
         // The lock is held, so that no output appears after `remove_unfinished_outputs`.
-        let mut unfinished = unfinished();
-        let old = match fs::symlink_metadata(path) {
-            Ok(_) if no_clobber => return Err(exists_already()),
-            Ok(_) => Some(swap(&own, path)?),
-            Err(_) => {
-                fs::rename(&own, path)?;
-                None
-            }
-        };
-        unfinished.retain(|other| *other != own);
-        self.path = None;
-        drop(unfinished);
-        // The output is complete; remains of the replaced folder do no harm.
-        let _ = old.map(fs::remove_dir_all);
-        Ok(())
+        let _lock = unfinished();
+        match fs::symlink_metadata(path) {
+            Ok(_) if no_clobber => Err(already_exists()),
+            // The replaced folder has the temporary name then, and is removed with `self`.
+            Ok(_) => swap(self.path(), path),
+            Err(_) => fs::rename(self.path(), path),
+        }
     }
 }
 
-impl Drop for UnfinishedFolder {
-    fn drop(&mut self) {
-        if let Some(path) = self.path.take() {
-            let _ = fs::remove_dir_all(&path);
-            unfinished().retain(|other| *other != path);
-        }
-    }
+/// The folder that contains `path`.
+pub fn parent_folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Prefix of the names of unfinished folders for `target`. Other targets in the same folder have other prefixes.
 fn prefix_for(target: &Path) -> String {
     let mut hasher = FnvHasher::default();
     hasher.write(target.file_name().unwrap_or_default().as_encoded_bytes());
-    format!(".gpuproc-{:016x}", hasher.finish())
+    format!(".gpuproc-{:016x}-", hasher.finish())
 }
 
 /// Removes unfinished folders in `parent` whose names begin with `prefix` and that no process has locked.
@@ -198,24 +215,23 @@ fn remove_left_behind(parent: &Path, prefix: &str) {
     }
 }
 
-/// Moves the folder `new` to the path `old`. Returns the path at which the replaced folder is afterwards.
-fn swap(new: &Path, old: &Path) -> io::Result<PathBuf> {
+/// Exchanges two folders.
+///
+/// # Errors
+/// Those of the operating system. Then `old` is where it was.
+pub fn swap(new: &Path, old: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
-            return Ok(new.to_owned());
+            return Ok(());
         }
     }
     let trash = old.with_file_name(temporary_name());
     fs::rename(old, &trash)?;
-    match fs::rename(new, old) {
-        Ok(()) => Ok(trash),
-        Err(error) => {
-            fs::rename(&trash, old)?;
-            Err(error)
-        }
-    }
+    let renamed = fs::rename(new, old);
+    fs::rename(&trash, if renamed.is_ok() { new } else { old })?;
+    renamed
 }
 
 /// The folder for temporary files that belong to no output: `TMPDIR`, else the default of the system. An empty `TMPDIR`
@@ -233,16 +249,16 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
     tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
 }
 
-/// The error if no temporary file can be made in `folder`.
+/// The error if no temporary file can be created in `folder`.
 pub fn no_temporary_file(folder: &Path, error: io::Error) -> io::Error {
-    let chosen = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
+    let variable = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
     let folder = folder.display();
-    let what = format!("cannot create a temporary file in {folder}{chosen}: {error}");
-    io::Error::new(error.kind(), what)
+    let message = format!("cannot create a temporary file in {folder}{variable}: {error}");
+    io::Error::new(error.kind(), message)
 }
 
 /// The error for an output that exists and must not be replaced.
-pub fn exists_already() -> io::Error {
+pub fn already_exists() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "it exists already")
 }
 
@@ -254,16 +270,12 @@ pub fn temporary_name() -> String {
     format!(".gpuproc-{}-{now:x}-{count}.part", std::process::id())
 }
 
-/// Prefix, suffix and permissions of named unfinished files.
-fn builder() -> Builder<'static, 'static> {
+/// Builder of unfinished files and folders. As for any new file, the umask is applied to `mode`.
+fn builder(prefix: &str, #[cfg_attr(not(unix), expect(unused))] mode: u32) -> Builder<'_, 'static> {
     let mut builder = Builder::new();
-    builder.prefix(".gpuproc-").suffix(".part");
+    builder.prefix(prefix).suffix(".part");
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As for any new file, the umask is applied to this mode.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     builder
 }
 
@@ -272,44 +284,6 @@ fn without_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((plain, _)) => io::Error::new(error.kind(), plain),
         None => error,
-    }
-}
-
-/// An unfinished file with a temporary name, listed in [`UNFINISHED`] while it exists.
-#[derive(Debug)]
-struct Named(Option<NamedTempFile>);
-
-impl Named {
-    fn create(folder: &Path) -> io::Result<Self> {
-        // The lock is held, so that `remove_unfinished_outputs` finds either no file, or a file that is listed.
-        let mut unfinished = unfinished();
-        let file = builder().tempfile_in(folder).map_err(without_name)?;
-        unfinished.push(file.path().to_owned());
-        Ok(Self(Some(file)))
-    }
-
-    fn file(&self) -> &File {
-        self.0.as_ref().expect("there until it is renamed").as_file()
-    }
-
-    fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
-        let file = self.0.take().expect("renamed once");
-        // The lock is held, so that no output appears after `remove_unfinished_outputs`.
-        let mut unfinished = unfinished();
-        unfinished.retain(|path| path != file.path());
-        let renamed = match no_clobber {
-            true => file.persist_noclobber(path),
-            false => file.persist(path),
-        };
-        renamed.map(drop).map_err(|error| error.error)
-    }
-}
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        if let Some(file) = self.0.take() {
-            unfinished().retain(|path| path != file.path());
-        }
     }
 }
 
@@ -338,26 +312,23 @@ mod nameless {
     /// Gives the file the name `path`. `linkat` fails for a name that exists, so to replace a file, the new file is
     /// linked as `.gpuproc-*.part` and renamed.
     pub fn rename(file: File, path: &Path, no_clobber: bool) -> io::Result<()> {
+        let folder = parent_folder(path);
         // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let unfinished = unfinished();
         match link(&file, path) {
-            Err(Errno::EXIST) if no_clobber => return Err(exists_already()),
-            Err(Errno::EXIST) => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new("."));
-                let link = |name: &Path| link(&file, name).map_err(io::Error::from);
-                let linked = builder().make_in(folder, link)?;
-                return linked.persist(path).map(drop).map_err(|error| error.error);
-            }
             Ok(()) => return Ok(()),
+            Err(Errno::EXIST) if no_clobber => return Err(already_exists()),
+            Err(Errno::EXIST) => {
+                let link = |name: &Path| link(&file, name).map_err(io::Error::from);
+                return persist(builder(".gpuproc-", 0).make_in(folder, link)?, path, false);
+            }
             // There is no /proc, or the file system supports O_TMPFILE but cannot link such files.
             Err(_) => drop(unfinished),
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let named = Named::create(folder.unwrap_or(Path::new(".")))?;
+        let mut named = UnfinishedFile::named(folder)?;
         named.file().set_permissions(file.metadata()?.permissions())?;
         (&file).rewind()?;
-        io::copy(&mut &file, &mut named.file())?;
+        io::copy(&mut &file, &mut named)?;
         named.rename(path, no_clobber)
     }
 
@@ -371,10 +342,9 @@ mod nameless {
 mod tests {
     use super::*;
 
-    /// One unfinished file of each kind: the one chosen on this system, and a named one.
+    /// Unfinished files: the kind that this system chooses, and a named one.
     fn parts(folder: &Path) -> Vec<UnfinishedFile> {
-        let named = UnfinishedFile(State::Named(Named::create(folder).unwrap()));
-        vec![UnfinishedFile::create(folder).unwrap(), named]
+        vec![UnfinishedFile::create(folder).unwrap(), UnfinishedFile::named(folder).unwrap()]
     }
 
     #[test]
@@ -403,8 +373,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let target = missing.join("out");
-        let errors =
-            [Named::create(&missing).map(drop), UnfinishedFolder::create(&target).map(drop)];
+        let errors = [
+            UnfinishedFile::named(&missing).map(drop),
+            UnfinishedFolder::create(&target).map(drop),
+        ];
         for error in errors {
             assert!(!error.unwrap_err().to_string().contains(".gpuproc-"));
         }
@@ -439,15 +411,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let leave = |target: &Path| {
-            let mut part = UnfinishedFolder::create(target).unwrap();
-            let left = part.path.take().unwrap();
+            let left = UnfinishedFolder::create(target).unwrap().folder.keep();
             fs::create_dir(left.join("0")).unwrap();
             fs::write(left.join("0/chunk"), "x").unwrap();
-            unfinished().retain(|other| *other != left);
             left
         };
         let (own, other) = (leave(&path), leave(&folder.path().join("other")));
-        let link = folder.path().join(prefix_for(&path) + "-1-1-1.part");
+        let link = folder.path().join(prefix_for(&path) + "1.part");
         std::os::unix::fs::symlink(&other, &link).unwrap();
         let in_use = UnfinishedFolder::create(&path).unwrap();
         assert!(!own.exists() && other.exists() && link.exists() && in_use.path().exists());

@@ -290,10 +290,10 @@ fn what_cannot_be_divided_or_joined_says_so() {
         assert!(path.join(name).exists());
     }
     for (parts, message) in [
-        ("0", "of 2 shards 1 is missing: 1"),
-        ("0 1 1", "this is shard 1/2, and so is"),
-        ("0 other", "other parameters"),
-        ("0 counts", "it is of `histogram`, not of `mesh`"),
+        ("0", "1 of 2 shards is missing: 1"),
+        ("0 1 1", "same shard (1/2) as"),
+        ("0 other", "parameters differ"),
+        ("0 counts", "made by `histogram`, expected `mesh`"),
         ("0 n.raw", "not a part file"),
     ] {
         fails(&format!("merge {parts} -o m.ply"), 4, message);
@@ -305,7 +305,7 @@ fn what_cannot_be_divided_or_joined_says_so() {
     let file = fs::File::options().write(true).open(path.join("v_9x9x9_uint8.raw")).unwrap();
     file.set_modified(time + Duration::from_secs(9)).unwrap();
     works(path, "mesh v_9x9x9_uint8.raw 1 --iso 9 --shard 1/2");
-    fails("merge 0 1 -o m.ply", 4, "was modified between them");
+    fails("merge 0 1 -o m.ply", 4, "was modified in between");
     works(path, "merge 0 1 -o m.ply --any-time");
     // Another volume of the same size.
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(2).bytes(729)).unwrap();

@@ -123,7 +123,7 @@ pub fn merge(
     let failed = totals.iter().map(|part| part.failed).fold(0, usize::saturating_add);
     // The identity also lists the mask as an input, so it may name one more.
     if *inputs > parts[0].identity.inputs.len() {
-        return Err(parts[0].broken());
+        return Err(parts[0].damaged());
     }
     let mut outcomes = Outcomes::new(session.max_memory);
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
@@ -149,7 +149,7 @@ fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
         let (numbers, names) = (record.numbers.len(), record.tally.inputs.len());
         match numbers > 0 && numbers == names && record.tally.is_sound() {
             true => Ok(record),
-            false => Err(part.broken()),
+            false => Err(part.damaged()),
         }
     })
 }
@@ -170,7 +170,7 @@ fn each_in_order(
         }
     }
     match left.iter_mut().position(|records| records.peek().is_some()) {
-        Some(part) => Err(parts[part].broken()),
+        Some(part) => Err(parts[part].damaged()),
         None => Ok(()),
     }
 }

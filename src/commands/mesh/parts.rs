@@ -160,12 +160,12 @@ fn each_vertices(
     for record in part.records(VERTICES) {
         let (positions, normals): (Vec<[f32; 3]>, Vec<[f32; 3]>) = record?;
         if normals.len() != if end.has_normals { positions.len() } else { 0 } {
-            return Err(part.broken());
+            return Err(part.damaged());
         }
         found += positions.len() as u64;
         write(&Surface { positions, normals, ..Surface::default() })?;
     }
-    if found == end.summary.vertices { Ok(()) } else { Err(part.broken()) }
+    if found == end.summary.vertices { Ok(()) } else { Err(part.damaged()) }
 }
 
 /// Hands the triangles of each record of a part to `write`. `before` is added to the numbers of their vertices, all of
@@ -182,12 +182,12 @@ fn each_triangles(
         for corner in triangles.as_flattened_mut() {
             let number = u64::from(*corner) + before;
             if number >= vertices {
-                return Err(part.broken());
+                return Err(part.damaged());
             }
             *corner = number as u32;
         }
         found += triangles.len() as u64;
         write(&triangles)?;
     }
-    if found == end.summary.triangles { Ok(()) } else { Err(part.broken()) }
+    if found == end.summary.triangles { Ok(()) } else { Err(part.damaged()) }
 }

@@ -161,7 +161,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     let Sums { dtype, op, before, .. } = &sums[0];
     let named = Op::ALL.into_iter().find(|named| named.to_string() == *op);
     let (Some(op), true) = (named, Dtype::NUMBERS.contains(dtype)) else {
-        return Err(parts[0].broken());
+        return Err(parts[0].damaged());
     };
     let befores = for_number!(*dtype, T => {
         let mut befores = Vec::new();
@@ -187,10 +187,10 @@ fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> 
     let part = PartReader::open(path, max_memory)?;
     let wanted = Identity { command: CARRY.into(), ..identity.clone() };
     if let Some(difference) = wanted.difference(&part.identity, false) {
-        return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
+        return Err(part.error(format_args!("this is no carry of the same job: {difference}")));
     }
     let Carry { befores } = part.totals()?;
-    befores.get(identity.shard.index()).copied().ok_or_else(|| part.broken())
+    befores.get(identity.shard.index()).copied().ok_or_else(|| part.damaged())
 }
 
 fn write_results<T: Scannable>(

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    io::{Output, Sink, UnfinishedFolder, exists_already},
+    io::{Output, Sink, UnfinishedFolder, already_exists},
     util::error::{Error, Result},
 };
 
@@ -56,7 +56,7 @@ impl MeshFolder {
         let failed = |error: io::Error| Error::io("write", path, error);
         if fs::symlink_metadata(&place).is_ok() {
             if no_clobber {
-                return Err(failed(exists_already()));
+                return Err(failed(already_exists()));
             }
             if !is_mesh(&place) {
                 return Err(Error::usage(format_args!(
