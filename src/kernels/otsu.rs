@@ -10,8 +10,8 @@ use crate::{
     util::parallel::Parallel,
 };
 
-/// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types need
-/// two passes, the first one for their range.
+/// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types
+/// need two passes, the first one for their range.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,
@@ -73,12 +73,12 @@ impl Otsu {
         self.counts.iter().all(|&count| count == 0)
     }
 
-    /// The `count` thresholds with the maximum variance between classes (Otsu 1979, for several thresholds). `None` if the
-    /// samples have too few different values.
+    /// The `count` thresholds with the maximum variance between classes (Otsu 1979), midway between neighbouring
+    /// classes. `None` if the samples have too few different values.
     ///
     /// Dynamic programming over the sums of Liao, Chen and Chung (2001) tries all divisions of up to [`MAX_CANDIDATES`]
-    /// values. If there are more, it divides that number of bins, and then each threshold moves to its best bin between its
-    /// neighbours, until none moves.
+    /// values. If there are more, it divides that number of bins, and then each threshold moves to its best bin between
+    /// its neighbours, until none moves.
     pub fn thresholds(&self, count: usize) -> Option<Vec<f64>> {
         let filled: Vec<usize> = (0..self.counts.len()).filter(|&i| self.counts[i] > 0).collect();
         if filled.len() <= count {
@@ -109,33 +109,6 @@ impl Otsu {
         let step = if self.exact { 1.0 } else { (self.high - self.low) / (BINS - 1) as f64 };
         self.low + (bin + 0.5) * step
     }
-
-    /// The single threshold, midway between the two classes if the bins between them are empty. `None` if all samples are
-    /// equal.
-    pub fn threshold(&self) -> Option<f64> {
-        let total: u64 = self.counts.iter().sum();
-        let moment = |(bin, &count): (usize, &u64)| bin as f64 * count as f64;
-        let all: f64 = self.counts.iter().enumerate().map(moment).sum();
-        let (mut count, mut sum) = (0u64, 0.0);
-        let mut best: Option<(f64, usize, usize)> = None;
-        for (bin, &here) in self.counts.iter().enumerate() {
-            count += here;
-            sum += bin as f64 * here as f64;
-            if count == 0 || count == total {
-                continue;
-            }
-            let (below, above) = (count as f64, (total - count) as f64);
-            let apart = sum / below - (all - sum) / above;
-            let between = below * above * apart * apart;
-            match &mut best {
-                Some((max, _, last)) if between == *max && here == 0 => *last = bin,
-                Some((max, ..)) if between <= *max => {}
-                _ => best = Some((between, bin, bin)),
-            }
-        }
-        let (_, first, last) = best?;
-        Some(self.value((first + last) as f64 / 2.0))
-    }
 }
 
 /// Maximum number of values or bins of which all divisions into classes are tried.
@@ -154,15 +127,15 @@ impl PrefixSums {
         Self(sums)
     }
 
-    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes and the sum of
-    /// these weights have their maximum at the same division.
+    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes and the
+    /// sum of these weights have their maximum at the same division.
     fn weight(&self, from: usize, to: usize) -> f64 {
         let [count, moment] = std::array::from_fn(|i| self.0[to][i] - self.0[from][i]);
         if count == 0.0 { 0.0 } else { moment * moment / count }
     }
 
-    /// The best division into `count + 1` classes: 0, the first bin of each further class, which is one of `candidates`, and
-    /// the last candidate, which is the number of bins.
+    /// The best division into `count + 1` classes: 0, the first bin of each further class, which is one of
+    /// `candidates`, and the last candidate, which is the number of bins.
     fn best_cuts(&self, candidates: &[usize], count: usize) -> Vec<usize> {
         let last = candidates.len() - 1;
         // For each end of the classes so far, their maximum weight; and for each class, its start in that division.

@@ -124,10 +124,13 @@ fn several_thresholds_are_the_best_of_all() {
         let found = histogram(Samples::U8(samples.clone())).thresholds(2).unwrap();
         let [a, b] = [found[0], found[1]].map(|v| v.floor() as usize);
         assert!(cost(a, b) <= best * (1.0 + 1e-12), "{found:?}: {} of {best}", cost(a, b));
-        // A single threshold is that of Otsu.
-        let otsu = histogram(Samples::U8(samples));
-        assert_eq!(otsu.thresholds(1).unwrap(), [otsu.threshold().unwrap()]);
+        let best = (0..255).map(|a| table[0][a] + table[a + 1][255]).fold(f64::MAX, f64::min);
+        let found = histogram(Samples::U8(samples)).thresholds(1).unwrap()[0].floor() as usize;
+        assert!(table[0][found] + table[found + 1][255] <= best * (1.0 + 1e-12), "{found}");
     }
+    // Of two equally good thresholds the first, midway between two classes and not between both thresholds.
+    let equal = [0, 10, 20].repeat(5);
+    assert_eq!(histogram(Samples::U8(equal)).thresholds(1).unwrap(), [5.0]);
     // More values than can be tried one by one.
     let mut noise = Noise(7);
     let wide: Vec<u16> =

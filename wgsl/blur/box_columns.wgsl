@@ -1,4 +1,4 @@
-// A box filter along y or z: an invocation slides the sums of four samples that lie side by side down a run of rows.
+// A box filter along y or z. An invocation slides the sums of four neighbouring samples of a row down a run of rows.
 //
 //     sum of row y + 1  =  sum of row y  +  row y + 1 + radius  -  row y - radius
 //
@@ -13,7 +13,7 @@ const FROM = U8;       // or U16, BITS32
 const TO = U16;        // or U8, BITS32
 
 const WIDTH = 64u;
-const AHEAD = 8i;      // rows whose loads are in flight together
+const AHEAD = 8i;      // number of rows whose loads are in flight at once
 
 @group(0) @binding(0) var<uniform> params: ColumnParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
@@ -60,9 +60,9 @@ fn blur_columns(
     let start = i32(run * params.run);
     let end = min(start + i32(params.run), i32(params.len));
     let radius = i32(params.radius);
-    // The window of the first row without its last row, which enters first below.
+    // The window of the first row without its last row, which enters below.
     var sum: Sum;
-    // Only the first and the last runs see rows outside.
+    // Only the first and the last runs need rows outside.
     if start >= radius && end + radius <= i32(params.len) {
         var at = start - radius;
         for (; at + AHEAD <= start + radius; at += AHEAD) {

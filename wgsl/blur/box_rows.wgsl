@@ -1,14 +1,14 @@
 // A box filter along x: the cost of a pixel does not depend on the radius.
 //
-// A workgroup holds its tile and the halo in workgroup memory, in groups of eight positions, with the sum of all
-// groups before each. An invocation makes the eight pixels whose windows begin in group i:
+// A workgroup has its tile and the halo in workgroup memory, in groups of eight positions, with the sum of all groups
+// before each. An invocation computes the eight pixels whose windows begin in group i:
 //
 //     groups        | i | i + 1 |   ...   | end |        end = i + 2 radius / 8
 //     first window  [---------------------->             sums[end] - sums[i] + the rest of it in group `end`
 //     next windows     [---------------------->          slide: one position enters, one leaves
 //
 // In: u8, u16 or u24 (FROM), rows of `pitch` pixels. Out: the same (TO) in the same layout. Chosen for box passes along
-// x that `box_tile` does not take and whose windows fit workgroup memory.
+// x that `box_tile` does not take, if their windows fit in workgroup memory.
 
 #import blur/box_sums
 #import blur/row_params
@@ -21,20 +21,20 @@ const TO = U8;         // or U16, BITS32
 const WIDTH = 64u;
 const GROUPS = 128u;   // of eight positions in workgroup memory
 
-const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
+const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups that an invocation sums
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// Positions as four u16 lanes. Every ninth element is unused, so that invocations that read eight positions apart
-// meet different banks.
+// Positions as four u16 lanes. Every ninth element is unused, so that invocations that read positions eight apart use
+// different banks.
 var<workgroup> span: array<vec2<u32>, 9u * GROUPS>;
-// The bits of u24 above the lower 16, in the same places.
+// The upper bits of u24, above the lower 16, of the same elements.
 var<workgroup> upper_span: array<vec2<u32>, select(1u, 9u * GROUPS, FROM == BITS32)>;
 // The sum of all groups before each.
 var<workgroup> sums: array<vec4<u32>, GROUPS>;
-// The sum of each invocation's groups, scanned in two halves that take turns.
+// The sum of each invocation's groups, scanned in two halves that are read and written alternately.
 var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 // The upper parts of both, with SPLIT.
 var<workgroup> upper_sums: array<vec4<u32>, select(1u, GROUPS, SPLIT)>;
@@ -67,7 +67,7 @@ fn pixel_u16(pixel: u32) -> vec2<u32> {
     return vec2(source[2u * pixel], source[2u * pixel + 1u]);
 }
 
-// The position at any x, also outside.
+// The position at any x, which may be outside.
 fn position(row: u32, at: i32) -> vec4<u32> {
     let x = edge_position(at, i32(params.width), params.edge);
     if CHANNELS == 4u && x >= 0 {
@@ -113,7 +113,7 @@ fn blur_rows(
     let len = 8u * groups;
     let last = i32(params.width) - 1;
     if CHANNELS == 4u && FROM == U16 {
-        // Four loads in flight at a time, clamped to the row; what lies outside is replaced below.
+        // Four loads in flight at a time, clamped to the row. Positions outside are replaced below.
         let from_ = row * params.pitch;
         var i = local;
         for (; i + 3u * WIDTH < len; i += 4u * WIDTH) {
@@ -188,7 +188,7 @@ fn blur_rows(
     workgroupBarrier();
 
     for (var i = local; i < params.tile / 8u; i += WIDTH) {
-        // The first window without its last position, which enters first in the loops below.
+        // The first window without its last position, which enters in the loops below.
         let end = i + window / 8u;
         let rest = window % 8u;
         var sum = Sum(sums[end] - sums[i], vec4(0u));

@@ -1,8 +1,8 @@
-// The sum of a sliding window, in integers of 32 bits, or of 39 bits in two parts.
+// The sum of a sliding window in 32 bits, or in 39 bits as two parts.
 
 #import blur/rounding
 
-const SPLIT = false;   // whether sums take 39 bits: see `divided_parts`
+const SPLIT = false;   // whether sums have 39 bits: see `divided_parts`
 
 // A sum. Without SPLIT it is `lower` alone.
 struct Sum {

@@ -1,17 +1,17 @@
 // A box filter of u8 along y and x at once; its cost hardly depends on the radii.
 //
-// A workgroup goes down a run of rows of its tile. Each invocation keeps the sums along y of PIXELS neighbouring
+// A workgroup processes a run of rows of its tile. Each invocation keeps the sums along y of PIXELS neighbouring
 // columns in registers. For each row it
-//   1. writes them to `span` and makes their prefix sums along x,
-//   2. takes its first window's sum as the prefix at its end less the prefix at its start,
-//   3. slides on over its other windows by means of `span`, divides and stores,
+//   1. writes them to `span` and computes their prefix sums along x,
+//   2. computes the sum of its first window as a difference of two prefix sums,
+//   3. slides over its other windows with the sums in `span`, divides and stores,
 //   4. adds the row that enters the windows along y and subtracts the row that leaves them.
 //
-//     span            | LEAD |  radius  |       tile       |  radius  |     PIXELS columns an invocation
-//     first windows          [---- TAPS ----]                             at LEAD of an invocation's columns
+//     span            | LEAD |  radius  |       tile       |  radius  |     PIXELS columns per invocation
+//     first windows          [---- TAPS ----]                             from column LEAD of an invocation on
 //
 // In: u8, rows of `pitch` pixels. Out: u8 in the same layout. Chosen for box passes of u8 along y and then x, on
-// devices with subgroups and 64-bit integers. `fill_margins` runs first, and for tall windows `sum_blocks`.
+// devices with subgroups and 64-bit integers. `fill_margins` runs first, then for tall windows `sum_blocks`.
 
 #import shared/edge
 #import shared/lanes
@@ -19,62 +19,63 @@
 struct BoxTileParams {
     width: u32,    // pixels per row
     height: u32,   // rows per slice
-    pitch: u32,    // pixels from row to row, padding included: a multiple of 8
+    pitch: u32,    // pixels of a row with padding, a multiple of 8
     tile: u32,     // pixels of a row that a workgroup computes, a multiple of PIXELS
-    across: u32,   // tiles side by side
-    down: u32,     // runs one below the other
+    across: u32,   // number of tiles along x
+    down: u32,     // number of runs along y
     run: u32,      // rows that a workgroup computes
-    total: u32,    // workgroups of `blur`, invocations of the other entry points
-    radius: vec2<u32>, // along x and y
+    total: u32,    // number of workgroups of `blur`, of invocations of the other entry points
+    radius: vec2<u32>, // radii along x and y
     margin: u32,   // pixels in `margins` on either side of the image, a multiple of 8
     half: u32,     // a sum along y becomes (sum + half) >> shift,
     shift: u32,
-    factor: u32,   // a sum along x (sum * factor + addend) >> (32 + shift_x)
+    factor: u32,   // a sum along x becomes (sum * factor + addend) >> (32 + shift_x)
     shift_x: u32,
     slices: u32,
-    addend: vec2<u32>, // low word first
+    addend: vec2<u32>, // the low word first
     blocks: u32,   // blocks of rows per slice
-    margin_blocks: u32, // the chunk of `blocks` at which those of the margins begin
-    fill: vec4<u32>, // what lies outside, for CONSTANT: three words of u8, after which any channels repeat
+    margin_blocks: u32, // first chunk of `blocks` for the margins
+    fill: vec4<u32>, // the pixels outside, for CONSTANT: three words of u8, after which any number of channels repeats
 }
 
 const CHANNELS = 4u;
-const PIXELS = 8u;       // columns an invocation
-alias Chunk = vec4<u32>; // the unit of loads: 4 words, or 2 where the words of PIXELS are no multiple of 4
+const PIXELS = 8u;       // columns per invocation
+alias Chunk = vec4<u32>; // the unit of loads: 4 words, or 2 if the words of PIXELS are not a multiple of 4
 const CHUNK = 4u;
 const EDGE = CLAMP;
-const WIDE = false;      // whether sums along y take more than 16 bits
+const WIDE = false;      // whether sums along y have more than 16 bits
 const BLOCKS = false;    // whether `blocks` holds sums of blocks of rows
 const WIDTH = 256u;
 const LEAD = 7u;         // columns before an invocation's first window
-const TAPS = 3u;         // of a window along x
+const TAPS = 3u;         // taps of a window along x
 
-const WORDS = PIXELS * CHANNELS / 4u; // of an invocation's columns
+const WORDS = PIXELS * CHANNELS / 4u; // words of an invocation's columns
 const CHUNKS = WORDS / CHUNK;
 const CHUNK_BYTES = 4u * CHUNK;
 const BLOCK = 32i;       // rows per block
 const LAYER = 256i;      // rows whose sums of u8 fit 16 bits: at most 257
-const AHEAD = 4i;        // rows whose loads are in flight together
+const AHEAD = 4i;        // number of rows whose loads are in flight at once
 
 @group(0) @binding(0) var<uniform> params: BoxTileParams;
 @group(0) @binding(1) var<storage, read> source: array<Chunk>;
-// Sums of rows from a layer's first to each block's last: of bytes 0 and 2 of a chunk's words, of bytes 1 and 3.
+// Sums of the rows from the start of a layer to the end of each block: of bytes 0 and 2 of the words of a chunk, then
+// of bytes 1 and 3.
 @group(0) @binding(2) var<storage, read> blocks: array<Chunk>;
-// For each row `margin` pixels left of the image, and as many from its last multiple of PIXELS on.
+// For each row, `margin` pixels left of the image, and as many from its last multiple of PIXELS on.
 @group(0) @binding(3) var<storage, read> margins: array<Chunk>;
 @group(0) @binding(4) var<storage, read_write> target_: array<Chunk>;
 @group(0) @binding(5) var<storage, read_write> made: array<Chunk>; // margins or blocks
 
-// A column's sums along y in two words of u16 lanes: channels 0 | 2 and 1 | 3. Column i of invocation n is at
+// The sums along y of a column in two words of u16 lanes: channels 0 | 2 and 1 | 3. Column i of invocation n is at
 // i * WIDTH + n.
 var<workgroup> span: array<vec2<u32>, PIXELS * WIDTH>;
-// For each invocation, the prefix sums of its segment up to the invocation's columns, where other windows end: one sum
-// of 24 bits per channel, four of them in three words.
+// For each invocation, the prefix sums of its segment at the column where the first windows of other invocations end. A
+// sum has 24 bits per channel, so that four channels take three words.
 //
 //     | byte 0 of d |      a      |   | byte 1 of d |      b      |   | byte 2 of d |      c      |
 var<workgroup> window_ends: array<u32, 3u * WIDTH>;
 var<workgroup> segment_totals: array<vec4<u32>, SEGMENTS>;
-const SEGMENTS = 160u;   // at most
+const SEGMENTS = 160u;   // maximum number of segments
 const STEPS = 5u;        // log2 of the largest segment
 
 // Exclusive prefix sums over a segment: a subgroup, or 32 invocations of it, so that sums stay below 2^24. Faster
@@ -101,8 +102,8 @@ fn odd_bytes(word: u32) -> u32 {
     return (word >> 8u) & 0x00ff00ffu;
 }
 
-// Sums along y of an invocation's bytes, by words of the image: x is the sum of words of two u16 lanes, and with
-// WIDE, where lanes overflow, y the sum of the upper lanes (see `shared/lanes`).
+// Sums along y of an invocation's columns, for each word of the image: x is the sum of words of two u16 lanes. With
+// WIDE, lanes overflow, and y is the sum of the upper lanes (see `shared/lanes`).
 struct ColumnSums {
     even: array<vec2<u32>, WORDS>,
     odd: array<vec2<u32>, WORDS>,
@@ -123,7 +124,7 @@ fn lane_sum(sum: vec2<u32>, lane: u32) -> u32 {
     return (sum.x >> (16u * lane)) & 0xffffu;
 }
 
-// A column as it goes to `span`.
+// A column in the format of `span`.
 fn column(columns: ptr<function, ColumnSums>, pixel: u32) -> vec2<u32> {
     if CHANNELS == 4u && !WIDE {
         return vec2((*columns).even[pixel].x, (*columns).odd[pixel].x);
@@ -140,7 +141,7 @@ fn column(columns: ptr<function, ColumnSums>, pixel: u32) -> vec2<u32> {
     return words;
 }
 
-// Packed sums of columns, which add up as they are:
+// Packed sums of columns, which can be added:
 //
 //     x: 2^16 * channel 2 + channel 0,  y: 2^16 * channel 3 + channel 1  (modulo 2^32),  z: channel 2,  w: channel 3
 fn packed(column: vec2<u32>) -> vec4<u32> {
@@ -164,12 +165,12 @@ fn window_end(invocation: u32) -> vec4<u32> {
     return repacked(vec4(vec3(a, b, c) & vec3(0xffffffu), d));
 }
 
-// Where an invocation's columns are loaded from.
+// The source of an invocation's columns.
 struct Columns {
-    inner: bool,   // `source`, else `margins`
-    row: u32,      // chunks from row to row
-    first: u32,    // chunk in the slice's first row
-    block: u32,    // chunk in the slice's first block
+    inner: bool,   // whether it is `source`; else it is `margins`
+    row: u32,      // chunks per row
+    first: u32,    // chunk in the first row of the slice
+    block: u32,    // chunk in the first block of the slice
 }
 
 fn load(place: Columns, row: i32) -> array<u32, WORDS> {
@@ -230,14 +231,14 @@ fn add_rows(columns: ptr<function, ColumnSums>, place: Columns, from_: i32, to: 
 // Adds rows outside of the image.
 fn add_rows_outside(columns: ptr<function, ColumnSums>, place: Columns, from_: i32, to: i32) {
     if from_ < to && (EDGE == CLAMP || EDGE == CONSTANT) {
-        // All alike.
+        // These rows are equal.
         add(columns, load(place, row_at(from_)), u32(to - from_));
     } else {
         add_rows(columns, place, from_, to);
     }
 }
 
-// Adds rows of the image: whole blocks as differences of their prefix sums in a layer, others one by one.
+// Adds rows of the image: whole blocks as differences of prefix sums in a layer, other rows one by one.
 fn add_rows_inside(columns: ptr<function, ColumnSums>, place: Columns, from_: i32, to: i32) {
     var y = from_;
     if BLOCKS {
@@ -371,7 +372,7 @@ fn blur(
                 target_[to + i] = chunk;
             }
         }
-        // The next row overwrites what this one reads.
+        // The next row overwrites the values that are read above.
         workgroupBarrier();
 
         for (var i = 0u; i < WORDS; i++) { // unrolled
@@ -385,7 +386,7 @@ fn margin_row_chunks() -> u32 {
     return 2u * params.margin / PIXELS * CHUNKS;
 }
 
-// Bytes of a margin that come from one place: a pixel of four channels, or a single sample.
+// Bytes of a margin that are copied at once: a pixel of four channels, or a single sample.
 const UNIT = select(1u, 4u, CHANNELS == 4u);
 const UNITS = CHUNK_BYTES / UNIT;
 
@@ -422,7 +423,7 @@ fn fill_margins(
     made[number] = words;
 }
 
-// Fills `blocks`: for a chunk of the rows or of the margins, the prefix sums over a layer's rows, a block at a time.
+// Fills `blocks`. An invocation computes the prefix sums of a chunk over the rows of a layer, block by block.
 @compute @workgroup_size(64)
 fn sum_blocks(
     @builtin(workgroup_id) id: vec3<u32>,

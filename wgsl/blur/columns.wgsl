@@ -1,10 +1,10 @@
 // A pass along y or z, of any format and arithmetic: each sample becomes the weighted sum of its window.
 //
-// An invocation computes four samples that lie side by side in each of four consecutive rows. It loads every row of
-// their windows once and adds it to all four results.
+// An invocation computes four neighbouring samples in each of four consecutive rows. It loads each row of their windows
+// once and adds it to all four results.
 //
 // In: samples FROM, rows of 4 * `quads` samples. Out: samples TO in the same layout. Chosen where no other route
-// along y or z fits: f32, u24 and 16-bit samples, and u8 ones with nothing before.
+// along y or z fits: f32, u24, 16-bit samples, and u8 as the first pass.
 
 #import blur/column_params
 #import blur/weighted_sums
@@ -15,11 +15,11 @@ const ARITHMETIC = U32;
 alias Number = u32;    // or f32
 
 const WIDTH = 64u;
-const ROWS = 4u;       // rows an invocation computes: see `Sums`
+const ROWS = 4u;       // rows per invocation: see `Sums`
 
 @group(0) @binding(0) var<uniform> params: ColumnParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
-// Both sides of the window, behind four zeros and before as many as make steps of four.
+// The whole window, preceded by four zeros, and followed by zeros up to a multiple of four.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<Number>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
 

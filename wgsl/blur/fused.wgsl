@@ -1,37 +1,38 @@
-// A small Gaussian of u8 along x and y at once: nothing is written but the result.
+// A small Gaussian of u8 along x and y at once: only the result is written to memory.
 //
-// An invocation goes down the rows, two words (eight samples) wide. A ring buffer in registers holds the last TAPS
-// rows, filtered along x. Each row that enters it completes one row of the result, the sum of the ring weighed along y:
+// An invocation processes two words (eight samples) of each row, from top to bottom. A ring buffer in registers holds
+// the last TAPS rows, filtered along x. Each new row completes one row of the result, the weighted sum of the ring
+// along y:
 //
 //     row n of the tile's halo and tile      filtered along x into ring[n % TAPS], as u16 with 7 fraction bits
-//     row n - RADIUS of the result           the sum along y of all of `ring`
+//     row n - RADIUS of the result           the weighted sum along y of all of `ring`
 //
-// Sums go in packed lanes (see `shared/lanes`); the loop over rows is unrolled by TAPS, so that each place in the ring
-// is a register. Tiles whose halo lies inside load rows straight from memory; those at the edges have them gathered
-// in workgroup memory.
+// Sums are computed in packed lanes (see `shared/lanes`). The loop over rows is unrolled by TAPS, so that each element
+// of the ring is a register. Tiles whose halo lies inside load rows from memory directly; tiles at the edges gather
+// them in workgroup memory first.
 //
 // In: u8, rows of `pitch` words. Out: u8 or u16 (TO) in the same layout. Chosen for the first passes of a Gaussian
-// along x and y with radii up to 5, beyond which the ring takes too many registers.
+// along x and y with radii up to 5. With larger radii, the ring takes too many registers.
 
 #import shared/edge
 #import shared/lanes
 #import shared/samples
 
 struct FusedParams {
-    samples: u32,  // a row
-    pitch: u32,    // words from row to row, padding included: a multiple of 4
+    samples: u32,  // samples per row
+    pitch: u32,    // words of a row with padding, a multiple of 4
     height: u32,   // rows per slice
-    across: u32,   // tiles side by side
-    down: u32,     // tiles one below the other
+    across: u32,   // number of tiles along x
+    down: u32,     // number of tiles along y
     rows: u32,     // `down` times the slices
     groups: u32,   // workgroups in all
     edge: u32,     // see `edge_position`
-    fill: vec4<u32>, // what lies outside, for CONSTANT: three words of u8, after which any channels repeat
-    x: array<vec4<u32>, 3>, // weights at distances 0 to RADIUS; 2^23 in all
-    y: array<vec4<u32>, 3>, // 2^17 in all for u8, 2^16 for u16: results are the upper 8 or 16 bits of sums
+    fill: vec4<u32>, // the pixels outside, for CONSTANT: three words of u8, after which any number of channels repeats
+    x: array<vec4<u32>, 3>, // weights at distances 0 to RADIUS, which sum to 2^23
+    y: array<vec4<u32>, 3>, // they sum to 2^17 for u8, 2^16 for u16: results are the upper 8 or 16 bits of sums
 }
 
-const RADIUS = 3u;       // the larger of both
+const RADIUS = 3u;       // the larger of both radii
 const CHANNELS = 4u;
 const HAS_FILL = false;  // whether `edge` is CONSTANT
 const TO = U8;           // or U16
@@ -51,11 +52,11 @@ const WORDS = 2u * PAIRS;
 @group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// One half, for rounding: U of a lane, and S of two lanes, each with its own.
+// One half, for rounding: of U, and of both lanes of S.
 const HALF_X = vec2(0x8000u, 0x80008000u);
 const HALF_Y = select(vec2(0x800000u), HALF_X, TO == U16);
 
-// For tiles at an edge: the image's row for each row of the tile and its halo, and TAPS of these rows.
+// For tiles at an edge: the row of the image for each row of the tile and its halo, and TAPS of these rows.
 var<workgroup> lines: array<i32, ROWS>;
 const SPAN = WIDTH + 2u * LEAD;
 var<workgroup> staged: array<vec2<u32>, TAPS * SPAN>;
@@ -64,8 +65,8 @@ fn word(at: u32) -> u32 {
     return source[at >> 1u][at & 1u];
 }
 
-// The samples of a row that stand for the four of word `at`, which may lie outside, or NOWHERE. With four channels
-// the first is enough.
+// The samples of a row that are used for the four of word `at`, which may lie outside; NOWHERE for CONSTANT. With four
+// channels the first is enough.
 const NOWHERE = 0xffffffffu;
 fn sample_positions(at: i32) -> vec4<u32> {
     var found: vec4<u32>;
@@ -81,7 +82,7 @@ fn sample_positions(at: i32) -> vec4<u32> {
     return found;
 }
 
-// The word of these samples of a row; where there are none, those of `fill`.
+// The word of these samples of a row, with those of `fill` for NOWHERE.
 fn gather(row: u32, positions: vec4<u32>, fill: u32) -> u32 {
     var bytes = fill;
     for (var i = 0u; i < 4u; i++) { // unrolled
@@ -97,7 +98,7 @@ fn gather(row: u32, positions: vec4<u32>, fill: u32) -> u32 {
     return bytes;
 }
 
-// Where the samples of two neighbouring words come from, the same in every row.
+// The samples that are used for two neighbouring words, in all rows.
 struct Pair {
     first: vec4<u32>,
     second: vec4<u32>,
@@ -202,11 +203,11 @@ struct Place {
     local: u32,
 }
 
-// Computes a tile. `inner`: its halo lies inside. Called with a literal, which leaves no branch in the loop that would
-// keep the compiler from moving loads of one row between sums of another.
+// Computes a tile, whose halo lies inside if it is `inner`. That is a literal in each call: a branch in the loop would
+// keep the compiler from moving the loads of a row between the sums of another.
 fn blur_tile(place: Place, inner: bool) {
     let above = (place.first + (place.top - RADIUS) * params.pitch) / 2u - LEAD;
-    // The next row of an inner tile is in flight.
+    // The next row of an inner tile, whose load is in flight.
     var next: array<u32, WORDS>;
     var pairs: array<Pair, 2>;
     if inner {
@@ -266,8 +267,8 @@ fn blur(
     if group >= params.groups {
         return;
     }
-    // Tiles at an edge take longest and start first: the two outer columns of tiles, then in each other column the
-    // lowest tile and the uppermost.
+    // Tiles at an edge take longest and start first: the two outer columns of tiles, then the lowest and the uppermost
+    // tile of each other column.
     let sides = min(params.across, 2u);
     var column = group % sides * (params.across - 1u);
     var row = group / sides;

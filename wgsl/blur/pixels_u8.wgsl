@@ -1,4 +1,4 @@
-// Rows of u8 as positions of four packed lanes, and eight positions of results as rows of u16, for `rows_u8` and
+// Loads of u8 as positions of four packed lanes, and stores of eight positions as u16, for `rows_u8` and
 // `rows_u8_long`. Declares their source, target and parameters; they bind their weights to 2.
 
 #import blur/row_params
@@ -21,7 +21,7 @@ fn sample(row: u32, x: u32, channel: u32) -> u32 {
     return (word(at >> 2u) >> ((at & 3u) * 8u)) & 0xffu;
 }
 
-// The position at any x, also outside.
+// The position at any x, which may be outside.
 fn position(row: u32, at: i32) -> u32 {
     let x = edge_position(at, i32(params.width), params.edge);
     var lanes: vec4<u32>;
@@ -35,7 +35,7 @@ fn position(row: u32, at: i32) -> u32 {
     return lanes.x | (lanes.y << 8u) | (lanes.z << 16u) | (lanes.w << 24u);
 }
 
-// Four positions inside, from `x`, a multiple of four.
+// Four positions inside, from `x` on, a multiple of four.
 fn inner_positions(row: u32, x: u32) -> vec4<u32> {
     let at = (row * params.pitch + x) / 4u;
     if CHANNELS == 4u {
@@ -69,7 +69,7 @@ fn inner_positions(row: u32, x: u32) -> vec4<u32> {
     return positions;
 }
 
-// Four positions from `at`, a multiple of four.
+// Four positions from `at` on, a multiple of four.
 fn positions(row: u32, at: i32) -> vec4<u32> {
     if at >= 0 && at + 4 <= i32(params.width) {
         return inner_positions(row, u32(at));
@@ -77,7 +77,7 @@ fn positions(row: u32, at: i32) -> vec4<u32> {
     return vec4(position(row, at), position(row, at + 1), position(row, at + 2), position(row, at + 3));
 }
 
-// Stores eight positions `v` of four lanes as u16, from `x`, a multiple of eight.
+// Stores eight positions `v` of four lanes as u16, from `x` on, a multiple of eight.
 fn store(row: u32, x: u32, v: array<vec4<u32>, 8>) {
     let to = (row * params.pitch + x) / 8u * CHANNELS;
     if CHANNELS == 4u {

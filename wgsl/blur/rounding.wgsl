@@ -1,4 +1,4 @@
-// How a sum of whole numbers becomes a sample.
+// Rounding of a sum of integers to a sample.
 
 #import shared/divide
 
@@ -10,9 +10,9 @@ struct Rounding {
 }
 
 const DIVIDE = false;
-const WIDE = false;    // whether quotients may be 2^16 and more; sum * 2^up + half is then below 2^32
+const WIDE = false;    // whether quotients may be 2^16 or more; sum * 2^up + half is then below 2^32
 
-// Sums of 24-bit samples, below 2^39, are kept in two parts: the sum of bits 0 to 11, and that of the bits above.
+// Sums of 24-bit samples, below 2^39, have two parts: the sum of bits 0 to 11, and that of the upper bits.
 fn lower_part(samples: vec4<u32>) -> vec4<u32> {
     return samples & vec4(0xfffu);
 }

@@ -1,4 +1,4 @@
-// One sample of a row in any format.
+// Loads a sample of a row in any format.
 //
 // The importing shader declares CHANNELS, FROM, `params` and `source`.
 

@@ -1,13 +1,13 @@
 // A pass along x, of any format and arithmetic: each sample becomes the weighted sum of its window.
 //
-// A workgroup computes TILE pixels of a row, four per invocation, from a span of them in workgroup memory. Windows
-// longer than TAPS go by parts.
+// A workgroup computes TILE pixels of a row, four per invocation, from a span of pixels in workgroup memory. It
+// processes long windows in parts of TAPS.
 //
 //     source      |  radius  |      TILE      |  radius  |     positions outside by `edge`
-//     span        |      TILE      | TAPS |                    slides to the right from part to part
+//     span        |      TILE      | TAPS |                    moves to the right for each part
 //
 // In: samples FROM, rows of `pitch` pixels. Out: samples TO in the same layout. Chosen where no other route along x
-// fits: f32, u24 and 16-bit samples, u16 ones of later iterations, and u8 with nothing after.
+// fits: f32, u24, 16-bit samples, u16 of later iterations, and u8 as the last pass.
 
 #import blur/row_params
 #import blur/row_samples
@@ -26,7 +26,7 @@ const SPAN = TILE + TAPS;
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
-// Both sides of the window, behind four zeros and before as many as make steps of four.
+// The whole window, preceded by four zeros, and followed by zeros up to a multiple of four.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<Number>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
 

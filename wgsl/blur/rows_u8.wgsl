@@ -1,17 +1,17 @@
 // The first pass of a Gaussian along x: u8 to u16 with seven fraction bits, eight pixels per invocation.
 //
-// Weights of 16 bits that add up to 2^16 make sums below 2^24, which f32 holds exactly; GPUs multiply f32 twice as
-// fast as u32. A workgroup holds its tile and the halo in workgroup memory; each invocation goes along the
-// window with eight positions in registers:
+// Weights of 16 bits that sum to 2^16 give sums below 2^24, which are exact in f32. GPUs multiply f32 twice as fast as
+// u32. A workgroup has its tile and the halo in workgroup memory. Each invocation moves along the window with eight
+// positions in registers:
 //
-//     taps         k     k+1   ...  k+7                  result j takes position j + k with weight k:
-//     positions   |p0|p1|p2|p3|p4|p5|p6|p7|p8|p9| ...    ring[(j + k) % 8]; p8 then replaces p0, and so on
+//     taps         k     k+1   ...  k+7                  result j adds position j + k with weight k:
+//     positions   |p0|p1|p2|p3|p4|p5|p6|p7|p8|p9| ...    ring[(j + k) % 8]; then p8 replaces p0, and so on
 //
-// In and out: see `pixels_u8`. Chosen for radii below 192 where another pass follows, unless `fused` takes both.
+// In and out: see `pixels_u8`. Chosen for radii below 192 if another pass follows, unless `fused` computes both.
 
 #import blur/pixels_u8
 
-const TAPS = 49u;      // of the window, with zeros before: a span begins at a multiple of four pixels
+const TAPS = 49u;      // taps of the window and zeros before it: a span begins at a multiple of four pixels
 const REST = TAPS % 8u;
 const GROUPS = (TILE + TAPS + 7u) / 8u; // of eight positions in the span
 

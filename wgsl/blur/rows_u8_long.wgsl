@@ -1,25 +1,25 @@
 // The first pass of a long Gaussian along x: u8 to u16 with six fraction bits, eight pixels per invocation.
 //
-// A weight has 24 bits, one byte in each of three planes. `dot4U8Packed` weighs four taps at once by a plane:
+// A weight has 24 bits, one byte in each of three planes. `dot4U8Packed` computes four products of a plane at once:
 //
 //     positions   | c3 | c2 | c1 | c0 |    a channel of four neighbouring positions, transposed
 //     weights     | w3 | w2 | w1 | w0 |    the same byte of four neighbouring weights
 //     result      dot(plane 0) + (dot(plane 1) << 8) + (dot(plane 2) << 16)
 //
-// The sum of each plane stays below 2^32 / 255. In and out: see `pixels_u8`. Chosen for radii from 192 on where
-// another pass follows: u32 products in `rows` take a third more multiplications and four times the loads.
+// The sum of each plane is below 2^32 / 255. In and out: see `pixels_u8`. Chosen for radii from 192 on if another pass
+// follows: `rows`, with u32 products, has a third more multiplications and four times the loads.
 
 #import blur/pixels_u8
 
 const PLANES = 3u;
-const TAPS = 512u;     // at most, between two fillings of the span
+const TAPS = 512u;     // maximum number of taps between two fillings of the span
 const STEPS = TAPS / 4u;
 const SPAN = TILE / 4u + STEPS;
 
-// For each step of four positions, and each plane: a lane for each of four neighbouring results.
+// A vector for each step of four positions and each plane, with a lane for each of four neighbouring results.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 
-// Four positions each, transposed: one word per channel.
+// Steps of four positions, transposed: one word per channel.
 var<workgroup> span: array<vec4<u32>, SPAN>;
 
 // Transposes 4 x 4 u8: word i of the result holds lane i of the four words.

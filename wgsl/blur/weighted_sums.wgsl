@@ -1,4 +1,4 @@
-// Weighted sums of samples in any format, four results at a time, for `rows` and `columns`.
+// Weighted sums of samples in any format, four results at once, for `rows` and `columns`.
 //
 // The importing shader declares FROM, TO, ARITHMETIC, `Number`, `params`, `source` and `target_`.
 
@@ -7,15 +7,15 @@
 #import shared/samples
 
 // Values of ARITHMETIC, with the type that is `Number`.
-const EXACT_F32 = 0u;  // f32: whole numbers below 2^24
+const EXACT_F32 = 0u;  // f32: integers below 2^24
 const U32 = 1u;        // u32
-const F32 = 2u;        // f32, with its rounding
+const F32 = 2u;        // f32, with a rounding for each product and sum
 const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as three sums
 const U20U28 = 4u;     // u32: samples of 20 bits times weights of up to 28 bits, as two sums
 const U39 = 5u;        // u32: samples of 24 bits, as two sums
 
-// Taps of a partial sum. With partial sums, F32 loses less precision in long sums, and U20U28 does not overflow. The
-// others need none. For F32, the number is that of the CPU.
+// Number of taps of a partial sum. With partial sums, F32 loses less precision in long sums, and U20U28 does not
+// overflow. Others need none. The CPU uses the same number for F32.
 const PARTIAL = select(1u << 20u, 16u, ARITHMETIC == F32 || ARITHMETIC == U20U28);
 
 fn number(bits: u32) -> Number {
@@ -42,18 +42,18 @@ fn window_steps(radius: u32) -> u32 {
     return (2u * radius + 7u) / 4u;
 }
 
-// Four positions of a window, with the weights for four neighbouring results.
+// A step: four positions of a window, with the weights for four neighbouring results.
 struct Step {
     p: vec4<Number>,
     q: vec4<Number>,
     r: vec4<Number>,
     s: vec4<Number>,
-    before: vec4<Number>,  // weights of the step before
+    before: vec4<Number>,  // weights of the previous step
     now: vec4<Number>,     // weights of the step
     tap: i32,              // tap of p in the window of the first result
 }
 
-// Adds a weighted position to `sum`. With `checked`, adds it only if it is in the window: outside, weights are 0, but 0
+// Adds a weighted position to `sum`. If `checked`, adds it only if it is in the window: weights outside are 0, but 0
 // times NaN or infinity is NaN.
 fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, checked: bool) -> vec4<Number> {
     if ARITHMETIC != F32 {
@@ -72,8 +72,8 @@ fn weigh(sum: vec4<Number>, weight: Number, lanes: vec4<Number>, tap: i32, check
 //     c   b.z  b.w  n.x  n.y
 //     d   b.y  b.z  b.w  n.x
 //
-// The weights `before` come first, so that each result adds its taps in order, and a new partial sum can begin in
-// between.
+// The weights `before` are added first, so that each result adds its taps in order, and a new partial sum can begin
+// after them.
 fn add_before(sums: Sums, v: Step, checked: bool) -> Sums {
     let c = weigh(sums.c, v.before.z, v.p, v.tap - 2, checked);
     let d = weigh(sums.d, v.before.y, v.p, v.tap - 3, checked);
@@ -105,12 +105,12 @@ fn add_sums(one: Sums, other: Sums) -> Sums {
     return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
 }
 
-// Sums from which the results are made.
+// Sums from which the results are computed.
 struct Totals {
     // Partial sums. For U20U28, `upper` has those of the upper bits of samples.
     part: Sums,
     upper: Sums,
-    // Sums of all partial sums. For U48, U20U28 and U39, they are in two or three parts.
+    // Sums of all partial sums, for U48, U20U28 and U39 in two or three parts.
     low: Sums,
     middle: Sums,
     high: Sums,
@@ -126,7 +126,7 @@ fn add_step(totals: ptr<function, Totals>, v: Step, steps: u32) {
         (*totals).low = add_both((*totals).low, bits_of(v, 0u, 0xfffu));
         (*totals).high = add_both((*totals).high, bits_of(v, 12u, 0xfffu));
     } else if ARITHMETIC == F32 && (v.tap == 0 || v.tap + 8 >= 4 * i32(steps)) {
-        // Some of the four positions are outside of the windows of some of the four results.
+        // Some of the four positions are outside of some of the four windows.
         add_part(totals, v, true);
     } else {
         add_part(totals, v, false);
@@ -160,21 +160,22 @@ fn end_part(totals: ptr<function, Totals>) {
     (*totals).part = Sums();
 }
 
-// Selects some bits of the samples of a step. For U48, samples are added to three sums by their bytes:
+// Selects some bits of the samples of a step. For U48, the bytes of samples are added to three sums:
 //
 //     sample       | byte 2 | byte 1 | byte 0 |
-//     sum of w *   |  high  | middle |  low   |       each below 2^32, since the weights add up to 2^24
+//     sum of w *   |  high  | middle |  low   |       each below 2^32, since the weights sum to 2^24
 //     result       (high * 2^16 + middle * 2^8 + low + 2^23) >> 24
 //
-// For U39, they are added to two sums: bits 0 to 11, and the bits above.
+// For U39, bits 0 to 11 and the upper bits are added to two sums.
 //
-// For U20U28, with the weights w of a partial sum, 16 at most, that add up to 2^22 at most:
+// For U20U28, with up to 16 weights w of a partial sum, which sum to at most 2^22:
 //
 //     S = sum of w * sample                        modulo 2^32
 //     U = sum of w * floor(sample / 2^10)          below 2^32: the sample's upper part has 10 bits
 //     L = sum of w * (sample mod 2^10)             below 2^32, therefore exactly S - 2^10 U modulo 2^32
 //
-// The partial sum, 2^10 U + L, is kept as two numbers: multiples of 2^16, and the rest, which is that of S.
+// The partial sum 2^10 U + L is stored as two numbers: the number of multiples of 2^16, and the rest, which is that of
+// S.
 fn bits_of(v: Step, shift: u32, mask: u32) -> Step {
     return Step(
         bits(v.p, shift, mask),
@@ -224,7 +225,7 @@ fn results(totals: ptr<function, Totals>) -> array<vec4<u32>, 4> {
 
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if ARITHMETIC == F32 {
-        // NaN has different bits on different devices.
+        // Devices produce NaN with different bits.
         let bits = bitcast<vec4<u32>>(low);
         return select(bits, vec4(0x7fc00000u), (bits & vec4(0x7fffffffu)) > vec4(0x7f800000u));
     }
@@ -243,7 +244,7 @@ fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u
     return rounded(vec4<u32>(low), params.rounding);
 }
 
-// Stores four samples that lie side by side, `quad` fours from the start.
+// Stores four neighbouring samples at number 4 * `quad`.
 fn store(v: vec4<u32>, quad: u32) {
     if TO == U8 {
         target_[quad] = v.x | (v.y << 8u) | (v.z << 16u) | (v.w << 24u);

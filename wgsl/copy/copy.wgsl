@@ -1,4 +1,4 @@
-// Copies a buffer word by word: the bandwidth that all other kernels are measured against.
+// Copies a buffer. The bandwidth of other kernels is compared with that of this copy.
 
 @group(0) @binding(0) var<storage, read> source: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> target_: array<vec4<u32>>;
@@ -9,7 +9,7 @@ fn copy(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    // Four quads per invocation, a workgroup's width apart, so that several loads are in flight.
+    // Four vectors per invocation, 256 apart, so that several loads are in flight.
     let base = (group.y * groups.x + group.x) * 1024u + lane;
     let end = arrayLength(&source);
     for (var i = 0u; i < 4u; i++) {

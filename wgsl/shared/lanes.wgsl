@@ -1,8 +1,8 @@
-// Packed lanes (SWAR, Fisher & Dietz 1998): two u16 samples in a word are weighed by one multiplication.
+// Packed lanes (SWAR, Fisher & Dietz 1998): one multiplication computes the products of two u16 samples in a word.
 //
 //   word           |   upper   |   lower   |
-//   S = sum of w * word      = 2^16 U + L   modulo 2^32: the upper lane overflows, the lower one runs into it
-//   U = sum of w * upper     below 2^32, summed up a second time, alone
+//   S = sum of w * word      = 2^16 U + L   modulo 2^32: the upper lane overflows, and the lower one carries into it
+//   U = sum of w * upper     below 2^32, summed separately
 //   L = sum of w * lower     below 2^32, therefore exactly S - 2^16 U modulo 2^32
 
 // The upper samples of words.

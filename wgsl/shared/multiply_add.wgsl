@@ -1,7 +1,7 @@
-// Computes a * b + c in f32, rounded once: the same bits on every device.
+// Computes a * b + c in f32 with a single rounding: the same bits on every device.
 //
-// No standard guarantees that `fma` rounds once, and some devices round the product, too. If they have f64, this
-// computes in f64, which holds the product exactly.
+// No standard guarantees that `fma` rounds once, and some devices round the product as well. If these have f64, they
+// compute in f64, in which the product is exact.
 
 const FUSES = true;    // whether `fma` rounds once
 alias Wide = f32;      // f64 unless FUSES
@@ -20,8 +20,8 @@ fn multiply_add(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec4<f32> {
     if all(lower == upper) {
         return lower;
     }
-    // The rounding error of the sum (Knuth's TwoSum). Without `min`, compilers that simplify (x + y) - x would make it
-    // 0.
+    // The rounding error of the sum (Knuth's TwoSum). Without `min`, it would be 0 with compilers that simplify
+    // (x + y) - x.
     let large = vec4(Wide(0x1p126));
     let total = min(sum, large);
     let added = min(total - product, large);

@@ -1,6 +1,6 @@
-// Computes a * b + c by `multiply_add`, to find out whether it rounds once on a device.
+// Computes a * b + c with `multiply_add`, to test whether it rounds once on a device.
 //
-// In: for each invocation, two factors and an addend. Out: the sums. Run once per device, before the first blur of f32.
+// In: two factors and an addend for each invocation. Out: the sums. Runs once per device, before the first blur of f32.
 
 #import shared/multiply_add
 

@@ -1,4 +1,4 @@
-// Sample formats, and four samples that lie side by side in memory as the words that hold them.
+// Sample formats, and conversion between four neighbouring samples and the words that hold them.
 //
 //   u8    |  3  |  2  |  1  |  0  |                          one word
 //   u16   |     1     |     0     |  |     3     |     2     |  two words
@@ -10,8 +10,8 @@ const U16 = 1u;
 const BITS32 = 2u;     // u32 or f32
 
 alias Packed = u32;    // or vec2<u32>, or vec4<u32>
-const FIRST = 1u;      // or vec2(1u, 0u), ..: the place of the first word in `Packed`
-const SECOND = 0u;     // or vec2(0u, 1u), ..: that of the second
+const FIRST = 1u;      // or vec2(1u, 0u), ..: the unit vector of the first word in `Packed`
+const SECOND = 0u;     // or vec2(0u, 1u), ..: that of the second word
 const THIRD = 0u;      // or, in four words, vec4(0u, 0u, 1u, 0u)
 const FOURTH = 0u;     // or vec4(0u, 0u, 0u, 1u)
 

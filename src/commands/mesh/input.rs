@@ -84,10 +84,7 @@ impl VolumeInput {
             self.for_parts(session, |samples, _| otsu.range(samples))?;
         }
         self.for_parts(session, |samples, times| otsu.count(samples, times))?;
-        let found = match of {
-            1 => otsu.threshold(),
-            _ => otsu.thresholds(of).and_then(|all| all.get(number).copied()),
-        };
+        let found = otsu.thresholds(of).and_then(|all| all.get(number).copied());
         if found.is_some() || otsu.is_empty() {
             return Ok(found);
         }

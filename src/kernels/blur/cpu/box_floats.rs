@@ -1,15 +1,15 @@
-//! A box filter of floats along any axis, at a cost that hardly depends on the radius. Chosen for long boxes (see
+//! A box filter of floats along any axis, whose cost hardly depends on the radius. Chosen for long box filters (see
 //! [`Pass::is_long_float_box`](super::Pass::is_long_float_box)) of f32 and f64.
 //!
-//! Integer sums can slide: one sample enters, another leaves. Float sums would keep the rounding error, the NaN and the
-//! infinity of samples that have left. Therefore nothing is subtracted. Sums of 2, 4, 8 .. neighbours are made from
-//! each other, and the sum of a window from sums whose lengths add up to its length.
+//! Sliding sums of floats would keep the rounding errors, NaN and infinities of samples that have left the window.
+//! Therefore nothing is subtracted. Sums of 2, 4, 8, .. neighbours are computed from each other, and the sum of a
+//! window from sums whose lengths add up to its length.
 //!
 //! ```text
 //! window of 13      | 1 |       4       |               8               |
 //! ```
 //!
-//! Every window is summed in the same order, so results do not depend on the number of threads or blocks.
+//! All windows are summed in the same order, so results do not depend on the number of threads or blocks.
 
 use super::{
     lines::Lines,
@@ -17,19 +17,16 @@ use super::{
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
-/// Rows that go along x together, as lanes.
+/// Number of rows that are processed at once along x, as lanes.
 const ROWS: usize = 8;
-/// Bytes of the sums of a block. They should stay in the cache.
+/// Maximum bytes of the sums of a block, which should stay in the cache.
 const CACHE: usize = 1 << 18;
-/// The least number of samples side by side along y or z.
-const LEAST: usize = 16;
-/// Minimum number of positions that a block sums, without the window around them.
-const BLOCK: usize = 64;
+/// Minimum number of neighbouring samples that are processed at once along y or z.
+const MIN_WIDTH: usize = 16;
+/// Minimum number of windows of a block.
+const MIN_OUTPUTS: usize = 64;
 
-/// The means of `source` along the axis.
-///
-/// # Errors
-/// When there is no memory.
+/// Computes the means of `source` along the axis.
 pub fn blur<T: Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Vec<T>>
 where
     Keep: Round<f64, T>,
@@ -48,10 +45,10 @@ where
 {
     let (inner, window) = (lines.inner, Window::new(lines));
     let fill = lines.fill();
-    // Each thread's share begins with a block of its own, most of which the share above sums as well.
+    // The share above sums most of the first block of a share as well.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
-    let outputs = rows.min(window.len.max(BLOCK));
-    let width = (CACHE / size_of::<f64>() / (outputs + window.len)).next_multiple_of(LEAST);
+    let outputs = rows.min(window.len.max(MIN_OUTPUTS));
+    let width = (CACHE / size_of::<f64>() / (outputs + window.len)).next_multiple_of(MIN_WIDTH);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {
         target.chunks_mut(rows * inner).enumerate().par_each(|(share, target)| {
@@ -79,7 +76,7 @@ where
 {
     let (row, window) = (lines.block(), Window::new(lines));
     let lanes = ROWS * lines.inner;
-    let outputs = lines.len.min(window.len.max(BLOCK));
+    let outputs = lines.len.min(window.len.max(MIN_OUTPUTS));
     let fill: Vec<T> = lines.fill();
     let scratch = || {
         let padded = vec![T::zeroed(); ROWS * (row + 2 * lines.radius() * lines.inner)];
@@ -100,7 +97,7 @@ where
     });
 }
 
-/// Writes up to [`ROWS`] rows, with the radius on both sides, sample by sample next to each other.
+/// Writes up to [`ROWS`] rows, with the radius on both sides, so that samples of the same position are neighbours.
 fn transpose<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], fill: &[T], padded: &mut [T]) {
     let (inner, radius) = (lines.inner, lines.radius());
     for (lane, source) in source.chunks_exact(lines.block()).enumerate() {
@@ -124,7 +121,7 @@ fn transpose<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], fill: &[T], padded
 /// The sums of a thread's block.
 #[derive(Default)]
 struct Sums {
-    /// For each position, the sum of the 2^k samples from there on. The other buffer takes the sums of 2^(k+1) samples.
+    /// The sum of 2^k samples from each position on. The other buffer takes the sums of 2^(k+1) samples.
     powers: [Vec<f64>; 2],
     /// The sum of each window so far.
     windows: Vec<f64>,
@@ -132,22 +129,21 @@ struct Sums {
 
 #[derive(Clone, Copy)]
 struct Window {
-    /// Positions.
+    /// Number of positions.
     len: usize,
-    /// The factor of samples before they are summed, a power of two, so that no sum is infinite unless a sample is; and
-    /// the factor that turns such a sum into a mean.
+    /// A factor for samples, a power of two, with which no sum of finite samples is infinite; and the factor that turns
+    /// such a sum into a mean.
     scales: [f64; 2],
 }
 
 impl Window {
     fn new(lines: &Lines<'_>) -> Self {
         let len = lines.pass.taps.count();
-        let most = len.next_power_of_two() as f64;
-        Self { len, scales: [1.0 / most, most / len as f64] }
+        let scale = len.next_power_of_two() as f64;
+        Self { len, scales: [1.0 / scale, scale / len as f64] }
     }
 
-    /// Writes the means of successive windows to `targets`. The first window begins at `line(0)`, each of the others
-    /// one position later.
+    /// Writes the means of successive windows to `targets`. The first window begins at `line(0)`.
     #[inline]
     fn block<'s, 't, T: Sample<f64> + 's + 't>(
         self,

@@ -1,5 +1,5 @@
-//! A box filter along x and then y, row by row, so that rows between the passes stay in the cache. Chosen for 16-bit
-//! samples, and 8-bit ones with alpha or in linear light, where the rows of a window fit the cache.
+//! A box filter along x and then y, row by row, so that values between the passes stay in the cache. Chosen for 16-bit
+//! samples, and for 8-bit samples with alpha or in linear light, if the rows of a window fit in the cache.
 //!
 //! ```text
 //! source rows   -> along x ->   ring of 2 radius + 1 rows   -> sums slide along y ->   target rows
@@ -18,10 +18,10 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The most bytes of the rows of a window: half of a core's second-level cache.
+/// Maximum bytes of the rows of a window: half of a core's second-level cache.
 const CACHE: usize = 1 << 19;
 
-/// Whether two passes are of this kind, over samples of `shape`.
+/// Whether this route can compute two passes over a grid of `shape`.
 pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
     let divides = |pass: &Pass| {
         pass.arithmetic == Arithmetic::U32 && matches!(pass.rounding, Rounding::Divide { .. })
@@ -32,10 +32,7 @@ pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
         && y.taps.count() * row * size_of::<u32>() <= CACHE
 }
 
-/// Blurs `source` by two passes that fit.
-///
-/// # Errors
-/// When there is no memory.
+/// Computes two passes that fit.
 pub fn blur<T: Sample<u32>, D: Pod + Send>(
     [x, y]: [&Pass; 2],
     edge: Edge,
@@ -49,8 +46,8 @@ where
     let x_lines = Lines::new(x, edge, shape);
     let row = x_lines.block();
     let fill = (0..row).map(|i| y.fill[i % shape.channels] as u32).collect();
-    let job = Job { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
-    // The first rows of each share are summed along x in the share above as well.
+    let passes = TwoPasses { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
+    // The share above sums the first rows of a share along x as well.
     let rows = height.div_ceil(2 * rayon::current_num_threads()).max(4 * y.taps.count());
     let mut target = memory::zeros(source.len())?;
     let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
@@ -60,8 +57,8 @@ where
     });
     let shares: Vec<_> = shares.collect();
     shares.into_iter().par_fold(
-        || Scratch::new(&job),
-        |scratch, (source, top, target)| job.run(scratch, source, top as isize, target),
+        || Scratch::new(&passes),
+        |scratch, (source, top, target)| passes.run(scratch, source, top as isize, target),
     );
     Ok(target)
 }
@@ -71,13 +68,13 @@ fn rounding(pass: &Pass) -> RoundedF64 {
     RoundedF64::new(up, divisor)
 }
 
-struct Job<'a> {
+struct TwoPasses<'a> {
     x: Lines<'a>,
     y: &'a Pass,
     edge: Edge,
-    /// A row above or below the image, where the edge is a constant.
+    /// A row outside of the image, for a constant edge.
     fill: Vec<u32>,
-    /// Of sums along x and y.
+    /// Rounding of sums along x and y.
     rounding: [RoundedF64; 2],
 }
 
@@ -92,18 +89,18 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new(job: &Job<'_>) -> Self {
-        let row = job.x.block();
+    fn new(passes: &TwoPasses<'_>) -> Self {
+        let row = passes.x.block();
         Self {
-            padded: vec![0; row + 2 * job.x.radius() * job.x.inner],
-            ring: vec![0; row * job.y.taps.count()],
+            padded: vec![0; row + 2 * passes.x.radius() * passes.x.inner],
+            ring: vec![0; row * passes.y.taps.count()],
             sums: vec![0; row],
         }
     }
 }
 
-impl Job<'_> {
-    /// Blurs the rows of `target`, of which the first is number `top` of `source`.
+impl TwoPasses<'_> {
+    /// Computes the rows of `target`, the first of which is row `top` of `source`.
     fn run<T: Sample<u32>, D>(
         &self,
         Scratch { padded, ring, sums }: &mut Scratch,

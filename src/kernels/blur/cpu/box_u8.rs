@@ -1,8 +1,8 @@
-//! A box filter of u8 along y and then x, row by row, so that rows between the passes stay in the cache.
-//! Chosen for one iteration of a box filter over an image.
+//! A box filter of u8 along y and then x, row by row, so that values between the passes stay in the cache. Chosen for a
+//! single iteration over an image.
 //!
-//! Along y, sums slide. Along x, up to [`FEW`] taps are added one by one in 16-bit lanes; for more, the
-//! sum of a window is the difference of two prefix sums.
+//! Sums slide along y. Along x, up to [`FEW_TAPS`] taps are added one by one in 16-bit lanes; for more taps, the sum of
+//! a window is the difference of two prefix sums.
 
 use super::{
     Format, Rounding, Task,
@@ -19,15 +19,12 @@ use crate::{
     util::{error::Result, memory, simd},
 };
 
-/// Positions that are summed side by side.
+/// Number of positions that are summed at once.
 const LANES: usize = 64;
-/// The most taps along x that are added one by one.
-const FEW: usize = 15;
+/// Maximum number of taps along x that are added one by one.
+const FEW_TAPS: usize = 15;
 
-/// The result of two passes, if this route can compute them.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
+/// Computes two passes; returns `None` if this route cannot compute them.
 pub fn blur(task: &Task<'_>) -> Result<Option<Samples>> {
     let Task { passes: [y, x], edge, shape, values: Samples::U8(source) } = *task else {
         return Ok(None);
@@ -39,25 +36,25 @@ pub fn blur(task: &Task<'_>) -> Result<Option<Samples>> {
     if [y.axis, x.axis] != [1, 0] || x.to != Format::U8 {
         return Ok(None);
     }
-    let job = Job { y: Lines::new(y, edge, shape), x: Lines::new(x, edge, shape), source };
+    let passes = TwoPasses { y: Lines::new(y, edge, shape), x: Lines::new(x, edge, shape), source };
     let shift = ShiftU32(shift);
-    // A quotient in 16 bits takes all sums of the window in 16 bits: then y does not shift.
-    let narrow = RoundedU16::new(divisor).filter(|_| up == 0 && x.taps.count() <= FEW);
+    // If sums along x fit 16 bits, sums along y do as well, and are not shifted.
+    let narrow = RoundedU16::new(divisor).filter(|_| up == 0 && x.taps.count() <= FEW_TAPS);
     let blurred = match (narrow, RoundedU32::new(up, divisor)) {
-        (Some(divide), _) => job.few_taps(divide),
-        (None, Some(divide)) => job.prefix_sums(shift, divide),
-        (None, None) => job.prefix_sums(shift, RoundedF64::new(up, divisor)),
+        (Some(divide), _) => passes.few_taps(divide),
+        (None, Some(divide)) => passes.prefix_sums(shift, divide),
+        (None, None) => passes.prefix_sums(shift, RoundedF64::new(up, divisor)),
     };
     Ok(Some(blurred?.into()))
 }
 
-struct Job<'a> {
+struct TwoPasses<'a> {
     y: Lines<'a>,
     x: Lines<'a>,
     source: &'a [u8],
 }
 
-impl Job<'_> {
+impl TwoPasses<'_> {
     fn few_taps(&self, round: RoundedU16) -> Result<Vec<u8>> {
         let x = self.x;
         let (row, step) = (x.block(), x.inner);
@@ -119,8 +116,8 @@ fn add_taps(padded: &[u16], [count, step]: [usize; 2], round: RoundedU16, target
     }
 }
 
-/// Exclusive prefix sums of each channel, modulo 2^32; `prefix` is a position longer than `values` and
-/// starts with zeros.
+/// Exclusive prefix sums of each channel, modulo 2^32. `prefix` is one position longer than `values` and starts with
+/// zeros.
 fn scan<const CHANNELS: usize>(values: &[u32], prefix: &mut [u32]) {
     let mut sums = [0u32; CHANNELS];
     let (values, _) = values.as_chunks::<CHANNELS>();

@@ -1,5 +1,5 @@
-//! A Gaussian along x and then y, tile by tile, so that values between the passes stay in the cache. Chosen for 8-bit
-//! samples on processors with 16-bit lanes, for 16-bit samples, and for f32.
+//! A Gaussian along x and then y in tiles, so that values between the passes stay in the cache. Chosen for 8-bit
+//! samples on processors with [16-bit lanes](super::lanes), for 16-bit samples, and for f32.
 //!
 //! ```text
 //! source rows    -> along x ->   ring of 2 radius + 8 lines   -> along y ->   8 target rows
@@ -16,18 +16,15 @@ use super::{
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
-/// Rows that are summed along y before the next rows are along x.
+/// Number of rows that are summed along y before the next rows are summed along x.
 const ROWS: usize = 8;
 
-/// Whether two passes are of this kind.
+/// Whether this route can compute two passes with the sums `A`.
 pub fn fits<A: Tiled>([x, y]: [&Pass; 2]) -> bool {
     [x, y].iter().all(|pass| A::fits(pass)) && (x.axis, y.axis) == (0, 1)
 }
 
-/// Blurs `source` by two passes that fit.
-///
-/// # Errors
-/// When there is no memory.
+/// Computes two passes that fit.
 pub fn blur<A: Tiled, T: Sample<A::Number>, D: Pod + Send>(
     [x, y]: [&Pass; 2],
     edge: Edge,
@@ -45,10 +42,10 @@ where
     let tile_width = (A::CACHE / kept / step).max(1) * step;
     let tile_height = match keeps_all {
         true => height,
-        // The first rows of a tile need lines that the tile above computes as well.
+        // The tile above computes the first lines of a tile as well.
         false => (height / (2 * rayon::current_num_threads())).clamp(2 * kept, 16 * kept),
     };
-    let job = Job::<A>::new([x, y], edge, shape);
+    let passes = ImagePasses::<A>::new([x, y], edge, shape);
     let mut target = memory::zeros(source.len())?;
     let mut tiles = Vec::new();
     let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
@@ -61,7 +58,8 @@ where
                 parts.for_each(|(part, rows)| rows.push(part));
             }
             let top = number * tile_height;
-            let tile = |(i, rows)| Tile { job: &job, source, left: i * tile_width, top, rows };
+            let tile =
+                |(i, rows)| Tile { passes: &passes, source, left: i * tile_width, top, rows };
             tiles.extend(across.into_iter().enumerate().map(tile));
         }
     }
@@ -69,7 +67,7 @@ where
     Ok(target)
 }
 
-/// Number of lines between the passes that are kept, and whether these are all lines of an image of `height` rows plus
+/// Number of lines that are kept between the passes, and whether these are all lines of an image of `height` rows and
 /// one of the constant outside. Otherwise they are a ring.
 fn kept(y: &Pass, height: usize) -> (usize, bool) {
     let ring = 2 * y.taps.radius + ROWS;
@@ -77,7 +75,7 @@ fn kept(y: &Pass, height: usize) -> (usize, bool) {
 }
 
 /// Two passes over an image.
-pub struct Job<'a, A> {
+pub struct ImagePasses<'a, A> {
     x: &'a Pass,
     y: &'a Pass,
     edge: Edge,
@@ -85,7 +83,7 @@ pub struct Job<'a, A> {
     sums: [A; 2],
 }
 
-impl<'a, A: Tiled> Job<'a, A> {
+impl<'a, A: Tiled> ImagePasses<'a, A> {
     pub fn new([x, y]: [&'a Pass; 2], edge: Edge, shape: Shape) -> Self {
         Self { x, y, edge, shape, sums: [x, y].map(A::of) }
     }
@@ -93,13 +91,13 @@ impl<'a, A: Tiled> Job<'a, A> {
 
 /// A part of an image that one thread blurs.
 pub struct Tile<'a, A, T, D> {
-    pub job: &'a Job<'a, A>,
+    pub passes: &'a ImagePasses<'a, A>,
     pub source: &'a [T],
     /// The first sample of each row.
     pub left: usize,
     /// The first row.
     pub top: usize,
-    /// The tile's rows of the target; they may reach beyond the image.
+    /// The tile's rows of the target, which may be longer than those of the image.
     pub rows: Vec<&'a mut [D]>,
 }
 
@@ -111,14 +109,15 @@ where
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { job: Job { x, y, edge, shape, sums }, source, left, top, mut rows } = self;
+        let Self { passes: ImagePasses { x, y, edge, shape, sums }, source, left, top, mut rows } =
+            self;
         let lines = Lines::new(x, *edge, *shape);
         let (height, row) = (shape.dims[1], lines.block());
         let [across, radius] = [x, y].map(|pass| pass.taps.radius);
         let width = rows[0].len();
         let stride = width.next_multiple_of(A::lanes::<S>());
         let mut padded = vec![A::Number::default(); stride + 2 * across * lines.inner];
-        // A tile with only some rows of a slice keeps a ring.
+        // A tile with only some rows of the image keeps a ring.
         let (kept, keeps_all) = match kept(y, height) {
             (_, true) if rows.len() < height => (2 * radius + ROWS, false),
             kept => kept,

@@ -1,8 +1,8 @@
-//! Sums of a Gaussian of u8 along x and then y, in 16-bit products summed in pairs. Chosen for one iteration over an image,
-//! with radii below [`LONG_RADIUS`](super::super::plan), on processors with AVX2.
+//! Sums of a Gaussian of u8 along x and then y, as pairs of 16-bit products. Chosen for a single iteration over an
+//! image, with radii below [`LONG_RADIUS`](super::super::plan), on processors with AVX2.
 //!
-//! Integers throughout: sums along x are below 2^24 and become 15 bits, 7 of them fraction; sums along
-//! y are below 2^31. All arithmetic is exact modulo 2^32, so results are those of pass by pass.
+//! Sums along x are below 2^24 and are rounded to 15 bits with 7 fraction bits; sums along y are below 2^31. The
+//! arithmetic is exact modulo 2^32, so results are the same as those of single passes.
 
 use bytemuck::{Pod, cast_slice_mut};
 use pulp::Simd;
@@ -14,9 +14,9 @@ use super::{
     sums::{Sums, Tiled},
 };
 
-/// Rows that are summed together along y: each loaded line goes into all of them.
+/// Number of rows that are summed at once along y: each loaded line is added to all of them.
 const ROWS: usize = 4;
-/// Vectors that are summed together along x.
+/// Number of vectors that are summed at once along x.
 const VECTORS: usize = 4;
 
 /// The sums of a pass in lanes of `L`.
@@ -81,10 +81,10 @@ impl<L: Lanes> Sums for Bytes<L> {
     }
 }
 
-/// Weights of a pass, two as the i16 of an i32 each.
+/// Weights of a pass, in pairs of i16 in an i32.
 struct Weights {
     pairs: Vec<i32>,
-    /// Whether the centre's weight is beyond i16, and so 2^16 too small as one.
+    /// Whether the weight of the centre does not fit i16 and wraps around to a value that is too small by 2^16.
     centre_wraps: bool,
 }
 
@@ -93,8 +93,8 @@ fn pair(first: u32, second: u32) -> i32 {
 }
 
 impl Weights {
-    /// For sums of the two samples at each distance, of distances 0 and 1, 2 and 3, ... The centre is
-    /// its own partner, so its weight is halved; it is even.
+    /// Pairs of weights at distances 0 and 1, 2 and 3, .. for the sums of both samples at each distance. The centre is
+    /// added to itself, so its weight, which is even, is halved.
     fn along_x(half: &[u32]) -> Self {
         let weight = |i: usize| match i {
             0 => half[0] / 2,
@@ -104,7 +104,7 @@ impl Weights {
         Self { pairs, centre_wraps: weight(0) > i16::MAX as u32 }
     }
 
-    /// For lines 0 and 1, 2 and 3, ... of those that [`ROWS`] rows depend on: a pair for each row.
+    /// Pairs of weights of lines 0 and 1, 2 and 3, .. of the window of [`ROWS`] rows, for each of these rows.
     fn along_y(half: &[u32]) -> Self {
         let radius = half.len() as isize - 1;
         let weight = |tap: isize| match (tap - radius).unsigned_abs() {
@@ -122,7 +122,7 @@ impl Weights {
     }
 }
 
-/// Sums along x of samples up to `radius` times `step` apart, rounded to 7 fraction bits.
+/// Computes sums along x, with positions `step` samples apart, rounded to 7 fraction bits.
 #[inline(always)]
 fn along_x<L: Lanes>(
     lanes: L,
@@ -144,7 +144,7 @@ fn along_x<L: Lanes>(
         }
         for (i, &pair) in weights.pairs.iter().enumerate() {
             let pair = lanes.splat_i32(pair);
-            // Distances of even and odd taps; beyond the radius the weight is 0.
+            // The weight of an odd tap beyond the radius is 0.
             let (even, odd) = (2 * i * step, (2 * i + 1).min(radius) * step);
             let [a, b] = [centre - even, centre + even].map(|at| &padded[at..at + span]);
             let [c, d] = [centre - odd, centre + odd].map(|at| &padded[at..at + span]);
@@ -161,7 +161,7 @@ fn along_x<L: Lanes>(
     }
 }
 
-/// Sums along y of the `lines` that [`along_x`] made, for up to [`ROWS`] rows of u8.
+/// Computes up to [`ROWS`] rows of u8 as sums along y of `lines`, the results of [`along_x`].
 #[inline(always)]
 fn along_y<L: Lanes, D: Pod>(
     lanes: L,
@@ -170,7 +170,7 @@ fn along_y<L: Lanes, D: Pod>(
     weights: &Weights,
     rows: &mut [&mut [D]],
 ) {
-    // If there are fewer rows, any lines do for the missing ones.
+    // If there are fewer rows, the lines of the missing rows have no effect.
     let line = |at: usize| lines[at.min(lines.len() - 1)];
     for start in (0..rows[0].len()).step_by(L::COUNT) {
         let mut sums = [[lanes.splat_i32(1 << 22); 2]; ROWS];
@@ -214,7 +214,7 @@ fn add_products<L: Lanes>(
     }
 }
 
-/// Adds 2^16 times `samples`, which a centre weight that wraps around i16 is too small by.
+/// Adds 2^16 times `samples`, for a weight of the centre that wraps around.
 #[inline(always)]
 fn add_shifted<L: Lanes>(lanes: L, samples: L::Vector, sums: &mut [L::Vector; 2]) {
     let shifted = lanes.interleave(lanes.splat_i32(0), samples);

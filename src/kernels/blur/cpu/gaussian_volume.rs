@@ -1,5 +1,5 @@
-//! A Gaussian along x, y and z, tile by tile, so that values between the passes stay in the cache. Chosen for volumes
-//! of 16 bits and f32, unless the Gaussian is so wide that tiles would have too few rows.
+//! A Gaussian along x, y and z in tiles, so that values between the passes stay in the cache. Chosen for volumes of 16
+//! bits and f32, unless the Gaussian is so wide that tiles would have too few rows.
 //!
 //! ```text
 //! source slices  -> along x and y ->   ring of 2 radius + 8 planes   -> along z ->   8 target slices
@@ -10,18 +10,18 @@ use pulp::{Simd, WithSimd};
 
 use super::{
     Edge, Pass, Shape,
-    gaussian_tiles::{self, Tile},
+    gaussian_tiles::{ImagePasses, Tile},
     number::{Round, Sample},
     sums::{LANES, Tiled},
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
-/// Slices that are summed along z before the next slices are along x and y.
+/// Number of slices that are summed along z before the next slices are summed along x and y.
 const SLICES: usize = 8;
-/// Samples of a tile's planes between the passes: what stays in the cache.
+/// Maximum number of samples of a tile's planes between the passes, which should stay in the cache.
 const CACHE: usize = 1 << 17;
 
-/// Whether three passes are of this kind.
+/// Whether this route can compute three passes with the sums `A`.
 pub fn fits<A: Tiled>([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
     [x, y, z].iter().all(|pass| A::fits(pass))
         && (x.axis, y.axis, z.axis) == (0, 1, 2)
@@ -29,17 +29,14 @@ pub fn fits<A: Tiled>([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
         && tile_size(y, z).is_some()
 }
 
-/// The width and height of tiles; `None` where a tile would have fewer rows of its own than of halo.
+/// Width and height of tiles; `None` if a tile would have fewer rows than its halo.
 fn tile_size(y: &Pass, z: &Pass) -> Option<[usize; 2]> {
     let planes = 2 * z.taps.radius + SLICES;
     let sizes = [LANES, LANES / 2].map(|width| [width, CACHE / planes / width]);
     sizes.into_iter().find(|&[_, height]| height >= (2 * y.taps.radius).max(1))
 }
 
-/// Blurs `source` by three passes that fit.
-///
-/// # Errors
-/// When there is no memory.
+/// Computes three passes that fit.
 pub fn blur<A: Tiled, T: Sample<A::Number>, D: Pod + Send>(
     [x, y, z]: [&Pass; 3],
     edge: Edge,
@@ -52,18 +49,18 @@ where
     let [width, height, depth] = shape.dims;
     let [tile_width, tile_height] = tile_size(y, z).expect("they fit");
     let counts = [width.div_ceil(tile_width), height.div_ceil(tile_height)];
-    // The tile below computes the first planes of a tile as well. So the volume is cut along z only where there would
-    // be too few tiles for all threads.
+    // Neighbouring tiles along z compute the planes between them twice. So the volume is cut along z only if there
+    // would be too few tiles for all threads.
     let wanted = (4 * rayon::current_num_threads()).div_ceil(counts[0] * counts[1]);
     let parts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
     let tile_depth = depth.div_ceil(parts);
-    let plane = gaussian_tiles::Job::new([x, y], edge, shape);
-    let job = Job::<A> { plane, edge, shape, y, z, sums: A::of(z) };
+    let plane = ImagePasses::new([x, y], edge, shape);
+    let passes = VolumePasses::<A> { plane, edge, shape, y, z, sums: A::of(z) };
     let mut target = memory::zeros(source.len())?;
     let number = counts[0] * counts[1] * depth.div_ceil(tile_depth);
     let mut tiles: Vec<_> = (0..number)
-        .map(|number| Block {
-            job: &job,
+        .map(|number| VolumeTile {
+            passes: &passes,
             source,
             left: number % counts[0] * tile_width,
             top: number / counts[0] % counts[1] * tile_height,
@@ -80,24 +77,24 @@ where
             .zip(row.chunks_mut(tile_width))
             .for_each(|(tile, row)| tile.rows.push(row));
     }
-    tiles.into_iter().par_fold(Vec::new, |ring, block| simd::dispatch(Work { block, ring }));
+    tiles.into_iter().par_fold(Vec::new, |ring, tile| simd::dispatch(TileWithRing { tile, ring }));
     Ok(target)
 }
 
-struct Job<'a, A> {
-    /// Along x and y.
-    plane: gaussian_tiles::Job<'a, A>,
+struct VolumePasses<'a, A> {
+    /// Passes along x and y.
+    plane: ImagePasses<'a, A>,
     edge: Edge,
     shape: Shape,
     y: &'a Pass,
     z: &'a Pass,
-    /// Along z.
+    /// Sums along z.
     sums: A,
 }
 
 /// A part of a volume that one thread blurs.
-struct Block<'a, A, T, D> {
-    job: &'a Job<'a, A>,
+struct VolumeTile<'a, A, T, D> {
+    passes: &'a VolumePasses<'a, A>,
     source: &'a [T],
     /// The first sample of each row.
     left: usize,
@@ -105,17 +102,17 @@ struct Block<'a, A, T, D> {
     top: usize,
     /// The first slice.
     first: usize,
-    /// The block's rows of the target, slice by slice.
+    /// The tile's rows of the target, slice by slice.
     rows: Vec<&'a mut [D]>,
 }
 
-struct Work<'a, 'r, A: Tiled, T, D> {
-    block: Block<'a, A, T, D>,
-    /// Planes between the passes. The memory is that of the thread's block before.
+struct TileWithRing<'a, 'r, A: Tiled, T, D> {
+    tile: VolumeTile<'a, A, T, D>,
+    /// Planes between the passes, in the memory of the thread's previous tile.
     ring: &'r mut Vec<A::Kept>,
 }
 
-impl<A: Tiled, T: Sample<A::Number>, D: Pod> WithSimd for Work<'_, '_, A, T, D>
+impl<A: Tiled, T: Sample<A::Number>, D: Pod> WithSimd for TileWithRing<'_, '_, A, T, D>
 where
     A::Round: Round<A::Number, D>,
 {
@@ -123,8 +120,8 @@ where
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { block: Block { job, source, left, top, first, mut rows }, ring } = self;
-        let Job { plane, edge, shape: Shape { dims, .. }, y, z, sums } = job;
+        let Self { tile: VolumeTile { passes, source, left, top, first, mut rows }, ring } = self;
+        let VolumePasses { plane, edge, shape: Shape { dims, .. }, y, z, sums } = passes;
         let tile_height = tile_size(y, z).expect("they fit")[1];
         let (width, height) = (rows[0].len(), tile_height.min(dims[1] - top));
         let stride = width.next_multiple_of(A::lanes::<S>());
@@ -145,7 +142,7 @@ where
                 let slice = dims[0] * dims[1];
                 let source = &source[inside * slice..][..slice];
                 let rows = plane_rows.chunks_exact_mut(stride).collect();
-                Tile { job: plane, source, left, top, rows }.with_simd(simd);
+                Tile { passes: plane, source, left, top, rows }.with_simd(simd);
             }
             next = end;
             let mut lines: Vec<&[A::Kept]> = (start..end).map(|at| &ring[planes(at)..]).collect();

@@ -1,8 +1,7 @@
-//! Vectors of 16-bit integers with the instructions that the Gaussian of u8 is made of, at the SIMD
-//! levels that have them: AVX2 and AVX-512.
+//! Vectors of 16-bit integers with the instructions for a Gaussian of u8, in AVX2 and AVX-512.
 //!
-//! Samples `a` and `b` that are a tap apart are interleaved, so that one multiplication takes two taps
-//! (`pmaddwd`; shown with one 128-bit lane):
+//! Samples `a` and `b` of neighbouring taps are interleaved, so that one multiplication processes two taps (`pmaddwd`;
+//! shown for a 128-bit lane):
 //!
 //! ```text
 //! a                         a7 a6 a5 a4 a3 a2 a1 a0     i16
@@ -10,13 +9,13 @@
 //! interleave(a, b)[0]       b3 a3 b2 a2 b1 a1 b0 a0
 //! multiply_pairs(.., w)     b3 w1 + a3 w0, .., b0 w1 + a0 w0     i32
 //! ```
-//! `[1]` are the other half; packing both again restores the order of samples.
+//! `[1]` is the other half. Packing both halves restores the order of the samples.
 
 /// A SIMD level with 16-bit lanes.
 pub trait Lanes: Copy + Send + Sync {
-    /// [`Lanes::COUNT`] of i16, or half as many of i32.
+    /// [`Lanes::COUNT`] lanes of i16, or half as many of i32.
     type Vector: Copy;
-    /// Lanes of i16.
+    /// Number of lanes of i16.
     const COUNT: usize;
 
     /// The SIMD level. The processor must support it.
@@ -26,7 +25,7 @@ pub trait Lanes: Copy + Send + Sync {
     fn add_i16(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     fn add_i32(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     fn interleave(self, a: Self::Vector, b: Self::Vector) -> [Self::Vector; 2];
-    /// i32 sums of two neighbouring products each.
+    /// Products of i16 lanes, and the i32 sum of each pair of neighbouring products.
     fn multiply_pairs(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// Stores interleaved i32 sums, shifted right by 9, as i16.
     fn store_i16(self, sums: [Self::Vector; 2], to: &mut [i16]);

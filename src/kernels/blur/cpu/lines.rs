@@ -1,5 +1,4 @@
-//! A pass's view of a raster, as `[outer, len, inner]` with the pass's axis in the middle, and the samples outside of
-//! the axis.
+//! A grid as `[outer, len, inner]`, with the axis of a pass in the middle, and the samples outside of the axis.
 
 use super::{
     Edge, Pass, Shape,
@@ -7,13 +6,13 @@ use super::{
 };
 use crate::util::simd;
 
-/// A pass and the dimensions that it sees.
+/// A pass and the dimensions of its grid.
 #[derive(Clone, Copy)]
 pub struct Lines<'a> {
     pub pass: &'a Pass,
     edge: Edge,
     channels: usize,
-    /// Positions along the axis.
+    /// Number of positions along the axis.
     pub len: usize,
     /// Samples from one position along the axis to the next.
     pub inner: usize,
@@ -29,17 +28,17 @@ impl<'a> Lines<'a> {
         self.pass.taps.radius
     }
 
-    /// Samples of one outer index: `len` lines of `inner`.
+    /// Number of samples of an outer index: `len` lines of `inner`.
     pub fn block(&self) -> usize {
         self.len * self.inner
     }
 
-    /// A line of the constant edge's value.
+    /// A line of the constant outside.
     pub fn fill<N, T: Sample<N>>(&self) -> Vec<T> {
         (0..self.inner).map(|i| T::from_f64(self.pass.fill[i % self.channels])).collect()
     }
 
-    /// The line at position `at` of `block`, or `fill`; `at` may be outside of the axis.
+    /// The line at position `at` of `block`, which may be outside; `fill` for the constant.
     pub fn line<'s, T>(&self, block: &'s [T], at: isize, fill: &'s [T]) -> &'s [T] {
         match self.edge.map(at, self.len) {
             Some(inside) => &block[inside * self.inner..][..self.inner],
@@ -47,8 +46,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes `row`, the samples of one outer index of a pass along x, to the middle of `padded`, and
-    /// `radius` positions outside on both sides.
+    /// Writes a row of a pass along x to the middle of `padded`, and `radius` positions outside on both sides.
     pub fn pad<T: Sample<N>, N: Number>(&self, row: &[T], padded: &mut [N]) {
         let middle = &mut padded[self.radius() * self.inner..][..row.len()];
         simd::vectorize(
@@ -58,8 +56,8 @@ impl<'a> Lines<'a> {
         self.pad_ends(padded, |value| T::from_f64(value).widen());
     }
 
-    /// Writes `width` samples of `row` from `left` on, and `radius` positions on either side, to `padded`. `widen`
-    /// converts samples, `fill` the constant edge's value.
+    /// Writes `width` samples of `row` from `left` on, and `radius` positions on both sides, to `padded`. `widen`
+    /// converts samples, `fill` the constant outside.
     #[inline(always)]
     pub fn pad_part<T: Copy, N: Copy>(
         &self,
@@ -88,8 +86,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes the `radius` positions on both sides of a row that is in the middle of `padded` already;
-    /// `fill` converts the constant edge's value.
+    /// Writes `radius` positions on both sides of a row that is already in the middle of `padded`. `fill` converts the
+    /// constant outside.
     pub fn pad_ends<N: Copy>(&self, padded: &mut [N], fill: impl Fn(f64) -> N) {
         let (inner, radius) = (self.inner, self.radius());
         let (left, rest) = padded.split_at_mut(radius * inner);

@@ -1,7 +1,6 @@
-//! The CPU twin: runs a plan over values in memory, on all cores.
+//! The blur on the CPU: runs a plan over samples in memory, on all cores.
 //!
-//! Loops run over arrays in lanes that the compiler turns into SIMD instructions, once a level (see
-//! [`simd`](crate::util::simd)).
+//! Loops over arrays of lanes are compiled to SIMD instructions for each level (see [`simd`](crate::util::simd)).
 
 mod box_floats;
 mod box_u16;
@@ -43,7 +42,7 @@ use pulp::Arch;
 /// The routes in the order in which they are tried on the remaining passes of a plan. The first that fits takes its
 /// passes.
 const ROUTES: [Route; 5] = [
-    // Both axes of an image at once, or all three of a volume: values between the passes stay in the cache.
+    // Passes along two axes of an image, or all three of a volume: values between the passes stay in the cache.
     Route { passes: 2, run: gaussian_u8 },
     Route { passes: 2, run: box_u8::blur },
     Route { passes: 2, run: box_wide },
@@ -58,10 +57,7 @@ struct Route {
     run: fn(&Task<'_>) -> Result<Option<Samples>>,
 }
 
-/// Runs every pass of `plan` over `values`, a raster of `shape`.
-///
-/// # Errors
-/// When there is no memory for the result of a pass.
+/// Runs all passes of `plan` over `values`, a grid of `shape`.
 pub fn run<'d>(
     plan: &[Pass],
     edge: Edge,
@@ -83,7 +79,7 @@ pub fn run<'d>(
     Ok(values)
 }
 
-/// Calls a function for samples of 16 or 24 bits with the type of its results.
+/// Evaluates an expression for samples of 16 or 24 bits, with the type of its results.
 macro_rules! for_wide {
     ($values:expr, $to:expr, |$source:ident, $target:ident| $blurred:expr) => {
         match ($values, $to) {
@@ -176,7 +172,7 @@ where
     }
 }
 
-/// One pass by itself: any formats, along any axis.
+/// A single pass of any formats, along any axis.
 fn run_pass(lines: &Lines<'_>, values: &Samples) -> Result<Samples> {
     let Pass { arithmetic, rounding, integer_weights, .. } = lines.pass;
     let paired = |shift| Paired { weights: integer_weights.clone(), round: ShiftU32(shift) };
@@ -231,7 +227,7 @@ where
     })
 }
 
-/// Sums of a box filter, to u8, u16 or u24.
+/// Sums of a box filter of integers, to u8, u16 or u24.
 fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples> {
     Ok(match (lines.pass.rounding, lines.pass.to) {
         (Rounding::Divide { up, divisor }, Format::U8) => {

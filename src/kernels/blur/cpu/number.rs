@@ -1,17 +1,17 @@
-//! The numbers that sums are made in: how samples become such numbers, and sums become samples.
+//! The numbers in which sums are computed, and their conversion from and to samples.
 
 use bytemuck::Pod;
 use pulp::Simd;
 
 use crate::data::division::{RoundedF64, RoundedU16, RoundedU32};
 
-/// A number to sum up; integers wrap around.
+/// A type of sums. Integers wrap around.
 pub trait Number: Sample<Self> + Default + 'static {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// `self * weight + sum`, rounded once.
+    /// `self * weight + sum` with a single rounding.
     fn fused(self, weight: Self, sum: Self) -> Self;
-    /// The same for numbers that need no rounding, with or without a fused instruction, whatever SIMD level `S` has.
+    /// `self * weight + sum` of numbers that need no rounding, with a fused instruction if SIMD level `S` has one.
     fn exact<S: Simd>(self, weight: Self, sum: Self) -> Self;
 }
 
@@ -67,10 +67,10 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// A stored sample that is summed as an `N`.
+/// A stored sample, which is converted to `N` to be summed.
 pub trait Sample<N>: Pod + Send + Sync {
     fn widen(self) -> N;
-    /// The constant edge's value.
+    /// Converts the constant outside.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -93,7 +93,7 @@ samples!(u8 => i16, i16 => i16, u16 => u16, u32 => u32, f32 => f32, f32 => f64, 
 impl Sample<f64> for u32 {
     #[inline(always)]
     fn widen(self) -> f64 {
-        // Below 2^31. Every SIMD level converts i32, but not u32.
+        // It is below 2^31. Every SIMD level can convert i32, but not u32.
         f64::from(self as i32)
     }
     fn from_f64(value: f64) -> Self {
@@ -117,7 +117,7 @@ impl ShiftU32 {
     }
 }
 
-/// [`Rounding::Shift`](super::Rounding::Shift), by 1 at least, of a whole sum below 2^52: multiplies by 2^-shift.
+/// [`Rounding::Shift`](super::Rounding::Shift) by at least 1 of an integer below 2^52, as a multiplication by 2^-shift.
 #[derive(Clone, Copy)]
 pub struct ScaleF64(f64);
 
@@ -126,27 +126,27 @@ impl ScaleF64 {
         Self(0.5f64.powi(shift as i32))
     }
 
-    /// floor(sum / 2^shift + 1/2) is the integer nearest to (sum + 1/2) / 2^shift, which is never the middle between
-    /// two. Adding 2^52 rounds to an integer, in the low bits of the float.
+    /// floor(sum / 2^shift + 1/2) is the integer nearest to (sum + 1/2) / 2^shift, which is never halfway between two
+    /// integers. Adding 2^52 rounds to an integer in the low bits of the float.
     #[inline(always)]
     fn nearest(self, sum: f64) -> u32 {
         ((sum + 0.5) * self.0 + 4_503_599_627_370_496.0).to_bits() as u32
     }
 }
 
-/// [`Rounding::None`](super::Rounding::None). All NaN become the same bits.
+/// [`Rounding::None`](super::Rounding::None). All NaN get the same bits.
 #[derive(Clone, Copy)]
 pub struct Keep;
 
-/// The integer below 2^31 that an f32 holds. Every SIMD level converts to i32, but not to u32.
+/// Converts an integer below 2^31. Every SIMD level can convert to i32, but not to u32.
 #[inline(always)]
 fn to_u32(sum: f32) -> u32 {
     sum as i32 as u32
 }
 
-/// The nearest integer, of two equally near ones the greater, clamped to u16: as `round` and a cast, which have no
-/// instruction on some SIMD levels. A float of 2^23 and more has no fraction bits: the addition of 2^23 rounds, ties to
-/// even, and leaves the integer in the low bits.
+/// Rounds half up and clamps to u16. `f32::round` and casts give the same result, but are not instructions of all SIMD
+/// levels. Floats from 2^23 on have no fraction bits, so the addition of 2^23 rounds, ties to even, and leaves the
+/// integer in the low bits.
 #[inline(always)]
 pub fn nearest_u16(sum: f32) -> u16 {
     const TO_WHOLE: f32 = (1 << 23) as f32;
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_rounded_as_by_the_library() {
+    fn sums_are_rounded_like_round() {
         let near = |whole: u32| {
             let half = whole as f32 + 0.5;
             [whole as f32, half.next_down(), half, half.next_up(), -half]

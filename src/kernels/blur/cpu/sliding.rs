@@ -1,7 +1,7 @@
-//! A box filter by sliding sums: the route of a single pass, and parts of the routes of two passes.
+//! A box filter by sliding sums, for single passes and for the routes of two passes.
 //!
-//! The sum of a window is the sum of the window before, plus the sample that enters, minus the sample that leaves. The
-//! cost does not depend on the radius. Along y and z there is a sum for each column:
+//! The sum of a window is the sum of the window before, plus the entering sample, minus the leaving one. The cost does
+//! not depend on the radius. Along y and z there is a sum for each column:
 //!
 //! ```text
 //! row y - radius       -   leaves after row y is stored
@@ -16,10 +16,7 @@ use super::{
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Pod;
 
-/// The rounded sums of `source` along the axis.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
+/// Computes the rounded sums of `source` along the axis.
 pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     lines: &Lines<'_>,
     source: &[T],
@@ -40,7 +37,7 @@ pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     Ok(target)
 }
 
-/// The rounded sums of one row. `padded` is scratch memory, longer than the row by the radius on both sides.
+/// Computes the rounded sums of one row. `padded` is scratch memory for the row and the radius on both sides.
 pub fn sum_row<T: Sample<N>, N: Number, D>(
     lines: &Lines<'_>,
     source: &[T],
@@ -60,15 +57,15 @@ pub fn sum_row<T: Sample<N>, N: Number, D>(
             sum = full.sub(leaving);
         }
     }
-    // A separate loop, which is vectorized: above, each sum depends on the sum before.
+    // A separate loop is vectorized; above, each sum depends on the one before.
     simd::vectorize(
         #[inline(always)]
         || target.iter_mut().zip(&*padded).for_each(|(to, &sum)| *to = round.round(sum)),
     );
 }
 
-/// Slides a window down the lines of `source`. Each thread takes a share of the lines and calls `start` for it; the
-/// function that this returns gets, for each line of the share, the window and the line of `target`.
+/// Slides a window down the lines of `source`. Each thread calls `start` for its share of the lines, and the returned
+/// function for each line, with the window and the line of `target`.
 pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [D])>(
     lines: &Lines<'_>,
     source: &[T],
@@ -77,7 +74,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 ) {
     let (inner, radius) = (lines.inner, lines.radius());
     let fill = lines.fill();
-    // Each thread's share begins by adding up its first window: little work where shares are long.
+    // Each share begins with the sum of its first window, so shares must not be short.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {
@@ -110,7 +107,7 @@ pub struct Window<'a, T, N> {
 }
 
 impl<T: Sample<N>, N: Number> Window<'_, T, N> {
-    /// Stores the rounded sums of the window in `target`, and moves it on by a line.
+    /// Stores the rounded sums of the window in `target`, and moves the window on by a line.
     pub fn advance<D>(self, round: impl Round<N, D>, target: &mut [D]) {
         let Self { entering, leaving, sums } = self;
         simd::vectorize(

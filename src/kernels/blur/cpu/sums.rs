@@ -1,4 +1,4 @@
-//! Weighted sums of taps, for several positions side by side, along any axis.
+//! Weighted sums of taps along any axis, for several neighbouring positions at once.
 
 use bytemuck::Pod;
 use pulp::Simd;
@@ -8,31 +8,32 @@ use super::{
     number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32},
 };
 
-/// A multiple of the number of positions that are summed side by side, at any SIMD level.
+/// A multiple of the number of positions that are summed at once, at any SIMD level.
 pub const LANES: usize = 128;
-/// Taps of a partial sum. Long sums of floats lose less precision in parts. Shaders use the same number.
+/// Number of taps of a partial sum. Long sums of floats lose less precision in parts. Shaders use the same number.
 const PARTIAL: usize = 16;
-/// Rows that are summed together along y or z: each loaded line goes into all of them.
+/// Number of rows that are summed at once along y or z: each loaded line is added to all of them.
 const ROWS: usize = 4;
 
 /// The weighted sums of a pass.
 pub trait Sums: Send + Sync {
     /// The type of products and sums.
     type Number: Number;
-    /// How sums are rounded.
+    /// The rounding of sums.
     type Round: Copy + Send + Sync;
 
-    /// The number of positions that are summed side by side at level `S`, which divides [`LANES`].
+    /// Number of positions that are summed at once at SIMD level `S`, a divisor of [`LANES`].
     fn lanes<S: Simd>() -> usize;
 
-    /// Computes the sums along x of a row in `padded`, which has the radius on either side and positions `step` apart.
-    /// The length of `target` is a multiple of [`Sums::lanes`].
+    /// Computes the sums along x of a row in `padded`, which has the radius on both sides and positions `step` samples
+    /// apart. The length of `target` is a multiple of [`Sums::lanes`].
     fn along_row<S: Simd, D: Pod>(&self, padded: &[Self::Number], step: usize, target: &mut [D])
     where
         Self::Round: Round<Self::Number, D>;
 
-    /// Computes the sums along y or z for every `stride`th of `rows`. The window of row n of these begins at line n of
-    /// `lines`. Lines are padded to a multiple of [`Sums::lanes`], or as long as rows and no shorter than [`LANES`].
+    /// Computes the sums along y or z of every `stride`-th row of `rows`. The window of the n-th of these begins at
+    /// line n of `lines`. Lines are padded to a multiple of [`Sums::lanes`], or as long as rows and no shorter than
+    /// [`LANES`].
     fn across_lines<S: Simd, T: Sample<Self::Number>, D: Pod>(
         &self,
         lines: &[&[T]],
@@ -42,7 +43,7 @@ pub trait Sums: Send + Sync {
         Self::Round: Round<Self::Number, D>;
 }
 
-/// Sums along several axes at once, tile by tile.
+/// Sums along several axes in tiles.
 pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
     /// The type of values between passes.
     type Kept: Sample<Self::Number>;
@@ -57,22 +58,22 @@ pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
     fn of(pass: &Pass) -> Self;
 }
 
-/// Sums of floats, in the same order on every device. Products are added tap by tap, each with a single rounding, to
-/// partial sums of [`PARTIAL`] taps. The partial sums are added one by one to the sum.
+/// Sums of floats, in the same order on every device: products are added tap by tap, each with a single rounding, to
+/// partial sums of [`PARTIAL`] taps, and these are added one by one.
 pub struct Floats<N> {
     /// Weights of the whole window.
     weights: Vec<N>,
 }
 
 impl<N: Number> Floats<N> {
-    /// The sums of a pass over floats.
+    /// The sums of a pass of floats.
     pub fn new(pass: &Pass) -> Self {
         let half = &pass.float_weights;
         let weights = half[1..].iter().rev().chain(half);
         Self { weights: weights.map(|&weight| N::from_f64(weight)).collect() }
     }
 
-    /// The sums of `W` lanes, where `tap(i)` has the samples of tap i.
+    /// The sums of `W` lanes. `tap(i)` returns the samples of tap i.
     #[inline(always)]
     fn sums<'t, T: Sample<N> + 't, const W: usize>(
         &self,
@@ -173,9 +174,9 @@ impl Tiled for Floats<f32> {
     }
 }
 
-/// Sums of integers in f64, which holds integers below 2^53 exactly, so the order does not matter.
+/// Sums of integers in f64, which is exact for integers below 2^53, in any order.
 pub struct Whole {
-    /// The weights of the whole window, with [`ROWS`] - 1 zeros on either side.
+    /// The weights of the whole window, with [`ROWS`] - 1 zeros on both sides.
     weights: Vec<f64>,
     round: ScaleF64,
 }
@@ -289,14 +290,14 @@ impl Tiled for Whole {
     }
 }
 
-/// Starts of chunks of `W` lanes in lines of `len` samples. The last chunk may end with the line and overlap the one
-/// before.
+/// Starts of chunks of `W` lanes in lines of `len` samples. The last chunk ends with the line at the latest, so it may
+/// overlap the one before.
 fn starts<const W: usize>(width: usize, len: usize) -> impl Iterator<Item = usize> {
     (0..width).step_by(W).map(move |start| start.min(len - W))
 }
 
-/// Sums of integers below 2^32. The two samples at equal distances are added before they are weighted. `N` is u32, or
-/// f32 if sums are below 2^24.
+/// Sums of integers below 2^32. The two samples at each distance are added before they are weighted. `N` is u32, or f32
+/// if sums are below 2^24.
 pub struct Paired<N> {
     /// Weights of taps 0 to the radius.
     pub weights: Vec<N>,
@@ -304,7 +305,7 @@ pub struct Paired<N> {
 }
 
 impl<N: Number> Paired<N> {
-    /// The sums of `W` lanes, where `tap(i)` has the samples at distance i.
+    /// The sums of `W` lanes. `tap(i)` returns the samples at distance i.
     #[inline(always)]
     fn sums<'t, S: Simd, T: Sample<N> + 't, const W: usize>(
         &self,
@@ -375,7 +376,7 @@ pub fn store<N: Copy, D, R: Round<N, D>, const W: usize>(
     target: &mut [D],
     round: R,
 ) {
-    // If there is room for all lanes, their number is fixed, so the loop is vectorized.
+    // If there is room for all lanes, the loop has a fixed length and is vectorized.
     match <&mut [D; W]>::try_from(&mut *target) {
         Ok(target) => {
             for lane in 0..W {

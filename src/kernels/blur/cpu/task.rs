@@ -1,11 +1,11 @@
-//! The task of a route.
+//! The input of a route.
 
 use crate::{
     data::{grid::Shape, samples::Samples},
     kernels::blur::{params::Edge, plan::Pass},
 };
 
-/// The remaining passes of a plan, and the samples that they read.
+/// Passes of a plan, and the samples that they read.
 pub(super) struct Task<'a> {
     pub(super) passes: &'a [Pass],
     pub(super) edge: Edge,

@@ -1,8 +1,7 @@
-//! Weighted sums along one axis: the route of a single pass, of any format.
+//! Weighted sums along one axis, for single passes of any format.
 //!
-//! Along x, each row is widened and padded once; neighbouring taps are then one position apart. Along y and z, taps are
-//! lines of contiguous samples. A block of rows is summed span by span, so that the lines of one row are still in the
-//! cache for the next.
+//! Along x, each row is converted and padded first. Along y and z, taps are lines of contiguous samples; a block of
+//! rows is summed in spans of columns, so that the lines of one row are still in the cache for the next row.
 
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
@@ -14,15 +13,12 @@ use super::{
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
-/// Minimum number of samples in the rows that a thread takes at a time, so that small images are not split too finely.
+/// Minimum number of samples in the rows that a thread takes at a time.
 const TASK: usize = 4096;
-/// Samples in the lines of a block of rows. They should stay in the cache.
+/// Maximum number of samples in the lines of a block of rows, which should stay in the cache.
 const CACHE: usize = 1 << 17;
 
-/// The weighted sums of `source` along the axis.
-///
-/// # Errors
-/// When there is no memory for the result.
+/// Computes the weighted sums of `source` along the axis.
 pub fn blur<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
     lines: &Lines<'_>,
     source: &[T],
@@ -131,7 +127,7 @@ fn padded<N, T: Sample<N>>(line: &[T]) -> impl Iterator<Item = T> {
 
 struct Columns<'a, A, T, D> {
     sums: &'a A,
-    /// The lines of `rows`, with the radius on either side.
+    /// The lines of `rows`, with the radius on both sides.
     lines: Vec<&'a [T]>,
     rows: Vec<&'a mut [D]>,
 }

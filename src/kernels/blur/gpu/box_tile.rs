@@ -23,16 +23,16 @@ shader_struct! {
     }
 }
 
-/// Columns an invocation.
+/// Columns per invocation.
 const PIXELS: usize = 8;
-/// From this radius along y on, sums of blocks of rows are made first: else each workgroup would begin
-/// by adding up its first window row by row.
+/// From this radius along y on, sums of blocks of rows are computed first. Otherwise each workgroup would sum its first
+/// window row by row.
 const BLOCKS_RADIUS: usize = 40;
-/// Multiprocessors of a large device: no API tells how many there are.
+/// Multiprocessors of a large device. No API reports their number.
 const MULTIPROCESSORS: usize = 132;
-/// The most invocations of a workgroup that shares a multiprocessor with another one.
-const SHARING: usize = 288;
-/// The most invocations of a workgroup.
+/// Maximum number of invocations of a workgroup that shares a multiprocessor with another one.
+const MAX_SHARING: usize = 288;
+/// Maximum number of invocations of a workgroup.
 const MAX_INVOCATIONS: usize = 640;
 
 #[derive(Debug)]
@@ -41,71 +41,70 @@ struct BoxTile {
     /// Whether blocks of rows are summed first, for long windows along y.
     sums_blocks: bool,
     sizes: Sizes,
-    /// All but what depends on the block.
+    /// All parameters that do not depend on the block.
     params: BoxTileParams,
 }
 
-/// What a workgroup computes, and how.
+/// The sizes of a workgroup's work.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     invocations: usize,
-    /// Pixels of a row, and rows.
+    /// Pixels of a row.
     tile: usize,
+    /// Rows.
     run: usize,
     /// Pixels before an invocation's first window: the span begins at a multiple of [`PIXELS`].
     lead: usize,
-    /// Words that are loaded at a time.
+    /// Words of a load.
     chunk: usize,
-    /// Pixels left and right of the image in the margins: the windows', and one group of [`PIXELS`] more.
+    /// Pixels on either side of the image in the margins: those of windows, and [`PIXELS`] more.
     margin: usize,
 }
 
 impl Sizes {
-    /// `None` where workgroup memory is too small for a tile that is worth its halo, or a binding too small for the
-    /// margins.
+    /// The sizes for a task; `None` if workgroup memory is too small for a tile that is longer than its halo, or a
+    /// binding for the margins.
     fn new(task: &Task<'_>) -> Option<Self> {
         let ([x, y], limits) = (radii(task), &task.limits);
         let [width, height, slices] = task.shape.dims;
         let lead = x.next_multiple_of(PIXELS) - x;
         let halo = lead + 2 * x + 1;
-        // 8 bytes per pixel, 12 per invocation, 16 per segment. Small workgroups wait less at barriers;
-        // large ones have less halo.
-        let segments = MAX_INVOCATIONS / least_segment(task)?;
+        // 8 bytes per pixel, 12 per invocation, 16 per segment. Small workgroups wait less at barriers, large ones have
+        // less halo.
+        let segments = MAX_INVOCATIONS / min_segment(task)?;
         let bytes = limits.workgroup_bytes.saturating_sub(16 * segments);
-        let most = (bytes / (8 * PIXELS + 12)).min(limits.invocations).min(MAX_INVOCATIONS);
+        let max = (bytes / (8 * PIXELS + 12)).min(limits.invocations).min(MAX_INVOCATIONS);
         let mut invocations = match (6 * halo / PIXELS).max(128).next_multiple_of(32) {
-            few @ ..=SHARING => few.min(most),
-            _ => most,
+            few @ ..=MAX_SHARING => few.min(max),
+            _ => max,
         };
         let tile = (PIXELS * invocations).checked_sub(halo).filter(|&tile| tile >= 128)?;
-        // Tiles of the same size, without invocations that compute nothing; images of a single tile
-        // share a pipeline.
+        // Tiles of equal size have no idle invocations. Images of a single tile share a pipeline.
         let across = width.div_ceil(tile / PIXELS * PIXELS);
         let tile = width.div_ceil(across).next_multiple_of(PIXELS);
         if across > 1 {
             invocations = (tile + halo).div_ceil(PIXELS);
         }
         let run = match invocations {
-            ..=SHARING => short_run(y),
+            ..=MAX_SHARING => short_run(y),
             // All workgroups run at once.
             _ => height.div_ceil((MULTIPROCESSORS / (across * slices)).max(1)).clamp(64, 256),
         };
         let chunk = if task.shape.channels.is_multiple_of(2) { 4 } else { 2 };
         let margin = (x + 2 * PIXELS).next_multiple_of(PIXELS);
         let sizes = Self { invocations, tile, run, lead, chunk, margin };
-        // The margins of a narrow image may be larger than the image.
+        // Margins of a narrow image may be larger than the image.
         let buffers = Buffers::new(&sizes, &Layout::new(task.shape));
         let blocks = if y >= BLOCKS_RADIUS { buffers.blocks_bytes } else { 0 };
         (buffers.margins_bytes.max(blocks) <= limits.binding).then_some(sizes)
     }
 }
 
-/// How many rows a workgroup computes where several share a multiprocessor.
+/// Number of rows of a workgroup that shares a multiprocessor.
 fn short_run(radius: usize) -> usize {
     match radius {
         0..8 => 32,
-        // As long as windows: the rows that leave them are still in the cache, where the workgroup
-        // of the run above has read them.
+        // As long as windows: the workgroup of the run above has read the leaving rows, which are still in the cache.
         24..BLOCKS_RADIUS => 2 * radius,
         _ => 64,
     }
@@ -116,21 +115,21 @@ fn radii(task: &Task<'_>) -> [usize; 2] {
     [1, 0].map(|pass| task.passes[pass].taps.radius)
 }
 
-/// The fewest invocations of a segment: a subgroup, or 32 invocations of it.
-fn least_segment(task: &Task<'_>) -> Option<usize> {
-    task.limits.subgroup.map(|[least, _]| least.clamp(4, 32) as usize)
+/// Minimum number of invocations of a segment: a subgroup, or 32 invocations of it.
+fn min_segment(task: &Task<'_>) -> Option<usize> {
+    task.limits.subgroup.map(|[min, _]| min.clamp(4, 32) as usize)
 }
 
-/// How the sums along y are shifted, and those along x divided.
+/// The shift of sums along y, and the division of sums along x.
 fn roundings(task: &Task<'_>) -> Option<(u32, RoundedU32)> {
     let Rounding::Shift(shift) = task.passes[0].rounding else { return None };
     let Rounding::Divide { up, divisor } = task.passes[1].rounding else { return None };
     Some((shift, RoundedU32::new(up, divisor)?))
 }
 
-/// The sizes of the buffers beside source and target, for a block.
+/// The sizes of the additional buffers for a block.
 struct Buffers {
-    /// Chunks of a row, and of what lies left and right of it.
+    /// Chunks of a row, and of its margins.
     inner: usize,
     outer: usize,
     /// Layers and blocks of rows in a slice.
@@ -177,7 +176,7 @@ pub const ROUTE: Route = Route {
         let (shift, _) = roundings(task).expect("it fits");
         let ([x, y], channels) = (radii(task), task.shape.channels);
         let [_, largest] = task.limits.subgroup.expect("it fits");
-        let segments = sizes.invocations.div_ceil(least_segment(task).expect("it fits"));
+        let segments = sizes.invocations.div_ceil(min_segment(task).expect("it fits"));
         let steps = largest.clamp(1, 32).ilog2() as usize;
         let [channels, chunk, width, lead, taps, segments, steps] =
             [channels, sizes.chunk, sizes.invocations, sizes.lead, 2 * x + 1, segments, steps]
@@ -258,7 +257,7 @@ impl Record for BoxTile {
             let (total, bytes) = ((inner + outer) * layers * slices, buffers.blocks_bytes);
             sums = Some(make("blur blocks", "sum_blocks", total, bytes, Some(&margins))?);
         }
-        // Bound, though never read, where no blocks are summed.
+        // Bound but never read if no blocks are summed.
         let sums = sums.unwrap_or_else(|| to.source.clone());
         let more = [("margins", &margins), ("blocks", &sums)];
         to.dispatch("blur yx", (shader, "blur"), &params, &more, params.total.into())

@@ -1,4 +1,4 @@
-//! Passes along y or z: the routes, their parameters and their dispatch.
+//! The routes for passes along y or z.
 
 use super::{
     layout::Layout,
@@ -34,8 +34,8 @@ pub const BOX: Route = Route {
         vec![shader.with(&[("FROM", pass.from.name())])]
     },
     new: |context, task| {
-        // A longer run shares the sums of its first window among more rows; a shorter one keeps the rows
-        // that are in flight closer together in memory.
+        // In a longer run, more rows share the sum of the first window. In a shorter one, the rows in flight are closer
+        // together in memory.
         let run = (task.passes[0].taps.radius / 2).clamp(16, 256);
         Ok(Box::new(ColumnPass::new(context, &BOX, task, (run, None))?))
     },
@@ -81,12 +81,12 @@ pub const ANY: Route = Route {
     },
 };
 
-/// Rows that an invocation computes.
+/// Number of rows that an invocation computes.
 fn run_of(shader: &Shader) -> usize {
     shader.constant("ROWS") as usize
 }
 
-/// The centre's weight and three zeros, then the weights at distances from 1 to the radius.
+/// The weight of the centre, three zeros, and the weights at distances from 1 to the radius.
 fn distances(pass: &Pass) -> Vec<u32> {
     let mut weights = vec![pass.weight(0), 0, 0, 0];
     weights.extend((1..=pass.taps.radius.next_multiple_of(4)).map(|i| pass.weight(i)));

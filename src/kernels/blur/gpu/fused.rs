@@ -20,7 +20,7 @@ shader_struct! {
     }
 }
 
-/// The largest radius: its ring of rows fits registers, its weights the parameters.
+/// The largest radius whose ring of rows fits in registers, and whose weights fit in the parameters.
 const MAX_RADIUS: usize = 5;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ fn radius(task: &Task<'_>) -> usize {
     task.passes[0].taps.radius.max(task.passes[1].taps.radius)
 }
 
-/// A pass's weights, scaled so that sums divided by 2^`bits` are its results.
+/// The weights of a pass, scaled so that sums divided by 2^`bits` are its results.
 fn weights(pass: &Pass, bits: u32) -> [[u32; 4]; 3] {
     let Rounding::Shift(shift) = pass.rounding else { unreachable!("Gaussians of u8 shift") };
     let weight =

@@ -10,7 +10,7 @@ use crate::{
     util::error::Result,
 };
 
-/// Why these shaders need no bounds checks.
+/// Argument for shaders without bounds checks.
 pub const IN_RANGE: &str = "the host sizes buffers and dispatches by the same layout; rows, columns, tiles and runs end \
     at its width, height and pitch, positions outside are mapped inside or replaced before they are \
     read, and weights are padded to whole steps";

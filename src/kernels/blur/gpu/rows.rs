@@ -1,4 +1,4 @@
-//! Passes along x: the routes, their parameters and their dispatch.
+//! The routes for passes along x.
 
 use super::{
     params::literal,
@@ -63,7 +63,7 @@ pub const U8: Route = Route {
 /// A long Gaussian from u8 to u16, in bytes of 24-bit weights: eight pixels per invocation.
 pub const U8_LONG: Route = Route {
     passes: 1,
-    // If a single tap has all the weight, it is 2^24, which does not fit into 24 bits.
+    // The weight of a single tap is 2^24, which does not fit 24 bits.
     fits: |task| {
         is_u8_gaussian(task, Arithmetic::U32) && task.passes[0].weight(0) >> (8 * planes()) == 0
     },
@@ -114,13 +114,13 @@ fn planes() -> u32 {
     ROWS_U8_LONG.constant("PLANES")
 }
 
-/// The radius in [`U8_LONG`], rounded up with zeros on either side, because a span begins at a multiple of four pixels.
+/// The radius in [`U8_LONG`], padded with zeros, because a span begins at a multiple of four pixels.
 fn padded_radius(pass: &Pass) -> usize {
     pass.taps.radius.next_multiple_of(4)
 }
 
-/// For each step of four positions, each plane and each of four results: byte number `plane` of the weights of these
-/// positions in that result.
+/// For each step of four positions, each plane and each of four results, byte `plane` of the weights of these positions
+/// in that result.
 fn planes_of_weights(pass: &Pass) -> Vec<u32> {
     let radius = padded_radius(pass);
     let mut weights = Vec::new();
@@ -150,7 +150,8 @@ struct Span {
 }
 
 impl Span {
-    /// The sizes, with a smaller tile if workgroup memory requires it; `None` if not even the smallest tile fits.
+    /// The sizes for a task, with a small tile if workgroup memory requires it; `None` if not even the smallest tile
+    /// fits.
     fn of(task: &Task<'_>) -> Option<Self> {
         let pass = &task.passes[0];
         let halo = (2 * pass.taps.radius).div_ceil(GROUP) + 1;
@@ -174,7 +175,7 @@ impl Span {
 #[derive(Debug)]
 enum Tile {
     Of(usize),
-    /// At most this number, in tiles of the same size.
+    /// At most this number, in tiles of equal size.
     UpTo(usize),
 }
 

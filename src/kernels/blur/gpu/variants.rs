@@ -1,4 +1,4 @@
-//! Every shader text that a blur can run, for the test that validates them.
+//! The shaders that a blur can run, for a test that validates them.
 
 use super::{
     route::{Limits, Task},
@@ -35,23 +35,22 @@ const fn limits(
 const EDGES: [Edge; 5] =
     [Edge::Clamp, Edge::Reflect, Edge::Mirror, Edge::Wrap, Edge::Constant(1.0)];
 
-/// Radii on both sides of all that routes and their constants depend on.
+/// Radii on both sides of all limits of routes and their constants.
 const RADII: [usize; 18] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 63, 64, 129, 191, 192, 500, 1500];
 
-/// The shaders of this family in the specialisations that run: each value of each constant occurs, with
-/// those of the others that it can meet in a blur of some image or volume.
+/// The shaders of this family in the specialisations that a blur of some image or volume uses, with all values of all
+/// constants but those that may have any value.
 pub fn variants() -> Vec<Shader> {
     let mut variants = multiply_add_probes().to_vec();
     for (number, radius) in RADII.into_iter().enumerate() {
         for channels in 1..=4 {
-            // Edges take turns with radii and channels.
+            // Not all edges with all radii and channels.
             let edge = EDGES[(number + channels) % EDGES.len()];
             for limits in &DEVICES {
                 variants.extend(of_radius(radius, channels, edge, limits));
             }
         }
     }
-    // Equal texts once each.
     variants.sort_by_cached_key(Shader::key);
     variants.dedup_by_key(|shader| shader.key());
     variants
