@@ -38,7 +38,8 @@ impl Blur {
         Self { method, sizes: sigmas, iterations, edge, linear: false }
     }
 
-    /// A box filter: the mean of the `2 * radius + 1` pixels around each pixel, along each axis. `radius` is 0 to 10,000.
+    /// A box filter: the mean of the `2 * radius + 1` pixels around each pixel, along each axis. `radius` is 0 to
+    /// 10,000.
     pub fn box_filter(radius: usize) -> Self {
         Self::box_filter_xyz([radius; 3])
     }

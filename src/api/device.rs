@@ -12,8 +12,8 @@ use crate::{
 pub struct Device(device::Device);
 
 impl Device {
-    /// A hardware GPU if there is one, else the CPU. The GPU is opened in the background. A job that fails on the GPU runs
-    /// again on the CPU, with a warning to the log.
+    /// A hardware GPU if there is one, else the CPU. The GPU is opened in the background. A job that fails on the GPU
+    /// runs again on the CPU, with a warning to the log.
     pub fn best() -> Self {
         let device = device::Device::new(&DeviceChoice::Auto, Arc::new(Timings::new(false)));
         device.start();

@@ -31,8 +31,8 @@ impl Estimate {
         self.cpu < START_UP + self.gpu
     }
 
-    /// Twice the number of parts that the GPU computes while one of `cores` cores computes one. Estimates are rough, hence
-    /// the factor.
+    /// Twice the number of parts that the GPU computes while one of `cores` cores computes one. Estimates are rough,
+    /// hence the factor.
     pub(super) fn parts_per_core(&self, cores: usize) -> usize {
         let ratio = self.cpu.as_secs_f64() / self.gpu.as_secs_f64();
         (2.0 * ratio * cores as f64) as usize
@@ -45,8 +45,8 @@ pub(super) const START_UP: Duration = Duration::from_millis(145);
 /// Number of inputs whose sizes are looked up. The others are assumed to be similar.
 const SAMPLED_INPUTS: usize = 16;
 
-/// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of unknown
-/// amounts, such as pipes, count as average ones; if no amounts are known, the sum is 0.
+/// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of
+/// unknown amounts, such as pipes, count as average ones; if no amounts are known, the sum is 0.
 pub fn sum_of_all<T, const N: usize>(
     inputs: impl ExactSizeIterator<Item = T>,
     amounts: impl Fn(T) -> Option<[f64; N]>,

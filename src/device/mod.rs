@@ -141,8 +141,8 @@ impl Device {
         self.sharing.get().is_some()
     }
 
-    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or too
-    /// busy to begin the part now, else this device. Only for parts whose results are the same on both.
+    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or
+    /// too busy to begin the part now, else this device. Only for parts whose results are the same on both.
     pub fn device_for_part(self: &Arc<Self>) -> Arc<Self> {
         let Some((cpu, sharing)) = self.sharing.get() else { return self.clone() };
         let would_wait = || !self.is_open() || self.queue.is_crowded();
@@ -199,8 +199,8 @@ impl Device {
         Ok(self.contexts()?.first())
     }
 
-    /// Runs `kernel`. With [`DeviceChoice::Auto`], a kernel that fails on a GPU runs again on the CPU, with a warning; a lost
-    /// GPU is not used again.
+    /// Runs `kernel`. With [`DeviceChoice::Auto`], a kernel that fails on a GPU runs again on the CPU, with a warning;
+    /// a lost GPU is not used again.
     ///
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
@@ -216,8 +216,8 @@ impl Device {
         Ok(output.expect("set by the last call"))
     }
 
-    /// Calls `run` with the context of a GPU, or with `None` for the CPU. If a GPU fails under [`DeviceChoice::Auto`], calls
-    /// it again with `None`.
+    /// Calls `run` with the context of a GPU, or with `None` for the CPU. If a GPU fails under [`DeviceChoice::Auto`],
+    /// calls it again with `None`.
     fn run_on_any(
         &self,
         name: &'static str,
@@ -249,8 +249,8 @@ impl Device {
         !matches!(self.opened.get(), Some(Ok(contexts)) if contexts.is_empty())
     }
 
-    /// Never closes the device, for a process that is about to end. The system frees everything anyway, whereas a driver may
-    /// crash or hang while it cleans up.
+    /// Never closes the device, for a process that is about to end. The system frees everything anyway, whereas a
+    /// driver may crash or hang while it cleans up.
     pub fn leak(self: Arc<Self>) {
         mem::forget(self);
     }

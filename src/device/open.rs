@@ -81,8 +81,8 @@ pub(super) fn takes_software() -> bool {
     env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
 }
 
-/// Whether this machine may have a hardware GPU. On Linux, device files show this without the start of a graphics driver,
-/// which takes a third of a second even if it finds only software Vulkan.
+/// Whether this machine may have a hardware GPU. On Linux, device files show this without the start of a graphics
+/// driver, which takes a third of a second even if it finds only software Vulkan.
 pub(super) fn may_have_hardware() -> bool {
     if !cfg!(target_os = "linux") || takes_software() {
         return true;

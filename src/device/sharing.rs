@@ -24,7 +24,8 @@ impl Sharing {
         self.left.store(parts, Ordering::Relaxed);
     }
 
-    /// Takes the next part and returns whether it goes to the CPU. `would_wait` returns whether the GPU cannot begin now.
+    /// Takes the next part and returns whether it goes to the CPU. `would_wait` returns whether the GPU cannot begin
+    /// now.
     pub fn next_goes_to_cpu(&self, would_wait: impl FnOnce() -> bool) -> bool {
         let take = |left: usize| left.checked_sub(1);
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
@@ -36,8 +37,8 @@ impl Sharing {
     }
 }
 
-/// The value of `GPUPROC_TEST_SHARE`, with which tests send parts to the CPU regardless of time. Each character is a part,
-/// repeatedly; `1` goes to the CPU.
+/// The value of `GPUPROC_TEST_SHARE`, with which tests send parts to the CPU regardless of time. Each character is a
+/// part, repeatedly; `1` goes to the CPU.
 pub(super) fn forced_pattern() -> Option<&'static [u8]> {
     static PATTERN: LazyLock<Option<OsString>> =
         LazyLock::new(|| env::var_os("GPUPROC_TEST_SHARE").filter(|pattern| !pattern.is_empty()));

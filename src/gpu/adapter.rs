@@ -41,7 +41,7 @@ pub enum AdapterKind {
     Discrete,
     /// A GPU that shares the CPU's memory.
     Integrated,
-    /// A part of a GPU, or one behind a network.
+    /// A part of a GPU, or a remote one.
     Virtual,
     /// Unknown to the driver.
     Other,
@@ -137,8 +137,8 @@ impl Adapter {
     }
 }
 
-/// All adapters of this machine: discrete GPUs first, software last, otherwise in the order of the drivers. Empty if there
-/// is no driver.
+/// All adapters of this machine: discrete GPUs first, software last, otherwise in the order of the drivers. Empty if
+/// there is no driver.
 pub fn adapters() -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::util::error::{Error, Result};
 
-/// A range of a storage buffer on the device. Clones share the memory, which is kept for another buffer once the last of
-/// them is dropped.
+/// A range of a storage buffer on the device. Clones share the memory, which is kept for another buffer once the last
+/// of them is dropped.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub(super) inner: Arc<PooledBuffer>,
@@ -73,8 +73,8 @@ impl Context {
         Ok(buffer)
     }
 
-    /// Creates a buffer of wgpu's, mapped if it can be written. If memory is short, frees the unused buffers of the pools
-    /// and tries again.
+    /// Creates a buffer of wgpu's, mapped if it can be written. If memory is short, frees the unused buffers of the
+    /// pools and tries again.
     pub(super) fn create_buffer(
         &self,
         label: &str,

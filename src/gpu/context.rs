@@ -48,8 +48,8 @@ pub struct Context {
     pub(super) uploads: UploadStaging,
 }
 
-/// Maximum number of bytes of unused storage buffers that a device keeps. Only a discrete GPU has its own memory; storage
-/// buffers of other devices are host memory, whose use `--max-memory` limits.
+/// Maximum number of bytes of unused storage buffers that a device keeps. Only a discrete GPU has its own memory;
+/// storage buffers of other devices are host memory, whose use `--max-memory` limits.
 fn max_unused_storage(kind: AdapterKind) -> u64 {
     match kind {
         AdapterKind::Discrete => 4 << 30,

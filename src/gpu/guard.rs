@@ -172,8 +172,8 @@ impl Driver {
         self.check()
     }
 
-    /// An occasion for `fault`, which occurs if [`Restrictions::fault`](super::Restrictions::fault) asks for it. Returns
-    /// its error if it shows at once.
+    /// An occasion for `fault`, which occurs if [`Restrictions::fault`](super::Restrictions::fault) asks for it.
+    /// Returns its error if it shows at once.
     pub fn inject(&self, fault: Fault) -> Result<()> {
         if !self.injected.occurs(fault) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The ways in which devices multiply and add f32.
+//! Rounding of f32 products and sums on a device.
 
 /// How a device computes a * b + c in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Buffers that are kept for the next job. A fresh one costs more than the work that it is made for: the driver maps and
-//! clears its memory at about 5 GB/s, where a copy runs at 30.
+//! Buffers that are kept for the next job. A fresh one costs more than the work that it is made for: the driver maps
+//! and clears its memory at about 5 GB/s, where a copy runs at 30.
 
 use std::{
     ops::Deref,
@@ -37,7 +37,7 @@ impl Pool {
         Some(free.remove(found))
     }
 
-    /// Keeps `buffer` for later, and drops the least recently used ones if there are too many bytes.
+    /// Keeps `buffer` for later, and drops the oldest ones if there are too many bytes.
     pub fn put(&self, buffer: wgpu::Buffer) {
         let mut free = self.free();
         free.push(buffer);

@@ -11,8 +11,8 @@ thread_local! {
 }
 
 impl Context {
-    /// Runs `work`. Returns its result, and a batch of all steps that `work` submitted on this thread. Instead of uploads,
-    /// the batch has copies between buffers on the device.
+    /// Runs `work`. Returns its result, and a batch of all steps that `work` submitted on this thread. Instead of
+    /// uploads, the batch has copies between buffers on the device.
     ///
     /// # Errors
     /// Those of `work`.

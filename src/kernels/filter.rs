@@ -1,5 +1,5 @@
-//! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images and
-//! volumes, and to batches and shards.
+//! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images
+//! and volumes, and to batches and shards.
 
 use std::fmt;
 

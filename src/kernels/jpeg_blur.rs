@@ -1,5 +1,6 @@
-//! Blur of a JPEG image, from coefficients to coefficients or to pixels. On a GPU, only coefficients other than 0 cross the
-//! bus. For a photograph they take 23 % of the bytes of its pixels on the way to the device, and 12 % on the way back.
+//! Blur of a JPEG image, from coefficients to coefficients or to pixels. On a GPU, only coefficients other than 0 cross
+//! the bus. For a photograph they take 23 % of the bytes of its pixels on the way to the device, and 12 % on the way
+//! back.
 
 use crate::{
     data::{

@@ -34,8 +34,8 @@ impl Kernel for JpegHistogram {
 }
 
 impl JpegHistogram {
-    /// Counts the pixels of an image that fits on the device as a whole; returns `None` for others, and for images whose
-    /// rows are padded there, since padding would be counted.
+    /// Counts the pixels of an image that fits on the device as a whole; returns `None` for others, and for images
+    /// whose rows are padded there, since padding would be counted.
     fn on_device(
         &self,
         context: &Context,

@@ -1,4 +1,5 @@
-//! The kernels, with a file or a folder for each family: parameters, CPU code, and host code for its shaders in `wgsl/`.
+//! The kernels, with a file or a folder for each family: parameters, CPU code, and host code for its shaders in
+//! `wgsl/`.
 
 pub mod baselines;
 pub mod blur;
@@ -21,8 +22,9 @@ pub mod threshold;
 
 use crate::gpu::Shader;
 
-/// All specialisations of all shaders, for a test that validates them; some may occur twice. Families list theirs by the
-/// functions with which kernels specialise the shaders. Of constants with any value (radii, bins), some values occur.
+/// All specialisations of all shaders, for a test that validates them; some may occur twice. Families list theirs by
+/// the functions with which kernels specialise the shaders. Of constants with any value (radii, bins), some values
+/// occur.
 pub fn variants() -> Vec<Shader> {
     [
         baselines::variants(),

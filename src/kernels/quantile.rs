@@ -1,5 +1,5 @@
-//! Exact quantiles of inputs that are read in several passes, with bounded memory. Each pass finds a digit of the sample,
-//! the most significant one first, by counting the samples that have the same digits before it.
+//! Exact quantiles of inputs that are read in several passes, with bounded memory. Each pass finds a digit of the
+//! sample, the most significant one first, by counting the samples that have the same digits before it.
 
 use super::histogram::{rank, type_range};
 use crate::{
@@ -18,8 +18,8 @@ pub(super) const DIGITS: usize = 1 << DIGIT;
 /// Number of bits of a digit.
 const DIGIT: u32 = 16;
 
-/// Number of samples that a thread takes at a time: a multiple of its counters, which it clears first and adds to the total
-/// at the end.
+/// Number of samples that a thread takes at a time: a multiple of its counters, which it clears first and adds to the
+/// total at the end.
 const CHUNK: usize = 4 * DIGITS;
 
 /// Counts each sample `times` times at the index that `slot` returns, which is below [`DIGITS`]. Samples for which it

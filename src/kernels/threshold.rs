@@ -44,8 +44,8 @@ pub enum Threshold {
     /// threshold, classes are stored as 0 and 255. The result has one channel of u8. Colour images are divided by their
     /// BT.709 luminance, which for 8 and 16 bits is rounded to a sample.
     Values(Vec<f64>),
-    /// This number of thresholds, computed from the input by Otsu's method (A Threshold Selection Method from Gray-Level
-    /// Histograms, 1979).
+    /// This number of thresholds, computed from the input by Otsu's method (A Threshold Selection Method from
+    /// Gray-Level Histograms, 1979).
     Otsu(usize),
 }
 
@@ -64,8 +64,8 @@ pub fn variants() -> Vec<Shader> {
     Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
 }
 
-/// The smallest key of a sample that exceeds `value`: 0 if all samples do, 2^32 if none does. Keys are unsigned integers in
-/// the order of the samples of `dtype`.
+/// The smallest key of a sample that exceeds `value`: 0 if all samples do, 2^32 if none does. Keys are unsigned
+/// integers in the order of the samples of `dtype`.
 fn bound(dtype: Dtype, value: f64) -> u64 {
     match type_range(dtype) {
         Some((min, max)) => (value.clamp(min - 1.0, max).floor() - min + 1.0) as u64,

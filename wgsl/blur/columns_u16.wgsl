@@ -2,7 +2,8 @@
 // consecutive rows, in packed lanes (see `shared/lanes`).
 //
 // The window is symmetric: rows k above and k below the centre have the same weight, so they are added first, two
-// u16 below 2^15 in a lane of 16 bits, and multiplied once. Two rings hold the rows at distance k of the twelve results:
+// u16 below 2^15 in a lane of 16 bits, and multiplied once. Two rings hold the rows at distance k of the twelve
+// results:
 //
 //     above      row y + j - k in element (j - k) mod ROWS         the next k replaces one element of each
 //     below      row y + j + k in element (j + k) mod ROWS

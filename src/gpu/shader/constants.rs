@@ -1,6 +1,7 @@
 //! Specialisation of shaders by other values of `const` and `alias` declarations.
 
-/// Replaces the value of the declaration `const NAME = ...;` or `alias NAME = ...;`, which starts a line and has no type.
+/// Replaces the value of the declaration `const NAME = ...;` or `alias NAME = ...;`, which starts a line and has no
+/// type.
 ///
 /// # Panics
 /// When there is no such declaration.

@@ -1,7 +1,7 @@
 //! `#import family/stem` lines, which add texts that shaders share.
 
-/// Removes the `#import` lines of `text` and appends the imported texts, which may import others. Each is appended once.
-/// WGSL declarations may have any order.
+/// Removes the `#import` lines of `text` and appends the imported texts, which may import others. Each is appended
+/// once. WGSL declarations may have any order.
 ///
 /// # Panics
 /// When `find` does not find an imported text.

@@ -14,8 +14,8 @@ impl ShaderStruct for () {
     const FIELDS: &'static [(&'static str, usize)] = &[];
 }
 
-/// Declares a `#[repr(C)]` struct of plain data. Its fields and offsets are compared with the WGSL struct of the same name
-/// whenever it is bound.
+/// Declares a `#[repr(C)]` struct of plain data. Its fields and offsets are compared with the WGSL struct of the same
+/// name whenever it is bound.
 #[macro_export]
 macro_rules! shader_struct {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)? }) => {

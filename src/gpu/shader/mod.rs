@@ -1,8 +1,9 @@
 //! Shaders: the files of `wgsl/`, and the modules that are made from them.
 //!
-//! [`imports`] adds shared texts, [`constants`] sets the values of a specialisation, [`unroll`] unrolls marked loops, and
-//! [`reflection`] parses the result to the module that wgpu gets. Crates for WGSL imports (`wesl`, `naga_oil`) cannot
-//! unroll loops or have types as parameters, and their modules cannot use names that the importing file declares.
+//! [`imports`] adds shared texts, [`constants`] sets the values of a specialisation, [`unroll`] unrolls marked loops,
+//! and [`reflection`] parses the result to the module that wgpu gets. Crates for WGSL imports (`wesl`, `naga_oil`)
+//! cannot unroll loops or have types as parameters, and their modules cannot use names that the importing file
+//! declares.
 
 mod constants;
 mod imports;
@@ -88,8 +89,8 @@ pub struct Shader {
     reflection: OnceLock<Arc<Reflection>>,
 }
 
-/// The texts parsed so far, by key. Parsing takes longer than many kernels, and a job of many small inputs specialises its
-/// shaders for each input.
+/// The texts parsed so far, by key. Parsing takes longer than many kernels, and a job of many small inputs specialises
+/// its shaders for each input.
 static PARSED: LazyLock<OnceCache<Arc<Reflection>>> = LazyLock::new(OnceCache::default);
 
 impl Shader {
@@ -155,8 +156,8 @@ impl Shader {
     /// The parsed text, with imports, values and unrolled loops.
     ///
     /// # Panics
-    /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not parse. A test tries
-    /// every text that can run.
+    /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not parse. A test
+    /// tries every text that can run.
     pub fn reflection(&self) -> &Arc<Reflection> {
         self.reflection.get_or_init(|| {
             let reflect = || {
@@ -170,7 +171,8 @@ impl Shader {
         })
     }
 
-    /// Parses the texts of `shaders` in parallel, so that the creation of their pipelines, one by one, takes little time.
+    /// Parses the texts of `shaders` in parallel, so that the creation of their pipelines, one by one, takes little
+    /// time.
     ///
     /// # Panics
     /// As [`Shader::reflection`].

@@ -44,8 +44,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Parses the lines of `text` that declare constants and types. Constants do not depend on functions, which are most of
-    /// a text.
+    /// Parses the lines of `text` that declare constants and types. Constants do not depend on functions, which are
+    /// most of a text.
     ///
     /// # Panics
     /// When they do not parse.

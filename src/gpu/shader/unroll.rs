@@ -8,8 +8,8 @@
 /// }                                                   }
 ///                                                     { const i = 1u; ...
 /// ```
-/// The bounds are literals or constants, whose values `constant` returns. The closing brace has the indentation of `for`.
-/// The variable is u32 if the first value has the suffix `u`, else i32.
+/// The bounds are literals or constants, whose values `constant` returns. The closing brace has the indentation of
+/// `for`. The variable is u32 if the first value has the suffix `u`, else i32.
 ///
 /// # Panics
 /// When a marked loop has another form.

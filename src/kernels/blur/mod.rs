@@ -1,5 +1,5 @@
-//! Separable Gaussian and box blur in one to three dimensions. Results are the same bytes on every device, however an image
-//! or volume is divided into blocks.
+//! Separable Gaussian and box blur in one to three dimensions. Results are the same bytes on every device, however an
+//! image or volume is divided into blocks.
 //!
 //! | module | holds |
 //! |---|---|
@@ -38,8 +38,8 @@ use crate::{
 };
 
 impl Blur {
-    /// Prepares the blur of u8 samples without alpha that stay on `context`. `None` if they do not fit on the device as a
-    /// whole, in linear light, and for [the identity](Blur::is_identity).
+    /// Prepares the blur of u8 samples without alpha that stay on `context`. `None` if they do not fit on the device as
+    /// a whole, in linear light, and for [the identity](Blur::is_identity).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -87,8 +87,8 @@ impl Blur {
     }
 }
 
-/// Converts i8 and i16 to u8 and u16 by flipping the sign bit, which adds half of the range, and returns that number. The
-/// weights of a blur sum to 1, so that the same number can be subtracted after the blur.
+/// Converts i8 and i16 to u8 and u16 by flipping the sign bit, which adds half of the range, and returns that number.
+/// The weights of a blur sum to 1, so that the same number can be subtracted after the blur.
 fn unsigned(samples: &Samples) -> Result<Option<(Samples, f64)>> {
     Ok(Some(match samples {
         Samples::I8(v) => (Samples::U8(parallel::mapped(v, |&v| v as u8 ^ 0x80)?), 128.0),

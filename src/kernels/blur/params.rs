@@ -22,8 +22,8 @@ pub enum Edge {
     Mirror,
     /// The samples of the other end: b c d | a b c d | a b c.
     Wrap,
-    /// This value, in units of the samples. If there is an alpha channel, the outside is opaque, or transparent if the value
-    /// is 0.
+    /// This value, in units of the samples. If there is an alpha channel, the outside is opaque, or transparent if the
+    /// value is 0.
     Constant(f64),
 }
 

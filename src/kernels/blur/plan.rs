@@ -1,8 +1,8 @@
 //! A blur as a list of passes, each along one axis. Passes over integers are exact up to the rounding of their results.
 //!
-//! Sums of 8-bit samples with weights that sum to 2^16 are below 2^24, so f32 computes them exactly, fused or not, in any
-//! order. Later passes compute with 16-bit values in u32. Therefore the CPU at any SIMD level and every GPU give the same
-//! bits.
+//! Sums of 8-bit samples with weights that sum to 2^16 are below 2^24, so f32 computes them exactly, fused or not, in
+//! any order. Later passes compute with 16-bit values in u32. Therefore the CPU at any SIMD level and every GPU give
+//! the same bits.
 //!
 //! 16-bit samples have up to 8 fraction bits between passes. The error of a result, in units of the samples, is at most
 //!
@@ -11,13 +11,14 @@
 //! + (passes - 1) 2^-(f+1)  rounding of the other passes, to f fraction bits
 //! + E                      rounding of weights: 65535 * sum of max(0, product of w_i / 2^b - product of exact w_i)
 //! ```
-//! Gaussian: f = 4, and b is 22 to 28, more for longer windows. E < 0.38 for images and 0.46 for volumes, up to a radius of
-//! 3 sigma. So the error is below 1 for images and at most 1.02 for volumes. f64 sums the products, below 2^48, exactly in
-//! any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps, and one less each
-//! time the number of taps doubles, so that sums fit u32.
+//! Gaussian: f = 4, and b is 22 to 28, more for longer windows. E < 0.38 for images and 0.46 for volumes, up to a
+//! radius of
+//! 3 sigma. So the error is below 1 for images and at most 1.02 for volumes. f64 sums the products, below 2^48, exactly
+//! in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps, and one less
+//! each time the number of taps doubles, so that sums fit u32.
 //!
-//! 16-bit samples with alpha or in linear light, and f32, are summed in f32 in a fixed order, with a single rounding for
-//! each product and sum. 32-bit integers and f64 are summed in f64.
+//! 16-bit samples with alpha or in linear light, and f32, are summed in f32 in a fixed order, with a single rounding
+//! for each product and sum. 32-bit integers and f64 are summed in f64.
 
 use super::{
     params::Blur,
@@ -118,13 +119,25 @@ pub struct Pass {
 }
 
 impl Pass {
+    /// A pass without weights.
+    fn new(
+        axis: usize,
+        taps: Taps,
+        [from, to]: [Format; 2],
+        (arithmetic, rounding): (Arithmetic, Rounding),
+        fill: [f64; 4],
+    ) -> Self {
+        let (integer_weights, float_weights) = (Vec::new(), Vec::new());
+        Self { axis, taps, from, to, arithmetic, rounding, integer_weights, float_weights, fill }
+    }
+
     /// Whether the samples are floats.
     pub fn is_float(&self) -> bool {
         self.arithmetic == Arithmetic::Float
     }
 
-    /// Whether this is a box filter of floats with so large a radius that sums of blocks cost less than the sum of all taps.
-    /// Only the CPU computes these, in f64.
+    /// Whether this is a box filter of floats whose radius is so large that sums of blocks cost less than the sum of
+    /// all taps. Only the CPU computes these, in f64.
     pub fn is_long_float_box(&self) -> bool {
         self.is_float() && self.taps.sigma == 0.0 && self.taps.radius >= LONG_FLOAT_BOX
     }
@@ -143,13 +156,14 @@ const BOX_FRACTION: u32 = 8;
 const FRACTION_U16: u32 = 4;
 
 impl Blur {
-    /// The passes over samples of `format`, in order; none for the identity. `fill` is the value outside for each channel,
-    /// with [`Edge::Constant`](super::Edge::Constant), in units of the samples.
+    /// The passes over samples of `format`, in order; none for the identity. `fill` is the value outside for each
+    /// channel, with [`Edge::Constant`](super::Edge::Constant), in units of the samples.
     pub fn plan(&self, format: Format, fill: [f64; 4]) -> Vec<Pass> {
         let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
         if (format, self.method) == (Format::U8, Method::Box) {
-            // Sliding sums along y and z read each sample twice, so they come first, while samples are u8. Wider samples
-            // begin with x: the sums along x of 16-bit samples take little memory, and are still in the cache for y.
+            // Sliding sums along y and z read each sample twice, so they come first, while samples are u8. Wider
+            // samples begin with x: the sums along x of 16-bit samples take little memory, and are still in the cache
+            // for y.
             axes.reverse();
         }
         match (format, self.method) {
@@ -167,31 +181,31 @@ impl Blur {
     /// A pass over samples wider than u16, whose results have the same format.
     fn wide(&self, format: Format, axis: usize, fill: [f64; 4]) -> Pass {
         let taps = self.axes[axis];
-        let (mut integer_weights, mut float_weights) = (Vec::new(), Vec::new());
-        let (arithmetic, rounding) = match format {
-            Format::F32 | Format::F64 => {
-                float_weights = taps.half_weights(self.method);
-                if format == Format::F32 {
-                    float_weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
-                    // Makes the sum of the weights as close to 1 as f32 allows.
-                    let others: f64 = float_weights[1..].iter().sum();
-                    float_weights[0] = f64::from((1.0 - 2.0 * others) as f32);
-                }
-                (Arithmetic::Float, Rounding::None)
-            }
-            _ if self.method == Method::Box => {
+        let is_float = matches!(format, Format::F32 | Format::F64);
+        let sums = match self.method {
+            _ if is_float => (Arithmetic::Float, Rounding::None),
+            Method::Box => {
                 // Sums of up to 256 samples below 2^24 fit u32.
-                let arithmetic =
-                    if taps.count() <= 256 { Arithmetic::U32 } else { Arithmetic::U39 };
+                let is_short = taps.count() <= 256;
+                let arithmetic = if is_short { Arithmetic::U32 } else { Arithmetic::U39 };
                 (arithmetic, Rounding::divide(taps.count() as u64, 0, 0))
             }
-            _ => {
-                integer_weights = taps.integer_half_weights(Method::Gaussian, 24);
-                (Arithmetic::U48, Rounding::Shift(24))
-            }
+            Method::Gaussian => (Arithmetic::U48, Rounding::Shift(24)),
         };
-        let [from, to] = [format; 2];
-        Pass { axis, taps, from, to, arithmetic, rounding, integer_weights, float_weights, fill }
+        let mut pass = Pass::new(axis, taps, [format; 2], sums, fill);
+        if is_float {
+            pass.float_weights = taps.half_weights(self.method);
+        } else if self.method == Method::Gaussian {
+            pass.integer_weights = taps.integer_half_weights(Method::Gaussian, 24);
+        }
+        if format == Format::F32 {
+            let weights = &mut pass.float_weights;
+            weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
+            // Makes the sum of the weights as close to 1 as f32 allows.
+            let others: f64 = weights[1..].iter().sum();
+            weights[0] = f64::from((1.0 - 2.0 * others) as f32);
+        }
+        pass
     }
 
     /// Passes of a Gaussian from u8 to u8, with u16 and fraction bits in between.
@@ -231,9 +245,9 @@ impl Blur {
         })
     }
 
-    /// Passes that read and write the first of two formats, with values of the second format and `fraction` fraction bits in
-    /// between. `sums` gets the taps of a pass, whether it is the first, and the fraction bits before and after it, and
-    /// returns arithmetic, rounding and weights.
+    /// Passes that read and write the first of two formats, with values of the second format and `fraction` fraction
+    /// bits in between. `sums` gets the taps of a pass, whether it is the first, and the fraction bits before and after
+    /// it, and returns arithmetic, rounding and weights.
     fn with_fraction(
         &self,
         axes: &[usize],
@@ -249,19 +263,9 @@ impl Blur {
             let [before, after] = ends.map(|end| if end { 0 } else { fraction });
             let [from, to] = ends.map(|end| if end { outer } else { inner });
             let (arithmetic, rounding, integer_weights) = sums(taps, ends[0], [before, after]);
-            let float_weights = Vec::new();
             let fill = fill.map(|value| value * f64::from(1 << before));
-            Pass {
-                axis,
-                taps,
-                from,
-                to,
-                arithmetic,
-                rounding,
-                integer_weights,
-                float_weights,
-                fill,
-            }
+            let pass = Pass::new(axis, taps, [from, to], (arithmetic, rounding), fill);
+            Pass { integer_weights, ..pass }
         };
         (0..count).map(pass).collect()
     }
@@ -275,17 +279,8 @@ impl Blur {
             let mut fill = fill.map(|value| value * f64::from(1 << before));
             for (&axis, rounding) in axes.iter().zip(self.box_roundings(axes, before, after)) {
                 let taps = self.axes[axis];
-                passes.push(Pass {
-                    axis,
-                    taps,
-                    from: Format::U16,
-                    to: Format::U16,
-                    arithmetic: Arithmetic::U32,
-                    rounding,
-                    integer_weights: Vec::new(),
-                    float_weights: Vec::new(),
-                    fill,
-                });
+                let sums = (Arithmetic::U32, rounding);
+                passes.push(Pass::new(axis, taps, [Format::U16; 2], sums, fill));
                 // The constant outside is blurred as well.
                 fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }
@@ -299,11 +294,11 @@ impl Blur {
         passes
     }
 
-    /// Rounding of the passes of one iteration of a box filter of u8, from values with `before` fraction bits to values with
-    /// `after`.
+    /// Rounding of the passes of one iteration of a box filter of u8, from values with `before` fraction bits to values
+    /// with `after`.
     ///
-    /// All passes but the last only shift sums so that they fit 16 bits, and the last divides by the product of all numbers
-    /// of taps. If shaders cannot divide by that product, each pass divides by its own number of taps.
+    /// All passes but the last only shift sums so that they fit 16 bits, and the last divides by the product of all
+    /// numbers of taps. If shaders cannot divide by that product, each pass divides by its own number of taps.
     fn box_roundings(&self, axes: &[usize], before: u32, after: u32) -> Vec<Rounding> {
         let taps = |&axis: &usize| self.axes[axis].count() as u64;
         let product: u64 = axes.iter().map(taps).product();
@@ -328,7 +323,8 @@ impl Blur {
         axes.iter().enumerate().map(rounding).collect()
     }
 
-    /// Number of samples before and after a position along `axis` that the result there depends on, after all iterations.
+    /// Number of samples before and after a position along `axis` that the result there depends on, after all
+    /// iterations.
     pub fn halo(&self, axis: usize) -> usize {
         self.axes[axis].radius * self.iterations
     }

@@ -22,7 +22,8 @@ impl Taps {
     /// The taps of an axis without a blur.
     pub const NONE: Self = Self { sigma: 0.0, radius: 0 };
 
-    /// A Gaussian with standard deviation `sigma`, cut off at `radius`. If either is 0, there is no blur along the axis.
+    /// A Gaussian with standard deviation `sigma`, cut off at `radius`. If either is 0, there is no blur along the
+    /// axis.
     pub fn gaussian(sigma: f64, radius: usize) -> Self {
         if sigma > 0.0 && radius > 0 { Self { sigma, radius } } else { Self::NONE }
     }
@@ -51,8 +52,8 @@ impl Taps {
         }
     }
 
-    /// Bits of integer weights of a Gaussian for 16-bit samples: the maximum of 22 to 28 with which no 16 neighbours sum to
-    /// more than 2^22. So the rounding of weights has no larger effect in long windows than in short ones.
+    /// Bits of integer weights of a Gaussian for 16-bit samples: the maximum of 22 to 28 with which no 16 neighbours
+    /// sum to more than 2^22. So the rounding of weights has no larger effect in long windows than in short ones.
     pub fn fine_bits(&self) -> u32 {
         let half = self.half_weights(Method::Gaussian);
         let weight = |distance: isize| half.get(distance.unsigned_abs()).copied().unwrap_or(0.0);

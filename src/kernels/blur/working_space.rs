@@ -17,7 +17,7 @@ use std::{
 use bytemuck::Zeroable;
 
 use super::{
-    cpu::nearest_u16,
+    cpu::{Sample, nearest_u16},
     params::{Blur, Edge, Values},
     plan::Format,
 };
@@ -254,22 +254,11 @@ impl WorkingSpace {
     }
 }
 
-/// f32 or f64.
-trait Float: Copy + Send + Sync + Zeroable + Mul<Output = Self> + Div<Output = Self> {
-    fn from_f64(value: f64) -> Self;
-}
+/// A float type of samples in this space.
+trait Float: Sample<Self> + Mul<Output = Self> + Div<Output = Self> {}
 
-impl Float for f32 {
-    fn from_f64(value: f64) -> Self {
-        value as Self
-    }
-}
-
-impl Float for f64 {
-    fn from_f64(value: f64) -> Self {
-        value
-    }
-}
+impl Float for f32 {}
+impl Float for f64 {}
 
 /// Number of channels before alpha.
 fn colours(grid: &Grid) -> usize {

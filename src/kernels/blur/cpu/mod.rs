@@ -16,7 +16,7 @@ mod sums;
 mod task;
 mod weighted;
 
-pub use number::nearest_u16;
+pub use number::{Sample, nearest_u16};
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ use bytemuck::Pod;
 use gaussian_u8::Bytes;
 use lanes::Lanes;
 use lines::Lines;
-use number::{Keep, Number, Round, Sample, ShiftU32};
+use number::{Keep, Number, Round, ShiftU32};
 use sums::{Floats, Paired, Tiled, Whole};
 
 use task::Task;

@@ -102,7 +102,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 pub struct Window<'a, T, N> {
     pub entering: &'a [T],
     pub leaving: &'a [T],
-    /// Sums of all lines in the window except the one that enters.
+    /// Sums of all lines in the window except the entering one.
     pub sums: &'a mut [N],
 }
 

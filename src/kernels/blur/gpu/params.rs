@@ -162,8 +162,8 @@ impl Pass {
         }
     }
 
-    /// The weights of the whole window, preceded by `before` zeros and followed by at least `after`. The length is a multiple
-    /// of four.
+    /// The weights of the whole window, preceded by `before` zeros and followed by at least `after`. The length is a
+    /// multiple of four.
     pub fn window(&self, before: usize, after: usize) -> Vec<u32> {
         let radius = self.taps.radius;
         let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];

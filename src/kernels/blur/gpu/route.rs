@@ -33,7 +33,7 @@ pub trait Record: Debug {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()>;
 }
 
-/// Where a route is recorded: the block, and the buffers that it reads and writes.
+/// A block over which a route is recorded, with its buffers.
 pub struct Recording<'r, 'a> {
     pub context: &'a Context,
     pub batch: &'r mut Batch<'a>,
@@ -61,7 +61,7 @@ impl Recording<'_, '_> {
 /// The passes that a route is chosen and specialised for.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// What is left of the plan: at least one pass.
+    /// The remaining passes of the plan, at least one.
     pub passes: &'a [Pass],
     /// The largest block.
     pub shape: Shape,
@@ -76,7 +76,7 @@ pub struct Limits {
     pub workgroup_bytes: usize,
     /// Invocations a workgroup.
     pub invocations: usize,
-    /// The least and the most invocations of a subgroup, where there are any.
+    /// Minimum and maximum number of invocations of a subgroup, if there are subgroups.
     pub subgroup: Option<[u32; 2]>,
     /// Whether shaders have 64-bit integers.
     pub int64: bool,

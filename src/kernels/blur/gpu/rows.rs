@@ -69,8 +69,8 @@ pub const U8_LONG: Route = Route {
     },
     shaders: |task| {
         // Only as much workgroup memory as needed, so that more workgroups share a multiprocessor.
-        let most = ROWS_U8_LONG.constant("TAPS") as usize;
-        let taps = literal((2 * padded_radius(&task.passes[0]) + 4).min(most));
+        let max = ROWS_U8_LONG.constant("TAPS") as usize;
+        let taps = literal((2 * padded_radius(&task.passes[0]) + 4).min(max));
         vec![with_channels(&ROWS_U8_LONG, task).with(&[("TAPS", &taps)])]
     },
     new: |context, task| {
@@ -228,9 +228,9 @@ impl Record for RowPass {
         let [width, y, z] = to.layout.shape.dims;
         let tile = match self.tile {
             Tile::Of(pixels) => pixels,
-            Tile::UpTo(most) => {
+            Tile::UpTo(max) => {
                 let groups = width.div_ceil(GROUP);
-                GROUP * groups.div_ceil(groups.div_ceil(most / GROUP))
+                GROUP * groups.div_ceil(groups.div_ceil(max / GROUP))
             }
         };
         let tiles = width.div_ceil(tile);

@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Whether the device gives the same results as the CPU. It does not for f64, for long box filters of f32, which the CPU
-/// sums in f64, and on some devices for all f32.
+/// Whether the device gives the same results as the CPU. It does not for f64, for long box filters of f32, which the
+/// CPU sums in f64, and on some devices for all f32.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -42,8 +42,8 @@ pub fn run<'d>(
     shape: Shape,
     mut values: Values<'d>,
 ) -> Result<Values<'d>> {
-    // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a halo
-    // along its own axis only.
+    // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a
+    // halo along its own axis only.
     let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
     let worthwhile = |blocks: &Blocks| {
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
@@ -118,8 +118,8 @@ fn run_blocks(
     // Bytes of a position.
     let [from, to] = [resident.from, resident.to()].map(|format| shape.channels * format.size());
     for block in blocks.iter() {
-        // The device applies the edge mode at the ends of the block as if they were those of the grid. That makes results
-        // wrong only in the halo, which is dropped.
+        // The device applies the edge mode at the ends of the block as if they were those of the grid. That makes
+        // results wrong only in the halo, which is dropped.
         let samples = blocks.gather(&block, from, source)?;
         let dims = block.padded();
         let mut blurred = memory::zeros(dims.iter().product::<usize>() * to)?;
@@ -169,8 +169,8 @@ impl<'a> Resident<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all passes over `input`, whose rows are padded to a multiple of sixteen positions. Returns the buffer of the
-    /// result, which has the same layout. The passes may overwrite `input`.
+    /// Records all passes over `input`, whose rows are padded to a multiple of sixteen positions. Returns the buffer of
+    /// the result, which has the same layout. The passes may overwrite `input`.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
