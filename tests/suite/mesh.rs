@@ -12,7 +12,7 @@ use gpuproc::{
     device::Kernel,
     kernels::mesh::{
         MarchingCubes, Slab,
-        post::{Goal, Parts, Stats, keep_parts, simplify, smooth},
+        post::{Goal, PartFilter, Stats, keep_parts, simplify, smooth},
     },
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
@@ -952,7 +952,7 @@ fn measures_and_improvements_are_right() {
     let one = balls(48, &[([17.0; 3], 13.0)]);
     let one = kernel.cpu(&Slab::whole(one, &kernel)).unwrap();
     let mut largest = two.clone();
-    keep_parts(&mut largest, &Parts::largest()).unwrap();
+    keep_parts(&mut largest, &PartFilter::largest()).unwrap();
     assert_eq!(
         (largest.positions.len(), largest.triangles.len()),
         (one.positions.len(), one.triangles.len())
@@ -960,21 +960,21 @@ fn measures_and_improvements_are_right() {
     assert_eq!(Stats::of(&largest).unwrap().components, 1);
 
     // Each condition keeps both balls, the greater one, or none.
-    let count = |parts: Parts| {
+    let count = |parts: PartFilter| {
         let mut kept = two.clone();
         keep_parts(&mut kept, &parts).unwrap();
         Stats::of(&kept).unwrap().components
     };
-    let all = Parts::default();
+    let all = PartFilter::default();
     let most = largest.triangles.len() as u32;
     for (parts, expected) in [
         (all, 2),
-        (Parts { largest: Some(2), ..all }, 2),
-        (Parts { least_triangles: most, ..all }, 1),
-        (Parts { least_triangles: most + 1, ..all }, 0),
-        (Parts { least_volume: 500.0, ..all }, 2),
-        (Parts { least_volume: 550.0, ..all }, 1),
-        (Parts { least_volume: 9300.0, largest: Some(2), ..all }, 0),
+        (PartFilter { largest: Some(2), ..all }, 2),
+        (PartFilter { min_triangles: most, ..all }, 1),
+        (PartFilter { min_triangles: most + 1, ..all }, 0),
+        (PartFilter { min_volume: 500.0, ..all }, 2),
+        (PartFilter { min_volume: 550.0, ..all }, 1),
+        (PartFilter { min_volume: 9300.0, largest: Some(2), ..all }, 0),
     ] {
         assert_eq!(count(parts), expected, "{parts:?}");
     }
@@ -1007,7 +1007,7 @@ fn measures_and_improvements_are_right() {
         (1..=4)
             .map(|largest| {
                 let mut kept = surface.clone();
-                keep_parts(&mut kept, &Parts { largest: Some(largest), ..all }).unwrap();
+                keep_parts(&mut kept, &PartFilter { largest: Some(largest), ..all }).unwrap();
                 signed_volume(&kept)
             })
             .collect::<Vec<f64>>()
@@ -1041,7 +1041,7 @@ fn measures_and_improvements_are_right() {
     open.triangles.pop();
     assert!(!Stats::of(&open).unwrap().closed);
     let mut empty = Surface::default();
-    keep_parts(&mut empty, &Parts::largest()).unwrap();
+    keep_parts(&mut empty, &PartFilter::largest()).unwrap();
     smooth(&mut empty, 3).unwrap();
     simplify(&mut empty, &Goal::share(0.5)).unwrap();
     assert_eq!(

@@ -23,7 +23,7 @@ use crate::{
     kernels::{
         mesh::{
             MarchingCubes,
-            post::{Goal, Parts},
+            post::{Goal, PartFilter},
         },
         render::Render,
     },
@@ -45,7 +45,7 @@ pub(super) struct MeshJob {
     /// Whether triangles without an area are left out.
     pub(super) cleans: bool,
     /// The connected parts that are kept.
-    pub(super) parts: Parts,
+    pub(super) parts: PartFilter,
     /// Pairs of smoothing steps for isosurfaces; single steps for labels.
     pub(super) smooth: u32,
     /// How far the surface is simplified.
@@ -101,12 +101,12 @@ impl MeshJob {
 
     /// The flag that needs the whole surface in memory, if there is one. Only PLY can be written part by part.
     pub(super) fn needs_whole_surface(&self) -> Option<&'static str> {
-        let Parts { largest, least_triangles, least_volume, fills_holes } = self.parts;
+        let PartFilter { largest, min_triangles, min_volume, fill_holes } = self.parts;
         let needs = [
             (largest.is_some(), "--largest"),
-            (least_triangles > 0, "--min-triangles"),
-            (least_volume > 0.0, "--min-volume"),
-            (fills_holes, "--fill-holes"),
+            (min_triangles > 0, "--min-triangles"),
+            (min_volume > 0.0, "--min-volume"),
+            (fill_holes, "--fill-holes"),
             (self.cleans, "--clean"),
             (self.color_by.is_some(), "--color-by"),
             (self.smooth > 0, "--smooth"),

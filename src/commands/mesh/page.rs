@@ -10,7 +10,7 @@ use crate::{
         page::viewer::{Live, PackedMesh, Viewer, digest},
         volume::VolumeFile,
     },
-    kernels::mesh::Recipe,
+    kernels::mesh::PipelineManifest,
     util::error::{Error, Result},
 };
 
@@ -90,8 +90,8 @@ fn live(
             job.volume
         )));
     };
-    let recipe = Recipe::new(&job.kernel(iso), slab)?;
-    let recipe = serde_json::to_value(recipe).expect("numbers and texts");
+    let manifest = PipelineManifest::new(&job.kernel(iso), slab)?;
+    let manifest = serde_json::to_value(manifest).expect("numbers and texts");
     let placement = placed.map.as_ref().map(|placement| {
         json!({
             "steps": placement.steps, "first": placement.first, "axes": placement.normal_axes(),
@@ -99,5 +99,5 @@ fn live(
         })
     });
     let samples = &slab.volume.samples;
-    Ok(session.timings.time("pack", || Live::new(samples, recipe, json!(placement), hash)))
+    Ok(session.timings.time("pack", || Live::new(samples, manifest, json!(placement), hash)))
 }

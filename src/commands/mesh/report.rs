@@ -185,7 +185,7 @@ pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Su
     let left = surface.triangles.len();
     tell_flat_parts(simplified.flat_parts);
     match goal.size {
-        Size::Least => {}
+        Size::Fewest => {}
         // A collapse of an edge removes two triangles, so one more than wanted may be left.
         _ if left <= simplified.wanted + 1 => {}
         _ => {

@@ -69,7 +69,7 @@ impl MeshJob {
             allowed("cleaning a surface", surface, Step::Clean)?;
             tell_cleaned(&session.timings.time("clean", || clean(surface))?);
         }
-        if !self.parts.are_all() {
+        if !self.parts.keeps_all() {
             allowed("finding the parts of a surface", surface, Step::Parts)?;
             session.timings.time("parts", || keep_parts(surface, &self.parts))?;
         }

@@ -1,39 +1,39 @@
-//! The grid of points that cells are made of, and how a slab lies in it.
+//! The grid of points, whose cells are meshed, and the position of a slab in it.
 
 use std::ops::Range;
 
 use super::params::{MarchingCubes, Slab};
 
-/// The points of the whole volume: its samples, with one more on every side when the surface is closed
-/// on the volume's box (`pad`). Cell and edges of a point lie towards greater x, y and z.
+/// The points of the whole volume: its samples, plus one more point on every side if the surface is closed on the volume's
+/// box (`pad`). The cell and the edges of a point extend from it towards larger x, y and z.
 ///
 /// ```text
 /// layers of cells    first_layer .. first_layer + layers
 /// slices of points   first_layer .. first_layer + slices
-///                    slices = layers + 1, and one more where the volume goes on
+///                    slices = layers + 1, or layers + 2 if the volume continues above
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellGrid {
-    /// Samples of a slice.
+    /// Size of a slice in samples.
     pub(super) width: usize,
     pub(super) height: usize,
-    /// Points beyond the samples on each side, 0 or 1.
+    /// Points added beyond the samples on each side, 0 or 1.
     pub(super) pad: usize,
-    /// Points along x, y and z of the whole volume.
+    /// Number of points of the whole volume along x, y and z.
     pub(super) points: [usize; 3],
-    /// Words of 32 points per row, as vertices are numbered by them.
+    /// Words of 32 points per row. They determine the order of the vertices.
     pub(super) words: usize,
-    /// The first layer of cells in the whole volume, and how many layers.
+    /// Index of the slab's first layer of cells in the whole volume, and number of layers.
     pub(super) first_layer: usize,
     pub(super) layers: usize,
-    /// Slices of points at hand.
+    /// Slices of points in the slab.
     pub(super) slices: usize,
-    /// `slice of samples in the slab = slice of points in the volume + sample_z`.
+    /// Index of a slice of samples in the slab minus index of its slice of points in the volume.
     pub(super) sample_z: isize,
 }
 
 impl CellGrid {
-    /// The grid of a slab; `None` when it has no cell.
+    /// The grid of a slab; `None` if the slab has no cells.
     pub(super) fn new(kernel: &MarchingCubes, slab: &Slab) -> Option<Self> {
         let [width, height, held] = slab.volume.dims;
         let dims = [width, height, slab.depth];
@@ -45,11 +45,11 @@ impl CellGrid {
         let needed = kernel.slices(&slab.layers, slab.depth);
         let held = slab.first_slice..slab.first_slice + held;
         assert!(held.start <= needed.start && needed.end <= held.end, "{held:?} for {needed:?}");
-        Some(Self::of(kernel, dims, &held, &slab.layers))
+        Some(Self::for_layers(kernel, dims, &held, &slab.layers))
     }
 
-    /// The grid over `layers` of a volume of `dims` whose `slices` are at hand.
-    pub(super) fn of(
+    /// The grid of `layers` of a volume of size `dims`. The slab holds `slices`.
+    pub(super) fn for_layers(
         kernel: &MarchingCubes,
         dims: [usize; 3],
         slices: &Range<usize>,
@@ -75,14 +75,14 @@ impl CellGrid {
         self.words * self.points[1]
     }
 
-    /// The slices whose vertices this slab emits: the topmost one's belong to the next slab, if there is
-    /// one.
+    /// Number of slices whose vertices this slab emits. The vertices of the topmost slice belong to the next slab, if there
+    /// is one.
     pub(super) fn owned(&self) -> usize {
         let is_last = self.first_layer + self.layers + 1 == self.points[2];
         self.layers + usize::from(is_last)
     }
 
-    /// Where the samples of row `y` of slice `z` of the slab begin, unless the row is beyond them.
+    /// Index of the first sample of row `y` of slice `z` of the slab; `None` if the row lies beyond the samples.
     #[inline(always)]
     pub(super) fn sample_row(&self, y: isize, z: isize) -> Option<usize> {
         let Self { width, height, pad, points, .. } = *self;
@@ -95,7 +95,7 @@ impl CellGrid {
         Some((z * height + y) * width)
     }
 
-    /// The coordinate along `axis` of the sample nearest to a point.
+    /// Coordinate along `axis` of the sample nearest to a point.
     #[inline(always)]
     pub(super) fn clamp(&self, coordinate: isize, axis: usize) -> isize {
         let Self { points, pad, first_layer, .. } = self;

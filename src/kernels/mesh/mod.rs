@@ -1,9 +1,8 @@
-//! Marching cubes: the surface where a volume's samples pass an isovalue, as shared vertices and
-//! triangles.
+//! Marching cubes: the isosurface of a volume, as shared vertices and triangles.
 //!
-//! Both twins work on one bit per sample, "inside", packed 32 or 64 to a word along x. Where the words of
-//! neighbouring rows differ, an edge of the grid is crossed: XOR finds the vertices, popcount numbers
-//! them. The canonical order, which every device and every slab height reproduces, is
+//! The CPU and the GPU work on one bit per sample, "inside", packed 32 or 64 to a word along x. The XOR of the words of
+//! neighbouring rows gives the crossed edges of the grid; their popcounts number the vertices. Every device and every
+//! slab height produces the same order:
 //! - vertices: by z, y, word of 32 points along x, axis of the edge (x, y, z), x;
 //! - triangles: by z, y, x of their cell, then as in [`table`].
 //!
@@ -13,11 +12,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`table`] | the 256 cases |
-//! | [`variants`], `deciders` | the variants of ambiguous cases, and which one a cell is |
+//! | [`variants`], `deciders` | the variants of ambiguous cases, and how a cell's variant is decided |
 //! | `params` | parameters and slabs |
-//! | `grid`, `voxel` | for both twins: the grid of points, samples as f32 |
-//! | `cpu`, `gpu` | the twins |
-//! | [`post`] | steps that need the whole surface |
+//! | `grid`, `voxel` | grid of points and samples as f32, for CPU and GPU |
+//! | `cpu`, `gpu` | the two implementations |
+//! | [`labels`] | surface nets of label volumes |
+//! | [`post`] | operations on the whole surface: simplification, smoothing, measures |
 
 mod cpu;
 mod deciders;
@@ -30,7 +30,7 @@ pub mod table;
 pub mod variants;
 mod voxel;
 
-pub use gpu::Recipe;
+pub use gpu::PipelineManifest;
 pub use params::{MarchingCubes, Slab, Topology};
 
 use crate::{data::surface::Surface, device::Kernel, gpu::Context, util::error::Result};

@@ -1,14 +1,14 @@
-//! All variants of the ambiguous cases, whose corners alone do not determine the trilinear field between them: which
-//! inside corners are joined on the faces whose corners alternate, and whether a tunnel joins two loops inside the
-//! cell.
+//! All variants of the ambiguous cases, where the signs of the corners do not determine the topology of the trilinear
+//! field. A variant states which inside corners are joined on the faces whose corners alternate, and whether a tunnel
+//! joins two loops inside the cell.
 //!
-//! The variants are Chernyaev's (1995), derived like the classic cases: loops are traced over the faces with each
-//! choice of what is joined there, and filled; with a tunnel, two loops are sides of one band in place of two discs.
-//! All vertices are the classic ones, on the edges of the cell.
+//! The variants are Chernyaev's (1995) and are computed like the classic cases: loops are traced over the faces for each
+//! combination of joined corners, and filled. With a tunnel, two loops bound one band instead of two discs. All vertices
+//! are those of the classic cases, on the edges of the cell.
 //!
-//! A tunnel needs two loops that no face joins (Chernyaev's 4, 6.1, 7.4, 10.1 and 12.1), or the three loops of 13.5:
-//! around an inside corner, around the outside corner opposite to it, and between them. There the middle loop may be
-//! joined to either.
+//! A tunnel needs two loops that no face joins (Chernyaev's cases 4, 6.1, 7.4, 10.1 and 12.1), or the three loops of case
+//! 13.5: one around an inside corner, one around the opposite outside corner, and one between them, which may be joined to
+//! either.
 
 use std::sync::LazyLock;
 
@@ -16,35 +16,34 @@ use super::table::{
     CORNERS, Cost, EDGES, FACES, SHARED_SIDE, alternates, fill, loops, side_cost, triangulate,
 };
 
-/// The surface in a cell of one variant.
+/// The surface in a cell of a variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Triangles as in a [`CubeCase`](super::table::CubeCase); at most [`MOST_TRIANGLES`].
+    /// Triangles as in a [`CubeCase`](super::table::CubeCase); at most [`MAX_TRIANGLES`].
     pub triangles: Vec<[u8; 3]>,
-    /// Loops that are filled alone, without a tunnel: `triangles = crossed edges - 2 * discs`.
+    /// Number of loops that are filled by a disc, not joined by a tunnel: `triangles = crossed edges - 2 * discs`.
     pub discs: u8,
-    /// How many tunnels are possible: 0; 1; or 2, the first at an inside corner and the second at an outside corner.
+    /// Number of possible tunnels: 0, 1 or 2. Of two, the first is at an inside corner, the second at an outside corner.
     pub tunnels: u8,
-    /// The variant with the first tunnel, counted from the first variant of the case.
+    /// Index of the variant with the first tunnel, counted from the first variant of the case.
     pub tunnel: u8,
 }
 
-/// The most triangles of a variant.
-pub const MOST_TRIANGLES: usize = 10;
+/// Maximum number of triangles of a variant.
+pub const MAX_TRIANGLES: usize = 10;
 
 /// All variants of all cases.
 #[derive(Debug)]
 pub struct Variants {
-    /// For each case, the faces whose corners alternate, a bit each.
+    /// For each case, one bit per face whose corners alternate.
     pub faces: [u8; 256],
-    /// For each case the index of its first variant, then the number of all variants. An unambiguous case has none.
+    /// Index of the first variant of each case, followed by the number of all variants. Unambiguous cases have none.
     pub first: [u16; 257],
-    /// Of each case first the variants without tunnels. Their numbers have a bit for each alternating face, that of the
-    /// first face the lowest, set where inside corners are joined.
+    /// Each case has its variants without tunnels first. The bits of their index are the alternating faces in ascending
+    /// order, set where inside corners are joined.
     pub all: Vec<Variant>,
 }
 
-/// The variants, made at the first use.
 pub static VARIANTS: LazyLock<Variants> = LazyLock::new(|| {
     let mut variants = Variants { faces: [0; 256], first: [0; 257], all: Vec::new() };
     for case in 0..=255u8 {
@@ -85,12 +84,12 @@ fn variants_of(case: u8, faces: &[usize]) -> Vec<Variant> {
     all
 }
 
-/// The pairs of loops that a tunnel may join.
+/// Pairs of loops that a tunnel may join.
 fn bands(case: u8, joined: u8, loops: &[Vec<u8>]) -> Vec<[usize; 2]> {
     let regions = regions(case, joined);
     let is_inside = |corner: usize| case >> corner & 1 == 1;
     match loops.len() {
-        // Two regions of one side, in opposite corners of the cell.
+        // Two regions on the same side of the isovalue, in opposite corners of the cell.
         2 => {
             let is_apart = |corner: usize| {
                 let opposite = opposite(corner);
@@ -98,7 +97,7 @@ fn bands(case: u8, joined: u8, loops: &[Vec<u8>]) -> Vec<[usize; 2]> {
             };
             if (0..8).any(is_apart) { vec![[0, 1]] } else { Vec::new() }
         }
-        // A lone inside corner opposite to a lone outside one.
+        // An isolated inside corner opposite to an isolated outside corner.
         3 => {
             let is_lone = |&corner: &usize| {
                 regions.iter().filter(|&&region| region == regions[corner]).count() == 1
@@ -127,7 +126,7 @@ fn opposite(corner: usize) -> usize {
     CORNERS.iter().position(|other| *other == place).expect("a corner")
 }
 
-/// The corners' regions on the cube's surface: the least corner of each.
+/// Region of each corner on the surface of the cube, named by its lowest corner.
 fn regions(case: u8, joined: u8) -> [usize; 8] {
     let is_inside = |corner: u8| case >> corner & 1 == 1;
     let mut joints: Vec<[u8; 2]> = EDGES.to_vec();
@@ -140,23 +139,23 @@ fn regions(case: u8, joined: u8) -> [usize; 8] {
     }
     joints.retain(|&[a, b]| is_inside(a) == is_inside(b));
     let mut regions = std::array::from_fn(|corner| corner);
-    // Each pass carries the least number one joint further at least.
+    // Each pass propagates the minimum by at least one joint.
     for _ in 0..8 {
         for joint in &joints {
             let [a, b] = joint.map(usize::from);
-            let least = regions[a].min(regions[b]);
-            (regions[a], regions[b]) = (least, least);
+            let min = regions[a].min(regions[b]);
+            (regions[a], regions[b]) = (min, min);
         }
     }
     regions
 }
 
-/// The band between two loops: a polygon along both, cut open where a side joins them, triangulated at the least cost.
+/// Triangulates the band between two loops: a polygon along both, cut open at a side between them, at minimum cost.
 fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
-    // With sides from loop to loop only, some side across starts at each vertex: every band is found by cutting at the
-    // last one of one vertex. With sides within a loop, too, cuts are tried everywhere.
-    let ways = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
-    let found = ways.into_iter().find_map(|(vertices, only_across, is_last)| {
+    // If all sides lead from loop to loop, each vertex has one, so every band is found by cutting at the last side of one
+    // vertex. If sides within a loop are allowed, too, cuts at all vertices are tried.
+    let searches = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
+    let found = searches.into_iter().find_map(|(vertices, only_across, is_last)| {
         let cuts = (0..vertices).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
         let bands = cuts.map(|cut| cut_band((a, b), cut, (only_across, is_last)));
         let usable = bands.filter(|(cost, band)| *cost < SHARED_SIDE && is_simple(band));
@@ -165,8 +164,8 @@ fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
     found.expect("two loops have a band between them").1
 }
 
-/// The band cut open at a side between these vertices; with `is_last`, no other side across starts from the vertex of
-/// `a` in its second place in the polygon.
+/// Triangulates the band, cut open at the side between vertices `i` of `a` and `j` of `b`. With `is_last`, this is the last
+/// side from that vertex of `a` to the other loop.
 fn cut_band(
     (a, b): (&[u8], &[u8]),
     [i, j]: [usize; 2],
@@ -197,7 +196,7 @@ fn cut_band(
     (cost + side_cost(first, last), triangles)
 }
 
-/// Whether no side runs twice in one direction.
+/// Whether no side occurs twice in the same direction.
 fn is_simple(triangles: &[[u8; 3]]) -> bool {
     let sides = triangles.iter().flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
     let mut seen = Vec::new();
@@ -236,12 +235,12 @@ mod tests {
 
     #[test]
     fn there_are_as_many_tunnels_as_chernyaev_has() {
-        // 4: 8, 6.1: 48, 7.4: 16, 10.1: 12, 12.1: 48, 13.5: 8 with two each.
+        // Case 4: 8, 6.1: 48, 7.4: 16, 10.1: 12, 12.1: 48, 13.5: 8 with two each.
         let tunnels: usize = VARIANTS.all.iter().map(|variant| usize::from(variant.tunnels)).sum();
         assert_eq!(tunnels, 8 + 48 + 16 + 12 + 48 + 16);
         assert_eq!(VARIANTS.all.len() - tunnels, 656 - 128);
-        let most = VARIANTS.first.windows(2).map(|pair| pair[1] - pair[0]).max();
-        assert_eq!(most, Some(72));
+        let max = VARIANTS.first.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert_eq!(max, Some(72));
     }
 
     #[test]
@@ -260,7 +259,7 @@ mod tests {
     #[test]
     fn every_variant_fills_its_loops() {
         for (case, variant, loops) in all() {
-            assert!(variant.triangles.len() <= MOST_TRIANGLES);
+            assert!(variant.triangles.len() <= MAX_TRIANGLES);
             let crossed: usize = loops.iter().map(Vec::len).sum();
             assert_eq!(variant.triangles.len(), crossed - 2 * usize::from(variant.discs));
             let mut sides: HashMap<[u8; 2], i32> = HashMap::new();

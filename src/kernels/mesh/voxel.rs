@@ -1,8 +1,8 @@
-//! Samples of every type as the f32 that the surface is computed from.
+//! Conversion of samples of every type to f32 values, from which the surface is computed.
 
 use crate::data::samples::Samples;
 
-/// The isovalue in the terms of [`Voxel::field`].
+/// The isovalue on the scale of [`Voxel::field`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Isovalue {
     exact: f64,
@@ -10,37 +10,37 @@ pub(super) struct Isovalue {
     pub(super) threshold: f32,
     /// The field's value on the surface.
     pub(super) level: f32,
-    /// The least u8 that is inside, if any is.
-    least_u8: u8,
+    /// The smallest u8 that is inside, if `has_u8`.
+    min_u8: u8,
     has_u8: bool,
 }
 
 impl Isovalue {
-    /// `iso` among `samples`.
+    /// The isovalue `iso` for `samples`.
     pub(super) fn new(iso: f64, samples: &Samples) -> Self {
         // The field of these types is the distance from the isovalue.
         if matches!(samples, Samples::U32(_) | Samples::I32(_) | Samples::F64(_)) {
-            return Self { exact: iso, threshold: 0.0, level: 0.0, least_u8: 0, has_u8: false };
+            return Self { exact: iso, threshold: 0.0, level: 0.0, min_u8: 0, has_u8: false };
         }
         let level = (iso as f32).clamp(f32::MIN, f32::MAX);
-        // The largest f32 that is no greater: samples exceed it exactly when they exceed `iso`.
+        // The largest f32 that does not exceed `iso`: a sample exceeds both or neither.
         let threshold = match f64::from(level) > iso {
             true => level.next_down(),
             false => level,
         };
         let (level, threshold) = match is_subnormal(threshold) {
             false => (flushed(level), threshold),
-            // No sample lies between it and these.
+            // Flushed samples have no value between the threshold and these.
             true if threshold > 0.0 => (0.0, 0.0),
             true => (0.0, -f32::MIN_POSITIVE),
         };
-        let least = threshold.floor() + 1.0;
+        let min = threshold.floor() + 1.0;
         Self {
             exact: iso,
             threshold,
             level,
-            least_u8: least.clamp(0.0, 255.0) as u8,
-            has_u8: least <= 255.0,
+            min_u8: min.clamp(0.0, 255.0) as u8,
+            has_u8: min <= 255.0,
         }
     }
 }
@@ -49,39 +49,38 @@ fn is_subnormal(value: f32) -> bool {
     value != 0.0 && value.abs() < f32::MIN_POSITIVE
 }
 
-/// The value, or 0 in place of a subnormal one, below 2^-126. Some devices compute with subnormal numbers and others
-/// take them for 0; here all take samples and results for 0.
+/// Replaces subnormal numbers (below 2^-126) by 0. Some devices flush them and others do not; flushing samples and results
+/// makes all of them agree.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
     if value.abs() < f32::MIN_POSITIVE { 0.0 } else { value }
 }
 
-/// A type of sample.
+/// Sample type.
 pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
-    /// The sample as an f32: itself where f32 holds the type exactly, else its rounded distance from the
-    /// isovalue, whose sign is exact.
+    /// The sample itself if f32 represents the type exactly; otherwise its distance from the isovalue, rounded to f32, with
+    /// an exact sign.
     fn field(self, iso: &Isovalue) -> f32;
 
-    /// Whether there are samples that are no number.
+    /// Whether the type has NaN.
     const MAY_BE_NAN: bool = false;
 
-    /// Whether samples may be infinite, or so large that their difference is.
+    /// Whether samples, or differences of samples, may be infinite.
     const MAY_OVERFLOW: bool = false;
 
-    /// Whether it is greater than the isovalue.
+    /// Whether the sample is greater than the isovalue.
     #[inline(always)]
     fn is_inside(self, iso: &Isovalue) -> bool {
         self.field(iso) > iso.threshold
     }
 
-    /// Whether it is a number.
+    /// Whether the sample is not NaN.
     #[inline(always)]
     fn is_number(self, iso: &Isovalue) -> bool {
         !self.field(iso).is_nan()
     }
 
-    /// Where between fields `a` and `b`, one inside and one not, the surface passes: 0 at `a`, 1 at
-    /// `b`.
+    /// Position of the surface on the edge between fields `a` and `b`, one of which is inside: from 0 at `a` to 1 at `b`.
     #[inline(always)]
     fn crossing(a: f32, b: f32, level: f32) -> f32 {
         if !Self::MAY_OVERFLOW {
@@ -95,7 +94,7 @@ pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
         }
         let t = part / whole;
         if t.is_nan() {
-            // One or both ends are infinite: the surface passes the finite one.
+            // One or both ends are infinite: the surface passes through the finite one.
             return if b.is_finite() { 1.0 } else { 0.5 };
         }
         t.clamp(0.0, 1.0)
@@ -110,12 +109,12 @@ impl Voxel for u8 {
 
     #[inline(always)]
     fn is_inside(self, iso: &Isovalue) -> bool {
-        // Compared as u8: four times as many lanes as f32.
-        self >= iso.least_u8 && iso.has_u8
+        // Comparing as u8 gives four times as many SIMD lanes as f32.
+        self >= iso.min_u8 && iso.has_u8
     }
 }
 
-/// Types that f32 holds exactly.
+/// Types that f32 represents exactly.
 macro_rules! narrow {
     ($($type:ty, $is_float:literal;)+) => {
         $(impl Voxel for $type {
@@ -131,7 +130,7 @@ macro_rules! narrow {
 }
 narrow!(i8, false; u16, false; i16, false; f32, true;);
 
-/// Types that f64 holds exactly.
+/// Types that f64 represents exactly.
 macro_rules! wide {
     ($($type:ty, $is_float:literal;)+) => {
         $(impl Voxel for $type {

@@ -24,7 +24,7 @@ use crate::{
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
-        post::{Goal, Parts},
+        post::{Goal, PartFilter},
     },
     util::error::{Error, Result},
 };
@@ -157,11 +157,11 @@ impl Args {
             },
             placing: self.placing,
             cleans: self.clean,
-            parts: Parts {
+            parts: PartFilter {
                 largest: self.largest,
-                least_triangles: self.min_triangles,
-                least_volume: self.min_volume,
-                fills_holes: self.fill_holes,
+                min_triangles: self.min_triangles,
+                min_volume: self.min_volume,
+                fill_holes: self.fill_holes,
             },
             smooth: self.smooth.unwrap_or(if self.labels.is_some() { STEPS } else { 0 }),
             simplify: self.goal(),

@@ -1,18 +1,18 @@
 //! `gpuproc mesh --labels`: the surfaces of the labels of a volume.
 
-mod each;
 mod faces;
 mod numbers;
 mod reader;
 mod task;
+mod writer;
 
 use std::sync::Mutex;
 
 use self::{
-    each::Each,
     faces::{Found, Top},
     numbers::Numbers,
     task::{Labels, Place, Written},
+    writer::LabelWriter,
 };
 use super::{
     estimate,
@@ -57,7 +57,7 @@ pub(super) fn mesh_labels(
         preview.check(session)?;
     }
     let plan = plan_labels((job, &kernel), &file, numbers.size(&file), session)?;
-    kernel.most_bytes = plan.part;
+    kernel.max_bytes = plan.part;
     session.device.set_estimate(|| estimate::of_job(job, &file));
     let numbers = numbers.into();
     let labels = Labels { job, list, file: &file, kernel, plan, place, numbers, session };
@@ -147,22 +147,22 @@ impl Labels<'_> {
             labels: order.iter().map(|(label, _)| *label).collect(),
             ..Written::default()
         };
-        let each = Each { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
+        let writer = LabelWriter { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
         if let Some(preview) = self.job.preview(&self.place.placed) {
-            preview.draw_one(&each.all(&order)?, session)?;
+            preview.draw_one(&writer.all(&order)?, session)?;
         }
         match output {
-            None => each.write_files(&order, &mut written)?,
+            None => writer.write_files(&order, &mut written)?,
             Some(output) if self.job.format == MeshFormat::Ply => {
-                each.measure(&order, &mut written)?;
-                drop(each);
+                writer.measure(&order, &mut written)?;
+                drop(writer);
                 self.write_shared(mesh, positions, &numbers, output, &mut written)?;
             }
             Some(output) if self.job.format == MeshFormat::Html => {
                 let all = positions.iter().copied().map(|p| [p, p]).reduce(joined);
-                each.write_page(&order, all, output, &mut written)?;
+                writer.write_page(&order, all, output, &mut written)?;
             }
-            Some(output) => each.write_parts(&order, output, &mut written)?,
+            Some(output) => writer.write_parts(&order, output, &mut written)?,
         }
         self.report(&written);
         Ok(())

@@ -1,4 +1,4 @@
-//! The steps of [`SimdOps`] in AVX2.
+//! AVX2 implementation of [`SimdOps`].
 
 use std::arch::x86_64::__m256i;
 
@@ -12,18 +12,7 @@ impl SimdOps for V3 {
     #[inline(always)]
     fn movemask(self, flags: [u8; 64]) -> u64 {
         let [low, high]: [__m256i; 2] = cast(flags);
-        let (low, high) = (self.signs(low), self.signs(high));
-        u64::from(low) | u64::from(high) << 32
-    }
-
-    #[inline(always)]
-    fn eight(self, numbers: [u32; 8]) -> __m256i {
-        cast(numbers)
-    }
-
-    #[inline(always)]
-    fn array(self, numbers: __m256i) -> [u32; 8] {
-        cast(numbers)
+        u64::from(flag_bits(self, low)) | u64::from(flag_bits(self, high)) << 32
     }
 
     #[inline(always)]
@@ -35,7 +24,7 @@ impl SimdOps for V3 {
 
     #[inline(always)]
     fn gather_bit(self, sets: __m256i, bit: u32) -> u32 {
-        // As sign bits, which the instruction gathers.
+        // The instruction gathers sign bits.
         let up = self.sse2._mm_cvtsi32_si128(31 - bit as i32);
         self.avx._mm256_movemask_ps(cast(self.avx2._mm256_sll_epi32(sets, up))) as u32
     }
@@ -49,35 +38,28 @@ impl SimdOps for V3 {
     fn permute(self, low: __m256i, high: __m256i, order: &[u8; 16], out: &mut [u32; 16]) {
         let [first, second]: [u64; 2] = cast(*order);
         let [out_first, out_second] = bytemuck::cast_mut::<[u32; 16], [[u32; 8]; 2]>(out);
-        *out_first = cast(self.pick(low, high, first));
-        *out_second = cast(self.pick(low, high, second));
+        *out_first = cast(pick(self, low, high, first));
+        *out_second = cast(pick(self, low, high, second));
     }
 }
 
-/// Methods, not closures: a closure would be compiled without AVX2.
-trait Avx2 {
-    /// The flags' bits: 0 - 1 has the sign bit that the instruction gathers.
-    fn signs(self, flags: __m256i) -> u32;
+// Functions, not closures: closures would be compiled without AVX2.
 
-    /// The numbers at eight places: a permutation picks from eight numbers only, so both halves are permuted and the
-    /// right one is taken.
-    fn pick(self, low: __m256i, high: __m256i, places: u64) -> __m256i;
+#[inline(always)]
+fn flag_bits(simd: V3, flags: __m256i) -> u32 {
+    // The instruction gathers sign bits, and 0 - 1 has one.
+    let signs = simd.avx2._mm256_sub_epi8(simd.avx._mm256_setzero_si256(), flags);
+    simd.avx2._mm256_movemask_epi8(signs) as u32
 }
 
-impl Avx2 for V3 {
-    #[inline(always)]
-    fn signs(self, flags: __m256i) -> u32 {
-        let signs = self.avx2._mm256_sub_epi8(self.avx._mm256_setzero_si256(), flags);
-        self.avx2._mm256_movemask_epi8(signs) as u32
-    }
-
-    #[inline(always)]
-    fn pick(self, low: __m256i, high: __m256i, places: u64) -> __m256i {
-        let places = self.avx2._mm256_cvtepu8_epi32(cast([places, 0]));
-        let low = self.avx2._mm256_permutevar8x32_epi32(low, places);
-        let high = self.avx2._mm256_permutevar8x32_epi32(high, places);
-        // Places of 8 and more as sign bits, by which the instruction chooses.
-        let is_high = self.avx2._mm256_slli_epi32::<28>(places);
-        cast(self.avx._mm256_blendv_ps(cast(low), cast(high), cast(is_high)))
-    }
+/// The eight numbers at `indices`. An AVX2 permutation picks from eight numbers only, so both halves are permuted and then
+/// blended.
+#[inline(always)]
+fn pick(simd: V3, low: __m256i, high: __m256i, indices: u64) -> __m256i {
+    let indices = simd.avx2._mm256_cvtepu8_epi32(cast([indices, 0]));
+    let low = simd.avx2._mm256_permutevar8x32_epi32(low, indices);
+    let high = simd.avx2._mm256_permutevar8x32_epi32(high, indices);
+    // Indices from 8 on get the sign bit, by which the instruction selects.
+    let is_high = simd.avx2._mm256_slli_epi32::<28>(indices);
+    cast(simd.avx._mm256_blendv_ps(cast(low), cast(high), cast(is_high)))
 }

@@ -1,16 +1,16 @@
-//! How many vertices and triangles each slice makes: all at once, by popcounts of words.
+//! Counts the vertices and triangles of each slice, 64 cells at a time by popcounts of words.
 
 use pulp::NullaryFnOnce;
 
 use super::{
     cells::{CASE_TABLE, CaseTable},
-    exact::Exact,
+    exact::VariantLookup,
     planes::BitPlanes,
     simd_ops::SimdOps,
 };
 use crate::util::parallel::Parallel;
 
-/// The results of a slice and of the layer above it, counted.
+/// Counts of a slice and of the layer above it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SliceCounts {
     pub(super) vertices: u64,
@@ -18,10 +18,10 @@ pub(super) struct SliceCounts {
     pub(super) nan_cells: u64,
 }
 
-/// Counts all slices, one more than there are layers: the next slab emits the vertices of the topmost slice.
+/// Counts all slices. There is one more slice than layers; its vertices belong to the next slab.
 pub(super) fn slice_counts<S: SimdOps>(
     planes: &BitPlanes,
-    exact: Option<&Exact<'_>>,
+    exact: Option<&VariantLookup<'_>>,
     simd: S,
 ) -> Vec<SliceCounts> {
     let slices = 0..planes.grid.layers + 1;
@@ -30,12 +30,12 @@ pub(super) fn slice_counts<S: SimdOps>(
 
 struct CountSlice<'a> {
     planes: &'a BitPlanes,
-    exact: Option<&'a Exact<'a>>,
+    exact: Option<&'a VariantLookup<'a>>,
     table: &'a CaseTable,
     z: usize,
 }
 
-// A type, not a closure: closures are compiled without the instructions that `vectorize` enables.
+// A type, since a closure would be compiled without the instructions that `vectorize` enables.
 impl NullaryFnOnce for CountSlice<'_> {
     type Output = SliceCounts;
 

@@ -1,4 +1,4 @@
-//! The variants of ambiguous cells (see `deciders`): few cells, so each is resolved by itself.
+//! Variants of ambiguous cells (see `deciders`). These cells are few, so each is resolved by itself.
 
 use super::{
     super::{
@@ -11,16 +11,12 @@ use super::{
     mesher::Mesher,
 };
 
-/// The variant of a cell, by its point and its case.
-pub(super) struct Exact<'a>(&'a (dyn Fn([usize; 3], u8) -> Option<&'static Variant> + Sync));
+/// Function that returns the variant of a cell, given its point and its case.
+pub(super) struct VariantLookup<'a>(
+    pub(super) &'a (dyn Fn([usize; 3], u8) -> Option<&'static Variant> + Sync),
+);
 
-impl<'a> Exact<'a> {
-    pub(super) fn new(
-        variant: &'a (dyn Fn([usize; 3], u8) -> Option<&'static Variant> + Sync),
-    ) -> Self {
-        Self(variant)
-    }
-
+impl VariantLookup<'_> {
     /// The variant of the cell at bit `bit` of the word that begins at point `[x, y, z]`.
     pub(super) fn variant(
         &self,
@@ -28,14 +24,14 @@ impl<'a> Exact<'a> {
         bit: u32,
         [x, y, z]: [usize; 3],
     ) -> &'static Variant {
-        // The case as the table numbers it: corners 2 and 3, 6 and 7 change places.
+        // Converts to the numbers of the case table, where corners 2 and 3, and 6 and 7, are swapped.
         let own = corners.case(bit) as u8;
         let case = own & 0x33 | (own & 0x44) << 1 | (own & 0x88) >> 1;
         let variant = (self.0)([x + bit as usize, y, z], case);
-        variant.expect("only for ambiguous cells")
+        variant.expect("the cell is ambiguous")
     }
 
-    /// Discs beyond the first of each of `cells`; a cell with a tunnel and no disc counts -1.
+    /// Number of discs after the first, summed over `cells`. A cell with a tunnel and no disc counts -1.
     #[cold]
     #[inline(never)]
     pub(super) fn more_loops(&self, corners: &Corners, mut cells: u64, first: [usize; 3]) -> i32 {
@@ -50,20 +46,20 @@ impl<'a> Exact<'a> {
 }
 
 impl<T: Voxel> Mesher<'_, T> {
-    /// The variant of the cell at a point of the slab.
+    /// The variant of the cell at `point` of the slab.
     pub(super) fn variant(&self, point: [usize; 3], case: u8) -> Option<&'static Variant> {
         let distances = CORNERS.map(|corner| {
             let [x, y, z]: [usize; 3] =
                 std::array::from_fn(|axis| point[axis] + usize::from(corner[axis]));
             let row = self.grid.sample_row(y as isize, z as isize);
             let x = x.checked_sub(self.grid.pad).filter(|&x| x < self.grid.width);
-            // A point beyond the samples is outside at a distance of 0: no variant depends on its distance.
+            // A point beyond the samples is outside at distance 0; no variant depends on its distance.
             row.zip(x).map_or(0, |(row, x)| self.distance(self.samples[row + x]))
         });
         deciders::variant(case, &distances)
     }
 
-    /// The bits of a sample's distance from the isovalue, halved where differences may overflow.
+    /// Bits of the distance of a sample from the isovalue, halved for types whose differences may overflow.
     fn distance(&self, sample: T) -> u32 {
         let (value, level) = (sample.field(&self.iso), self.iso.level);
         let distance = match T::MAY_OVERFLOW {

@@ -1,7 +1,7 @@
-//! Triangles: the numbers of the vertices on each cell's edges, in the order of its case.
+//! Emits triangles: the numbers of the vertices on the edges of each cell, in the order of its case.
 //!
-//! Vertices of a word of 32 points are numbered by axis, then by x. A running number a set of edges steps
-//! through a word bit by bit:
+//! The vertices of a word of 32 points are numbered by axis, then by x. For each set of edges, a running number is advanced
+//! bit by bit:
 //!
 //! ```text
 //! point      7 6 5 4 3 2 1 0
@@ -11,22 +11,22 @@
 
 use std::mem;
 
-use pulp::NullaryFnOnce;
+use pulp::{NullaryFnOnce, cast};
 
 use super::{
     super::variants::Variant,
-    cells::{CASE_TABLE, CaseTable, Corners, PLACES},
-    exact::Exact,
+    cells::{CASE_TABLE, CaseTable, Corners, SLOTS},
+    exact::VariantLookup,
     mesher::SlicePart,
     planes::{BitPlanes, PointRows},
     simd_ops::SimdOps,
 };
 
-/// The numbers of the first vertices of 32 points on edges along x, y and z.
+/// Numbers of the first vertices on the edges of 32 points along x, y and z.
 #[derive(Clone, Copy, Default, bytemuck::Zeroable)]
 pub(super) struct VertexStart {
     x: u32,
-    /// How many more those along y and z are: vertices along x, and those with the ones along y.
+    /// Offsets from `x` to the first vertices along y and along z.
     to_y: u8,
     to_z: u8,
 }
@@ -43,13 +43,13 @@ impl VertexStart {
     }
 }
 
-/// Writes the triangles of slices that follow each other.
+/// Writes the triangles of consecutive slices.
 pub(super) struct EmitFaces<'a, 'b, S> {
     pub(super) planes: &'a BitPlanes,
-    pub(super) exact: Option<&'a Exact<'a>>,
+    pub(super) exact: Option<&'a VariantLookup<'a>>,
     pub(super) simd: S,
     pub(super) parts: &'a mut [SlicePart<'b>],
-    /// Room for the vertex numbers of two slices.
+    /// Buffers for the vertex numbers of two slices.
     pub(super) starts: [Vec<VertexStart>; 2],
 }
 
@@ -67,7 +67,7 @@ impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
             if i == 0 {
                 planes.number(z, first as u32, &mut here);
             }
-            // The numbers wrap only behind the last vertex of a surface of exactly 2^32.
+            // The numbers wrap only after the last vertex of a surface with exactly 2^32 vertices.
             planes.number(z + 1, end as u32, &mut above);
             let triangles = mem::take(&mut part.triangles);
             planes.triangles((simd, exact), z, [&here, &above], triangles);
@@ -77,7 +77,7 @@ impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
 }
 
 impl BitPlanes {
-    /// Numbers the vertices of slice `z` from `next` on. Rows without a vertex are passed over.
+    /// Numbers the vertices of slice `z` from `next` on. Rows without vertices are skipped.
     #[inline(always)]
     fn number(&self, z: usize, mut next: u32, starts: &mut [VertexStart]) {
         for (y, starts) in starts.chunks_exact_mut(2 * self.words).enumerate() {
@@ -100,12 +100,12 @@ impl BitPlanes {
         }
     }
 
-    /// The sets of crossed edges around the cells of a word that begin at the same point: along x of all
-    /// four rows, along y of both slices, along z of both rows.
+    /// Sets of crossed edges around the cells of a word that begin at the point of the cell: along x on all four rows, along
+    /// y on both slices, along z on both rows.
     #[inline(always)]
     fn sets(&self, corners: &Corners, rows: &PointRows, word: usize) -> [u64; 8] {
-        /// Axis, and row and slice as offsets in y and z.
-        const PLACES: [[usize; 3]; 8] = [
+        /// Axis, and offsets of row and slice in y and z.
+        const EDGES: [[usize; 3]; 8] = [
             [0, 0, 0],
             [0, 1, 0],
             [0, 0, 1],
@@ -123,17 +123,16 @@ impl BitPlanes {
             return sets;
         }
         std::array::from_fn(|i| {
-            let [axis, y, z] = PLACES[i];
-            sets[i] & self.beside_valid(axis, rows.y + y, rows.z + z, word)
+            let [axis, y, z] = EDGES[i];
+            sets[i] & self.touches_valid(axis, rows.y + y, rows.z + z, word)
         })
     }
 
-    /// Writes the triangles of the layer above slice `z`. `starts` numbers the vertices of this slice and
-    /// of the next.
+    /// Writes the triangles of the layer above slice `z`. `starts` holds the vertex numbers of this slice and of the next.
     #[inline(always)]
     fn triangles<S: SimdOps>(
         &self,
-        (simd, exact): (S, Option<&Exact<'_>>),
+        (simd, exact): (S, Option<&VariantLookup<'_>>),
         z: usize,
         starts: [&[VertexStart]; 2],
         triangles: &mut [[u32; 3]],
@@ -189,27 +188,28 @@ impl BitPlanes {
 /// 32 cells of a row.
 struct HalfWord<'a> {
     table: &'a CaseTable,
-    /// The corners of 64 cells, and which of them is the first here.
+    /// Corners of 64 cells, and the index of the first of these 32 among them.
     corners: &'a Corners,
     shift: u32,
-    /// Where the corners differ, so that vertices may lie on the edges.
+    /// Cells whose corners differ, so that their edges may have vertices.
     mixed: u32,
-    /// Which of these have triangles.
+    /// Cells with triangles.
     cells: u32,
-    /// Which of these are looked up in `exact`, and the point that the 64 cells begin at.
+    /// Cells that are looked up in `exact`.
     ambiguous: u32,
-    exact: Option<&'a Exact<'a>>,
+    exact: Option<&'a VariantLookup<'a>>,
+    /// Point where the 64 cells begin.
     first: [usize; 3],
-    /// As [`BitPlanes::sets`].
+    /// Crossed edges, see [`BitPlanes::sets`].
     sets: [u32; 8],
-    /// The vertices of both slices, where the half word is in them, and half words per row.
+    /// Vertex numbers of both slices, index of the half word in them, and half words per row.
     starts: [&'a [VertexStart]; 2],
     at: usize,
     row: usize,
 }
 
 impl HalfWord<'_> {
-    /// The first numbers on each of the sets, from the half word `ahead` on.
+    /// First vertex number of each set, at the half word `ahead` of this one.
     #[inline(always)]
     fn numbers(&self, ahead: usize) -> [u32; 8] {
         let [here, above] = self.starts;
@@ -219,15 +219,15 @@ impl HalfWord<'_> {
         [a.x, b.x, c.x, d.x, a.y(), c.y(), a.z(), b.z()]
     }
 
-    /// Writes the triangles to the start of `out`, and returns the rest of it.
+    /// Writes the triangles to the start of `out` and returns the rest of it.
     #[inline(always)]
     fn emit<S: SimdOps>(self, simd: S, mut out: &mut [u32]) -> &mut [u32] {
         if self.cells == 0 {
             return out;
         }
-        let sets = simd.eight(self.sets);
-        let corners = simd.eight(self.corners.halves(self.shift));
-        let mut next = simd.eight(self.numbers(0));
+        let sets = cast(self.sets);
+        let corners = cast(self.corners.halves(self.shift));
+        let mut next = cast(self.numbers(0));
         let mut visit = self.mixed;
         while visit != 0 {
             let x = visit.trailing_zeros();
@@ -238,21 +238,21 @@ impl HalfWord<'_> {
                 continue;
             }
             if x == 31 {
-                // The edges along y and z at the cell's far side begin in the next half word.
-                next = simd.join(next, simd.eight(self.numbers(1)));
+                // The edges along y and z at the far side of the cell begin in the next half word.
+                next = simd.join(next, cast(self.numbers(1)));
             }
             if let (1, Some(exact)) = (self.ambiguous >> x & 1, self.exact) {
                 let variant = exact.variant(self.corners, self.shift + x, self.first);
-                out = write_variant(variant, [simd.array(numbers), simd.array(next)], out);
+                out = write_variant(variant, [cast(numbers), cast(next)], out);
                 continue;
             }
             let case = simd.gather_bit(corners, x) as usize & 255;
             let len = 3 * usize::from(self.table.count[case]);
             let order = &self.table.corners[case];
-            // All sixteen are written where there is room; the next cell overwrites those behind `len`.
+            // All sixteen are written if there is room; the next cell overwrites those after `len`.
             match out.first_chunk_mut::<16>() {
                 Some(out) => simd.permute(numbers, next, order, out),
-                None => copy_some(out, [simd.array(numbers), simd.array(next)], order),
+                None => copy_some(out, [cast(numbers), cast(next)], order),
             }
             out = &mut mem::take(&mut out)[len..];
         }
@@ -260,7 +260,7 @@ impl HalfWord<'_> {
     }
 }
 
-/// Writes the triangles of a variant to the start of `out`, and returns the rest of it.
+/// Writes the triangles of a variant to the start of `out` and returns the rest of it.
 #[cold]
 #[inline(never)]
 fn write_variant<'a>(
@@ -271,16 +271,16 @@ fn write_variant<'a>(
     let edges = variant.triangles.as_flattened();
     let (own, rest) = out.split_at_mut(edges.len());
     for (out, &edge) in own.iter_mut().zip(edges) {
-        *out = numbers.as_flattened()[usize::from(PLACES[usize::from(edge)])];
+        *out = numbers.as_flattened()[usize::from(SLOTS[usize::from(edge)])];
     }
     rest
 }
 
-/// Writes as many of sixteen numbers as there is room for.
+/// Writes as many of the sixteen numbers as fit into `out`.
 #[cold]
 #[inline(never)]
 fn copy_some(out: &mut [u32], numbers: [[u32; 8]; 2], order: &[u8; 16]) {
-    for (out, &place) in out.iter_mut().zip(order) {
-        *out = numbers.as_flattened()[usize::from(place)];
+    for (out, &slot) in out.iter_mut().zip(order) {
+        *out = numbers.as_flattened()[usize::from(slot)];
     }
 }

@@ -1,4 +1,4 @@
-//! The input of all steps, a slab, and the part of the result that each slice writes.
+//! Input of all steps, and the part of the result that each slice writes.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ pub(super) struct Mesher<'a, T> {
     pub(super) first_vertex: u64,
 }
 
-/// The part of the surface that one slice writes: the vertices on the edges from its points, and the triangles of the
+/// Part of the surface that one slice writes: the vertices on the edges that begin at its points, and the triangles of the
 /// layer above it.
 pub(super) struct SlicePart<'a> {
     pub(super) z: usize,
-    /// The numbers of the first vertex, and behind the last.
+    /// Number of the first vertex, and the number after the last.
     pub(super) first: u64,
     pub(super) end: u64,
     pub(super) positions: &'a mut [[f32; 3]],
@@ -26,7 +26,7 @@ pub(super) struct SlicePart<'a> {
     pub(super) triangles: &'a mut [[u32; 3]],
 }
 
-/// The first `len` items of `rest`, which keeps those behind them.
+/// Splits the first `len` items off `rest`.
 #[inline(always)]
 pub(super) fn take<'a, I>(rest: &mut &'a mut [I], len: usize) -> &'a mut [I] {
     rest.split_off_mut(..len).expect("counted before")

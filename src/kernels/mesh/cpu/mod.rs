@@ -1,16 +1,16 @@
-//! Marching cubes on the CPU: one bit per point, counts per slice, then every slice writes its own part of the
-//! result, in parallel.
+//! Marching cubes on the CPU. One bit per point is computed, vertices and triangles are counted per slice, and then all
+//! slices write their parts of the result in parallel.
 //!
 //! | module | does |
 //! |---|---|
-//! | `mesher` | what the steps share |
-//! | `planes` | samples to bits |
-//! | `cells` | 64 cells at a time: which the surface passes, crossed edges, cases |
-//! | `count` | vertices and triangles per slice |
-//! | `vertices`, `normals` | where crossed edges are crossed, and the gradient there |
+//! | `mesher` | input and output of all steps |
+//! | `planes` | converts samples to bits |
+//! | `cells` | corners, crossed edges and cases of 64 cells at a time |
+//! | `count` | counts vertices and triangles per slice |
+//! | `vertices`, `normals` | vertices on crossed edges, and their normals |
 //! | `faces` | triangles |
-//! | `exact` | cells whose corners do not tell what is joined |
-//! | `simd_ops`, `avx2` | the steps that AVX2 has instructions for |
+//! | `exact` | variants of ambiguous cells |
+//! | `simd_ops`, `avx2` | operations that AVX2 has instructions for |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -28,7 +28,7 @@ use std::mem;
 
 use self::{
     count::{SliceCounts, slice_counts},
-    exact::Exact,
+    exact::VariantLookup,
     faces::{EmitFaces, VertexStart},
     mesher::{Mesher, SlicePart, take},
     simd_ops::SimdOps,
@@ -53,7 +53,7 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
         let (layers, first_vertex) = (&slab.layers, slab.first_vertex);
         let mesher = Mesher { kernel, grid, iso, samples, layers, first_vertex };
         match simd::arch() {
-            // As V3: AVX-512 would be 3 % faster, too little for one more copy of all code.
+            // AVX-512 would be 3 % faster than AVX2: too little for another copy of all code.
             #[cfg(target_arch = "x86_64")]
             Arch::V4(simd) => mesher.run(*simd),
             #[cfg(target_arch = "x86_64")]
@@ -63,15 +63,15 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     })
 }
 
-/// Slices that one thread emits one after another. Triangles need the vertex numbers of two slices, so
-/// that a task numbers one slice more than it emits.
+/// Consecutive slices of a task. Triangles need the vertex numbers of two slices, so a task numbers one slice more than it
+/// emits.
 const TASK: usize = 4;
 
 impl<T: Voxel> Mesher<'_, T> {
     fn run<S: SimdOps>(&self, simd: S) -> Result<Surface> {
         let planes = self.planes(simd)?;
         let variant = |point, case| self.variant(point, case);
-        let exact = Exact::new(&variant);
+        let exact = VariantLookup(&variant);
         let exact = (self.kernel.topology == Topology::Exact).then_some(&exact);
         let counts = slice_counts(&planes, exact, simd);
         check_count(self.first_vertex, counts.iter().map(|c| c.vertices).sum())?;
@@ -97,7 +97,7 @@ impl<T: Voxel> Mesher<'_, T> {
         Ok(surface)
     }
 
-    /// A surface of zeros with room for the results of the slices `owned`.
+    /// Allocates the surface of the slices `owned`.
     fn allocate(&self, owned: &[SliceCounts]) -> Result<Surface> {
         let total = |count: fn(&SliceCounts) -> u64| owned.iter().map(count).sum::<u64>() as usize;
         let vertices = total(|c| c.vertices);
@@ -110,7 +110,7 @@ impl<T: Voxel> Mesher<'_, T> {
         })
     }
 
-    /// Divides the surface's room among the slices.
+    /// Divides the surface among the slices.
     fn parts<'a>(&self, surface: &'a mut Surface, owned: &[SliceCounts]) -> Vec<SlicePart<'a>> {
         let Surface { positions, normals, triangles, .. } = surface;
         let (mut positions, mut normals) = (&mut positions[..], &mut normals[..]);

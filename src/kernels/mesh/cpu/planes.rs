@@ -1,4 +1,4 @@
-//! Samples to planes of one bit per point, and which points and cells these planes say the surface passes.
+//! Planes of one bit per point, and the crossed edges and valid cells that follow from them.
 
 use super::{
     super::{
@@ -16,7 +16,7 @@ use crate::util::{
 };
 use pulp::NullaryFnOnce;
 
-/// One bit per point of every slice at hand, 64 to a word along x:
+/// One bit per point of every slice in the slab, 64 to a word along x:
 ///
 /// ```text
 /// index of a word = (z * points[1] + y) * words + x / 64        bit = x % 64
@@ -25,10 +25,10 @@ pub(super) struct BitPlanes {
     pub(super) grid: CellGrid,
     /// Words of 64 points per row.
     pub(super) words: usize,
-    /// Whether the point is inside.
+    /// Whether each point is inside.
     pub(super) inside: Vec<u64>,
-    /// Whether the cell that begins at the point exists and all its corners are numbers, from the layer
-    /// below the first to the one above the last; empty when no sample is NaN.
+    /// Whether the cell at each point exists and has no NaN, from the layer below the first to the layer above the last.
+    /// Empty if no sample is NaN.
     pub(super) valid: Vec<u64>,
 }
 
@@ -37,15 +37,14 @@ pub(super) struct BitPlanes {
 pub(super) struct PointRows {
     pub(super) y: usize,
     pub(super) z: usize,
-    /// The first words of the rows (y, z), (y + 1, z), (y, z + 1) and (y + 1, z + 1). The last row and
-    /// slice stand in for those beyond them, so that no edge is crossed there.
+    /// First words of the rows (y, z), (y + 1, z), (y, z + 1) and (y + 1, z + 1). Beyond the last row or slice, the last
+    /// one is repeated, so that no edge is crossed there.
     pub(super) first: [usize; 4],
-    /// Whether there are cells between them.
+    /// Whether there are cells between the rows.
     pub(super) has_cells: bool,
 }
 
 impl BitPlanes {
-    /// Words of a slice.
     pub(super) fn slice_words(&self) -> usize {
         self.words * self.grid.points[1]
     }
@@ -60,14 +59,14 @@ impl BitPlanes {
         PointRows { y, z, first, has_cells: y1 > y && z < layers }
     }
 
-    /// Which points of word `word` of a row have a neighbour at x + 1.
+    /// Points of word `word` of a row that have a neighbour at x + 1.
     #[inline(always)]
     pub(super) fn edge_mask(&self, word: usize) -> u64 {
         let left = (self.grid.points[0] - 1).saturating_sub(64 * word);
         if left >= 64 { u64::MAX } else { (1 << left) - 1 }
     }
 
-    /// Whether nothing is crossed between four rows of points.
+    /// Whether no edge between the four rows of points is crossed.
     #[inline(always)]
     pub(super) fn are_uniform(&self, rows: &PointRows) -> bool {
         let row = |i: usize| &self.inside[rows.first[i]..][..self.words];
@@ -85,7 +84,7 @@ impl BitPlanes {
         Corners::load(&self.inside, &rows.first, word, self.words)
     }
 
-    /// The points of a word from which an edge with a vertex runs along x, y and z.
+    /// Points of a word where edges with a vertex along x, y and z begin.
     ///
     /// ```text
     /// point           7 6 5 4 3 2 1 0
@@ -93,7 +92,7 @@ impl BitPlanes {
     /// inside >> 1     . 1 0 0 1 1 1 0    bit x is point x + 1
     /// XOR             . 1 0 1 0 0 1 0    the edges (x, x + 1) that are crossed
     /// ```
-    /// Along y and z, the words of the neighbouring rows take the place of `inside >> 1`.
+    /// Along y and z, the words of the neighbouring rows replace `inside >> 1`.
     #[inline(always)]
     pub(super) fn crossed(&self, rows: &PointRows, word: usize) -> [u64; 3] {
         let plane = &self.inside[..];
@@ -107,12 +106,12 @@ impl BitPlanes {
         match self.valid.is_empty() {
             true => crossed,
             false => std::array::from_fn(|axis| {
-                crossed[axis] & self.beside_valid(axis, rows.y, rows.z, word)
+                crossed[axis] & self.touches_valid(axis, rows.y, rows.z, word)
             }),
         }
     }
 
-    /// Which of the cells at word `word` of row `y` of layer `z` - 1 are valid; none is beyond the grid.
+    /// Valid cells of word `word` of row `y` of layer `z` - 1. Cells beyond the grid are not valid.
     pub(super) fn valid_at(&self, y: isize, z: usize, word: isize) -> u64 {
         let y = usize::try_from(y).ok();
         let word = usize::try_from(word).ok();
@@ -120,9 +119,9 @@ impl BitPlanes {
         y.zip(word).map_or(0, |(y, word)| self.valid[at(y, word)])
     }
 
-    /// Which edges along `axis` from the points of a word have a valid cell around them: others carry
-    /// no vertex. Only for planes with NaN.
-    pub(super) fn beside_valid(&self, axis: usize, y: usize, z: usize, word: usize) -> u64 {
+    /// Edges along `axis` from the points of a word that touch a valid cell. Other edges have no vertex. Only for planes
+    /// with NaN.
+    pub(super) fn touches_valid(&self, axis: usize, y: usize, z: usize, word: usize) -> u64 {
         let (y, word) = (y as isize, word as isize);
         // The cells from x on; those from x - 1 on lie one bit lower.
         let from = |word: isize| {
@@ -142,7 +141,7 @@ impl BitPlanes {
         }
     }
 
-    /// The cells all of whose corners are set in `numbers`, a plane that begins one slice lower.
+    /// Cells whose corners are all set in `numbers`, a plane that begins one slice lower.
     fn whole_cells(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         let CellGrid { points, first_layer, layers, .. } = self.grid;
         let slice = self.slice_words();
@@ -164,7 +163,7 @@ impl BitPlanes {
 }
 
 impl<T: Voxel> Mesher<'_, T> {
-    /// Compares every sample with the isovalue, and finds the cells without NaN.
+    /// Compares every sample with the isovalue and finds the cells without NaN.
     pub(super) fn planes<S: SimdOps>(&self, simd: S) -> Result<BitPlanes> {
         let Self { grid, iso, samples, .. } = *self;
         let words = grid.points[0].div_ceil(64);
@@ -178,8 +177,8 @@ impl<T: Voxel> Mesher<'_, T> {
         Ok(planes)
     }
 
-    /// One bit per point of all slices at hand and of `below` slices more: `is_set` of a sample, `beyond`
-    /// outside the samples.
+    /// Plane of one bit per point, of all slices and of `below` further slices below them: `is_set` of samples, `beyond`
+    /// outside of them.
     fn plane<S: SimdOps>(
         &self,
         simd: S,
@@ -210,7 +209,7 @@ impl<T: Voxel> Mesher<'_, T> {
     }
 }
 
-/// Turns a row of samples into bits.
+/// Converts a row of samples to bits.
 struct PackBits<'a, T, S, F> {
     iso: &'a Isovalue,
     simd: S,
@@ -239,7 +238,7 @@ impl<T: Voxel, S: SimdOps, F: Fn(T, &Isovalue) -> bool> NullaryFnOnce for PackBi
     }
 }
 
-/// Moves a row of `width` bits up by one and sets the bits before and behind to `beyond`.
+/// Shifts a row of `width` bits up by one and sets the bits before and after it to `beyond`.
 fn pad_row(row: &mut [u64], beyond: bool, width: usize) {
     let mut carry = u64::from(beyond);
     for word in row.iter_mut() {

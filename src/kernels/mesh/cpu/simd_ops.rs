@@ -1,28 +1,25 @@
-//! The steps that AVX2 has instructions for, and their scalar implementation.
+//! Operations that AVX2 has instructions for, with their scalar implementation.
 
+use bytemuck::Pod;
 use pulp::{Scalar, Simd};
 
 pub(in super::super) trait SimdOps: Simd {
-    /// Eight u32.
-    type Eight: Copy;
+    /// A vector of eight u32, as an array of them in memory.
+    type Eight: Pod;
 
-    /// One bit for each flag of 0 or 1, the first in the lowest bit.
+    /// Packs flags of 0 or 1 into bits, the first flag into the lowest bit.
     fn movemask(self, flags: [u8; 64]) -> u64;
 
-    fn eight(self, numbers: [u32; 8]) -> Self::Eight;
-
-    fn array(self, numbers: Self::Eight) -> [u32; 8];
-
-    /// Each number plus bit `bit` of its set.
+    /// Adds bit `bit` of each set to each number.
     fn add_bit(self, numbers: Self::Eight, sets: Self::Eight, bit: u32) -> Self::Eight;
 
-    /// Bit `bit` of each set, that of the first in the lowest bit.
+    /// Gathers bit `bit` of each set, that of the first set into the lowest bit.
     fn gather_bit(self, sets: Self::Eight, bit: u32) -> u32;
 
-    /// The first four of `first` and the last four of `last`.
+    /// Joins the first four numbers of `first` and the last four of `last`.
     fn join(self, first: Self::Eight, last: Self::Eight) -> Self::Eight;
 
-    /// Writes to each `out[i]` the number at `order[i]` of the sixteen in `low` and `high`.
+    /// Sets each `out[i]` to the number at index `order[i]` among the sixteen in `low` and `high`.
     fn permute(self, low: Self::Eight, high: Self::Eight, order: &[u8; 16], out: &mut [u32; 16]);
 }
 
@@ -33,22 +30,12 @@ impl SimdOps for Scalar {
     fn movemask(self, flags: [u8; 64]) -> u64 {
         let eights = flags.as_chunks::<8>().0.iter().enumerate();
         eights.fold(0, |mask, (i, &flags)| {
-            // Flag k is bit 8 k. Times 2^(56 - 7 k), it lands in bit 56 + k:
+            // Flag k is bit 8 k. Multiplied by 2^(56 - 7 k), it is bit 56 + k:
             //   flags     .......h .......g ... .......b .......a
             //   product   hgfedcba ........ ... ........ ........
             let bits = u64::from_le_bytes(flags).wrapping_mul(0x0102_0408_1020_4080) >> 56;
             mask | bits << (8 * i)
         })
-    }
-
-    #[inline(always)]
-    fn eight(self, numbers: [u32; 8]) -> [u32; 8] {
-        numbers
-    }
-
-    #[inline(always)]
-    fn array(self, numbers: [u32; 8]) -> [u32; 8] {
-        numbers
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Where crossed edges are crossed.
+//! Emits the vertices on crossed edges.
 
 use pulp::NullaryFnOnce;
 
@@ -14,7 +14,7 @@ pub(super) struct EmitVertices<'a, T> {
     pub(super) mesher: &'a Mesher<'a, T>,
     pub(super) planes: &'a BitPlanes,
     pub(super) z: usize,
-    /// The part of the result that is still to be written.
+    /// Part of the result that is not yet written.
     pub(super) positions: &'a mut [[f32; 3]],
     pub(super) normals: &'a mut [[f32; 3]],
 }
@@ -36,8 +36,8 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
             let (y1, z1) = (y as isize + 1, z as isize + 1);
             let row = |y, z| mesher.grid.sample_row(y, z);
             let [here, behind, above] = [row(y1 - 1, z1 - 1), row(y1, z1 - 1), row(y1 - 1, z1)];
-            // Nothing of the slice above was read before, and the few samples of a row that will be are scattered:
-            // hardware does not foresee them.
+            // The slice above was not read before, and only a few scattered samples of each row are used, which the
+            // hardware prefetcher does not predict.
             if let Some(start) = row(y1 - 1 + AHEAD, z1) {
                 cache::prefetch(&mesher.samples[start..][..mesher.grid.width]);
             }
@@ -60,8 +60,8 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
 }
 
 impl<T: Voxel> EmitVertices<'_, T> {
-    /// The vertices on the edges along `AXIS` that run from the points `crossed`, counted from `point` on,
-    /// between two `rows` of samples.
+    /// Writes the vertices on the edges along `AXIS` between two `rows` of samples. The edges begin at the points `crossed`,
+    /// counted from `point` on.
     #[inline(always)]
     fn along<const AXIS: usize>(
         &mut self,
@@ -78,10 +78,10 @@ impl<T: Voxel> EmitVertices<'_, T> {
         let (sx, sy, sz) = (sx as f32, sy as f32, sz as f32);
         let (ox, oy, oz) = (ox as f32, oy as f32, oz as f32);
         let pad = grid.pad as isize;
-        let place = |i: isize| (i - pad) as f32 + 0.5;
-        let (y_place, z_place) = (place(y), place(z + grid.first_layer as isize));
+        let center = |i: isize| (i - pad) as f32 + 0.5;
+        let (y_center, z_center) = (center(y), center(z + grid.first_layer as isize));
         let step = usize::from(AXIS == 0);
-        // Samples from the word's first point on, where no point is beyond them.
+        // Samples from the first point of the word on, if all points are samples.
         let plain = match (pad, rows) {
             (0, [Some(a), Some(b)]) => {
                 Some([&samples[a + point[0]..], &samples[b + point[0] + step..]])
@@ -101,20 +101,20 @@ impl<T: Voxel> EmitVertices<'_, T> {
                 Some([a, b]) => T::crossing(a[bit].field(iso), b[bit].field(iso), iso.level),
                 None => match (self.field(rows[0], at), self.field(rows[1], at + step as isize)) {
                     (Some(a), Some(b)) => T::crossing(a, b, iso.level),
-                    // Beyond the samples: the surface closes on the volume's box.
+                    // One end lies beyond the samples: the surface is closed on the volume's box.
                     _ => 0.5,
                 },
             };
-            let mut place = [place(at), y_place, z_place];
-            place[AXIS] += t;
-            *position = [place[0] * sx + ox, place[1] * sy + oy, place[2] * sz + oz];
+            let mut index = [center(at), y_center, z_center];
+            index[AXIS] += t;
+            *position = [index[0] * sx + ox, index[1] * sy + oy, index[2] * sz + oz];
             if let Some(normal) = normals.next() {
                 *normal = self.mesher.normal([at, y, z], AXIS, t);
             }
         }
     }
 
-    /// The field at point `x` of the row of samples that begins at `row`, unless it is beyond them.
+    /// The field at point `x` of the row of samples that begins at `row`; `None` beyond the samples.
     #[inline]
     fn field(&self, row: Option<usize>, x: isize) -> Option<f32> {
         let Mesher { grid: CellGrid { pad, width, .. }, iso, samples, .. } = *self.mesher;

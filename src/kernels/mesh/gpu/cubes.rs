@@ -1,4 +1,4 @@
-//! The passes of `wgsl/mesh/cubes.wgsl` over one piece of a slab.
+//! Runs the passes of `wgsl/mesh/cubes.wgsl` over one piece of a slab.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct SlabPasses<'a> {
     context: &'a Context,
-    /// The layers of cells, for messages.
+    /// Layers of cells, for messages.
     layers: Range<usize>,
     kernel: MarchingCubes,
     kind: VoxelKind,
@@ -37,7 +37,7 @@ pub(super) struct SlabPasses<'a> {
     blocks: Buffer,
 }
 
-/// Active blocks whose results fit one binding each, and where these results lie in those of the piece.
+/// A range of active blocks whose results fit the bindings, and the ranges of these results within those of the piece.
 #[derive(Clone, Debug)]
 struct Emission {
     active: Range<u32>,
@@ -45,19 +45,19 @@ struct Emission {
     triangles: Range<u32>,
 }
 
-/// Where the results of each active block begin.
-struct Starts {
-    /// The first vertex of each block of the piece, then the first triangle of each block.
+/// Numbers of the first vertex and triangle of each block.
+struct BlockStarts {
+    /// First vertex of each block of the piece, then first triangle of each block.
     blocks: Vec<u32>,
-    /// The numbers of the active blocks.
+    /// Indices of the active blocks.
     active: Vec<u32>,
-    /// Vertices and triangles of the piece.
+    /// Number of vertices and triangles of the piece.
     totals: [u32; 2],
 }
 
-impl Starts {
-    /// The first vertex and triangle of active block `index`; the totals behind the last.
-    fn of(&self, index: u32) -> [u32; 2] {
+impl BlockStarts {
+    /// First vertex and triangle of active block `index`; the totals after the last block.
+    fn at(&self, index: u32) -> [u32; 2] {
         let (vertices, triangles) = self.blocks.split_at(self.blocks.len() / 2);
         self.active.get(index as usize).map_or(self.totals, |&block| {
             [vertices, triangles].map(|starts| starts[block as usize])
@@ -66,7 +66,7 @@ impl Starts {
 }
 
 impl<'a> SlabPasses<'a> {
-    /// Uploads the samples that `layers` depend on, and the tables.
+    /// Uploads the tables and the samples that `layers` depend on.
     pub(super) fn upload(
         kernel: &MarchingCubes,
         context: &'a Context,
@@ -77,7 +77,7 @@ impl<'a> SlabPasses<'a> {
     ) -> Result<Self> {
         let slices = kernel.slices(&layers, slab.depth);
         let [width, height, _] = slab.volume.dims;
-        let grid = CellGrid::of(kernel, [width, height, slab.depth], &slices, &layers);
+        let grid = CellGrid::for_layers(kernel, [width, height, slab.depth], &slices, &layers);
         let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
         let volume = RowBand::upload(context, &grid, held, voxels)?;
         let &Voxels { kind, has_nan, .. } = voxels;
@@ -117,7 +117,7 @@ impl<'a> SlabPasses<'a> {
         Ok(surface)
     }
 
-    /// Runs the passes up to the totals and reads the totals: the one readback before the results.
+    /// Runs the passes up to the totals and reads the totals, the only readback before the results.
     fn count(&self) -> Result<Totals> {
         let mut batch = self.context.batch();
         self.record_bits(&mut batch)?;
@@ -130,7 +130,7 @@ impl<'a> SlabPasses<'a> {
         Ok(self.context.read(&totals, 1)?[0])
     }
 
-    /// The piece as one emission, or as several, each as large as the device's bindings and workgroups allow.
+    /// Divides the piece into emissions as large as the device's bindings and workgroups allow.
     fn emissions(&self, totals: &Totals) -> Result<Vec<Emission>> {
         let Totals { vertices, triangles, active, .. } = *totals;
         if active == 0 {
@@ -148,34 +148,34 @@ impl<'a> SlabPasses<'a> {
         let mut emissions = Vec::new();
         let mut start = 0;
         while start < active {
-            let first = starts.of(start);
+            let first = starts.at(start);
             let len = |end: u32| {
-                let [vertices, triangles] = starts.of(end);
+                let [vertices, triangles] = starts.at(end);
                 [vertices - first[0], triangles - first[1]]
             };
-            // At least one block, whose results fit any device.
+            // A single block fits any device.
             let mut end = start + 1;
             while end < active && fits(len(end + 1), end + 1 - start) {
                 end += 1;
             }
-            let behind = starts.of(end);
+            let after = starts.at(end);
             emissions.push(Emission {
                 active: start..end,
-                vertices: first[0]..behind[0],
-                triangles: first[1]..behind[1],
+                vertices: first[0]..after[0],
+                triangles: first[1]..after[1],
             });
             start = end;
         }
         Ok(emissions)
     }
 
-    /// Reads the sections VERTICES, TRIANGLES and ACTIVE of `blocks`, which follow each other.
-    fn read_starts(&self, totals: &Totals) -> Result<Starts> {
+    /// Reads the consecutive sections VERTICES, TRIANGLES and ACTIVE of `blocks`.
+    fn read_starts(&self, totals: &Totals) -> Result<BlockStarts> {
         let count = u64::from(self.params.blocks);
         let [first, active, end] =
             ["VERTICES", "ACTIVE", "NAN_CELLS"].map(|name| section(name, count) as usize);
         let words: Vec<u32> = self.context.read(&self.blocks, end)?;
-        Ok(Starts {
+        Ok(BlockStarts {
             blocks: words[first..active].to_vec(),
             active: words[active..][..totals.active as usize].to_vec(),
             totals: [totals.vertices, totals.triangles],
@@ -194,7 +194,7 @@ impl<'a> SlabPasses<'a> {
         };
         for band in volume {
             let slices = params.slices + u32::from(*has_nan);
-            let (params, samples) = (params.of_band(band), &band.samples);
+            let (params, samples) = (params.for_band(band), &band.samples);
             let buffers = [("volume", samples), ("volume4", samples)];
             self.record(batch, ("mesh classify", entry), &params, &buffers, groups(slices)?)?;
         }
@@ -205,14 +205,14 @@ impl<'a> SlabPasses<'a> {
         if self.kernel.topology == Topology::Exact {
             for band in volume {
                 let (groups, buffers) = (groups(params.layers)?, [("volume", &band.samples)]);
-                let params = params.of_band(band);
+                let params = params.for_band(band);
                 self.record(batch, ("mesh resolve", "resolve"), &params, &buffers, groups)?;
             }
         }
         Ok(())
     }
 
-    /// Records a pass, given its label and its entry point. It reads and writes the planes, `blocks`, and `more`.
+    /// Records the pass `entry` on the planes, `blocks`, and the buffers `more`.
     fn record(
         &self,
         batch: &mut Batch<'_>,
@@ -223,7 +223,7 @@ impl<'a> SlabPasses<'a> {
     ) -> Result<()> {
         let Self { context, shader, bits, blocks, .. } = self;
         let start = 4 * u64::from(self.params.starts);
-        // An entry point that uses `starts` has the two parts of `blocks` apart.
+        // For an entry point that uses `starts`, `blocks` is bound as two separate ranges.
         let (blocks, starts) = match context.pipeline(shader, entry)?.uses("starts") {
             true => (blocks.slice(0..start), blocks.slice(start..blocks.bytes())),
             false => (blocks.clone(), blocks.clone()),
@@ -250,7 +250,7 @@ impl<'a> SlabPasses<'a> {
             let (label, vectors) = (format!("mesh {name}"), allocate(name, &range.vertices)?);
             for band in &self.volume {
                 let more = [("volume", &band.samples), (name, &vectors)];
-                let params = params.of_band(band);
+                let params = params.for_band(band);
                 self.record(&mut batch, (&label, entry), &params, &more, groups)?;
             }
             Ok(vectors)

@@ -1,4 +1,4 @@
-//! The parameters and buffers of `wgsl/mesh/cubes.wgsl`: their sizes and sections.
+//! Parameters of `wgsl/mesh/cubes.wgsl`, and the sizes and sections of its buffers.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) static SHADER: Shader = shader!("mesh/cubes").unchecked(
          counting pass",
 );
 
-/// The shader for samples of a kind, some of which are NaN where `has_nan`.
+/// The shader for samples of a kind.
 pub(super) fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) -> Shader {
     let (kind, is_exact) = (format!("{}u", kind as u32), topology == Topology::Exact);
     SHADER.with(&[
@@ -29,7 +29,7 @@ pub(super) fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) ->
     ])
 }
 
-/// All shaders.
+/// The shader in every specialisation.
 pub(super) fn variants() -> Vec<Shader> {
     let of = |topology| {
         let nan = specialised(VoxelKind::F32, true, topology);
@@ -122,13 +122,13 @@ impl SlabParams {
         }
     }
 
-    /// The parameters of a dispatch that reads `band`.
-    pub(super) fn of_band(self, band: &RowBand) -> Self {
-        self.of_rows(&band.held, &band.rows)
+    /// Parameters of a dispatch that reads `band`.
+    pub(super) fn for_band(self, band: &RowBand) -> Self {
+        self.for_rows(&band.held, &band.rows)
     }
 
-    /// The parameters of a dispatch that reads rows `held` of the samples for `rows` of points.
-    pub(super) fn of_rows(self, held: &Range<usize>, rows: &Range<usize>) -> Self {
+    /// Parameters of a dispatch over `rows` of points that reads the rows `held` of samples.
+    pub(super) fn for_rows(self, held: &Range<usize>, rows: &Range<usize>) -> Self {
         Self {
             volume_y: held.start as u32,
             volume_rows: held.len() as u32,
@@ -139,28 +139,28 @@ impl SlabParams {
     }
 }
 
-/// Words of a block.
+/// Number of words of a block.
 pub(super) fn block() -> u64 {
     SHADER.constant("SIZE").into()
 }
 
-/// The first word of a section of `blocks`, which has one word per block.
+/// First word of a section of the buffer `blocks`. A section has one word per block.
 pub(super) fn section(name: &str, blocks: u64) -> u64 {
     u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
 }
 
-/// Words of `blocks` before `starts`: tables, sections and totals, up to where every device lets a binding
-/// begin, a multiple of 256 bytes.
+/// Number of words of the buffer `blocks` before `starts`: tables, sections and totals. Padded to 256 bytes, the binding
+/// alignment of every device.
 fn starts_at(blocks: u64) -> u64 {
     (section("TOTALS", blocks) + size_of::<Totals>() as u64 / 4).next_multiple_of(64)
 }
 
-/// Words of the buffer `blocks` for `numbered` words of points.
+/// Number of words of the buffer `blocks` for `numbered` words of points.
 pub(super) fn blocks_words(numbered: u64) -> u64 {
     starts_at(numbered.div_ceil(block())) + numbered
 }
 
-/// Words of all planes of bits.
+/// Number of words of all planes of bits.
 pub(super) fn plane_words(
     slice_words: usize,
     (slices, layers): (usize, usize),
@@ -175,7 +175,7 @@ pub(super) fn plane_words(
     ((slices + numbers + variants) * slice_words) as u64
 }
 
-/// The entry point that classifies samples in one buffer with all of their rows.
+/// Entry point that classifies samples, if one buffer holds all of their rows.
 pub(super) fn classifier(kind: VoxelKind, pad: u32, width: u32) -> &'static str {
     match kind == VoxelKind::U8 && pad == 0 && width.is_multiple_of(16) {
         true => "classify_u8",
@@ -183,13 +183,13 @@ pub(super) fn classifier(kind: VoxelKind, pad: u32, width: u32) -> &'static str 
     }
 }
 
-/// The totals that the pass `scan` writes: of what the piece emits, and its cells with NaN.
+/// Totals of a piece, written by the pass `scan`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Totals {
     pub(super) vertices: u32,
     pub(super) triangles: u32,
-    /// Blocks with something to emit.
+    /// Number of blocks with vertices or triangles.
     pub(super) active: u32,
     pub(super) nan_cells: u32,
 }

@@ -1,18 +1,18 @@
-//! Marching cubes on a GPU: pieces of the slab that fit the device, one after another.
+//! Marching cubes on a GPU. A slab is meshed in pieces that fit the device, one after another.
 
 mod cubes;
 mod layout;
+mod manifest;
 mod pieces;
-mod recipe;
 mod tables;
 mod upload;
 
+pub use self::manifest::PipelineManifest;
 pub(super) use self::pieces::mesh;
-pub use self::recipe::Recipe;
 
 use crate::gpu::Shader;
 
-/// Every text of this family that can run.
+/// All shaders of this family, in every specialisation.
 pub fn variants() -> Vec<Shader> {
     let mut shaders = layout::variants();
     shaders.extend(super::labels::gpu::variants());

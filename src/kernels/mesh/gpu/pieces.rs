@@ -1,4 +1,4 @@
-//! Cuts a slab into pieces that fit the device.
+//! Splits a slab into pieces that fit the device.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::{
     super::{
         grid::CellGrid,
         params::{MarchingCubes, Slab, Topology},
-        variants::MOST_TRIANGLES,
+        variants::MAX_TRIANGLES,
         voxel::Isovalue,
     },
     cubes::SlabPasses,
@@ -37,8 +37,8 @@ pub(in super::super) fn mesh(
     Ok(surface)
 }
 
-/// The slab's layers in pieces that fit the device's bindings; a single layer's samples may be
-/// [bands](super::upload::RowBand).
+/// Splits the layers of the slab into pieces that fit the device's bindings. The samples of a single layer may be split
+/// further into [bands](super::upload::RowBand).
 fn split(
     context: &Context,
     slab: &Slab,
@@ -46,10 +46,9 @@ fn split(
     voxels: &Voxels<'_>,
 ) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
-    // The most triangles of a cell.
-    let most = match topology {
+    let max_triangles = match topology {
         Topology::Classic => 5,
-        Topology::Exact => MOST_TRIANGLES as u64,
+        Topology::Exact => MAX_TRIANGLES as u64,
     };
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
@@ -59,10 +58,10 @@ fn split(
         4 * bits <= limit
             && 4 * blocks_words(words) <= limit
             && bits.div_ceil(block()) <= context.limits.folded_workgroups()
-            && most * points <= u64::from(u32::MAX)
+            && max_triangles * points <= u64::from(u32::MAX)
     };
     let fits = |layers: usize| {
-        // The first slab has fewer slices below it; leave room for as many as others have.
+        // The first slab has fewer slices below it; count as many as the others have.
         let slices = (layers + 3).min(slab.depth);
         (grid.width * grid.height * slices * voxels.size) as u64 <= limit && bits_fit(layers)
     };

@@ -1,11 +1,11 @@
-//! The tables of cases and variants as `wgsl/mesh/cubes.wgsl` reads them.
+//! The tables of cases and variants in the layout of `wgsl/mesh/cubes.wgsl`.
 
 use super::{
     super::{table::CASES, variants::VARIANTS},
     layout::SHADER,
 };
 
-/// [`CASES`] as the shader reads them.
+/// [`CASES`] in the layout of the shader.
 pub(super) fn case_words() -> Vec<u32> {
     let info = SHADER.constant("CASE_INFO") as usize;
     let mut words = vec![0; SHADER.constant("VARIANTS") as usize];
@@ -24,13 +24,13 @@ pub(super) fn case_words() -> Vec<u32> {
     words
 }
 
-/// [`VARIANTS`] as the shader reads them, from its `VARIANTS` on.
+/// [`VARIANTS`] in the layout of the shader, from its offset `VARIANTS` on.
 pub(super) fn variant_words() -> Vec<u32> {
     let [first, size, end] =
         ["VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(|name| SHADER.constant(name) as usize);
     let mut words = vec![0; end - first];
     let rows = words.chunks_exact_mut(size);
-    assert_eq!(rows.len(), VARIANTS.all.len(), "the shader has room for just these");
+    assert_eq!(rows.len(), VARIANTS.all.len(), "the shader's table has one row per variant");
     for (words, variant) in rows.zip(&VARIANTS.all) {
         for (i, &edge) in variant.triangles.as_flattened().iter().enumerate() {
             words[i / 8] |= u32::from(edge) << (4 * (i % 8));

@@ -1,4 +1,4 @@
-//! Samples as the shader reads them, and how they get to the device.
+//! Converts samples to a type that the shader reads, and uploads them.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A type of sample that the shader reads, with its number there, `KIND`.
+/// Sample type that the shader reads. The discriminant is the shader's `KIND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VoxelKind {
     U8 = 0,
@@ -34,22 +34,22 @@ impl VoxelKind {
     pub(super) const ALL: [Self; 5] = [Self::U8, Self::I8, Self::U16, Self::I16, Self::F32];
 }
 
-/// Samples as the shader reads them.
+/// Samples of a type that the shader reads.
 pub(super) struct Voxels<'a> {
     samples: Cow<'a, Samples>,
-    /// Bytes a sample.
+    /// Bytes per sample.
     pub(super) size: usize,
     pub(super) kind: VoxelKind,
     pub(super) has_nan: bool,
 }
 
 impl<'a> Voxels<'a> {
-    /// Whether the samples were converted, since the shader does not read their type.
+    /// Whether the samples were converted because the shader does not read their type.
     pub(super) fn is_converted(&self) -> bool {
         matches!(self.samples, Cow::Owned(_))
     }
 
-    /// `samples` as they are, or converted to f32 distances from the isovalue where f32 cannot hold their type.
+    /// Borrows `samples`, or converts them to f32 distances from the isovalue if f32 does not represent their type exactly.
     pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
         let (kind, size) = match samples {
             Samples::U8(_) => (VoxelKind::U8, 1),
@@ -76,18 +76,18 @@ impl<'a> Voxels<'a> {
     }
 }
 
-/// A y-range of all slices of a piece, whose samples fit one binding.
+/// A range of rows of all slices of a piece, whose samples fit one binding.
 #[derive(Debug)]
 pub(super) struct RowBand {
     pub(super) samples: Buffer,
-    /// Rows of samples, with a halo.
+    /// Rows of samples, including the halo.
     pub(super) held: Range<usize>,
     /// Rows of points.
     pub(super) rows: Range<usize>,
 }
 
-/// Rows of samples that a row of points needs beyond its own: one before, for the gradient; one behind,
-/// where an edge ends; and one more behind, for the gradient there.
+/// Rows of samples needed before and after a row of points: one before it for the gradient, one after it where its edges
+/// end, and another one for the gradient there.
 const HALO: [usize; 2] = [1, 2];
 
 impl RowBand {
@@ -101,13 +101,13 @@ impl RowBand {
         let row = grid.width * voxels.size;
         let slice = row * grid.height;
         let bytes = &voxels.samples.as_bytes()[slices.start * slice..slices.end * slice];
-        let most = (context.max_binding() / (row * slices.len()) as u64) as usize;
-        if most >= grid.height {
+        let max_rows = (context.max_binding() / (row * slices.len()) as u64) as usize;
+        if max_rows >= grid.height {
             let (held, rows) = (0..grid.height, 0..grid.points[1]);
             return Ok(vec![Self { samples: context.upload("volume", bytes)?, held, rows }]);
         }
         let halo: usize = HALO.iter().sum();
-        let height = most.checked_sub(halo).filter(|&height| height > 0).ok_or_else(|| {
+        let height = max_rows.checked_sub(halo).filter(|&height| height > 0).ok_or_else(|| {
             Error::gpu(format_args!(
                 "{} cannot hold four rows of {} slices of {} samples in one binding",
                 context.info.name,

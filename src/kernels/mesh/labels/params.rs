@@ -14,7 +14,7 @@ pub struct SurfaceNets {
     /// Steps of smoothing. Without any, the faces are those of the samples' boxes.
     pub steps: u32,
     /// The most bytes that the faces of a slab may take.
-    pub most_bytes: u64,
+    pub max_bytes: u64,
 }
 
 /// Layers that the sheets of a quad depend on, below and above.
@@ -23,7 +23,7 @@ const SHEET_HALO: usize = 2;
 impl SurfaceNets {
     /// Surface nets with `steps` steps of smoothing.
     pub fn new(steps: u32) -> Self {
-        Self { steps, most_bytes: u64::MAX }
+        Self { steps, max_bytes: u64::MAX }
     }
 
     /// The whole of `volume` as one slab.
@@ -51,7 +51,7 @@ impl SurfaceNets {
         reach.start.saturating_sub(1)..reach.end.min(depth)
     }
 
-    /// Refuses faces of a slab that take more than [`most_bytes`](Self::most_bytes), with the tables of all vertices
+    /// Refuses faces of a slab that take more than [`max_bytes`](Self::max_bytes), with the tables of all vertices
     /// `within_reach`.
     pub(super) fn check_bytes(
         &self,
@@ -62,14 +62,14 @@ impl SurfaceNets {
         // Bytes of a vertex, of a quad, and of the tables by vertex within reach: two places of 8, four neighbours of
         // 4, and 10 for cell and kind.
         let bytes = 12 * vertices + 28 * quads + 42 * within_reach;
-        match bytes <= self.most_bytes {
+        match bytes <= self.max_bytes {
             true => Ok(()),
             false => Err(Error::bad_input(format_args!(
                 "the faces between the labels of layers {} to {} of the volume take {bytes} bytes, more than the {} \
                  that there are for them",
                 slab.layers.start,
                 slab.layers.end - 1,
-                self.most_bytes
+                self.max_bytes
             ))
             .with_hint(Hint::Memory)),
         }

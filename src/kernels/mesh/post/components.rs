@@ -38,25 +38,25 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
 
 /// Which connected parts are kept: those that meet all conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Parts {
+pub struct PartFilter {
     /// The most parts that are kept: those with the most triangles, and of equal ones the first.
     pub largest: Option<usize>,
     /// Parts with at least this many triangles are kept.
-    pub least_triangles: u32,
+    pub min_triangles: u32,
     /// Parts that enclose at least this volume, in cubed units, are kept; a hollow counts by the size of its volume.
-    pub least_volume: f64,
+    pub min_volume: f64,
     /// Leaves out closed parts whose normals point inwards: the surfaces of hollows.
-    pub fills_holes: bool,
+    pub fill_holes: bool,
 }
 
-impl Parts {
+impl PartFilter {
     /// Only the largest part.
     pub fn largest() -> Self {
         Self { largest: Some(1), ..Self::default() }
     }
 
     /// Whether there is no condition.
-    pub fn are_all(&self) -> bool {
+    pub fn keeps_all(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -65,12 +65,12 @@ impl Parts {
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
-pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
+pub fn keep_parts(surface: &mut Surface, kept: &PartFilter) -> Result<()> {
     let parts = components(surface)?;
     let part = |triangle: &[u32; 3]| parts[triangle[0] as usize] as usize;
     let mut sizes = memory::zeros::<u32>(surface.positions.len())?;
     surface.triangles.iter().for_each(|triangle| sizes[part(triangle)] += 1);
-    if kept.least_volume > 0.0 || kept.fills_holes {
+    if kept.min_volume > 0.0 || kept.fill_holes {
         let mut volumes = memory::zeros::<f64>(surface.positions.len())?;
         // Sums of normals and of their lengths: the normals of a closed part add up to zero.
         let mut normals = memory::zeros::<[f64; 4]>(surface.positions.len())?;
@@ -87,11 +87,11 @@ pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
         }
         for ((size, volume), [x, y, z, area]) in sizes.iter_mut().zip(volumes).zip(normals) {
             let is_closed = [x, y, z].iter().all(|sum| sum.abs() <= 1e-6 * area);
-            let is_hole = kept.fills_holes && volume < 0.0 && is_closed;
-            *size *= u32::from(volume.abs() >= kept.least_volume && !is_hole);
+            let is_hole = kept.fill_holes && volume < 0.0 && is_closed;
+            *size *= u32::from(volume.abs() >= kept.min_volume && !is_hole);
         }
     }
-    sizes.iter_mut().for_each(|size| *size *= u32::from(*size >= kept.least_triangles));
+    sizes.iter_mut().for_each(|size| *size *= u32::from(*size >= kept.min_triangles));
     if let Some(largest) = kept.largest {
         let mut found: Vec<usize> = (0..sizes.len()).filter(|&part| sizes[part] > 0).collect();
         found.sort_by_key(|&part| std::cmp::Reverse(sizes[part]));

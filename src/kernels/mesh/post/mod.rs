@@ -22,7 +22,7 @@ mod smooth;
 mod stats;
 mod vertices;
 
-pub use components::{Parts, keep_parts};
+pub use components::{PartFilter, keep_parts};
 pub use distance::distance;
 pub use separate::separate;
 pub use simplify::{Cleaned, Goal, Simplified, Size, clean, simplify};

@@ -38,7 +38,7 @@ use crate::{
 /// blocks a surface of 900,000 triangles takes twice as long.
 const TRIANGLES: usize = 1 << 14;
 /// Surfaces of fewer blocks stay whole.
-const LEAST_BLOCKS: usize = 8;
+const MIN_BLOCKS: usize = 8;
 /// Share of the edges whose errors are below a round's limit.
 const ROUND: f64 = 0.3;
 /// Edges that a collapse takes away.
@@ -48,7 +48,7 @@ const SPARE: f64 = 0.1;
 /// One half edge in this many is sampled for a round's limit.
 const STEP: usize = 16;
 /// A pass over a block goes on only with more than one edge for this many triangles.
-const LEAST_PASS: usize = 256;
+const MIN_PASS: usize = 256;
 /// One triangle in this many is sampled for the size of the cells.
 const SAMPLED: usize = 64;
 /// The most cells along an axis.
@@ -84,7 +84,7 @@ pub(super) fn thin(
     limits: &[f32],
     scale: Scale,
 ) -> Result<Option<Accumulated>> {
-    if surface.triangles.len() < LEAST_BLOCKS * TRIANGLES {
+    if surface.triangles.len() < MIN_BLOCKS * TRIANGLES {
         return Ok(None);
     }
     let (mut parts, mut owners) = split(surface, limits)?;
@@ -152,7 +152,7 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
             let simplifier = &mut block.simplifier;
             let share = 2.0 * wanted as f64 * count as f64 / total as f64;
             let target = simplifier.left.saturating_sub(share as usize);
-            simplifier.run_below(target, limit, simplifier.left / LEAST_PASS)
+            simplifier.run_below(target, limit, simplifier.left / MIN_PASS)
         })?;
         if left(blocks) > now - now / 32 {
             return Ok(());
@@ -392,92 +392,5 @@ impl Simplifier<'_> {
         let left = all.filter(|triangle| triangle[0] != mesh::NONE);
         surface.triangles.extend(left.map(|t| t.map(|vertex| numbers[vertex as usize])));
         Ok(Piece { surface, accumulated })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A height field, large enough to be split into blocks.
-    fn hills() -> Surface {
-        let side = 290u32;
-        let at = |i: u32| [i % side, i / side].map(|v| v as f32);
-        let height = |[x, y]: [f32; 2]| [x, y, 20.0 * (x / 30.0).sin() * (y / 25.0).cos()];
-        let quads = (0..side * side).filter(|i| i % side + 1 < side && i / side + 1 < side);
-        let triangles = quads.flat_map(|i| {
-            let [a, b, c, d] = [i, i + 1, i + side, i + side + 1];
-            [[a, b, d], [a, d, c]]
-        });
-        let positions = (0..side * side).map(|i| height(at(i))).collect::<Vec<_>>();
-        let normals = vec![[0.0, 0.0, 1.0]; positions.len()];
-        Surface { positions, normals, triangles: triangles.collect(), ..Surface::default() }
-    }
-
-    /// Each triangle as the bits of its corners, from the least on, sorted.
-    fn places(surface: &Surface) -> Vec<[[u32; 3]; 3]> {
-        let mut all: Vec<_> = surface
-            .triangles
-            .iter()
-            .map(|triangle| {
-                let mut places = triangle.map(|v| surface.positions[v as usize].map(f32::to_bits));
-                let least = (0..3).min_by_key(|&i| places[i]).unwrap_or(0);
-                places.rotate_left(least);
-                places
-            })
-            .collect();
-        all.sort_unstable();
-        all
-    }
-
-    #[test]
-    fn parts_make_the_whole_again() {
-        let whole = hills();
-        let mut merged = whole.clone();
-        let scale = Scale::of(&whole);
-        let accumulated = thin(&mut merged, whole.triangles.len(), &[], scale).unwrap().unwrap();
-        assert_eq!(merged.positions.len(), whole.positions.len());
-        assert_eq!(places(&merged), places(&whole));
-        // Vertices represent the same triangles as in a whole surface; only sums are rounded otherwise.
-        let mut same = whole.clone();
-        let simplifier = Simplifier::new(&mut same, Vec::new(), scale).unwrap();
-        let number = |place: [f32; 3]| (place[0] + 290.0 * place[1]) as usize;
-        for (vertex, &place) in merged.positions.iter().enumerate() {
-            let [own, other] = [accumulated.normals[vertex], simplifier.normals[number(place)]];
-            assert!((0..3).all(|i| (own[i] - other[i]).abs() < 1e-4), "{own:?} {other:?}");
-            let at = |i: usize| [4.0, -3.0, 5.0][i] * f64::from(i as u8 + 1);
-            let error = |quadric: &Quadric| {
-                let mut sum = crate::kernels::mesh::post::simplify::quadric::Sum::default();
-                sum.add(quadric, [0.0; 3], std::array::from_fn(at));
-                (sum.error([0.0; 3]), sum.weight)
-            };
-            let [own, other] =
-                [&accumulated.quadrics[vertex], &simplifier.quadrics[number(place)]].map(error);
-            // Edges with both ends locked add no boundary planes; here none of them is on the boundary.
-            assert!((own.0 - other.0).abs() < 1e-3 * other.0, "{place:?}: {own:?} {other:?}");
-            assert!((own.1 - other.1).abs() < 1e-5 * other.1);
-        }
-    }
-
-    #[test]
-    fn what_is_left_is_near_the_target() {
-        let whole = hills();
-        let scale = Scale::of(&whole);
-        for share in [0.5, 0.1] {
-            let target = (share * whole.triangles.len() as f64) as usize;
-            let mut thinned = whole.clone();
-            thin(&mut thinned, target, &[], scale).unwrap().unwrap();
-            let left = thinned.triangles.len();
-            assert!(left >= target && left < target + whole.triangles.len() / 5, "{left}");
-        }
-    }
-
-    #[test]
-    fn small_surfaces_stay_whole() {
-        let mut small = hills();
-        small.triangles.truncate(LEAST_BLOCKS * TRIANGLES - 1);
-        let before = small.clone();
-        assert!(thin(&mut small, 0, &[], Scale::of(&before)).unwrap().is_none());
-        assert_eq!(small, before);
     }
 }

@@ -20,7 +20,7 @@ use crate::util::{cache, error::Result, memory, parallel::Parallel};
 /// Share of the edges that a pass takes.
 const PASS: f64 = 0.1;
 /// A pass takes at least one edge for this many half edges.
-const LEAST_PASS: usize = 60;
+const MIN_PASS: usize = 60;
 /// Edges that the last passes take beyond three for each collapse that is still wanted.
 const FEW: usize = 256;
 /// Errors that are sampled for a pass's limit.
@@ -128,7 +128,7 @@ impl Simplifier<'_> {
         let mut sample = self.sample(step);
         // At least some edges: where most were refused, the order of the others matters little.
         let half_edges = self.left * 3 / step;
-        let most = ((PASS * sample.len() as f64) as usize).max(half_edges / LEAST_PASS);
+        let most = ((PASS * sample.len() as f64) as usize).max(half_edges / MIN_PASS);
         let needed = (3 * wanted + FEW) / step;
         let (is_last, rank) = (needed < most, needed.min(most));
         let limit = match rank < sample.len() {

@@ -31,7 +31,7 @@ const STEPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 const BACK: [f32; 3] = [1.0, 0.5, 1.5];
 /// Triangles are checked where a corner's mean squared distance to its planes exceeds this, in mean areas of triangles.
 /// A corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
-const LEAST: f64 = 4e-4;
+const MIN_MOVED: f64 = 4e-4;
 /// Triangles that a thread looks at together.
 const CHUNK: usize = 1 << 10;
 
@@ -63,10 +63,11 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// The numbers of the triangles with a corner that has moved far from its planes ([`LEAST`]).
+    /// The numbers of the triangles with a corner that has moved far from its planes ([`MIN_MOVED`]).
     fn moved(&self) -> Result<Vec<u32>> {
-        let is_far =
-            |vertex: u32| self.quadrics[vertex as usize].mean() > LEAST * self.scale.mean_area();
+        let is_far = |vertex: u32| {
+            self.quadrics[vertex as usize].mean() > MIN_MOVED * self.scale.mean_area()
+        };
         let triangles = self.mesh.corners.as_chunks::<3>().0;
         let parts = triangles.chunks(CHUNK).enumerate().par_map(|(chunk, triangles)| {
             let numbered = ((chunk * CHUNK) as u32..).zip(triangles);

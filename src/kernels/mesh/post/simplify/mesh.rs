@@ -24,9 +24,9 @@ use crate::{
 /// No vertex, half edge or triangle.
 pub(super) const NONE: u32 = u32::MAX;
 /// The most triangles of a [`Mesh`]: half edges, three for each, are numbered from 0, and [`NONE`] is none of them.
-const MOST_TRIANGLES: usize = NONE as usize / 3;
+const MAX_TRIANGLES: usize = NONE as usize / 3;
 /// The most triangles around a vertex whose edges may collapse.
-const MOST: usize = 48;
+const MAX_FAN: usize = 48;
 
 /// Memory of a [`Mesh`], in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
@@ -48,10 +48,10 @@ pub(super) struct Mesh {
 
 /// The half edges that leave a vertex.
 pub(super) struct Fan {
-    edges: [u32; MOST],
+    edges: [u32; MAX_FAN],
     len: usize,
     /// The vertices at the other ends, one more than half edges on the boundary.
-    ends: [u32; MOST + 1],
+    ends: [u32; MAX_FAN + 1],
     pub(super) is_open: bool,
 }
 
@@ -79,7 +79,7 @@ impl Mesh {
     /// The triangles of `surface`. Vertices where several fans meet become several vertices.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for more than [`MOST_TRIANGLES`],
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for more than [`MAX_TRIANGLES`],
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn new(surface: &mut Surface) -> Result<Self> {
         check_size(surface.triangles.len())?;
@@ -202,9 +202,9 @@ impl Mesh {
 
     /// The half edges that leave `vertex`, unless there are too many.
     pub(super) fn fan(&self, vertex: u32) -> Option<Fan> {
-        let mut fan = Fan { edges: [0; MOST], len: 0, ends: [0; MOST + 1], is_open: false };
+        let mut fan = Fan { edges: [0; MAX_FAN], len: 0, ends: [0; MAX_FAN + 1], is_open: false };
         let whole = self.visit_fan(vertex, |edge| {
-            if fan.len == MOST {
+            if fan.len == MAX_FAN {
                 return ControlFlow::Break(());
             }
             fan.edges[fan.len] = edge;
@@ -343,12 +343,12 @@ impl Mesh {
     }
 }
 
-/// An error for more than [`MOST_TRIANGLES`].
+/// An error for more than [`MAX_TRIANGLES`].
 fn check_size(triangles: usize) -> Result<()> {
-    match triangles <= MOST_TRIANGLES {
+    match triangles <= MAX_TRIANGLES {
         true => Ok(()),
         false => Err(Error::bad_input(format_args!(
-            "{triangles} triangles are too many to simplify at once: the most are {MOST_TRIANGLES}"
+            "{triangles} triangles are too many to simplify at once: the most are {MAX_TRIANGLES}"
         ))),
     }
 }

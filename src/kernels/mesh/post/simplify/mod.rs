@@ -60,9 +60,9 @@ pub struct Goal {
 /// A number of triangles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub enum Size {
-    /// As few as there may be.
+    /// As few as possible.
     #[default]
-    Least,
+    Fewest,
     /// A share of those that there are.
     Share(f64),
     /// A number.
@@ -115,7 +115,7 @@ const LOCAL_TRIES: usize = 6;
 pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let count = surface.triangles.len();
     let wanted = match goal.size {
-        Size::Least => 0,
+        Size::Fewest => 0,
         Size::Share(share) => (count as f64 * share).round() as usize,
         Size::Triangles(triangles) => triangles,
     };

@@ -2,14 +2,14 @@
 
 use crate::data::vec3::{dot, sub, triangle_normal};
 
-/// Least cosine of the angle by which a triangle may turn.
-const LEAST_COSINE: f64 = 0.3;
-/// Least cosine of the angle between a triangle and the original triangles that its corners represent.
-const LEAST_EXPECTED: f64 = 0.3;
-/// Least cosine of the angle between a triangle and its neighbour: the sharpest fold.
-const LEAST_FOLD: f64 = -0.7;
-/// Least ratio of twice a triangle's area to its longest side squared.
-const LEAST_QUALITY: f64 = 1e-3;
+/// Minimum cosine of the angle by which a triangle may turn.
+const MIN_COSINE: f64 = 0.3;
+/// Minimum cosine of the angle between a triangle and the original triangles that its corners represent.
+const MIN_EXPECTED: f64 = 0.3;
+/// Minimum cosine of the angle between a triangle and its neighbour: the sharpest fold.
+const MIN_FOLD: f64 = -0.7;
+/// Minimum ratio of twice a triangle's area to its longest side squared.
+const MIN_QUALITY: f64 = 1e-3;
 
 /// A triangle of which one corner moves.
 pub(super) struct Shape {
@@ -32,12 +32,12 @@ impl Shape {
         let [b, c] = self.side;
         let old = Normal::of([self.before, b, c]);
         let new = Normal::of([self.after, b, c]);
-        if dot(old.normal, new.normal) < LEAST_COSINE * old.length * new.length {
+        if dot(old.normal, new.normal) < MIN_COSINE * old.length * new.length {
             return false;
         }
         let agrees = |normal: &Normal| dot(self.expected, normal.normal);
         let expected = dot(self.expected, self.expected).sqrt();
-        if agrees(&new) < LEAST_EXPECTED * expected * new.length
+        if agrees(&new) < MIN_EXPECTED * expected * new.length
             && agrees(&new) * old.length < agrees(&old) * new.length
         {
             return false;
@@ -49,7 +49,7 @@ impl Shape {
                 .fold(0.0, f64::max)
         };
         let after = longest(self.after);
-        if new.length <= LEAST_QUALITY * after
+        if new.length <= MIN_QUALITY * after
             && new.length * longest(self.before) < old.length * after
         {
             return false;
@@ -57,7 +57,7 @@ impl Shape {
         let Some(tip) = beyond() else { return true };
         let other = Normal::of([c, b, tip]);
         let is_folded = |normal: &Normal| {
-            dot(normal.normal, other.normal) < LEAST_FOLD * normal.length * other.length
+            dot(normal.normal, other.normal) < MIN_FOLD * normal.length * other.length
         };
         !is_folded(&new) || is_folded(&old)
     }

@@ -64,7 +64,7 @@ pub(super) struct Simplifier<'a> {
 
 /// Maximum error of a collapse of vertices without a limit, as a share of the diagonal of the surface's box. The error
 /// is the root mean square distance of the merged vertex to the planes of the original triangles that it represents.
-const MOST_ERROR: f64 = 0.005;
+const MAX_ERROR: f64 = 0.005;
 
 /// Number of levels of error. Each is twice the level before.
 const LEVELS: i32 = 50;
@@ -98,11 +98,11 @@ impl Scale {
         (-LEVELS..0).map(move |level| (most * 2f64.powi(level)) as f32)
     }
 
-    /// The maximum [squared error](MOST_ERROR) of a collapse.
+    /// The maximum [squared error](MAX_ERROR) of a collapse.
     fn most(self) -> f32 {
         let [low, high] = self.bounds.map(|place| place.map(f64::from));
         let extent = sub(high, low);
-        (MOST_ERROR * MOST_ERROR * dot(extent, extent)) as f32
+        (MAX_ERROR * MAX_ERROR * dot(extent, extent)) as f32
     }
 
     /// The mean area of the original triangles.
@@ -124,7 +124,7 @@ pub(super) struct Accumulated {
 }
 
 /// By vertex, the maximum mean of the squared distances to the planes of the original triangles that it represents.
-/// Empty if [`MOST_ERROR`] limits all vertices.
+/// Empty if [`MAX_ERROR`] limits all vertices.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {

@@ -1,5 +1,5 @@
-//! The passes over a whole volume as data, for a program that drives a device itself, such as a web page: the same
-//! shader, sizes and workgroup counts that [`SlabPasses`](super::cubes::SlabPasses) uses.
+//! Description of the passes over a whole volume, for a program that drives a GPU itself, such as a web page: the same
+//! shader, buffer sizes and workgroup counts that [`SlabPasses`](super::cubes::SlabPasses) uses.
 
 use std::collections::BTreeMap;
 
@@ -20,42 +20,43 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// How to mesh one volume at any isovalue.
+/// Everything that a program needs to mesh one volume at any isovalue.
 #[derive(Clone, Debug, Serialize)]
-pub struct Recipe {
-    /// The shader's text.
+pub struct PipelineManifest {
+    /// WGSL source of the shader.
     shader: String,
-    /// The uniform `params`, in words. The program sets the fields that depend on the isovalue or on the totals.
+    /// Words of the uniform `params`. The program sets the fields that depend on the isovalue or on the totals.
     params: Vec<u32>,
-    /// Where each field of `params` is, in words.
+    /// Offset of each field of `params`, in words.
     fields: BTreeMap<&'static str, usize>,
-    /// The content of the buffer `blocks` from its start.
+    /// Initial content of the buffer `blocks`, from its start.
     tables: Vec<u32>,
-    /// Bytes of the buffers of all passes; `starts` is the end of `blocks`.
+    /// Sizes of the buffers in bytes. `starts` is bound to the end of `blocks`.
     buffers: BTreeMap<&'static str, u64>,
-    /// The byte of `blocks` where `starts` begins, and the one where the totals do: vertices, triangles, active blocks.
+    /// Offset of `starts` in `blocks`, in bytes.
     starts: u64,
+    /// Offset of the totals (vertices, triangles, active blocks) in `blocks`, in bytes.
     totals: u64,
-    /// The passes in order. Before the first one without `groups`, the totals are read: such passes have as many
-    /// workgroups as there are active blocks.
-    passes: Vec<RecipePass>,
+    /// The passes in order. A pass without `groups` has as many workgroups as there are active blocks; the totals are read
+    /// before the first such pass.
+    passes: Vec<ManifestPass>,
 }
 
-/// A pass of a [`Recipe`].
+/// A pass of a [`PipelineManifest`].
 #[derive(Clone, Debug, Serialize)]
-struct RecipePass {
+struct ManifestPass {
     entry: &'static str,
     groups: Option<u64>,
-    /// The number of each binding.
+    /// Binding numbers by variable.
     bindings: BTreeMap<String, u32>,
 }
 
-impl Recipe {
-    /// The recipe for `slab`, a whole volume.
+impl PipelineManifest {
+    /// The manifest for `slab`, which must be a whole volume.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for samples that shaders read only once they are converted at each
-    /// isovalue, and for volumes without cells.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for sample types that are converted anew for each isovalue, and for
+    /// volumes without cells.
     pub fn new(kernel: &MarchingCubes, slab: &Slab) -> Result<Self> {
         let samples = &slab.volume.samples;
         let iso = Isovalue::new(kernel.iso, samples);
@@ -71,9 +72,9 @@ impl Recipe {
             return Err(Error::usage("a volume without cells has no surface"));
         }
         let dims = [width, height, slab.depth];
-        let grid = CellGrid::of(kernel, dims, &(0..slab.depth), &slab.layers);
+        let grid = CellGrid::for_layers(kernel, dims, &(0..slab.depth), &slab.layers);
         let params =
-            SlabParams::new(kernel, &grid, &iso).of_rows(&(0..height), &(0..grid.points[1]));
+            SlabParams::new(kernel, &grid, &iso).for_rows(&(0..height), &(0..grid.points[1]));
         let has_nan = voxels.has_nan;
         let shader = specialised(voxels.kind, has_nan, kernel.topology);
         let blocks = u64::from(params.blocks);
@@ -85,7 +86,7 @@ impl Recipe {
             let bindings = reflection.bindings(entry);
             let bindings =
                 bindings.into_iter().map(|binding| (binding.name, binding.number)).collect();
-            RecipePass { entry, groups, bindings }
+            ManifestPass { entry, groups, bindings }
         };
         let fields = SlabParams::FIELDS.iter().map(|&(name, at)| (name, at / 4)).collect();
         let bits =
@@ -112,8 +113,7 @@ impl Recipe {
     }
 }
 
-/// The passes over a volume in the order in which they run: entry points, and their workgroups where the number is
-/// known beforehand.
+/// Entry points of the passes over a volume, in order, and their numbers of workgroups if known in advance.
 fn passes(
     classify: &'static str,
     has_nan: bool,

@@ -42,13 +42,13 @@ fn shown_colour(label: u64) -> [u8; 3] {
 }
 
 /// Access to the surfaces of the labels one by one.
-pub(super) struct Each<'a, 'l> {
+pub(super) struct LabelWriter<'a, 'l> {
     pub(super) labels: &'a Labels<'l>,
     pub(super) surfaces: &'a LabelSurfaces<'a>,
     pub(super) scratch: Mutex<Vec<Scratch>>,
 }
 
-impl Each<'_, '_> {
+impl LabelWriter<'_, '_> {
     /// The surface of the label with this index. Its triangles are turned around where the map to the mesh is a
     /// reflection.
     fn surface(&self, index: usize) -> Result<Surface> {
