@@ -1,6 +1,6 @@
-// 32 cells at a time: their corners, which the surface passes, crossed edges, cases, triangles.
+// Corners, crossed edges, cases and triangles of 32 cells at a time.
 
-// Bits of the eight corners: those of a cell are all at the same bit.
+// Bits of the eight corners. The corners of a cell are at the same bit of all words.
 //
 //   z + 1   rows.z --- rows.w      rows    the points (x, ...) of four rows
 //              |         |         steps   the points (x + 1, ...) of the same rows
@@ -11,27 +11,27 @@ struct Corners {
     steps: vec4<u32>,
 }
 
-// The corners of the cells at a word of `plane`; the next slice is `above` words further.
-fn corners_at(plane: u32, word: u32, place: vec3<u32>, above: u32) -> Corners {
-    // The last row stands in for the one beyond it: no edge is crossed there.
-    let up = select(0u, params.words, place.y + 1u < params.points_y);
+// The corners of the cells at a word of `plane`. The next slice is `above` words further.
+fn corners_at(plane: u32, word: u32, position: vec3<u32>, above: u32) -> Corners {
+    // Beyond the last row, it is repeated, so that no edge is crossed there.
+    let up = select(0u, params.words, position.y + 1u < params.points_y);
     let at = plane + vec4(word, word + up, word + above, word + up + above);
     let rows = vec4(bits[at.x], bits[at.y], bits[at.z], bits[at.w]);
     var next = vec4(0u);
-    if place.x + 32u < params.points_x {
+    if position.x + 32u < params.points_x {
         next = vec4(bits[at.x + 1u], bits[at.y + 1u], bits[at.z + 1u], bits[at.w + 1u]);
     }
     return Corners(rows, (rows >> vec4(1u)) | (next << vec4(31u)));
 }
 
-// The points of a word from which crossed edges run along x, y and z, and its cells.
+// The points of a word where crossed edges along x, y and z begin, and its cells.
 //
 //   point           7 6 5 4 3 2 1 0
 //   inside          1 0 0 1 1 1 0 0
 //   inside >> 1     . 1 0 0 1 1 1 0    bit x is point x + 1
 //   XOR             . 1 0 1 0 0 1 0    the edges (x, x + 1) that are crossed
 //
-// Along y and z, the words of the neighbouring rows take the place of `inside >> 1`.
+// Along y and z, the words of the neighbouring rows replace `inside >> 1`.
 struct Word {
     crossed: vec3<u32>,
     cells: u32,
@@ -39,18 +39,18 @@ struct Word {
     corners: Corners,
 }
 
-fn word_at(word: u32, place: vec3<u32>) -> Word {
+fn word_at(word: u32, position: vec3<u32>) -> Word {
     var found: Word;
-    // The last slice stands in for the one beyond it, like the last row.
-    let above = select(0u, params.slice_words, place.z + 1u < params.slices);
-    let c = corners_at(0u, word, place, above);
-    let mask = edge_mask(place.x);
+    // The last slice is repeated, like the last row.
+    let above = select(0u, params.slice_words, position.z + 1u < params.slices);
+    let c = corners_at(0u, word, position, above);
+    let mask = edge_mask(position.x);
     found.corners = c;
     found.crossed = vec3((c.rows.x ^ c.steps.x) & mask, c.rows.x ^ c.rows.y, c.rows.x ^ c.rows.z);
-    let has_cells = place.y + 1u < params.points_y && place.z < params.layers;
+    let has_cells = position.y + 1u < params.points_y && position.z < params.layers;
     found.cells = select(0u, mask, has_cells);
     if HAS_NAN {
-        found.crossed &= beside_valid(word, place);
+        found.crossed &= touches_valid(word, position);
         let valid = bits[valid_plane() + params.slice_words + word];
         found.nan_cells = countOneBits(found.cells & ~valid);
         found.cells &= valid;
@@ -58,25 +58,25 @@ fn word_at(word: u32, place: vec3<u32>) -> Word {
     return found;
 }
 
-// The cells that the surface passes: their corners differ.
+// Cells whose corners differ.
 fn mixed(c: Corners) -> u32 {
     let any = c.rows | c.steps;
     let all = c.rows & c.steps;
     return (any.x | any.y | any.z | any.w) & ~(all.x & all.y & all.z & all.w);
 }
 
-// The case of the cell at a bit: bit i is corner i of src/kernels/mesh/table.rs.
+// Case of the cell at a bit. Bit i of it is corner i of src/kernels/mesh/table.rs.
 fn case_at(c: Corners, bit: u32) -> u32 {
     let r = (c.rows >> vec4(bit)) & vec4(1u);
     let s = (c.steps >> vec4(bit)) & vec4(1u);
     return r.x | (s.x << 1u) | (s.y << 2u) | (r.y << 3u) | (r.z << 4u) | (s.z << 5u) | (s.w << 6u) | (r.w << 7u);
 }
 
-// The triangles of the cells `cells`. A loop of n crossed edges makes n - 2, so
+// Number of triangles of the cells `cells`. A loop of n crossed edges makes n - 2 triangles, so
 //
-//   triangles = crossed edges - 2 * mixed cells - 2 * loops beyond the first of a cell
+//   triangles = crossed edges - 2 * mixed cells - 2 * loops after the first of a cell
 //
-// Only ambiguous cells may have a second loop: they are looked up one by one, or were when they were resolved.
+// Only ambiguous cells may have a second loop. They are looked up one by one here or, with EXACT, by `resolve`.
 fn count_triangles(word: u32, c: Corners, cells: u32) -> u32 {
     let any = mixed(c) & cells;
     if any == 0u {
@@ -100,7 +100,8 @@ fn count_triangles(word: u32, c: Corners, cells: u32) -> u32 {
     return n.x + n.y + n.z + n.w - 2u * countOneBits(any) - 2u * more_loops;
 }
 
-// The crossed edges along each axis: near and far side, then the same above, or behind those along z.
+// Crossed edges along each axis: at the near and the far side of the cells, then the same above, or at y + 1 for those
+// along z.
 fn along_x(c: Corners) -> vec4<u32> {
     return c.rows ^ c.steps;
 }
@@ -113,17 +114,17 @@ fn along_z(c: Corners) -> vec4<u32> {
     return vec4(c.rows.xy ^ c.rows.zw, c.steps.xy ^ c.steps.zw).xzyw;
 }
 
-// The cells that may have more than one loop: with an alternating face or with two lone opposite corners.
+// Cells that may have more than one loop: those with an alternating face or with two isolated opposite corners.
 fn ambiguous(c: Corners) -> u32 {
     let r = c.rows;
     let s = c.steps;
     let x = along_x(c);
     let y = along_y(c);
     let z = along_z(c);
-    // Three crossed sides of a face: the fourth is crossed, too, and its corners alternate.
+    // If three sides of a face are crossed, the fourth is, too, and the corners alternate.
     let faces = (x.x & x.y & y.x) | (x.z & x.w & y.z) | (x.x & x.z & z.x) | (x.y & x.w & z.z)
         | (y.x & y.z & z.x) | (y.y & y.w & z.y);
-    // All three edges of both ends of a diagonal, whose ends are on the same side.
+    // All three edges at both ends of a diagonal are crossed, and both ends are on the same side of the surface.
     let diagonals = (x.x & y.x & z.x & x.w & y.w & z.w & ~(r.x ^ s.w))
         | (x.x & y.y & z.y & x.w & y.z & z.z & ~(s.x ^ r.w))
         | (x.y & y.x & z.z & x.z & y.w & z.y & ~(r.y ^ s.z))

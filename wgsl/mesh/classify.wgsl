@@ -1,5 +1,5 @@
-// One bit per point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation
-// makes one word of 32 points.
+// One bit per point: whether its sample is greater than the threshold; 0 beyond the samples. An invocation computes one
+// word of 32 points.
 //
 // In: volume. Out: the planes `inside` and, with NaN, `numbers`.
 
@@ -14,14 +14,14 @@ fn classify(
     if word >= (params.slices + below) * params.slice_words {
         return;
     }
-    let place = vec3<i32>(place_of(word)) - vec3(0, 0, i32(below));
-    if !is_here(place.y) {
+    let position = vec3<i32>(position_of(word)) - vec3(0, 0, i32(below));
+    if !is_here(position.y) {
         return;
     }
     var inside = 0u;
     var number = 0xffffffffu;
     for (var bit = 0; bit < 32; bit++) {
-        let point = place + vec3(bit, 0, 0);
+        let point = position + vec3(bit, 0, 0);
         if is_sample(point) {
             let value = sample(sample_index(point));
             if HAS_NAN && is_nan(value) {
@@ -31,7 +31,7 @@ fn classify(
             }
         }
     }
-    if place.z >= 0 {
+    if position.z >= 0 {
         bits[word - below * params.slice_words] = inside;
     }
     if HAS_NAN {
@@ -39,8 +39,8 @@ fn classify(
     }
 }
 
-// `classify` for u8, sixteen samples at a time. Chosen where rows are multiples of 16 samples long, no point is
-// beyond the samples, and all rows are at hand.
+// `classify` for u8, sixteen samples at a time. Used if the width is a multiple of 16, no point lies beyond the samples, and
+// all rows are in one buffer.
 @compute @workgroup_size(SIZE)
 fn classify_u8(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -54,15 +54,15 @@ fn classify_u8(
     let row = word / params.words;
     let column = word - row * params.words;
     let row_vectors = params.width / 16u;
-    let least = i32(clamp(floor(params.threshold), -1.0, 255.0)) + 1;
-    let low = (0x80u - (u32(least) & 0x7fu)) * 0x01010101u;
+    let min_inside = i32(clamp(floor(params.threshold), -1.0, 255.0)) + 1;
+    let low = (0x80u - (u32(min_inside) & 0x7fu)) * 0x01010101u;
     let first_row = u32(i32(params.height) * params.sample_z);
     var inside = 0u;
     for (var half = 0u; half < 2u; half++) {
         let vector = 2u * column + half;
-        if vector < row_vectors && least < 256 {
+        if vector < row_vectors && min_inside < 256 {
             let lanes = volume4[(first_row + row) * row_vectors + vector];
-            let high = least >= 128;
+            let high = min_inside >= 128;
             let found = at_least(lanes.x, low, high) | (at_least(lanes.y, low, high) << 4u)
                 | (at_least(lanes.z, low, high) << 8u) | (at_least(lanes.w, low, high) << 12u);
             inside |= found << (16u * half);
@@ -71,15 +71,15 @@ fn classify_u8(
     bits[word] = inside;
 }
 
-// Which of four packed u8 lanes v are at least L, as four bits (SWAR). With l = L % 128 and `low` = 128 - l in each
-// lane, the seven low bits of v carry into the eighth where they reach l:
+// Compares four packed u8 lanes v with L and returns four bits, set where v >= L (SWAR). With l = L % 128 and
+// `low` = 128 - l in each lane, the seven low bits of v carry into the eighth if they are at least l:
 //
 //   v               hvvvvvvv
 //   v & 0x7f        0vvvvvvv
 //     + 128 - l     cxxxxxxx      c = (v % 128 >= l), no carry into the next lane
 //   v >= L  =       c or h where L < 128, c and h where L >= 128 (`is_high`)
 //
-// The eighth bits, at 8 i after the shift, times 2^(28 - 7 i), land at 28 + i.
+// After the shift, bit 8 i times 2^(28 - 7 i) is bit 28 + i.
 fn at_least(lanes: u32, low: u32, is_high: bool) -> u32 {
     let carry = (lanes & 0x7f7f7f7fu) + low;
     let above = select(carry | lanes, carry & lanes, is_high);

@@ -1,8 +1,7 @@
-// How many vertices and triangles there are: one invocation per word, one workgroup per block, then one workgroup
-// over all blocks.
+// Counts vertices and triangles: one invocation per word and one workgroup per block, then one workgroup for all blocks.
 //
-// In: bits. Out: `count`: starts, and the sections VERTICES, TRIANGLES and NAN_CELLS as counts; `scan`:
-// the first two as where each block begins, ACTIVE and TOTALS.
+// In: bits. Out: `count` writes starts, and counts to the sections VERTICES, TRIANGLES and NAN_CELLS. `scan` replaces the
+// first two by their exclusive prefix sums and writes ACTIVE and TOTALS.
 
 @compute @workgroup_size(SIZE)
 fn count(
@@ -19,12 +18,12 @@ fn count(
     var found_triangles = 0u;
     var nan_cells = 0u;
     if word < params.numbered {
-        let found = word_at(word, place_of(word));
+        let found = word_at(word, position_of(word));
         n = countOneBits(found.crossed);
         found_triangles = count_triangles(word, found.corners, found.cells);
         nan_cells = found.nan_cells;
     }
-    // At most 256 * 96 vertices and 256 * 320 triangles: the sums fit 15 and 17 bits of one word.
+    // At most 256 * 96 vertices and 256 * 320 triangles, so the sums fit 15 and 17 bits of one word.
     let vertices = n.x + n.y + n.z;
     let before = sum_before(lane, vertices | (found_triangles << 15u));
     if word < params.numbered {
@@ -44,7 +43,7 @@ fn count(
     }
 }
 
-// Of a block: vertices, triangles, whether it is active, cells with NaN.
+// Vertices, triangles, whether the block is active, cells with NaN.
 fn block_counts(block: u32) -> vec4<u32> {
     let vertices = blocks[section(VERTICES, block)];
     let found_triangles = blocks[section(TRIANGLES, block)];
@@ -57,10 +56,10 @@ fn block_counts(block: u32) -> vec4<u32> {
     return vec4(vertices, found_triangles, u32(is_active), nan_cells);
 }
 
-// Blocks that an invocation of `scan` adds up by itself.
+// Consecutive blocks that an invocation of `scan` sums up.
 const RUN = 8u;
 
-// One workgroup: SIZE * RUN blocks at a time.
+// One workgroup, SIZE * RUN blocks at a time.
 @compute @workgroup_size(SIZE)
 fn scan(@builtin(local_invocation_index) lane: u32) {
     let n = params.blocks;
@@ -92,7 +91,7 @@ fn scan(@builtin(local_invocation_index) lane: u32) {
     storageBarrier();
     if lane == 0u {
         if params.owned < params.numbered {
-            // The topmost slice is numbered here but emitted by the next slab.
+            // The vertices of the topmost slice are numbered here but emitted by the next slab.
             vertices = blocks[section(VERTICES, params.owned / SIZE)] + (starts[params.owned] & 0x7fffu);
         }
         let totals = section(TOTALS, 0u);

@@ -1,19 +1,19 @@
-// Marching cubes on one bit per point, inside or not: the surface of a slab as shared vertices and triangles.
+// Marching cubes on one bit per point: the surface of a slab as shared vertices and triangles.
 //
 // In: samples of a slab. Out: positions, normals, and triangles as vertex numbers, in the canonical order
-// (src/kernels/mesh/mod.rs). Chosen for every volume on a GPU; the host splits it into slabs that fit.
+// (src/kernels/mesh/mod.rs). Used for all volumes on a GPU; the host splits them into pieces that fit.
 //
-//   classify, classify_u8   one bit per point: inside or not
-//   validate                one bit per cell: no corner is NaN (HAS_NAN only)
-//   resolve                 which variant a cell is (EXACT only)
-//   count                   vertices and triangles per word and per block, by popcounts
-//   scan                    where each block's begin, the list of active blocks, the totals
-//   vertices                where crossed edges are crossed
-//   vertex_normals          the gradient there
-//   faces                   vertex numbers on the edges of each cell
+//   classify, classify_u8   one bit per point: whether it is inside
+//   validate                one bit per cell: whether no corner is NaN (HAS_NAN only)
+//   resolve                 variants of ambiguous cells (EXACT only)
+//   count                   counts vertices and triangles per word and per block, by popcounts
+//   scan                    first vertex and triangle of each block, the list of active blocks, the totals
+//   vertices                positions on the crossed edges
+//   vertex_normals          normals from the gradient
+//   faces                   triangles: vertex numbers on the edges of each cell
 //
-// A word is 32 points along x, a block the SIZE words of one workgroup. Active blocks have something to
-// emit; the host dispatches a workgroup for each once it has read the totals.
+// A word is 32 points along x, a block the SIZE words of one workgroup. Active blocks have vertices or triangles; the host
+// reads the totals and then dispatches a workgroup for each active block.
 
 #import mesh/words
 #import mesh/grid
@@ -30,97 +30,91 @@
 #import mesh/normals
 #import mesh/faces
 
-// How samples are stored: 0 u8, 1 i8, 2 u16, 3 i16, 4 f32.
+// Type of the samples: 0 u8, 1 i8, 2 u16, 3 i16, 4 f32.
 const KIND = 0u;
 // Whether some samples are NaN.
 const HAS_NAN = false;
-// Whether the trilinear field decides what is joined where a cell's corners do not tell.
+// Whether ambiguous cells get the topology of the trilinear field.
 const EXACT = false;
 
-// Words of a block, invocations of a workgroup.
+// Words of a block and invocations of a workgroup.
 const SIZE = 256u;
 
 struct SlabParams {
-    // Samples of a row and rows of a slice.
+    // Distance between samples, 1 / spacing, and corner of the volume's box, in x, y and z.
+    spacing: vec4<f32>,
+    per_step: vec4<f32>,
+    origin: vec4<f32>,
+    // Size of a slice in samples.
     width: u32,
     height: u32,
-    // Points along x, y and z of the whole volume: the samples, and `pad` more on every side.
+    // Points of the whole volume along x, y and z: the samples and `pad` further points on every side.
     points_x: u32,
     points_y: u32,
     points_z: u32,
     pad: u32,
-    // Words of a row, words of a slice.
+    // Words of a row, and of a slice.
     words: u32,
     slice_words: u32,
-    // The first slice of points here in the whole volume, slices at hand, layers of cells.
+    // Index of the slab's first slice in the whole volume, number of slices in the slab, number of layers of cells.
     first: u32,
     slices: u32,
     layers: u32,
-    // slice in `volume` = slice here + sample_z
+    // Slice in `volume` minus slice of points in the slab.
     sample_z: i32,
-    // Rows of samples of each slice in `volume`: the first, and how many. Rows of points that this
-    // dispatch reads samples for.
+    // First row of samples of each slice in `volume`, and number of rows. Range of rows of points whose samples this dispatch
+    // reads.
     volume_y: u32,
     volume_rows: u32,
     start_y: u32,
     end_y: u32,
-    // Words whose vertices are numbered, words whose vertices are emitted, blocks.
+    // Number of words whose vertices are numbered, of words whose vertices are emitted, and of blocks.
     numbered: u32,
     owned: u32,
     blocks: u32,
-    // Where `starts` begins in `blocks`.
+    // Offset of `starts` in `blocks`.
     starts: u32,
-    // Emission: the active blocks of this dispatch, and what comes before them in the slab.
+    // For the emitting passes: active blocks of this dispatch, and vertices and triangles before them in the piece.
     first_active: u32,
     active_blocks: u32,
     vertex_start: u32,
     triangle_start: u32,
-    // Vertices of all slabs before.
+    // Number of vertices of all slabs before this one.
     first_vertex: u32,
-    // Inside is greater than the threshold; the surface passes between samples where they are `level`.
+    // Samples greater than the threshold are inside. The surface passes where the interpolated samples are `level`.
     threshold: f32,
     level: f32,
-    spacing_x: f32,
-    spacing_y: f32,
-    spacing_z: f32,
-    // 1 / spacing.
-    per_step_x: f32,
-    per_step_y: f32,
-    per_step_z: f32,
-    origin_x: f32,
-    origin_y: f32,
-    origin_z: f32,
-    // Always 0, which the compiler cannot know.
+    // Always 0, but not known to the compiler.
     zero: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: SlabParams;
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read> volume4: array<vec4<u32>>;
-// Planes of one bit per point, a word 32 points:
-//   inside    slices                              greater than the threshold
-//   numbers   slices + 1, from one lower on       not NaN            (HAS_NAN only)
-//   valid     layers + 2, from one lower on       a cell without NaN (HAS_NAN only)
-//   variants  8 times layers                      see mesh/variants  (EXACT only)
+// Planes of one bit per point, 32 points to a word:
+//   inside    slices                              sample is greater than the threshold
+//   numbers   slices + 1, from one lower on       sample is not NaN    (HAS_NAN only)
+//   valid     layers + 2, from one lower on       cell has no NaN      (HAS_NAN only)
+//   variants  8 times layers                      see mesh/variants    (EXACT only)
 @group(0) @binding(3) var<storage, read_write> bits: array<u32>;
-// For each word, where its vertices begin:
-//   bits  0..14   its first vertex in the block
-//   bits 15..20   vertices on edges along x
-//   bits 21..26   vertices on edges along y
-// Before `count`, where EXACT: of words with ambiguous cells, discs beyond the first of such a cell.
+// The vertices of each word:
+//   bits  0..14   first vertex, counted within the block
+//   bits 15..20   number of vertices on edges along x
+//   bits 21..26   number of vertices on edges along y
+// With EXACT, before `count`, for words with ambiguous cells: number of discs after the first of each such cell.
 @group(0) @binding(4) var<storage, read_write> starts: array<u32>;
-// Tables and blocks, in words; `starts` is the end of the same buffer, so that no pass takes more than
-// four storage buffers, which is all that some devices grant:
+// Tables and blocks, in words. `starts` is the end of the same buffer, so that no pass needs more than four storage buffers,
+// the maximum of some devices:
 //   0 .. CASE_INFO          two words per case: 15 edge numbers of 4 bits, the corners of its triangles
 //   CASE_INFO ..            one word per case:
 //     bits  0..3              triangles
-//     bits  4..7              loops of crossed edges but one
-//     bits  8..13             the faces whose corners alternate
+//     bits  4..7              loops of crossed edges, minus one
+//     bits  8..13             faces whose corners alternate
 //     bit  15                 whether it has variants
-//     bits 16..31             its first variant
+//     bits 16..31             first variant
 //   VARIANTS ..             see mesh/variants
 //   section(i, ..)          one word per block, see below
-//   section(TOTALS, 0..3)   vertices to emit, triangles, active blocks, cells with NaN
+//   section(TOTALS, 0..3)   vertices, triangles, active blocks, cells with NaN
 //   params.starts ..        `starts`
 @group(0) @binding(5) var<storage, read_write> blocks: array<u32>;
 @group(0) @binding(6) var<storage, read_write> positions: array<f32>;
@@ -131,11 +125,10 @@ const CASE_INFO = 512u;
 const HAS_VARIANTS = 0x8000u;
 const SECTIONS = 4148u;
 
-// The sections of `blocks`: `count` writes how many there are in each block, `scan` turns that into where
-// they begin.
+// Sections of `blocks`. `count` writes the counts of each block, and `scan` replaces them by the first vertex and triangle.
 const VERTICES = 0u;
 const TRIANGLES = 1u;
-// The numbers of the active blocks.
+// Indices of the active blocks.
 const ACTIVE = 2u;
 const NAN_CELLS = 3u;
 const TOTALS = 4u;

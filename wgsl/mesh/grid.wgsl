@@ -1,17 +1,17 @@
-// Which points are samples, and where these lie in `volume`.
+// Points of the grid and their samples in `volume`.
 
-// Which points of a word that begins at x have a neighbour at x + 1.
+// Points of the word that begins at x that have a neighbour at x + 1.
 fn edge_mask(x: u32) -> u32 {
     let left = params.points_x - 1u - min(x, params.points_x - 1u);
     return select((1u << (left & 31u)) - 1u, 0xffffffffu, left >= 32u);
 }
 
-// Whether this dispatch has the samples of a row of points.
+// Whether this dispatch processes a row of points.
 fn is_here(y: i32) -> bool {
     return y >= i32(params.start_y) && y < i32(params.end_y);
 }
 
-// Whether a point of this slab is a sample, and not beyond the volume.
+// Whether a point of the slab is a sample, not a point beyond the volume.
 fn is_sample(point: vec3<i32>) -> bool {
     let pad = i32(params.pad);
     let x = point.x - pad;
@@ -21,7 +21,7 @@ fn is_sample(point: vec3<i32>) -> bool {
         && z < i32(params.points_z) - 2 * pad;
 }
 
-// The index of a point that is a sample.
+// Index in `volume` of a point that is a sample.
 fn sample_index(point: vec3<i32>) -> u32 {
     let pad = i32(params.pad);
     let z = u32(point.z + params.sample_z);
@@ -29,8 +29,8 @@ fn sample_index(point: vec3<i32>) -> u32 {
     return (z * params.volume_rows + y) * params.width + u32(point.x - pad);
 }
 
-// The sample nearest to a point.
-fn into_samples(point: vec3<i32>) -> vec3<i32> {
+// The nearest point that is a sample.
+fn nearest_sample(point: vec3<i32>) -> vec3<i32> {
     let pad = i32(params.pad);
     let shift = vec3(0, 0, i32(params.first));
     let points = vec3<i32>(vec3(params.points_x, params.points_y, params.points_z));

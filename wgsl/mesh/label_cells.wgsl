@@ -1,9 +1,9 @@
-// The crossed edges of 32 cells at a time, and the links and folds that follow from them, as in
-// src/kernels/mesh/labels/cpu/cells.rs. An edge of a cell has the number
+// Crossed edges of 32 cells at a time, and the links and sheets that follow from them, as in
+// src/kernels/mesh/labels/cpu/cells.rs. The edges of a cell are numbered
 //
 //   along x: y + 2 z      along y: 4 + x + 2 z      along z: 8 + x + 2 y
 
-// The edges of a row of points along one axis; none beyond the rows of cells. `at` is 3 * word + axis.
+// Crossed edges of a row of points along one axis; none if it is not a row of cells. `at` is 3 * word + axis.
 fn edges_from(at: u32, is_row: bool) -> u32 {
     if is_row {
         return edge_bits[at];
@@ -12,47 +12,47 @@ fn edges_from(at: u32, is_row: bool) -> u32 {
 }
 
 // The same at the next point along x.
-fn edges_behind(at: u32, is_row: bool, has_next: bool) -> u32 {
-    var behind = 0u;
+fn edges_next(at: u32, is_row: bool, has_next: bool) -> u32 {
+    var next = 0u;
     if is_row {
-        behind = edge_bits[at] >> 1u;
+        next = edge_bits[at] >> 1u;
         if has_next {
-            behind |= edge_bits[at + 3u] << 31u;
+            next |= edge_bits[at + 3u] << 31u;
         }
     }
-    return behind;
+    return next;
 }
 
-fn cell_edges(word: u32, place: vec3<u32>) -> array<u32, 12> {
-    // The last row of cells has the row of points beyond the samples behind it, where nothing is crossed.
-    let is_row = place.y < params.height;
-    let has_next = place.x + 32u <= params.width;
+fn cell_edges(word: u32, position: vec3<u32>) -> array<u32, 12> {
+    // After the last row of cells comes a row of points beyond the samples, where no edge is crossed.
+    let is_row = position.y < params.height;
+    let has_next = position.x + 32u <= params.width;
     let at = 3u * word;
-    let behind = at + 3u * params.words;
+    let next_row = at + 3u * params.words;
     let above = at + 3u * params.slice_words;
     return array<u32, 12>(
         edge_bits[at],
-        edges_from(behind, is_row),
+        edges_from(next_row, is_row),
         edge_bits[above],
         edges_from(above + 3u * params.words, is_row),
         edge_bits[at + 1u],
-        edges_behind(at + 1u, true, has_next),
+        edges_next(at + 1u, true, has_next),
         edge_bits[above + 1u],
-        edges_behind(above + 1u, true, has_next),
+        edges_next(above + 1u, true, has_next),
         edge_bits[at + 2u],
-        edges_behind(at + 2u, true, has_next),
-        edges_from(behind + 2u, is_row),
-        edges_behind(behind + 2u, is_row, has_next),
+        edges_next(at + 2u, true, has_next),
+        edges_from(next_row + 2u, is_row),
+        edges_next(next_row + 2u, is_row, has_next),
     );
 }
 
-// The cells whose corners differ.
+// Cells whose corners differ.
 fn any_edge(e: array<u32, 12>) -> u32 {
     return e[0] | e[1] | e[2] | e[3] | e[4] | e[5] | e[6] | e[7] | e[8] | e[9] | e[10] | e[11];
 }
 
-// The cells where a label may have more than one sheet: those with a face whose four edges are all crossed, or with all
-// edges crossed at both ends of a diagonal.
+// Cells where a label may have more than one sheet: those with a face whose four edges are crossed, or with all edges
+// crossed at both ends of a diagonal.
 fn may_fold(e: array<u32, 12>) -> u32 {
     let faces = (e[4] & e[6] & e[8] & e[10]) | (e[5] & e[7] & e[9] & e[11]) | (e[0] & e[2] & e[8] & e[9])
         | (e[1] & e[3] & e[10] & e[11]) | (e[0] & e[1] & e[4] & e[5]) | (e[2] & e[3] & e[6] & e[7]);
@@ -61,14 +61,14 @@ fn may_fold(e: array<u32, 12>) -> u32 {
     return faces | diagonals;
 }
 
-// Whether a face with these four edges is passed (bit 0), and whether more than two are crossed (bit 1).
+// For a face with these four edges, whether any is crossed (bit 0), and whether more than two are (bit 1).
 fn face_link(a: u32, b: u32, c: u32, d: u32, bit: u32) -> u32 {
     let n = ((a >> bit) & 1u) + ((b >> bit) & 1u) + ((c >> bit) & 1u) + ((d >> bit) & 1u);
     return u32(n > 0u) | u32(n > 2u) << 1u;
 }
 
-// The faces that link the vertex of the cell at `bit` to its neighbours: below and above along x, y and z. Where there
-// are faces with more than two crossed edges, only those.
+// Faces that link the vertex of the cell at `bit` to its neighbours: below and above along x, y and z. If there are faces
+// with more than two crossed edges, only those count.
 fn link_bits(e: array<u32, 12>, bit: u32) -> u32 {
     let all = face_link(e[4], e[6], e[8], e[10], bit)
         | face_link(e[5], e[7], e[9], e[11], bit) << 2u

@@ -2,7 +2,7 @@
 //
 // In: volume, edge_bits, blocks. Out: faces. src/kernels/mesh/labels/cpu/quads.rs and sheets.rs explain the steps.
 
-// The corners of a cell of the whole volume that have a label.
+// The set of corners of a cell that have the label.
 fn label_mask(label: u32, cell: vec3<u32>) -> u32 {
     var mask = 0u;
     for (var corner = 0u; corner < 8u; corner++) {
@@ -12,7 +12,7 @@ fn label_mask(label: u32, cell: vec3<u32>) -> u32 {
     return mask;
 }
 
-// The sheet of `label` in `cell` that passes the cell's edge number `edge`.
+// The sheet of `label` in `cell` that crosses edge `edge` of the cell.
 fn sheet_of(label: u32, cell: vec3<u32>, edge: u32) -> u32 {
     if label == 0u {
         return 0u;
@@ -21,7 +21,7 @@ fn sheet_of(label: u32, cell: vec3<u32>, edge: u32) -> u32 {
     var sheets = blocks[mask];
     let face = sheets >> 24u;
     if face != 0u {
-        // The face joins only where it may do so in both of its cells.
+        // The face joins corners only if it may do so in both of its cells.
         let axis = (face - 1u) / 2u;
         let step = vec3(u32(axis == 0u), u32(axis == 1u), u32(axis == 2u));
         let is_above = ((face - 1u) & 1u) == 1u;
@@ -55,11 +55,11 @@ fn quads(
     for (var i = lane; i < block_count; i += SIZE) {
         let low = word_with(i);
         let word = block * SIZE + low;
-        let place = place_of(word);
-        if !is_here(place.z) {
+        let position = position_of(word);
+        if !is_here(position.z) {
             continue;
         }
-        // The point whose edges include this one: the last point with no more than `left` crossed edges before it.
+        // The point where this edge begins: the last one with no more than `left` crossed edges before it.
         let along = vec3(edge_bits[3u * word], edge_bits[3u * word + 1u], edge_bits[3u * word + 2u]);
         var left = i - word_starts[low];
         var bit = 0u;
@@ -77,24 +77,24 @@ fn quads(
             left -= has.x;
             axis = select(2u, 1u, left < has.y);
         }
-        let point = vec3(place.x + bit, place.y, place.z + params.first);
+        let point = vec3(position.x + bit, position.y, position.z + params.first);
         let step = vec3(u32(axis == 0u), u32(axis == 1u), u32(axis == 2u));
         let ends = vec2(label_at(point), label_at(point + step));
         var corners = vec4(0u);
-        var may = 0u;
+        var may_fold = 0u;
         for (var corner = 0u; corner < 4u; corner++) {
             let before = cell_before(axis, corner);
             let row = word - before.y * params.words - before.z * params.slice_words;
             corners[corner] = base + rank(row, bit) - before.x;
             let x = bit - before.x;
             if before.x > bit {
-                may |= blocks[params.starts + 3u * (row - 1u) + 2u] >> 31u;
+                may_fold |= blocks[params.starts + 3u * (row - 1u) + 2u] >> 31u;
             } else {
-                may |= (blocks[params.starts + 3u * row + 2u] >> x) & 1u;
+                may_fold |= (blocks[params.starts + 3u * row + 2u] >> x) & 1u;
             }
         }
         var sheets = vec2(0u);
-        if may != 0u {
+        if may_fold != 0u {
             for (var corner = 0u; corner < 4u; corner++) {
                 let before = cell_before(axis, corner);
                 let cell = point - before;
@@ -110,7 +110,7 @@ fn quads(
         }
         var labels = ends;
         if ends.x == 0u || (ends.y != 0u && ends.y < ends.x) {
-            // The same quad as seen from its other side.
+            // The quad as seen from its other side.
             corners = corners.xwzy;
             labels = ends.yx;
             let swapped = sheets.yx;

@@ -1,16 +1,15 @@
-// Surface nets of labels: the faces between all labels of a slab, with shared vertices.
+// Surface nets: the faces between all labels of a slab, with shared vertices.
 //
-// In: labels of a slab. Out: vertices and quads in the canonical order (src/kernels/mesh/labels/mod.rs). Chosen for
-// every volume of labels on a GPU; the host splits it into slabs that fit.
+// In: labels of a slab. Out: vertices and quads in the canonical order (src/kernels/mesh/labels/mod.rs). Used for all
+// label volumes on a GPU; the host splits them into pieces that fit.
 //
-//   edges         one bit per edge of the grid: its ends differ
-//   count         cells with a vertex, cells where a label may have several sheets; vertices and quads of each word
-//                 and block
-//   scan          where each block's begin, the totals
-//   find_links    each vertex's cell and neighbours
-//   smooth_step   moves all vertices by one step
-//   place         coordinates
-//   quads         faces with their labels and sheets
+//   edges            one bit per edge of the grid: whether its ends differ
+//   count            cells with a vertex, cells where a label may have several sheets; counts of vertices and quads
+//   scan             first vertex and quad of each block, the totals
+//   find_links       cell and neighbours of each vertex
+//   smooth_step      moves all vertices by one step
+//   write_vertices   coordinates of vertices
+//   quads            faces with their labels and sheets
 //
 // A word is 32 cells along x, a block the SIZE words of one workgroup.
 
@@ -19,67 +18,67 @@
 #import mesh/label_cells
 #import mesh/label_quads
 
-// How labels are stored: 0 u8, 1 u16, 2 u32.
+// Type of the labels: 0 u8, 1 u16, 2 u32.
 const KIND = 0u;
 
-// Words of a block, invocations of a workgroup.
+// Words of a block and invocations of a workgroup.
 const SIZE = 256u;
 
-// Steps of a coordinate a sample, and the middle of a cell.
+// Coordinate steps per sample, and the middle of a cell.
 const UNIT = 4096u;
 const MIDDLE = 2048u;
 
 struct NetParams {
-    // Samples along x, y and z of the whole volume; there is one more cell along each.
+    // Samples of the whole volume along x, y and z. There is one more cell along each axis.
     width: u32,
     height: u32,
     depth: u32,
-    // Words of a row of cells, words of a slice.
+    // Words of a row of cells, and of a slice.
     words: u32,
     slice_words: u32,
-    // The first layer within reach in the whole volume, and how many layers.
+    // First layer within reach, counted in the whole volume, and number of layers.
     first: u32,
     layers: u32,
     // Layers that are meshed, counted within reach.
     core_start: u32,
     core_end: u32,
-    // Words of all layers within reach, and the blocks that they make.
+    // Words and blocks of all layers within reach.
     numbered: u32,
     blocks: u32,
-    // Where the words begin in `blocks`.
+    // First of the per-word entries in `blocks`.
     starts: u32,
-    // Layers, counted within reach, that this dispatch reads labels for, and the first slice in `volume`.
+    // Layers, counted within reach, whose labels this dispatch reads, and the first slice in `volume`.
     start_z: u32,
     end_z: u32,
     slice: u32,
-    // Vertices within reach; those before the layers that are meshed, and those of these layers.
+    // Number of vertices within reach, before the layers that are meshed, and of these layers.
     vertices: u32,
     core_vertex: u32,
     core_vertices: u32,
-    // Vertices of all slabs before.
+    // Number of vertices of all slabs before this one.
     first_vertex: u32,
-    // Steps of smoothing before this one.
+    // Smoothing steps before this one.
     steps: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: NetParams;
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
-// For each word of points, which edges along x, y and z from them are crossed.
+// For each word of points, the crossed edges from them along x, y and z.
 @group(0) @binding(2) var<storage, read_write> edge_bits: array<u32>;
 // In words:
-//   0 .. JOINED               the sheets of the 256 cases
-//   JOINED .. SECTIONS        the same where the one face that may join the label's corners does
-//   section(i, block)         one word per block: vertices and quads, then where they begin
-//   section(TOTALS, 0..3)     vertices and quads, vertices before the layers that are meshed, and before those above
-//   params.starts ..          three words for each word of cells: where its vertices (bits 0..13) and quads (14..28)
-//                             begin in the block, cells with a vertex, cells where a label may have several sheets
+//   0 .. JOINED               sheets of the 256 cases
+//   JOINED .. SECTIONS        the same if the one face that may join the label's corners does so
+//   section(i, block)         one word per block: number of vertices and quads, later the first of them
+//   section(TOTALS, 0..3)     vertices and quads, vertices before the layers that are meshed and before those above
+//   params.starts ..          three words for each word of cells: first vertex (bits 0..13) and first quad (14..28)
+//                             within the block, cells with a vertex, cells where a label may have several sheets
 @group(0) @binding(3) var<storage, read_write> blocks: array<u32>;
-// The place of a cell, 32 * word + bit, and its links (bits 0..5) and fixed axes (6..8).
+// For each vertex, its cell as 32 * word + bit, and its links (bits 0..5) and fixed axes (6..8).
 @group(0) @binding(4) var<storage, read_write> cells: array<vec2<u32>>;
-// Neighbours below and above along y and z. Those along x are the vertices before and behind.
+// Neighbours below and above along y and z. Those along x are the previous and the next vertex.
 @group(0) @binding(5) var<storage, read_write> links: array<vec4<u32>>;
-// Places in cells: x | y << 16, z.
-@group(0) @binding(6) var<storage, read> places: array<vec2<u32>>;
+// Offsets of vertices in their cells: x | y << 16, z.
+@group(0) @binding(6) var<storage, read> offsets: array<vec2<u32>>;
 @group(0) @binding(7) var<storage, read_write> moved: array<vec2<u32>>;
 @group(0) @binding(8) var<storage, read_write> vertices: array<u32>;
 // Seven words per quad: four vertices, two labels, sheets.
@@ -94,7 +93,7 @@ const TOTALS = 2u;
 // The label of a point of the whole volume; 0 beyond the samples.
 fn label_at(p: vec3<u32>) -> u32 {
     let s = p - vec3(1u);
-    // Below the first sample, the difference wraps around.
+    // For points before the first sample, the difference wraps around.
     if s.x >= params.width || s.y >= params.height || s.z >= params.depth {
         return 0u;
     }
@@ -113,7 +112,7 @@ fn is_here(z: u32) -> bool {
     return z >= params.start_z && z < params.end_z;
 }
 
-// The edges of the eight words that a workgroup looks at together, and those of all words before them.
+// Crossed edges of the eight words that a workgroup processes at a time.
 var<workgroup> found: array<atomic<u32>, 24>;
 
 // One invocation per point.
@@ -132,10 +131,10 @@ fn edges(
             atomicStore(&found[lane], 0u);
         }
         workgroupBarrier();
-        let place = place_of(word);
-        let x = place.x + lane % 32u;
-        if word < points && is_here(place.z) && x <= params.width {
-            let p = vec3(x, place.y, place.z + params.first);
+        let position = position_of(word);
+        let x = position.x + lane % 32u;
+        if word < points && is_here(position.z) && x <= params.width {
+            let p = vec3(x, position.y, position.z + params.first);
             let here = label_at(p);
             let bit = 1u << (lane % 32u);
             let at = 3u * (lane / 32u);
@@ -145,15 +144,15 @@ fn edges(
             if label_at(p + vec3(0u, 1u, 0u)) != here {
                 atomicOr(&found[at + 1u], bit);
             }
-            // No cell within reach has an edge along z above its topmost slice of points.
-            if place.z < params.layers && label_at(p + vec3(0u, 0u, 1u)) != here {
+            // No cell within reach has an edge along z above the topmost slice of points.
+            if position.z < params.layers && label_at(p + vec3(0u, 0u, 1u)) != here {
                 atomicOr(&found[at + 2u], bit);
             }
         }
         workgroupBarrier();
         if lane < 24u {
             let own = block * SIZE + part * 8u + lane / 3u;
-            if own < points && is_here(place_of(own).z) {
+            if own < points && is_here(position_of(own).z) {
                 edge_bits[3u * own + lane % 3u] = atomicLoad(&found[lane]);
             }
         }
@@ -178,20 +177,20 @@ fn count(
     var any = 0u;
     var folds = 0u;
     if word < params.numbered {
-        let place = place_of(word);
-        let e = cell_edges(word, place);
+        let position = position_of(word);
+        let e = cell_edges(word, position);
         any = any_edge(e);
         n = countOneBits(any);
         if any != 0u {
             folds = may_fold(e);
         }
-        if place.z >= params.core_start && place.z < params.core_end {
+        if position.z >= params.core_start && position.z < params.core_end {
             let at = 3u * word;
             quads = countOneBits(edge_bits[at]) + countOneBits(edge_bits[at + 1u])
                 + countOneBits(edge_bits[at + 2u]);
         }
     }
-    // At most 256 * 32 vertices and 256 * 96 quads: both sums fit a word.
+    // At most 256 * 32 vertices and 256 * 96 quads, so both sums fit one word.
     let before = sum_before(lane, n | quads << 14u);
     if word < params.numbered {
         let at = params.starts + 3u * word;
@@ -206,10 +205,10 @@ fn count(
     }
 }
 
-// Blocks that an invocation of `scan` adds up by itself.
+// Consecutive blocks that an invocation of `scan` sums up.
 const RUN = 8u;
 
-// One workgroup: SIZE * RUN blocks at a time.
+// One workgroup, SIZE * RUN blocks at a time.
 @compute @workgroup_size(SIZE)
 fn scan(@builtin(local_invocation_index) lane: u32) {
     let n = params.blocks;
@@ -243,7 +242,7 @@ fn scan(@builtin(local_invocation_index) lane: u32) {
     }
 }
 
-// The vertices before a word, or `all`.
+// Number of vertices before a word; `all` beyond the last word.
 fn vertices_before(word: u32, all: u32) -> u32 {
     if word >= params.numbered {
         return all;
@@ -251,18 +250,18 @@ fn vertices_before(word: u32, all: u32) -> u32 {
     return blocks[section(VERTICES, word / SIZE)] + (blocks[params.starts + 3u * word] & 0x3fffu);
 }
 
-// The number of the vertex of the cell at bit `bit` of a word, or of the next one.
+// Number of the first vertex at or after bit `bit` of a word.
 fn rank(word: u32, bit: u32) -> u32 {
     let at = params.starts + 3u * word;
     let below = blocks[at + 1u] & ((1u << bit) - 1u);
     return blocks[section(VERTICES, word / SIZE)] + (blocks[at] & 0x3fffu) + countOneBits(below);
 }
 
-// Where each word of the block begins among its vertices or quads.
+// First vertex or quad of each word, counted within the block, and the number of all in the block.
 var<workgroup> word_starts: array<u32, SIZE>;
 var<workgroup> block_count: u32;
 
-// Fills both from bits `shift` on of the words' starts. `kind`: the section.
+// Fills both from section `kind` and from the bits of the words' entries from `shift` on.
 fn load_starts(block: u32, lane: u32, kind: u32, shift: u32) {
     let word = block * SIZE + lane;
     word_starts[lane] = 0xffffffffu;
@@ -279,7 +278,7 @@ fn load_starts(block: u32, lane: u32, kind: u32, shift: u32) {
     workgroupBarrier();
 }
 
-// The last word of the block that begins at or before its vertex or quad `index`.
+// The word of the block with vertex or quad `index`.
 fn word_with(index: u32) -> u32 {
     var low = 0u;
     for (var size = SIZE / 2u; size > 0u; size /= 2u) {
@@ -310,13 +309,13 @@ fn find_links(
     for (var i = lane; i < block_count; i += SIZE) {
         let low = word_with(i);
         let word = block * SIZE + low;
-        let place = place_of(word);
+        let position = position_of(word);
         let bit = select_bit(blocks[params.starts + 3u * word + 1u], i - word_starts[low]);
-        let e = cell_edges(word, place);
+        let e = cell_edges(word, position);
         var linked = link_bits(e, bit);
-        // Links to layers beyond reach are left out. The reach is so wide that this moves no vertex that is meshed.
-        linked &= select(0x3fu, 0x2fu, place.z == 0u);
-        linked &= select(0x3fu, 0x1fu, place.z + 1u == params.layers);
+        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed vertices.
+        linked &= select(0x3fu, 0x2fu, position.z == 0u);
+        linked &= select(0x3fu, 0x1fu, position.z + 1u == params.layers);
         var near = vec4(0u);
         if (linked & 4u) != 0u {
             near.x = rank(word - params.words, bit);
@@ -330,22 +329,22 @@ fn find_links(
         if (linked & 32u) != 0u {
             near.w = rank(word + params.slice_words, bit);
         }
-        let is_fixed = is_end(place.x + bit, params.width) << 6u | is_end(place.y, params.height) << 7u
-            | is_end(place.z + params.first, params.depth) << 8u;
+        let is_fixed = is_end(position.x + bit, params.width) << 6u | is_end(position.y, params.height) << 7u
+            | is_end(position.z + params.first, params.depth) << 8u;
         links[first + i] = near;
         cells[first + i] = vec2(32u * word + bit, linked | is_fixed);
     }
 }
 
-fn place_at(vertex: u32) -> vec3<i32> {
+fn offset_at(vertex: u32) -> vec3<i32> {
     if params.steps == 0u {
         return vec3(i32(MIDDLE));
     }
-    let place = places[vertex];
-    return vec3<i32>(vec3(place.x & 0xffffu, place.x >> 16u, place.y));
+    let offset = offsets[vertex];
+    return vec3<i32>(vec3(offset.x & 0xffffu, offset.x >> 16u, offset.y));
 }
 
-// One invocation per vertex: three quarters of the way to the mean of its neighbours, see
+// One invocation per vertex, which moves three quarters of the way to the mean of its neighbours, see
 // src/kernels/mesh/labels/cpu/smooth.rs.
 @compute @workgroup_size(SIZE)
 fn smooth_step(
@@ -359,34 +358,34 @@ fn smooth_step(
     }
     let kind = cells[vertex].y;
     let near = links[vertex];
-    let own = place_at(vertex);
+    let own = offset_at(vertex);
     let unit = i32(UNIT);
     var sum = vec3(0i);
     if (kind & 1u) != 0u {
-        sum += place_at(vertex - 1u) - vec3(unit, 0, 0);
+        sum += offset_at(vertex - 1u) - vec3(unit, 0, 0);
     }
     if (kind & 2u) != 0u {
-        sum += place_at(vertex + 1u) + vec3(unit, 0, 0);
+        sum += offset_at(vertex + 1u) + vec3(unit, 0, 0);
     }
     if (kind & 4u) != 0u {
-        sum += place_at(near.x) - vec3(0, unit, 0);
+        sum += offset_at(near.x) - vec3(0, unit, 0);
     }
     if (kind & 8u) != 0u {
-        sum += place_at(near.y) + vec3(0, unit, 0);
+        sum += offset_at(near.y) + vec3(0, unit, 0);
     }
     if (kind & 16u) != 0u {
-        sum += place_at(near.z) - vec3(0, 0, unit);
+        sum += offset_at(near.z) - vec3(0, 0, unit);
     }
     if (kind & 32u) != 0u {
-        sum += place_at(near.w) + vec3(0, 0, unit);
+        sum += offset_at(near.w) + vec3(0, 0, unit);
     }
     let n = i32(countOneBits(kind & 0x3fu));
     var share = 0i;
     if n > 0 {
         share = (24576 + n / 2) / n;
     }
-    let way = sum - n * own;
-    let next = own + ((way * share + vec3(16384i)) >> vec3(15u));
+    let distance = sum - n * own;
+    let next = own + ((distance * share + vec3(16384i)) >> vec3(15u));
     let is_fixed = ((vec3(kind) >> vec3(6u, 7u, 8u)) & vec3(1u)) == vec3(1u);
     let low = select(vec3(1i), vec3(i32(MIDDLE)), is_fixed);
     let high = select(vec3(unit - 1), vec3(i32(MIDDLE)), is_fixed);
@@ -396,7 +395,7 @@ fn smooth_step(
 
 // One invocation per vertex of the layers that are meshed.
 @compute @workgroup_size(SIZE)
-fn place(
+fn write_vertices(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
@@ -407,8 +406,8 @@ fn place(
     }
     let vertex = params.core_vertex + index;
     let at = cells[vertex].x;
-    let cell = place_of(at / 32u) + vec3(at % 32u, 0u, params.first);
-    let to = cell * UNIT + vec3<u32>(place_at(vertex)) - vec3(MIDDLE);
+    let cell = position_of(at / 32u) + vec3(at % 32u, 0u, params.first);
+    let to = cell * UNIT + vec3<u32>(offset_at(vertex)) - vec3(MIDDLE);
     vertices[3u * index] = to.x;
     vertices[3u * index + 1u] = to.y;
     vertices[3u * index + 2u] = to.z;

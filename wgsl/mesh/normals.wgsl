@@ -1,10 +1,10 @@
-// Normals of vertices: the unit vector down the gradient, by central differences at both ends of the edge,
-// interpolated.
+// Normals of vertices: the unit vector opposite to the gradient, which is interpolated between central differences at both
+// ends of the edge.
 //
-// In: as `vertices`. Out: normals.
+// In: as for `vertices`. Out: normals.
 
-// The value. The compiler cannot fuse the operations before and after it, so every device rounds after each, as the CPU
-// does.
+// Returns the value, and keeps the compiler from fusing the operations before and after it, so that every device rounds
+// after each operation, as the CPU does.
 fn rounded(value: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(value) ^ params.zero);
 }
@@ -24,14 +24,14 @@ fn squared_length(v: vec3<f32>) -> f32 {
     return squares.x + squares.y + squares.z;
 }
 
-// The exponent of the greatest component, plus 127.
+// Exponent of the largest component, plus 127.
 fn exponent(a: vec3<f32>, b: vec3<f32>) -> u32 {
     let bits = max(bitcast<vec3<u32>>(a) & vec3(0x7fffffffu), bitcast<vec3<u32>>(b) & vec3(0x7fffffffu));
     return max(max(bits.x, bits.y), bits.z) >> 23u;
 }
 
-// The reciprocal of the square root, to about 2 units in the last place, by Newton's method: the device's own functions
-// round differently.
+// Reciprocal square root to about 2 units in the last position, by Newton's method: the built-in functions of devices round
+// differently.
 fn inverse_sqrt(value: f32) -> f32 {
     let half = 0.5 * value;
     var result = bitcast<f32>(0x5f375a86u - (bitcast<u32>(value) >> 1u));
@@ -44,15 +44,14 @@ fn inverse_sqrt(value: f32) -> f32 {
 
 fn gradient(point: vec3<i32>) -> vec3<f32> {
     var result: vec3<f32>;
-    let per_step = vec3(params.per_step_x, params.per_step_y, params.per_step_z);
     for (var axis = 0u; axis < 3u; axis++) {
         let step = step_along(axis);
-        let low = into_samples(point - step);
-        let high = into_samples(point + step);
-        // One step at the volume's border along this axis, two elsewhere.
+        let low = nearest_sample(point - step);
+        let high = nearest_sample(point + step);
+        // The samples are one step apart at the volume's border, two elsewhere.
         let is_border = low[axis] != (point - step)[axis] || high[axis] != (point + step)[axis];
         let difference = sample(sample_index(high)) - sample(sample_index(low));
-        result[axis] = difference * (per_step[axis] * select(0.5, 1.0, is_border));
+        result[axis] = difference * (params.per_step[axis] * select(0.5, 1.0, is_border));
     }
     return rounded_all(result);
 }
@@ -75,7 +74,7 @@ fn vertex_normals(
         if !is_here(vertex.point.y) {
             continue;
         }
-        // Multiples of 2^-24: smaller differences between `vertex_crossing` and the CPU's do not matter.
+        // Rounded down to a multiple of 2^-24, so that smaller differences to the CPU do not matter.
         let t = f32(u32(vertex_crossing(vertex) * 0x1p24f)) * 0x1p-24f;
         let step = step_along(vertex.axis);
         var a = gradient(vertex.point);
@@ -85,19 +84,19 @@ fn vertex_normals(
         // Devices differ where gradients are very small, large or infinite.
         let exponent = exponent(a, b);
         if exponent >= 47u && exponent <= 207u {
-            // The greatest component is then from 1 to 2.
+            // Scales the largest component to between 1 and 2.
             let scale = bitcast<f32>((254u - exponent) << 23u);
             a = flush_tiny(a * scale);
             b = flush_tiny(b * scale);
             let down = rounded_all(-(a + rounded_all((b - a) * t)));
             let squared = squared_length(down);
-            // Where both ends' gradients cancel out, only rounding is left.
+            // Where the gradients of both ends cancel out, only rounding errors are left.
             is_clear = squared > 1e-10 * (squared_length(a) + squared_length(b));
             normal = flush_tiny(down * inverse_sqrt(squared));
         }
         if !is_clear {
             // Along the edge, towards its outer end.
-            let inside = sample(sample_index(into_samples(vertex.point))) > params.threshold;
+            let inside = sample(sample_index(nearest_sample(vertex.point))) > params.threshold;
             normal = vec3(0.0);
             normal[vertex.axis] = select(-1.0, 1.0, inside);
         }

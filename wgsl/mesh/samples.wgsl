@@ -1,4 +1,4 @@
-// Samples of all kinds as f32, packed four, two or one to a word of `volume`.
+// Samples of all types as f32. Four, two or one of them are packed in a word of `volume`.
 
 fn sample(index: u32) -> f32 {
     if KIND == 4u {
@@ -12,12 +12,12 @@ fn sample(index: u32) -> f32 {
     return select(f32(lane & 0xffu), f32(extractBits(i32(lane), 0u, 8u)), KIND == 1u);
 }
 
-// The bits of an f32, or of 0 in place of a subnormal one: some devices compute with those and others take them for 0.
+// Bits of an f32, with subnormal numbers replaced by 0: some devices flush them and others do not.
 fn flushed(bits: u32) -> u32 {
     return select(bits, 0u, (bits & 0x7f800000u) == 0u);
 }
 
-// By the bits: compilers may assume that there are no NaN and infinities.
+// Tests the bits, since compilers may assume that there are no NaNs and infinities.
 fn is_nan(value: f32) -> bool {
     return (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u;
 }

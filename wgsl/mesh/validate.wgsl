@@ -1,5 +1,5 @@
-// Which cells are valid: those without NaN at a corner. Other cells emit no triangles, and an edge carries a vertex
-// only if a valid cell touches it. Runs where HAS_NAN; an invocation makes one word.
+// Finds the valid cells: those without NaN at a corner. Other cells have no triangles, and an edge has a vertex only if it
+// touches a valid cell. Runs with HAS_NAN only. An invocation computes one word.
 //
 // In: the plane `numbers`. Out: the plane `valid`, from the layer below the first on.
 
@@ -21,19 +21,18 @@ fn validate(
     if word >= (params.layers + 2u) * params.slice_words {
         return;
     }
-    let place = place_of(word);
-    let layer = params.first + place.z;
+    let position = position_of(word);
+    let layer = params.first + position.z;
     var valid = 0u;
-    if layer >= 1u && layer < params.points_z && place.y + 1u < params.points_y {
-        let n = corners_at(numbers_plane(), word, place, params.slice_words);
+    if layer >= 1u && layer < params.points_z && position.y + 1u < params.points_y {
+        let n = corners_at(numbers_plane(), word, position, params.slice_words);
         let four = n.rows & n.steps;
-        valid = four.x & four.y & four.z & four.w & edge_mask(place.x);
+        valid = four.x & four.y & four.z & four.w & edge_mask(position.x);
     }
     bits[valid_plane() + word] = valid;
 }
 
-// For the edges along x, y and z from the points of a word: whether any of the cells around them that begin at the same
-// x is valid.
+// Edges along x, y and z from the points of a word that touch a valid cell which begins at the same x.
 fn valid_around(word: u32, y: u32) -> vec3<u32> {
     let at = valid_plane() + word;
     let below = bits[at];
@@ -45,13 +44,13 @@ fn valid_around(word: u32, y: u32) -> vec3<u32> {
     return vec3(here | below | before.x | before.y, here | below, here | before.y);
 }
 
-// Which edges along x, y and z from the points of a word have a valid cell beside them. Edges along y and z
-// have cells that begin at x - 1, too: one bit lower.
-fn beside_valid(word: u32, place: vec3<u32>) -> vec3<u32> {
-    var found = valid_around(word, place.y);
+// Edges along x, y and z from the points of a word that touch a valid cell. Edges along y and z also touch cells that begin
+// at x - 1, one bit lower.
+fn touches_valid(word: u32, position: vec3<u32>) -> vec3<u32> {
+    var found = valid_around(word, position.y);
     found |= (found << vec3(1u)) & vec3(0u, 0xffffffffu, 0xffffffffu);
-    if place.x > 0u {
-        found |= (valid_around(word - 1u, place.y) >> vec3(31u)) & vec3(0u, 1u, 1u);
+    if position.x > 0u {
+        found |= (valid_around(word - 1u, position.y) >> vec3(31u)) & vec3(0u, 1u, 1u);
     }
     return found;
 }

@@ -1,20 +1,20 @@
-// The variant of each ambiguous cell: which of its corners the surface joins. It is decided by the signs of numbers
-// that src/kernels/mesh/deciders.rs derives. Runs where EXACT; a workgroup takes a block of words.
+// Decides the variant of each ambiguous cell, by the signs of polynomials that src/kernels/mesh/deciders.rs derives. Runs
+// with EXACT only. A workgroup processes a block of words.
 //
-// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, only at words with an ambiguous
-// cell; nobody reads them at other words.
+// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, only for words with an ambiguous cell;
+// they are not read for other words.
 
-// A word's ambiguous cells have their variants, counted from the first of the case, in a byte each, packed in order:
+// The variants of the ambiguous cells of a word, counted from the first variant of the case, are packed in bytes, in order:
 //
-//   ambiguous cells   . . 4 . . 3 2 . 1 . 0      from the word's highest bit to its lowest
+//   ambiguous cells   . . 4 . . 3 2 . 1 . 0      from the highest to the lowest bit of the word
 //   plane 0           3 2 1 0                    bytes of the word, from the highest to the lowest
 //   plane 1           . . . 4
 const VARIANT_PLANES = 8u;
-// In `blocks`, five words a variant: 30 edge numbers of 4 bits, the corners of its triangles; then
-//   bits  0..7    triangles
-//   bits  8..15   discs
-//   bits 16..23   tunnels that there may be
-//   bits 24..31   the variant with the first of them
+// In `blocks`, five words per variant: 30 edge numbers of 4 bits, the corners of its triangles; then
+//   bits  0..7    number of triangles
+//   bits  8..15   number of discs
+//   bits 16..23   number of possible tunnels
+//   bits 24..31   variant with the first tunnel
 const VARIANTS = 768u;
 const VARIANT_WORDS = 5u;
 
@@ -23,25 +23,25 @@ fn variant_plane(plane: u32) -> u32 {
     return (others + plane * params.layers) * params.slice_words;
 }
 
-// Where in `blocks` the variant of an ambiguous cell begins. `rank`: ambiguous cells before it in the word; `info`: the
-// word of its case from CASE_INFO on.
+// Offset in `blocks` of the variant of an ambiguous cell. `rank` is the number of ambiguous cells before it in the word,
+// `info` the word of its case from CASE_INFO on.
 fn variant_at(word: u32, rank: u32, info: u32) -> u32 {
     let variants = bits[variant_plane(rank / 4u) + word];
     return VARIANTS + VARIANT_WORDS * ((info >> 16u) + ((variants >> (8u * (rank % 4u))) & 0xffu));
 }
 
-// Cells that an invocation lists in a round, at most.
+// Maximum number of cells that an invocation lists in a round.
 const LISTED = 4u;
-// Ambiguous cells of the block: the case, and << 8 the lane of the word, << 16 the bit, << 21 the rank in the word.
+// Ambiguous cells of the block: case | lane of the word << 8 | bit << 16 | rank in the word << 21.
 var<workgroup> listed: array<u32, 1024>;
 var<workgroup> listed_count: atomic<u32>;
 var<workgroup> listed_total: u32;
-// For each word of the block: its words in the planes of variants; the discs of its cells beyond the first of each.
+// For each word of the block, its words in the planes of variants, and the number of discs after the first of each cell.
 var<workgroup> found_variants: array<atomic<u32>, 2048>;
 var<workgroup> found_loops: array<atomic<u32>, SIZE>;
 
-// Few words have ambiguous cells, and those have several. So the block's cells are listed in rounds, LISTED of each
-// word, and then dealt out to all invocations.
+// Few words have ambiguous cells, but those have several. Therefore, the cells of the block are listed in rounds, LISTED of
+// each word, and then distributed over all invocations.
 @compute @workgroup_size(SIZE)
 fn resolve(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -50,11 +50,11 @@ fn resolve(
 ) {
     let first = group_index(group, groups) * SIZE;
     let word = first + lane;
-    let place = place_of(word);
+    let position = position_of(word);
     var corners: Corners;
     var left = 0u;
-    if word < params.layers * params.slice_words && is_here(i32(place.y)) {
-        let found = word_at(word, place);
+    if word < params.layers * params.slice_words && is_here(i32(position.y)) {
+        let found = word_at(word, position);
         corners = found.corners;
         left = ambiguous(corners) & found.cells;
     }
@@ -91,7 +91,7 @@ fn resolve(
     }
 }
 
-// Moves up to LISTED of a word's ambiguous cells from `left` to the list. The word has `count` of them in all.
+// Moves up to LISTED ambiguous cells of a word from `left` to the list. The word has `count` of them in total.
 fn list(corners: Corners, lane: u32, left: ptr<function, u32>, count: u32) {
     let cells = min(countOneBits(*left), LISTED);
     if cells == 0u {
@@ -110,23 +110,23 @@ fn list(corners: Corners, lane: u32, left: ptr<function, u32>, count: u32) {
 fn resolve_cell(first: u32, cell: u32) {
     let lane = (cell >> 8u) & 0xffu;
     let rank = cell >> 21u;
-    let point = vec3<i32>(place_of(first + lane)) + vec3(i32((cell >> 16u) & 31u), 0, 0);
+    let point = vec3<i32>(position_of(first + lane)) + vec3(i32((cell >> 16u) & 31u), 0, 0);
     let info = blocks[CASE_INFO + (cell & 0xffu)];
     let variant = variant_of(point, cell & 0xffu, info);
     let discs = (blocks[VARIANTS + VARIANT_WORDS * ((info >> 16u) + variant) + 4u] >> 8u) & 0xffu;
     atomicOr(&found_variants[(rank / 4u) * SIZE + lane], variant << (8u * (rank % 4u)));
-    // -1 where a tunnel leaves no disc: the sum is right modulo 2^32.
+    // -1 if a tunnel leaves no disc; the sum is correct modulo 2^32.
     atomicAdd(&found_loops[lane], discs - 1u);
 }
 
-// The corners of a cell: bit i of `inside` for corner i, and the bits of its distance from the isovalue.
+// The corners of a cell: bit i of `inside` is corner i; `low` and `high` are the bits of the distances from the isovalue.
 struct Cell {
     inside: u32,
     low: vec4<u32>,
     high: vec4<u32>,
 }
 
-// The variant of the cell at a point, counted from the first of its case, with `info`.
+// The variant of the cell at a point, counted from the first variant of its case.
 fn variant_of(point: vec3<i32>, case_number: u32, info: u32) -> u32 {
     let cell = Cell(case_number, face_distances(point), face_distances(point + vec3(0, 0, 1)));
     var choice = 0u;
@@ -149,7 +149,7 @@ fn variant_of(point: vec3<i32>, case_number: u32, info: u32) -> u32 {
     return (variant >> 24u) + u32(tunnels == 2u && found < 0);
 }
 
-// The distances of four points in the order of corners, x, y: 00, 10, 11, 01.
+// Distances of four points in the order of the corners of a face, x, y: 00, 10, 11, 01.
 fn face_distances(point: vec3<i32>) -> vec4<u32> {
     return vec4(
         distance_at(point),
@@ -159,8 +159,8 @@ fn face_distances(point: vec3<i32>) -> vec4<u32> {
     );
 }
 
-// The bits of a point's distance from the isovalue, halved where differences may overflow. A point beyond the samples
-// is outside at a distance of 0: no variant depends on the distance of such a point.
+// Bits of the distance of a point from the isovalue, halved for types whose differences may overflow. A point beyond the
+// samples is outside at distance 0; no variant depends on its distance.
 fn distance_at(point: vec3<i32>) -> u32 {
     if params.pad == 1u && !is_sample(point) {
         return 0u;
@@ -178,8 +178,8 @@ fn largest(values: vec4<u32>) -> u32 {
     return max(pair.x, pair.y);
 }
 
-// Distances as integers, in units of the 24th bit of a distance with the exponent `largest_exponent`. An inside corner
-// has at least one unit: it lies above the isovalue, however little.
+// Distances as integers, in units of the 24th bit of a distance with the exponent `largest_exponent`. An inside corner lies
+// above the isovalue, so it has at least one unit.
 fn units(distances: vec4<u32>, is_inside: vec4<bool>, largest_exponent: u32) -> vec4<u32> {
     let exponents = distances >> vec4(23u);
     let shifts = vec4(largest_exponent) - exponents;
@@ -188,7 +188,7 @@ fn units(distances: vec4<u32>, is_inside: vec4<bool>, largest_exponent: u32) -> 
     return max(some, select(vec4(0u), vec4(1u), is_inside));
 }
 
-// The corners of each face, counter-clockwise as seen from outside the cube.
+// Corners of each face, counter-clockwise as seen from outside the cube.
 fn face_of(cell: Cell, face: u32) -> vec4<u32> {
     let low = cell.low;
     let high = cell.high;
@@ -202,8 +202,7 @@ fn face_of(cell: Cell, face: u32) -> vec4<u32> {
     }
 }
 
-// Whether the inside corners of an alternating face are joined on it: whether the product of their distances is the
-// greater.
+// Whether the inside corners of an alternating face are joined on it: whether the product of their distances is larger.
 fn joins_inside(cell: Cell, face: u32) -> bool {
     let distances = face_of(cell, face);
     // Faces begin at corners 0, 4, 0, 3, 0 and 1.
@@ -217,7 +216,7 @@ fn joins_inside(cell: Cell, face: u32) -> bool {
     return select(is_less, is_greater, is_first_inside);
 }
 
-// Signed corners of two faces, those of an edge between them beside each other.
+// Signed corners of two opposite faces. Corners at the same index share an edge.
 struct Slices {
     from_face: vec4<i32>,
     to_face: vec4<i32>,

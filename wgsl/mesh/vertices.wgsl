@@ -1,10 +1,9 @@
 // Vertices: one workgroup per active block, one invocation per vertex, SIZE at a time.
 //
-// In: volume, bits, blocks (with starts). Out: positions. A vertex finds its edge by its number in the
-// block: the last word that begins at or before it, then the axis, then the bit with as many set bits
-// below it.
+// In: volume, bits, blocks (with starts). Out: positions. The edge of a vertex is found by its number in the block: first
+// the word with this vertex, then the axis, then the bit.
 
-// For each word of the block: crossed edges along x, y, z, and its first vertex in the block.
+// Crossed edges along x, y, z of each word of the block, and its first vertex in the block.
 var<workgroup> masks: array<vec4<u32>, SIZE>;
 var<workgroup> vertex_count: u32;
 
@@ -15,7 +14,7 @@ fn load_masks(block: u32, lane: u32) {
     if word < params.owned {
         let start = blocks[params.starts + word];
         let first = start & 0x7fffu;
-        let crossed = word_at(word, place_of(word)).crossed;
+        let crossed = word_at(word, position_of(word)).crossed;
         masks[lane] = vec4(crossed, first);
         if lane == SIZE - 1u || word == params.owned - 1u {
             let n = countOneBits(crossed);
@@ -26,7 +25,7 @@ fn load_masks(block: u32, lane: u32) {
 }
 
 struct Vertex {
-    // The lower point of its edge, the edge's axis.
+    // Lower point and axis of its edge.
     point: vec3<i32>,
     axis: u32,
 }
@@ -53,20 +52,20 @@ fn vertex_at(block: u32, index: u32) -> Vertex {
             mask = found.z;
         }
     }
-    let place = place_of(block * SIZE + low);
-    return Vertex(vec3<i32>(place + vec3(select_bit(mask, rank), 0u, 0u)), axis);
+    let position = position_of(block * SIZE + low);
+    return Vertex(vec3<i32>(position + vec3(select_bit(mask, rank), 0u, 0u)), axis);
 }
 
 fn vertex_crossing(vertex: Vertex) -> f32 {
     let end = vertex.point + step_along(vertex.axis);
     if params.pad == 1u && !(is_sample(vertex.point) && is_sample(end)) {
-        // Beyond the samples: the surface closes on the volume's box.
+        // One end lies beyond the samples: the surface is closed on the volume's box.
         return 0.5;
     }
     return crossing(sample(sample_index(vertex.point)), sample(sample_index(end)));
 }
 
-// The block of this workgroup.
+// The block of a workgroup.
 fn active_block(active_index: u32) -> u32 {
     return blocks[section(ACTIVE, params.first_active + active_index)];
 }
@@ -85,8 +84,6 @@ fn vertices(
     load_masks(block, lane);
     let first = blocks[section(VERTICES, block)] - params.vertex_start;
     let grid_z = i32(params.first);
-    let spacing = vec3(params.spacing_x, params.spacing_y, params.spacing_z);
-    let origin = vec3(params.origin_x, params.origin_y, params.origin_z);
     for (var i = lane; i < vertex_count; i += SIZE) {
         let vertex = vertex_at(block, i);
         if !is_here(vertex.point.y) {
@@ -94,11 +91,10 @@ fn vertices(
         }
         let t = vertex_crossing(vertex);
         let point = vertex.point + vec3(0, 0, grid_z) - vec3(i32(params.pad));
-        let place = (vec3<f32>(point) + vec3(0.5)) + vec3<f32>(step_along(vertex.axis)) * t;
-        // The round trip through `zero` keeps the compiler from fusing product and sum, which would
-        // round once where the CPU rounds twice.
-        let scaled = bitcast<vec3<f32>>(bitcast<vec3<u32>>(place * spacing) ^ vec3(params.zero));
-        let moved = scaled + origin;
+        let index = (vec3<f32>(point) + vec3(0.5)) + vec3<f32>(step_along(vertex.axis)) * t;
+        // The XOR with `zero` keeps the compiler from fusing product and sum, which would round once instead of twice.
+        let scaled = bitcast<vec3<f32>>(bitcast<vec3<u32>>(index * params.spacing.xyz) ^ vec3(params.zero));
+        let moved = scaled + params.origin.xyz;
         let at = 3u * (first + i);
         positions[at] = moved.x;
         positions[at + 1u] = moved.y;

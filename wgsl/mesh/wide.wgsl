@@ -1,4 +1,4 @@
-// Signed integers of 64 and 128 bits, two's complement, the lowest word in x. Sums and products are right modulo 2^64
+// Signed integers of 64 and 128 bits, two's complement, the lowest word in x. Sums and products are modulo 2^64
 // and 2^128.
 
 alias Long = vec2<u32>;
@@ -51,7 +51,7 @@ fn wide_subtract(a: Wide, b: Wide) -> Wide {
     return wide_add(a, wide_negate(b));
 }
 
-// The 64 bits of a product, in halves of 16 bits:
+// The 64-bit product, computed from halves of 16 bits:
 //
 //   a b = high high << 32 + (high low + low high) << 16 + low low
 fn product(a: u32, b: u32) -> vec2<u32> {

@@ -1,14 +1,14 @@
-// Bits in words of 32 along x, words in blocks of SIZE: where they lie, and a section of one word per block each.
+// Words of 32 bits along x, blocks of SIZE words, and sections with one word per block.
 //
-// A shader that imports this declares SECTIONS, where the sections begin in `blocks`, and `params` with `words` a row,
+// An importing shader must declare SECTIONS, the offset of the sections in `blocks`, and `params` with `words` of a row,
 // `slice_words` and `blocks`.
 
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;
 }
 
-// x of the first bit, y and z of a word.
-fn place_of(word: u32) -> vec3<u32> {
+// x of the first bit of a word, and its y and z.
+fn position_of(word: u32) -> vec3<u32> {
     let z = word / params.slice_words;
     let rest = word - z * params.slice_words;
     let y = rest / params.words;
@@ -19,7 +19,7 @@ fn section(kind: u32, block: u32) -> u32 {
     return SECTIONS + kind * params.blocks + block;
 }
 
-// The place of the set bit with `rank` set bits below it, by halving.
+// Index of the set bit with `rank` set bits below it, by bisection.
 fn select_bit(mask: u32, rank: u32) -> u32 {
     var rest = mask;
     var left = rank;

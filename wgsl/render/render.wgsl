@@ -1,20 +1,19 @@
-// Draws a triangle mesh: nearest depths, their triangles and normals, then light and occlusion.
+// Draws a triangle mesh: finds the nearest depths, their triangles and normals, then computes light and occlusion.
 //
-// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word per pixel.
-// Passes: `reset`; `raster_small` and `raster_large` for depths, then both again for the triangles at
-// these depths (IDENTIFY); `orient` for normals; `shade` for the picture.
+// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word per pixel. Passes: `reset`;
+// `raster_small` and `raster_large` for depths, then both again for the triangles at these depths (IDENTIFY); `orient` for
+// normals; `shade` for the picture.
 //
-// Everything is counted in subpixels, SAMPLES x SAMPLES per pixel: x to the right, y down, depth away from
-// the eye, each scaled so that one unit is one subpixel.
+// All coordinates are in subpixels, SAMPLES x SAMPLES per pixel: x to the right, y down, depth away from the eye.
 
 // Invocations of a workgroup.
 const SIZE = 64u;
 const SAMPLES = 2u;
-// Whether the raster passes look for the triangles of known depths, or for the depths.
+// Whether the raster passes find the triangles of known depths; otherwise, they find the depths.
 const IDENTIFY = false;
-// Whether vertices have colours, or all surfaces that of bone.
+// Whether vertices have colours; otherwise, all surfaces have the colour of bone.
 const COLORED = false;
-// Triangles whose bounding boxes hold more subpixels than this are drawn by a whole workgroup.
+// Triangles with more subpixels in their bounding boxes are drawn by a whole workgroup.
 const SMALL = 64;
 // Rows of subpixels that a workgroup of `raster_large` draws.
 const STRIP = 256u;
@@ -25,29 +24,30 @@ struct RenderParams {
     down: vec4<f32>,        // world to y
     away: vec4<f32>,        // world to depth, positive everywhere
     background: vec4<f32>,  // stored (sRGB) values and alpha in 0..1, not premultiplied
-    width: u32,             // subpixels a row of this band
+    width: u32,             // subpixels of a row of this band
     height: u32,            // rows of subpixels of this band, with the halo
     skip: u32,              // rows of halo above the band
     rows: u32,              // rows of pixels to write
     triangles: u32,         // in this chunk
     first: u32,             // number of the chunk's first triangle
-    reach: f32,             // greatest distance of an occluder, in subpixels
+    reach: f32,             // maximum distance of an occluder, in subpixels
     span: f32,              // depth of the whole scene, in subpixels
 }
 
 @group(0) @binding(0) var<uniform> params: RenderParams;
-// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1: one buffer, since some devices grant
-// a shader four.
+// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1. They share a buffer since some devices
+// grant a shader only four.
 @group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
-// The bits of the nearest depth: bits of positive floats are in the floats' order.
+// Bits of the nearest depth. Positive floats are ordered like their bits.
 @group(0) @binding(3) var<storage, read_write> depths: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> owners: array<atomic<u32>>;
-// x and y of the normals that face the eye, as two 16-bit numbers; if COLORED, then as many colours, 8 bits each.
+// x and y of the normals that face the eye, as two 16-bit numbers; if COLORED, followed by as many colours of 8 bits per
+// channel.
 @group(0) @binding(5) var<storage, read_write> facing: array<u32>;
 @group(0) @binding(6) var<storage, read_write> picture: array<u32>;
-// Where occluders are looked for: offset right and down in whole subpixels, distance, and how much nearer
-// to the eye they may be, in units of `reach`.
+// Sample positions of the search for occluders: offset right and down in whole subpixels, distance, and maximum rise towards
+// the eye in units of `reach`.
 @group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>;
 
 struct Triangle {
@@ -87,8 +87,8 @@ fn triangle(number: u32) -> Triangle {
     return t;
 }
 
-// Twice the signed area of p, q and the point, computed from the lesser vertex: both triangles of an edge
-// get the same bits, so that no point between them is missed.
+// Twice the signed area of p, q and the point. Both triangles of an edge compute it from the lower vertex and get the same
+// bits, so no point between them is missed.
 fn edge(p: vec3<f32>, q: vec3<f32>, p_corner: u32, q_corner: u32, point: vec2<f32>) -> f32 {
     if p_corner < q_corner {
         return (q.x - p.x) * (point.y - p.y) - (q.y - p.y) * (point.x - p.x);
@@ -96,7 +96,7 @@ fn edge(p: vec3<f32>, q: vec3<f32>, p_corner: u32, q_corner: u32, point: vec2<f3
     return -((p.x - q.x) * (point.y - q.y) - (p.y - q.y) * (point.x - q.x));
 }
 
-// The corners' weights at a point, which sum to 1, or negative ones when the point is outside.
+// Weights of the corners at a point, which sum to 1; negative if the point is outside.
 fn weights(t: Triangle, point: vec2<f32>) -> vec3<f32> {
     let w = vec3(
         edge(t.b, t.c, t.corners.y, t.corners.z, point),
@@ -120,7 +120,7 @@ fn visit(t: Triangle, number: u32, x: i32, y: i32) {
     if !IDENTIFY {
         atomicMin(&depths[at], bits);
     } else if bits <= atomicLoad(&depths[at]) + 8u {
-        // Some units in the last place: the two passes may be compiled to different roundings.
+        // Tolerates some units in the last place, since the two passes may be compiled with different rounding.
         atomicMin(&owners[at], params.first + number);
     }
 }
@@ -165,7 +165,7 @@ fn raster_small(
     }
 }
 
-// One workgroup for the large ones among SIZE triangles, within a strip of rows: one invocation per column.
+// One workgroup for the large ones among SIZE triangles, within a strip of rows. One invocation per column.
 @compute @workgroup_size(SIZE)
 fn raster_large(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -211,8 +211,9 @@ fn orient(
         n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
     let seen = vec3(dot(params.right.xyz, n), -dot(params.down.xyz, n), -dot(params.away.xyz, n));
-    // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a
-    // normal may lead away from it, at most along the picture. Corners seen from behind are clockwise; y leads down.
+    // A surface seen from behind, with clockwise corners (y points down), is lit like its front. Between the corners of a
+    // large triangle that faces the eye, an interpolated normal may point away from the eye; it is then projected onto the
+    // picture plane.
     let u = t.b.xy - t.a.xy;
     let v = t.c.xy - t.a.xy;
     let side = select(1.0, -1.0, u.x * v.y - u.y * v.x > 0.0);
@@ -235,12 +236,12 @@ fn depth_at(x: i32, y: i32) -> f32 {
     return select(bitcast<f32>(bits), 1e30, bits == NOTHING);
 }
 
-// How open the surface is, 0 to 1: neighbours that rise above its tangent plane shade it.
+// Openness of the surface, from 0 to 1. Neighbours above its tangent plane occlude it.
 fn openness(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> f32 {
     var shade = 0.0;
     for (var i = 0u; i < arrayLength(&taps); i++) {
         let tap = taps[i];
-        // Depth of the tangent plane there; the normal's y points up, the picture's down.
+        // Depth of the tangent plane at the tap. y of the normal points up, y of the picture down.
         let plane = depth + (normal.x * tap.x - normal.y * tap.y) / max(normal.z, 0.2);
         let rise = plane - depth_at(x + i32(tap.x), y + i32(tap.y));
         let slope = rise / sqrt(rise * rise + tap.z * tap.z + 1.0);
@@ -259,7 +260,7 @@ fn to_linear(stored: vec3<f32>) -> vec3<f32> {
     return select(pow((stored + 0.055) / 1.055, vec3(2.4)), stored / 12.92, stored <= vec3(0.04045));
 }
 
-// The linear colour of the surface at a subpixel, unlit.
+// Linear colour of the unlit surface at a subpixel.
 fn color_at(at: u32) -> vec3<f32> {
     if COLORED {
         return to_linear(unpack4x8unorm(facing[params.width * params.height + at]).rgb);
@@ -267,7 +268,7 @@ fn color_at(at: u32) -> vec3<f32> {
     return vec3(0.84, 0.76, 0.64);
 }
 
-// The linear colour of one subpixel.
+// Linear colour of a lit subpixel.
 fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>, color: vec3<f32>) -> vec3<f32> {
     let open = openness(x, y, depth, normal);
     let key = max(dot(normal, vec3(-0.448, 0.647, 0.617)), 0.0);
@@ -304,7 +305,7 @@ fn shade(
             covered += 1.0;
         }
     }
-    // The surface's colour over the background: by the stored values, as other programs do.
+    // Blends the surface over the background. Blends sRGB values, as other programs do.
     let surface = to_srgb(colour / max(covered, 1.0));
     let front = covered / f32(SAMPLES * SAMPLES);
     let behind = params.background.a * (1.0 - front);

@@ -1,5 +1,5 @@
-//! The published pipeline of marching cubes on GPUs: mark the active cells, scan, compact, count vertices, scan, and write
-//! three vertices per triangle. For u8 volumes whose cells fit one binding.
+//! The published marching cubes pipeline for GPUs: mark active cells, scan, compact, count vertices, scan, write three
+//! vertices per triangle. For u8 volumes whose cells fit one binding.
 
 use crate::{
     data::dtype::Dtype,
@@ -30,7 +30,7 @@ shader_struct! {
     }
 }
 
-/// The corners of the triangles where a volume crosses an isovalue, in the order of the cells.
+/// The corners of the triangles of an isosurface, in the order of the cells.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassicCubes {
     /// The isovalue.
@@ -73,10 +73,10 @@ impl Kernel for ClassicCubes {
     }
 }
 
-/// The sum of all scanned numbers, which is the last number in the carry buffer.
+/// The sum of all scanned numbers, the last number in the carry buffer.
 fn total(context: &Context, carry: &Buffer) -> Result<u32> {
-    let places = carry.bytes() as usize / 4;
-    Ok(context.read::<u32>(carry, places)?[places - 1])
+    let len = carry.bytes() as usize / 4;
+    Ok(context.read::<u32>(carry, len)?[len - 1])
 }
 
 /// The buffers of all passes.
@@ -128,8 +128,7 @@ impl<'a> Pipeline<'a> {
         batch.dispatch(&format!("classic {entry}"), (&SHADER, entry), &params, &buffers, groups)
     }
 
-    /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum of
-    /// all.
+    /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum.
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<Buffer> {
         let (algorithm, len) = (Algorithm::Blelloch, count as usize);
         let spec = Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };

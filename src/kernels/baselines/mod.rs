@@ -1,5 +1,5 @@
-//! Published algorithms that `gpuproc bench` measures for comparison with the program's own kernels. They run only on
-//! GPUs: the CPU side of each kernel here is the result that it is checked against. The published scan is
+//! Published algorithms that `gpuproc bench` compares with the program's own kernels. They run on GPUs only: the CPU side of
+//! each kernel computes the result that it is checked against. The published scan is
 //! [`Algorithm::Blelloch`](super::scan::Algorithm::Blelloch).
 
 mod blur;
@@ -12,7 +12,7 @@ pub use mesh::ClassicCubes;
 
 use crate::gpu::Shader;
 
-/// Every shader of the baselines that can run.
+/// All shaders of the baselines, in every specialisation.
 pub fn variants() -> Vec<Shader> {
     let mut shaders = vec![blur::SHADER.clone(), mesh::SHADER.clone()];
     shaders.extend([1, 4].map(histogram::shader));

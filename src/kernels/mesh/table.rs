@@ -76,7 +76,7 @@ pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
         let edge = |i: usize| edge_between(face[i % 4], face[(i + 1) % 4]);
         for start in (0..4).filter(|&i| is_inside(i) && !is_inside(i + 1)) {
             let end = (start + 1..).find(|&i| is_inside(i + 1)).expect("the start is inside");
-            // From the same edge, but around the next inside corner in place of the outside corner.
+            // The segment begins at the same edge but passes around the next inside corner instead.
             let is_separated = alternates(inside, face) && joined >> number & 1 == 0;
             next[usize::from(edge(end))] = Some(edge(if is_separated { end + 1 } else { start }));
         }

@@ -122,8 +122,8 @@ fn bands(case: u8, joined: u8, loops: &[Vec<u8>]) -> Vec<[usize; 2]> {
 }
 
 fn opposite(corner: usize) -> usize {
-    let place = CORNERS[corner].map(|place| 1 - place);
-    CORNERS.iter().position(|other| *other == place).expect("a corner")
+    let offsets = CORNERS[corner].map(|offset| 1 - offset);
+    CORNERS.iter().position(|other| *other == offsets).expect("a corner")
 }
 
 /// Region of each corner on the surface of the cube, named by its lowest corner.

@@ -1,4 +1,4 @@
-//! The rasterizer on the CPU: the shader's arithmetic, with depths and triangles found in one pass.
+//! The rasterizer on the CPU. It computes like the shader, but finds depths and triangles in one pass.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -24,59 +24,58 @@ pub(super) fn draw(
     };
     let points = parallel::mapped(&surface.positions, project)?;
     let subpixels = params.width as usize * params.height as usize;
-    let nearest = parallel::generated(subpixels, |_| AtomicU64::new(NOTHING))?;
+    let nearest = parallel::generated(subpixels, |_| AtomicU64::new(EMPTY))?;
     let light = (0..=255u8).map(|v| srgb::to_linear(f64::from(v) / 255.0) as f32).collect();
     let canvas = Canvas { params, surface, normals, samples: samples(), points, light, nearest };
-    let pieces = (0..params.triangles.div_ceil(PIECE)).map(|piece| piece * PIECE);
-    pieces.par_each(|first| {
-        (first..params.triangles.min(first + PIECE)).for_each(|number| canvas.raster(number));
+    let chunks = (0..params.triangles.div_ceil(CHUNK)).map(|chunk| chunk * CHUNK);
+    chunks.par_each(|first| {
+        (first..params.triangles.min(first + CHUNK)).for_each(|number| canvas.raster(number));
     });
-    let relief = Relief::new(&canvas.nearest, params)?;
+    let depths = DepthMap::new(&canvas.nearest, params)?;
     let columns = (params.width / canvas.samples) as usize;
     let mut picture = memory::zeros(columns * params.rows as usize * 4)?;
     picture.chunks_mut(columns * 4).enumerate().par_each(|(y, row)| {
-        canvas.row(&relief, y as u32, row);
+        canvas.row(&depths, y as u32, row);
     });
     Ok(picture)
 }
 
 /// Triangles that a thread draws at a time.
-const PIECE: u32 = 1024;
+const CHUNK: u32 = 1024;
 
-/// The linear colour of surfaces that have none.
+/// The linear colour of surfaces without colours.
 const BONE: [f32; 3] = [0.84, 0.76, 0.64];
 
-/// The value of a subpixel without a surface, in place of depth and triangle.
-const NOTHING: u64 = u64::MAX;
+/// The value of a subpixel without a surface.
+const EMPTY: u64 = u64::MAX;
 
 struct Canvas<'a> {
     params: RenderParams,
     surface: &'a Surface,
     normals: &'a [[f32; 3]],
     samples: u32,
-    /// The vertices in the picture.
+    /// The vertices in picture coordinates.
     points: Vec<[f32; 3]>,
-    /// Linear light of stored values.
+    /// Linear light of the 256 sRGB values.
     light: Vec<f32>,
-    /// For each subpixel the nearest depth, and the lowest number of the triangles at that depth, as
-    /// `depth bits << 32 | triangle`. Positive floats have the same order as their bits, so the minimum is the nearest
-    /// triangle.
+    /// Nearest depth of each subpixel, and the lowest number of the triangles at that depth, as
+    /// `depth bits << 32 | triangle`. Positive floats are ordered like their bits, so the minimum is the nearest triangle.
     nearest: Vec<AtomicU64>,
 }
 
-/// The depths, with a border that repeats the outermost ones. It is as wide as occluders are looked for, so that the
+/// The depths, with a border that repeats the outermost ones. The border is as wide as the distance of occluders, so the
 /// search needs no bounds checks.
-struct Relief {
+struct DepthMap {
     depths: Vec<f32>,
     border: usize,
     stride: usize,
-    /// The taps, each with its offset in `depths`.
+    /// The taps, with their offsets in `depths`.
     taps: Vec<(isize, Tap)>,
 }
 
-impl Relief {
-    /// The depth where there is no surface.
-    const NOWHERE: f32 = 1e30;
+impl DepthMap {
+    /// Depth of subpixels without a surface.
+    const FAR: f32 = 1e30;
 
     fn new(nearest: &[AtomicU64], params: RenderParams) -> Result<Self> {
         let (width, height) = (params.width as usize, params.height as usize);
@@ -88,7 +87,7 @@ impl Relief {
             for (x, depth) in row.iter_mut().enumerate() {
                 let x = x.saturating_sub(border).min(width - 1);
                 *depth = match nearest[y * width + x].load(Relaxed) {
-                    NOTHING => Self::NOWHERE,
+                    EMPTY => Self::FAR,
                     found => f32::from_bits((found >> 32) as u32),
                 };
             }
@@ -103,25 +102,25 @@ impl Relief {
     }
 }
 
-/// A triangle in the picture.
+/// A triangle in picture coordinates.
 struct Projected {
     corners: [u32; 3],
     points: [[f32; 3]; 3],
-    /// The subpixels, first and last, whose centres its bounding box holds.
+    /// First and last subpixel with a centre in the bounding box.
     low: [i32; 2],
     high: [i32; 2],
 }
 
 impl Projected {
-    /// Whether its corners are clockwise as seen from the eye; y leads down.
+    /// Whether the corners are clockwise as seen from the eye. y points down.
     fn is_from_behind(&self) -> bool {
         let [a, b, c] = self.points;
         (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0
     }
 
-    /// The corners' weights at a point, which sum to 1, unless the point is outside.
+    /// The weights of the corners at a point, which sum to 1; `None` outside the triangle.
     fn weights(&self, point: [f32; 2]) -> Option<[f32; 3]> {
-        // Computed from the lesser vertex for both triangles of an edge: no point between them is missed.
+        // Both triangles of an edge compute from its lower vertex, so no point between them is missed.
         let edge = |i: usize, j: usize| {
             let (p, q) = (self.points[i], self.points[j]);
             match self.corners[i] < self.corners[j] {
@@ -140,7 +139,7 @@ impl Canvas<'_> {
     fn triangle(&self, number: u32) -> Projected {
         let corners = self.surface.triangles[number as usize];
         let points = corners.map(|corner| self.points[corner as usize]);
-        // The centre of subpixel n lies at n + 1/2.
+        // The centre of subpixel n is at n + 1/2.
         let bound = |axis: usize, last: u32| {
             let [a, b, c] = points.map(|point| point[axis]);
             let (low, high) = (a.min(b).min(c) - 0.5, a.max(b).max(c) - 0.5);
@@ -165,8 +164,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// The unit normal of the surface at a subpixel, x to the right, y up, z to the eye, and the surface's colour in
-    /// linear light.
+    /// The unit normal of the surface at a subpixel (x to the right, y up, z to the eye), and its colour in linear light.
     fn facing(&self, at: usize) -> ([f32; 3], [f32; 3]) {
         let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
         let width = self.params.width as usize;
@@ -177,51 +175,50 @@ impl Canvas<'_> {
         let RenderParams { right, down, away, .. } = self.params;
         let seen = [dot(xyz(right), n), -dot(xyz(down), n), -dot(xyz(away), n)];
         let length = dot(seen, seen).sqrt().max(1e-30);
-        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye,
-        // a normal may lead away from it, at most along the picture.
+        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, an
+        // interpolated normal may point away from the eye; it is then projected onto the picture plane.
         let side = if t.is_from_behind() { -1.0 } else { 1.0 };
         let length = match side * seen[2] < 0.0 {
             true => seen[0].hypot(seen[1]).max(1e-30),
             false => length,
         };
-        // As coarse as the shader's two 16-bit numbers.
+        // Rounded like the shader's 16-bit values.
         let [x, y] = [seen[0], seen[1]].map(|v| (side * v / length * 32767.0).round() / 32767.0);
         ([x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()], self.color(&t, w))
     }
 
-    /// The colour at a point of a triangle with these weights.
+    /// The colour at the point of a triangle with these weights.
     fn color(&self, triangle: &Projected, w: [f32; 3]) -> [f32; 3] {
         let colors = &self.surface.colors;
         if colors.is_empty() {
             return BONE;
         }
         let [a, b, c] = triangle.corners.map(|corner| colors[corner as usize].map(f32::from));
-        // As coarse as the shader's 8 bits.
+        // Rounded like the shader's 8-bit values.
         let value = |i: usize| (w[0] * a[i] + w[1] * b[i] + w[2] * c[i]).round();
         [0, 1, 2].map(|i| self.light[value(i) as usize])
     }
 
-    /// How open the surface is at each subpixel of row `y`, 0 to 1: neighbours that rise above its
-    /// tangent plane shade it.
-    fn openness(&self, relief: &Relief, y: usize, normals: &[[f32; 3]]) -> Vec<f32> {
+    /// Openness of the surface at each subpixel of row `y`, from 0 to 1. Neighbours above its tangent plane occlude it.
+    fn openness(&self, map: &DepthMap, y: usize, normals: &[[f32; 3]]) -> Vec<f32> {
         let slope = |axis: usize| move |n: &[f32; 3]| n[axis] / n[2].max(0.2);
         let across: Vec<f32> = normals.iter().map(slope(0)).collect();
-        // The normal's y points up, the picture's down.
+        // y of the normal points up, y of the picture down.
         let along: Vec<f32> = normals.iter().map(slope(1)).map(|slope| -slope).collect();
-        let start = relief.index(0, y);
-        let depths = &relief.depths[start..][..normals.len()];
+        let start = map.index(0, y);
+        let depths = &map.depths[start..][..normals.len()];
         let mut open = vec![0.0; normals.len()];
-        for &(offset, tap) in &relief.taps {
-            let there = &relief.depths[start.wrapping_add_signed(offset)..][..normals.len()];
-            let most = tap.rise * self.params.reach;
-            simd::dispatch(|| shade(&mut open, depths, there, &across, &along, tap, most));
+        for &(offset, tap) in &map.taps {
+            let there = &map.depths[start.wrapping_add_signed(offset)..][..normals.len()];
+            let max_rise = tap.rise * self.params.reach;
+            simd::dispatch(|| shade(&mut open, depths, there, &across, &along, tap, max_rise));
         }
-        let scale = 1.5 / relief.taps.len() as f32;
+        let scale = 1.5 / map.taps.len() as f32;
         open.iter_mut().for_each(|shade| *shade = (1.0 - scale * *shade).clamp(0.0, 1.0));
         open
     }
 
-    /// The linear colour of one subpixel.
+    /// The linear colour of a lit subpixel.
     fn lit(&self, depth: f32, open: f32, normal: [f32; 3], color: [f32; 3]) -> [f32; 3] {
         let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
         let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
@@ -233,20 +230,20 @@ impl Canvas<'_> {
     }
 
     /// Draws a row of pixels.
-    fn row(&self, relief: &Relief, row: u32, pixels: &mut [u8]) {
+    fn row(&self, map: &DepthMap, row: u32, pixels: &mut [u8]) {
         let width = self.params.width as usize;
         let mut sums = vec![([0.0; 3], 0.0); pixels.len() / 4];
         for sample in 0..self.samples {
             let y = (row * self.samples + sample + self.params.skip) as usize;
-            let depths = &relief.depths[relief.index(0, y)..][..width];
+            let depths = &map.depths[map.index(0, y)..][..width];
             let (normals, colors): (Vec<[f32; 3]>, Vec<[f32; 3]>) = (0..width)
-                .map(|x| match depths[x] < Relief::NOWHERE {
+                .map(|x| match depths[x] < DepthMap::FAR {
                     true => self.facing(y * width + x),
                     false => ([0.0, 0.0, 1.0], [0.0; 3]),
                 })
                 .unzip();
-            let open = self.openness(relief, y, &normals);
-            for x in (0..width).filter(|&x| depths[x] < Relief::NOWHERE) {
+            let open = self.openness(map, y, &normals);
+            for x in (0..width).filter(|&x| depths[x] < DepthMap::FAR) {
                 let lit = self.lit(depths[x], open[x], normals[x], colors[x]);
                 let (colour, covered) = &mut sums[x / self.samples as usize];
                 *colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
@@ -258,8 +255,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// A pixel whose surface covers `covered` subpixels, of which `colour` is the sum, over the background: by the
-    /// stored values, as other programs do.
+    /// Blends a pixel over the background, given the number of covered subpixels and the sum of their colours. Blends sRGB
+    /// values, as other programs do.
     fn blend(&self, colour: [f32; 3], covered: f32) -> [u8; 4] {
         let front = covered / (self.samples * self.samples) as f32;
         let behind = self.params.background[3] * (1.0 - front);
@@ -272,8 +269,8 @@ impl Canvas<'_> {
     }
 }
 
-/// Adds to `shades` how much the surface at `there`, as far away as `tap`, shades that at `depths`, whose
-/// tangent plane rises by `across` and `along` a subpixel.
+/// Adds to `shades` the occlusion of the surface at `depths` by that at `there`, at the distance of `tap`. The tangent plane
+/// rises by `across` and `along` per subpixel.
 #[inline(always)]
 fn shade(
     shades: &mut [f32],
@@ -282,14 +279,14 @@ fn shade(
     across: &[f32],
     along: &[f32],
     Tap { offset: [right, down], distance, .. }: Tap,
-    most: f32,
+    max_rise: f32,
 ) {
     let squared = distance * distance + 1.0;
     let surface = depths.iter().zip(there).zip(across.iter().zip(along));
     for (shade, ((&depth, &there), (&across, &along))) in shades.iter_mut().zip(surface) {
         let rise = depth + (across * right + along * down) - there;
         let slope = rise / (rise * rise + squared).sqrt();
-        let near = (2.0 - rise / most).clamp(0.0, 1.0);
+        let near = (2.0 - rise / max_rise).clamp(0.0, 1.0);
         *shade += (slope - 0.08).clamp(0.0, 1.0) * near;
     }
 }

@@ -1,4 +1,4 @@
-//! The rasterizer on a GPU: bands of the picture, each drawn from chunks of the mesh that fit a binding.
+//! The rasterizer on a GPU. The picture is drawn in bands, each from chunks of the mesh that fit a binding.
 
 use super::view::{RenderParams, SHADER, samples, taps};
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
     },
 };
 
-/// The two passes over the triangles: `IDENTIFY` in the shader, and the pass's name.
+/// The two passes over the triangles: the value of `IDENTIFY` in the shader, and the name of the pass.
 const RASTER: [(&str, &str); 2] = [("false", "render depths"), ("true", "render owners")];
 
 fn raster(identify: &str) -> Shader {
     SHADER.with(&[("IDENTIFY", identify)])
 }
 
-/// The passes that know colours.
+/// The shader of the passes that depend on colours.
 fn painter(is_colored: bool) -> Shader {
     SHADER.with(&[("COLORED", if is_colored { "true" } else { "false" })])
 }
 
-/// Every text of this family that can run.
+/// All shaders of this family, in every specialisation.
 pub fn variants() -> Vec<Shader> {
     let raster = RASTER.map(|(identify, _)| raster(identify));
     [false, true].map(painter).into_iter().chain(raster).collect()
@@ -36,7 +36,7 @@ pub(super) fn draw(
 ) -> Result<Vec<u8>> {
     let samples = samples();
     let chunks = Chunk::split(context, surface, normals)?;
-    // Occluders of a band's border lie up to `reach` beyond it.
+    // Occluders of the border of a band lie up to `reach` beyond it.
     let halo = params.reach.ceil() as u32;
     let row_bytes = u64::from(params.width) * 4;
     let planes = if surface.colors.is_empty() { 1 } else { 2 };
@@ -59,9 +59,9 @@ pub(super) fn draw(
     Ok(picture)
 }
 
-/// A run of triangles with the vertices that they use, on the device.
+/// Consecutive triangles and the vertices that they use, on the device.
 struct Chunk {
-    /// Positions, then normals, then colours if there are any.
+    /// Positions, followed by normals, followed by colours if there are any.
     vertices: Buffer,
     is_colored: bool,
     indices: Buffer,
@@ -70,27 +70,29 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Uploads the mesh in runs of triangles whose vertices' numbers lie close enough together to fit one
-    /// binding, as those of a surface do that was extracted slice by slice.
+    /// Uploads the mesh in chunks of consecutive triangles whose range of vertices fits one binding. In a surface that was
+    /// extracted slice by slice, consecutive triangles use vertices with similar numbers.
     fn split(context: &Context, surface: &Surface, normals: &[[f32; 3]]) -> Result<Vec<Self>> {
         let is_colored = !surface.colors.is_empty();
-        // A position, a normal and perhaps a colour each; a triangle takes as much as one of these.
+        // A position, a normal and possibly a colour per vertex. A triangle takes as much as one of these.
         let values = if is_colored { 3 } else { 2 };
-        let most = (context.max_binding() / (12 * values)) as usize;
+        let max = (context.max_binding() / (12 * values)) as usize;
         let mut chunks = Vec::new();
         let mut start = 0;
         while start < surface.triangles.len() {
             let (mut low, mut high, mut end) = (u32::MAX, 0, start);
             while let Some(triangle) = surface.triangles.get(end) {
-                let (least, greatest) =
+                let (new_low, new_high) =
                     triangle.iter().fold((low, high), |(l, h), &v| (l.min(v), h.max(v)));
-                if end - start == most || (greatest - least) as usize >= most {
+                if end - start == max || (new_high - new_low) as usize >= max {
                     break;
                 }
-                (low, high, end) = (least, greatest, end + 1);
+                (low, high, end) = (new_low, new_high, end + 1);
             }
             if end == start {
-                return Err(Error::gpu("a triangle's vertices lie too far apart for this device"));
+                return Err(Error::gpu(
+                    "the vertices of a triangle are too far apart in the mesh for the bindings of this device",
+                ));
             }
             let range = low as usize..high as usize + 1;
             let bytes = 12 * range.len() as u64;
@@ -120,7 +122,7 @@ impl Chunk {
         RenderParams { triangles: self.triangles, first: self.first, ..params }
     }
 
-    /// Its buffers and others.
+    /// The buffers of the chunk, followed by `others`.
     fn with<'b>(&'b self, others: &[(&'b str, &'b Buffer)]) -> Vec<(&'b str, &'b Buffer)> {
         [&[("vertices", &self.vertices), ("indices", &self.indices)], others].concat()
     }

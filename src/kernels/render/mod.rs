@@ -1,11 +1,10 @@
 //! Pictures of meshes: a rasterizer with smooth shading, ambient occlusion and anti-aliasing.
 //!
-//! The view is orthographic. Each pixel has `SAMPLES` x `SAMPLES` subpixels, and both twins take the same
-//! steps:
-//! 1. the nearest depth of each subpixel, and the triangle it belongs to;
-//! 2. that triangle's normals and colours, interpolated;
-//! 3. light, with occlusion from the depths around a subpixel (Mittring, "Finding Next Gen: CryEngine 2",
-//!    2007), measured against its tangent plane.
+//! The view is orthographic. Each pixel has `SAMPLES` x `SAMPLES` subpixels. CPU and GPU take the same steps:
+//! 1. find the nearest depth of each subpixel and its triangle;
+//! 2. interpolate the normals and colours of that triangle;
+//! 3. compute light, with occlusion from the depths around a subpixel (Mittring, "Finding Next Gen: CryEngine 2", 2007)
+//!    relative to its tangent plane.
 
 mod cpu;
 mod gpu;
@@ -18,7 +17,7 @@ use crate::{data::surface::Surface, device::Kernel, gpu::Context, util::error::R
 pub use gpu::variants;
 pub use view::{Frame, Render};
 
-/// The surface's normals, or sums of its triangles' normals if it has none; of any length.
+/// The normals of the surface, or if it has none, the sums of the normals of its triangles. They are not normalised.
 fn normals(surface: &Surface) -> Result<Cow<'_, [[f32; 3]]>> {
     Ok(match surface.normals.is_empty() {
         true => Cow::Owned(surface.area_normals()?),

@@ -23,7 +23,7 @@ pub(super) fn samples() -> u32 {
     SHADER.constant("SAMPLES")
 }
 
-/// Maximum distance of occluders in subpixels.
+/// Maximum distance of occluders, in subpixels.
 const MAX_REACH: u16 = 600;
 
 shader_struct! {
@@ -50,22 +50,22 @@ shader_struct! {
 pub struct Render {
     /// Width and height in pixels.
     pub size: [u32; 2],
-    /// Degrees that the camera is turned around z, from looking along +y, counter-clockwise seen from above.
+    /// Rotation of the camera around z, in degrees counter-clockwise as seen from above. At 0, it looks along +y.
     pub azimuth: f32,
-    /// Degrees that the camera is raised above the horizon.
+    /// Elevation of the camera above the horizon, in degrees.
     pub elevation: f32,
     /// Red, green, blue and alpha in 0..1, not premultiplied.
     pub background: [f32; 4],
-    /// The part of space that fills the picture; `None` for the extent of the surface.
+    /// The region that fills the picture; `None` for the extent of the surface.
     pub frame: Option<Frame>,
 }
 
-/// Minimum and maximum coordinate to the right, down and away from the eye.
+/// Minimum and maximum coordinate along the axes to the right, down and away from the eye.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame([[f32; 2]; 3]);
 
 impl Frame {
-    /// The smallest frame that contains both.
+    /// The smallest frame that contains both frames.
     pub fn and(self, other: Self) -> Self {
         let wider = |i: usize| {
             let ([low, high], [other_low, other_high]) = (self.0[i], other.0[i]);
@@ -76,14 +76,14 @@ impl Frame {
 }
 
 impl Render {
-    /// The widest and highest picture, in pixels.
+    /// Maximum width and height of a picture, in pixels.
     pub const MAX_SIDE: u32 = 16_384;
 
-    /// The most bytes that the CPU twin takes for a picture of `surface`.
+    /// Maximum bytes that the CPU takes to draw `surface`.
     pub fn bytes(&self, surface: &Surface) -> u64 {
         let [width, height] = self.size.map(|side| u64::from(side * samples()));
         let border = 2 * u64::from(MAX_REACH);
-        // Depth and triangle a subpixel; depths with their border; the picture. Points and normals of vertices.
+        // Depth and triangle of each subpixel, and depths with their border; the picture; points and normals of vertices.
         let picture = 8 * width * height + 4 * (width + border) * (height + border);
         let [columns, rows] = self.size.map(u64::from);
         picture + 4 * columns * rows + 24 * surface.positions.len() as u64
@@ -93,7 +93,7 @@ impl Render {
     fn axes(&self) -> [[f32; 3]; 3] {
         let (sin_a, cos_a) = self.azimuth.to_radians().sin_cos();
         let (sin_e, cos_e) = self.elevation.to_radians().sin_cos();
-        // At azimuth 0 and elevation 0, x is to the right, z is up, and y goes away.
+        // At azimuth 0 and elevation 0, x points to the right, z up, and y away from the eye.
         let right = [cos_a, sin_a, 0.0];
         let away = [-sin_a * cos_e, cos_a * cos_e, -sin_e];
         [right, cross(away, right), away]
@@ -104,7 +104,7 @@ impl Render {
         Frame(self.axes().map(|axis| extent(&surface.positions, axis)))
     }
 
-    /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
+    /// The shader's parameters for the whole picture, with the mesh centred and 4 % from the border.
     pub(super) fn params(&self, surface: &Surface) -> RenderParams {
         let samples = samples();
         let [right, down, away] = self.axes();
@@ -120,7 +120,7 @@ impl Render {
         RenderParams {
             right: axis(right, centred(x, width)),
             down: axis(down, centred(y, height)),
-            // The nearest point is one subpixel away: depths stay positive.
+            // The nearest point is one subpixel away, so that depths are positive.
             away: axis(away, 1.0 - z[0] * scale),
             background: self.background,
             width: self.size[0] * samples,
@@ -129,7 +129,7 @@ impl Render {
             rows: self.size[1],
             triangles: surface.triangles.len() as u32,
             first: 0,
-            // Far enough that cavities are dark inside; bounded, since bands have a halo as wide.
+            // Large enough that cavities are dark inside; limited, since bands have a halo of this size.
             reach: (0.14 * width.min(height)).min(f32::from(MAX_REACH)),
             span: ((z[1] - z[0]) * scale).max(1.0),
         }
@@ -138,36 +138,38 @@ impl Render {
     pub(super) fn check(&self, surface: &Surface) -> Result<()> {
         let Self { size, .. } = self;
         if size.iter().any(|side| !(1..=Self::MAX_SIDE).contains(side)) {
-            let most = Self::MAX_SIDE;
-            return Err(Error::usage(format_args!("a picture's sides are 1 to {most} pixels")));
+            let max = Self::MAX_SIDE;
+            return Err(Error::usage(format_args!(
+                "width and height of a picture must be 1 to {max} pixels"
+            )));
         }
         if surface.triangles.len() as u64 >= u64::from(u32::MAX) {
-            return Err(Error::bad_input("a mesh of 2^32 triangles is too large to draw"));
+            return Err(Error::bad_input("a mesh of 2^32 triangles or more is too large to draw"));
         }
         Ok(())
     }
 }
 
-/// A place, relative to a subpixel, where occluders are looked for.
+/// A sample position of the search for occluders, relative to a subpixel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tap {
     /// Whole subpixels right and down.
     pub(super) offset: [f32; 2],
-    /// In subpixels.
+    /// Distance in subpixels.
     pub(super) distance: f32,
-    /// How much nearer to the eye an occluder may be, in units of `RenderParams::reach`.
+    /// Maximum rise of an occluder towards the eye, in units of `RenderParams::reach`.
     pub(super) rise: f32,
 }
 
-/// Rings of twelve taps, denser towards the middle, out to `reach` subpixels.
+/// Rings of twelve taps up to `reach` subpixels away, denser towards the middle.
 pub(super) fn taps(reach: f32) -> Vec<Tap> {
     const SPOKES: u32 = 12;
-    /// Distance and greatest rise of each ring, in units of `reach`.
+    /// Distance and maximum rise of each ring, in units of `reach`.
     const RINGS: [[f32; 2]; 5] = [[0.03, 0.25], [0.11, 0.25], [0.25, 0.25], [0.5, 1.0], [1.0, 2.5]];
     let tap = |ring: usize, spoke: u32| {
         let [distance, rise] = RINGS[ring];
         let distance = reach * distance;
-        // Every other ring is turned by half a spoke.
+        // Every other ring is rotated by half a spoke.
         let angle = TAU * (spoke as f32 + 0.5 * (ring % 2) as f32) / SPOKES as f32;
         let offset = [angle.cos(), angle.sin()].map(|along| (distance * along).round());
         Tap { offset, distance, rise }
@@ -179,6 +181,6 @@ pub(super) fn taps(reach: f32) -> Vec<Tap> {
 fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
     let wider = |[low, high]: [f32; 2], other: [f32; 2]| [low.min(other[0]), high.max(other[1])];
     let none = [f32::INFINITY, f32::NEG_INFINITY];
-    let of_piece = |piece: &[[f32; 3]]| piece.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
-    positions.chunks(1 << 14).par_map(of_piece).into_iter().fold(none, wider)
+    let of_chunk = |chunk: &[[f32; 3]]| chunk.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
+    positions.chunks(1 << 14).par_map(of_chunk).into_iter().fold(none, wider)
 }

@@ -20,7 +20,7 @@ use crate::{
     data::{label_mesh::LabelMesh, samples::Samples},
     engine::{BlockSource, plan::MeshPlan, session::Session},
     io::{reader::Reader, volume::VolumeFile},
-    kernels::mesh::labels::{SurfaceNets, placed},
+    kernels::mesh::labels::{SurfaceNets, world_positions},
     util::error::Result,
 };
 
@@ -45,7 +45,7 @@ impl Place {
     }
 
     pub(super) fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
-        placed(&mesh.vertices, |grid| self.at(grid))
+        world_positions(&mesh.vertices, |grid| self.at(grid))
     }
 }
 

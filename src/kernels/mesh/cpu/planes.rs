@@ -96,13 +96,14 @@ impl BitPlanes {
     #[inline(always)]
     pub(super) fn crossed(&self, rows: &PointRows, word: usize) -> [u64; 3] {
         let plane = &self.inside[..];
-        let [here, behind, above, _] = rows.first;
-        let (here, behind, above) = (plane[here + word], plane[behind + word], plane[above + word]);
+        let [here, next_row, above, _] = rows.first;
+        let (here, next_row, above) =
+            (plane[here + word], plane[next_row + word], plane[above + word]);
         let mut next = here >> 1;
         if word + 1 < self.words {
             next |= plane[rows.first[0] + word + 1] << 63;
         }
-        let crossed = [(here ^ next) & self.edge_mask(word), here ^ behind, here ^ above];
+        let crossed = [(here ^ next) & self.edge_mask(word), here ^ next_row, here ^ above];
         match self.valid.is_empty() {
             true => crossed,
             false => std::array::from_fn(|axis| {

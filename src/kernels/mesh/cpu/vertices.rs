@@ -35,7 +35,7 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
             }
             let (y1, z1) = (y as isize + 1, z as isize + 1);
             let row = |y, z| mesher.grid.sample_row(y, z);
-            let [here, behind, above] = [row(y1 - 1, z1 - 1), row(y1, z1 - 1), row(y1 - 1, z1)];
+            let [here, next_row, above] = [row(y1 - 1, z1 - 1), row(y1, z1 - 1), row(y1 - 1, z1)];
             // The slice above was not read before, and only a few scattered samples of each row are used, which the
             // hardware prefetcher does not predict.
             if let Some(start) = row(y1 - 1 + AHEAD, z1) {
@@ -50,7 +50,7 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
                     let point = [64 * word + 32 * half, y, z];
                     let shift = 32 * half;
                     self.along::<0>((along_x >> shift) as u32, point, [here, here]);
-                    self.along::<1>((along_y >> shift) as u32, point, [here, behind]);
+                    self.along::<1>((along_y >> shift) as u32, point, [here, next_row]);
                     self.along::<2>((along_z >> shift) as u32, point, [here, above]);
                 }
             }

@@ -41,6 +41,9 @@ pub(super) fn variants() -> Vec<Shader> {
 shader_struct! {
     /// The WGSL struct of this name explains the fields.
     pub(super) struct SlabParams {
+        spacing: [f32; 4],
+        per_step: [f32; 4],
+        origin: [f32; 4],
         width: u32,
         height: u32,
         points_x: u32,
@@ -68,15 +71,6 @@ shader_struct! {
         first_vertex: u32,
         threshold: f32,
         level: f32,
-        spacing_x: f32,
-        spacing_y: f32,
-        spacing_z: f32,
-        per_step_x: f32,
-        per_step_y: f32,
-        per_step_z: f32,
-        origin_x: f32,
-        origin_y: f32,
-        origin_z: f32,
         zero: u32,
     }
 }
@@ -84,13 +78,14 @@ shader_struct! {
 impl SlabParams {
     pub(super) fn new(kernel: &MarchingCubes, grid: &CellGrid, iso: &Isovalue) -> Self {
         let [points_x, points_y, points_z] = grid.points.map(|n| n as u32);
-        let [spacing_x, spacing_y, spacing_z] = kernel.spacing.map(|v| v as f32);
-        let [per_step_x, per_step_y, per_step_z] = kernel.spacing.map(|v| 1.0 / v as f32);
-        let [origin_x, origin_y, origin_z] = kernel.origin.map(|v| v as f32);
+        let vector = |[x, y, z]: [f64; 3]| [x as f32, y as f32, z as f32, 0.0];
         let slice_words = grid.slice_words();
         let numbered = ((grid.layers + 1) * slice_words) as u64;
         let blocks = numbered.div_ceil(block());
         Self {
+            spacing: vector(kernel.spacing),
+            per_step: vector(kernel.spacing).map(|v| 1.0 / v),
+            origin: vector(kernel.origin),
             width: grid.width as u32,
             height: grid.height as u32,
             points_x,
@@ -109,15 +104,6 @@ impl SlabParams {
             starts: starts_at(blocks) as u32,
             threshold: iso.threshold,
             level: iso.level,
-            spacing_x,
-            spacing_y,
-            spacing_z,
-            per_step_x,
-            per_step_y,
-            per_step_z,
-            origin_x,
-            origin_y,
-            origin_z,
             ..Self::default()
         }
     }

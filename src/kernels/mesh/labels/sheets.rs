@@ -1,9 +1,9 @@
-//! The sheets of a label's surface within a cell: the loops of crossed edges around it, for each of the 256 sets of
-//! corners that may have the label.
+//! The sheets of a label's surface within a cell: the loops of crossed edges around the cell, for each of the 256 sets of
+//! corners with the label.
 //!
-//! Crossed edges that follow each other around the cell, from face to face, belong to one sheet. On a face whose
-//! corners alternate they can be paired in two ways. The label's corners are cut off, so that a label is never joined
-//! across a diagonal:
+//! Crossed edges that follow each other around the cell, from face to face, belong to one sheet. On a face whose corners
+//! alternate, the four edges can be paired differently. Each corner with the label is cut off, so that a label is never
+//! joined across a diagonal:
 //!
 //! ```text
 //! a --- .      a /-- .         a and . alternate: the edges of each `a` follow each other
@@ -11,9 +11,9 @@
 //! |     |      |    /|
 //! . --- a      . --/ a
 //! ```
-//! The two pairs may still belong to one sheet, where the rest of the cell joins the two corners. If that is so in both
-//! cells of the face, four quads would meet in an edge of the mesh. Then the face joins the label's corners instead, in
-//! both cells alike, and each pair is of a sheet of its own.
+//! The two pairs may still belong to one sheet if the rest of the cell joins the two corners. If this is so in both cells
+//! of the face, four quads would meet at an edge of the mesh. In this case, the face joins the label's corners in both
+//! cells, and the two pairs belong to different sheets.
 //!
 //! ```text
 //! corner  x + 2 y + 4 z
@@ -23,16 +23,16 @@
 
 use std::sync::LazyLock;
 
-/// For each set of corners with the label: bits 2 e and 2 e + 1 are the sheet of edge e; from bit [`FACE`] on, 1 plus
-/// the number of the one face that may join the label's corners, or 0.
+/// For each set of corners with the label, bits 2 e and 2 e + 1 are the sheet of edge e. The bits from [`FACE`] on are 1
+/// plus the number of the one face that may join the label's corners, or 0.
 pub(super) struct SheetTable {
-    /// The sheets when all faces cut off the label's corners.
+    /// Sheets if all faces cut off the label's corners.
     pub(super) cut: [u32; 256],
-    /// The sheets when the face that may join the label's corners does.
+    /// Sheets if the face that may join the label's corners does so.
     pub(super) joined: [u32; 256],
 }
 
-/// The lowest bit of the face in an entry of a [`SheetTable`].
+/// Lowest bit of the face in an entry of a [`SheetTable`].
 pub(super) const FACE: u32 = 24;
 
 pub(super) static SHEETS: LazyLock<SheetTable> = LazyLock::new(|| {
@@ -55,7 +55,6 @@ pub(super) static SHEETS: LazyLock<SheetTable> = LazyLock::new(|| {
     table
 });
 
-/// The ends of an edge.
 fn ends(edge: usize) -> [usize; 2] {
     let (axis, low, high) = (edge / 4, edge & 1, edge >> 1 & 1);
     let corner = match axis {
@@ -66,7 +65,7 @@ fn ends(edge: usize) -> [usize; 2] {
     [corner, corner + (1 << axis)]
 }
 
-/// The edges of a face that are crossed.
+/// The crossed edges of a face.
 fn crossed(mask: usize, face: usize) -> impl Iterator<Item = usize> {
     let (axis, end) = (face / 2, face % 2);
     (0..12).filter(move |&edge| {
@@ -76,8 +75,8 @@ fn crossed(mask: usize, face: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The sheet of each crossed edge, numbered from 0 on by their first edges. The face `joined` joins the label's
-/// corners.
+/// The sheet of each crossed edge. Sheets are numbered in the order of their first edges. The face `joined` joins the
+/// label's corners.
 fn trace(mask: usize, joined: Option<usize>) -> [u32; 12] {
     let mut sheets: [usize; 12] = std::array::from_fn(|edge| edge);
     let mut unite = |a: usize, b: usize| {

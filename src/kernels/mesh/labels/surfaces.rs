@@ -1,4 +1,4 @@
-//! The surface of each label by itself, taken from the mesh that all labels share.
+//! The surface of a single label, extracted from the mesh of all labels.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -10,35 +10,35 @@ use crate::{
     util::{error::Result, memory, parallel},
 };
 
-/// The faces of a mesh, label by label.
+/// The faces of a mesh, sorted by label.
 #[derive(Debug)]
 pub struct LabelSurfaces<'a> {
     mesh: &'a LabelMesh,
-    /// Where each vertex lies.
+    /// Position of each vertex.
     positions: &'a [[f32; 3]],
-    /// The labels, in order, each with its range of `sides`.
+    /// The labels in ascending order, each with its range of `sides`.
     labels: Vec<(u32, Range<usize>)>,
-    /// Twice the number of a quad, plus the side, 0 or 1, that is the label's.
+    /// Twice the index of a quad, plus the label's side of it (0 or 1).
     sides: Vec<u64>,
 }
 
-/// Tables for [`LabelSurfaces::surface`], kept from one surface to the next: which vertices the surface has so far.
+/// Tables of [`LabelSurfaces::surface`] that are reused for the next surface: the vertices that the surface has so far.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For each vertex: which surface had it last, and its number there.
+    /// For each vertex, the last surface that used it, and its number there.
     seen: Vec<(u32, u32)>,
-    /// The same for sheets beyond the first.
+    /// The same for sheets other than the first.
     folded: HashMap<u64, u32>,
     surfaces: u32,
 }
 
 impl<'a> LabelSurfaces<'a> {
-    /// The labels of a whole `mesh` whose vertices lie at `positions`.
+    /// Sorts the faces of a whole `mesh`, whose vertices are at `positions`, by label.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the lists.
     pub fn new(mesh: &'a LabelMesh, positions: &'a [[f32; 3]]) -> Result<Self> {
-        // By label, the number of its sides; later the place of its next side in `sides`.
+        // Number of sides of each label; later the index of its next side in `sides`.
         let mut counts: HashMap<u32, usize> = HashMap::new();
         for_each_run(&mesh.quads, |label, run| *counts.entry(label).or_default() += run.len());
         let mut order: Vec<u32> = counts.keys().copied().collect();
@@ -62,14 +62,14 @@ impl<'a> LabelSurfaces<'a> {
         Ok(Self { mesh, positions, labels, sides })
     }
 
-    /// The labels, in order.
+    /// The labels in ascending order.
     pub fn labels(&self) -> impl ExactSizeIterator<Item = u32> {
         self.labels.iter().map(|(label, _)| *label)
     }
 
-    /// Bytes of the surface of the label number `index`, at most, with its part of `scratch`.
+    /// Upper bound of the bytes of the surface of label `index`, with its part of `scratch`.
     pub fn bytes(&self, index: usize) -> u64 {
-        // Two triangles, and at most two vertices, a quad.
+        // A quad has two triangles and at most two vertices.
         (2 * 12 + 2 * 12 + 16) * self.labels[index].1.len() as u64
     }
 
@@ -78,7 +78,7 @@ impl<'a> LabelSurfaces<'a> {
         sides.iter().map(|&side| (&self.mesh.quads[(side / 2) as usize], (side % 2) as usize))
     }
 
-    /// The surface of the label number `index`.
+    /// The surface of label `index`.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
@@ -122,17 +122,18 @@ impl<'a> LabelSurfaces<'a> {
         Ok(surface)
     }
 
-    /// How many samples the label number `index` has: the volume that its faces would enclose without smoothing.
+    /// Number of samples with label `index`: the volume that its faces would enclose without smoothing.
     pub fn samples(&self, index: usize) -> u64 {
         let faces = self.quads(index).filter_map(|(quad, side)| {
-            // By the divergence theorem, faces across x add up to the volume with their x. A vertex stays in its cell.
+            // By the divergence theorem, the volume is the sum of the faces across x, times their x. Smoothing leaves a
+            // vertex in its cell.
             let cells = quad.vertices.map(|vertex| {
                 self.mesh.vertices[vertex as usize]
                     .map(|v| i64::from(v + UNIT / 2) / i64::from(UNIT))
             });
             let x = cells[0][0];
             let is_across = cells.iter().all(|cell| cell[0] == x);
-            // Counter-clockwise as seen from greater x, y turns to z.
+            // Counter-clockwise as seen from larger x, y turns to z.
             let turn = |i: usize, j: usize, k: usize| {
                 (cells[j][1] - cells[i][1]) * (cells[k][2] - cells[j][2])
                     - (cells[j][2] - cells[i][2]) * (cells[k][1] - cells[j][1])
@@ -144,7 +145,7 @@ impl<'a> LabelSurfaces<'a> {
     }
 }
 
-/// Calls `each` with runs of successive quads that have the same label on one side: the label, and the entries of
+/// Calls `each` for every run of consecutive quads with the same label on one side, with the label and the entries of
 /// [`LabelSurfaces::sides`].
 fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
     for side in 0..2 {
@@ -167,14 +168,14 @@ fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
     }
 }
 
-/// Where the vertices of a mesh lie: `place` of their coordinates in the grid, where the box of sample i is from i to
+/// Positions of the vertices of a mesh: `to_world` of their grid coordinates, where the box of sample i extends from i to
 /// i + 1.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.
-pub fn placed(
+pub fn world_positions(
     vertices: &[[u32; 3]],
-    place: impl Fn([f64; 3]) -> [f32; 3] + Sync,
+    to_world: impl Fn([f64; 3]) -> [f32; 3] + Sync,
 ) -> Result<Vec<[f32; 3]>> {
-    parallel::mapped(vertices, |vertex| place(vertex.map(|v| f64::from(v) / f64::from(UNIT))))
+    parallel::mapped(vertices, |vertex| to_world(vertex.map(|v| f64::from(v) / f64::from(UNIT))))
 }

@@ -1,4 +1,4 @@
-//! Connected parts of a surface, by union-find.
+//! Connected parts of a surface, found by union-find.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::{
     util::{error::Result, memory, parallel},
 };
 
-/// For each vertex, the least vertex that it is connected with.
+/// For each vertex, the lowest vertex that it is connected to.
 pub(super) fn components(surface: &Surface) -> Result<Vec<u32>> {
     let mut parents = parallel::generated(surface.positions.len(), |i| i as u32)?;
     for &[a, b, c] in &surface.triangles {
@@ -26,7 +26,7 @@ pub(super) fn components(surface: &Surface) -> Result<Vec<u32>> {
     Ok(parents)
 }
 
-/// The root of a vertex's tree; each vertex on the way moves up to its grandparent (path halving).
+/// The root of the tree of a vertex. Vertices on the path are attached to their grandparents (path halving).
 fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
     while parents[vertex as usize] != vertex {
         let grandparent = parents[parents[vertex as usize] as usize];
@@ -36,32 +36,32 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
     vertex
 }
 
-/// Which connected parts are kept: those that meet all conditions.
+/// Conditions that connected parts must meet to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PartFilter {
-    /// The most parts that are kept: those with the most triangles, and of equal ones the first.
+    /// Maximum number of parts. Those with the most triangles are kept; of equal ones, the first.
     pub largest: Option<usize>,
-    /// Parts with at least this many triangles are kept.
+    /// Minimum number of triangles.
     pub min_triangles: u32,
-    /// Parts that enclose at least this volume, in cubed units, are kept; a hollow counts by the size of its volume.
+    /// Minimum enclosed volume, in cubic units. The volume of a hollow counts as positive.
     pub min_volume: f64,
-    /// Leaves out closed parts whose normals point inwards: the surfaces of hollows.
+    /// Drops closed parts whose normals point inwards: the surfaces of hollows.
     pub fill_holes: bool,
 }
 
 impl PartFilter {
-    /// Only the largest part.
+    /// Keeps only the part with the most triangles.
     pub fn largest() -> Self {
         Self { largest: Some(1), ..Self::default() }
     }
 
-    /// Whether there is no condition.
+    /// Whether there are no conditions.
     pub fn keeps_all(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Keeps some of the connected parts.
+/// Drops the connected parts that do not meet the conditions of `kept`.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
@@ -72,11 +72,11 @@ pub fn keep_parts(surface: &mut Surface, kept: &PartFilter) -> Result<()> {
     surface.triangles.iter().for_each(|triangle| sizes[part(triangle)] += 1);
     if kept.min_volume > 0.0 || kept.fill_holes {
         let mut volumes = memory::zeros::<f64>(surface.positions.len())?;
-        // Sums of normals and of their lengths: the normals of a closed part add up to zero.
+        // Sums of the normals and of their lengths. The normals of a closed part add up to zero.
         let mut normals = memory::zeros::<[f64; 4]>(surface.positions.len())?;
         for triangle in &surface.triangles {
             let corners = surface.corners::<f64>(*triangle);
-            // Tetrahedra from a corner of the part: from a far origin, the sum would lose digits.
+            // Tetrahedra from a vertex of the part, since sums from a distant origin would lose digits.
             let apex = surface.positions[part(triangle)].map(f64::from);
             let normal = triangle_normal(corners);
             volumes[part(triangle)] += dot(sub(corners[0], apex), normal) / 6.0;

@@ -1,4 +1,4 @@
-//! A uniform grid of a surface's triangles, to find the triangle nearest to a point.
+//! A uniform grid of the triangles of a surface, to find the triangle nearest to a point.
 
 use std::array::from_fn;
 
@@ -21,16 +21,16 @@ const CELLS: usize = 4;
 /// Triangles that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// Memory of a grid, in bytes per triangle: the ends of its cells, and the triangle numbers in them.
+/// Memory of a grid, in bytes per triangle: ends of its cells, and the triangle numbers in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// Whether the cells of a grid with `total` entries are large enough for `triangles`: triangles cover few cells, and
-/// the entries can be numbered in 32 bits. A single cell always is, for less than 2^32 triangles.
+/// Whether the cells of a grid with `total` entries are large enough: `triangles` cover few cells, and the entries can be
+/// numbered in 32 bits. A single cell is always large enough for less than 2^32 triangles.
 fn is_coarse_enough(total: usize, triangles: usize) -> bool {
     total <= COVERED * triangles && u32::try_from(total).is_ok()
 }
 
-/// The triangles of a surface by cell, as compressed sparse rows.
+/// The triangles of a surface by cell, in compressed sparse rows.
 pub(super) struct Grid<'a> {
     pub(super) surface: &'a Surface,
     low: [f64; 3],
@@ -53,14 +53,15 @@ impl<'a> Grid<'a> {
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for 2^32 triangles and more.
     pub(super) fn new(surface: &'a Surface) -> Result<Self> {
-        let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
+        let [low, high] =
+            surface.bounds().unwrap_or_default().map(|position| position.map(f64::from));
         let extent = sub(high, low);
         let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        let most = (CELLS * surface.triangles.len().max(16)) as f64;
+        let max_cells = (CELLS * surface.triangles.len().max(16)) as f64;
         let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
-        // Starts with 10^6 cells along the longest axis, and enlarges cells until there are few enough.
+        // Starts with 10^6 cells along the longest axis and enlarges cells until they are few enough.
         let mut size = longest / 1e6;
-        while cells(size).iter().product::<f64>() > most {
+        while cells(size).iter().product::<f64>() > max_cells {
             size *= 1.25;
         }
         loop {
@@ -88,7 +89,9 @@ impl<'a> Grid<'a> {
                 return Ok(grid);
             }
             if dims == [1; 3] {
-                return Err(Error::bad_input("a mesh of 2^32 triangles is too large to measure"));
+                return Err(Error::bad_input(
+                    "a mesh of 2^32 triangles or more is too large to measure",
+                ));
             }
             size *= 1.5;
         }
@@ -119,7 +122,7 @@ impl<'a> Grid<'a> {
         Ok(())
     }
 
-    /// The first and the last cell, along each axis, of a triangle's box.
+    /// First and last cell, along each axis, of the box of a triangle.
     fn box_of(&self, triangle: [u32; 3]) -> [[usize; 3]; 2] {
         let corners = self.surface.corners::<f64>(triangle);
         let [a, b, c] = corners;
@@ -129,9 +132,9 @@ impl<'a> Grid<'a> {
         ]
     }
 
-    /// The cell of a point, or the nearest cell if the point is outside of the grid.
-    fn cell(&self, place: [f64; 3]) -> [usize; 3] {
-        from_fn(|i| (((place[i] - self.low[i]) * self.cells) as usize).min(self.dims[i] - 1))
+    /// The cell of a point, or the nearest cell if the point is outside the grid.
+    fn cell(&self, position: [f64; 3]) -> [usize; 3] {
+        from_fn(|i| (((position[i] - self.low[i]) * self.cells) as usize).min(self.dims[i] - 1))
     }
 
     fn for_cells(&self, [low, high]: [[usize; 3]; 2], mut work: impl FnMut(usize)) {
@@ -144,29 +147,29 @@ impl<'a> Grid<'a> {
     }
 
     /// The squared distance of a point to the triangle `number`.
-    pub(super) fn squared_distance(&self, place: [f64; 3], number: u32) -> f64 {
-        let away = away(place, self.surface.corners(self.surface.triangles[number as usize]));
+    pub(super) fn squared_distance(&self, position: [f64; 3], number: u32) -> f64 {
+        let away = away(position, self.surface.corners(self.surface.triangles[number as usize]));
         dot(away, away)
     }
 
     /// The squared distance of a point to the nearest triangle for which `counts` is true, and the number of that
     /// triangle. The distance is infinite if no triangle counts.
     #[inline]
-    pub(super) fn nearest(&self, place: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
-        let center = self.cell(place);
-        let mut least = (f64::INFINITY, 0);
+    pub(super) fn nearest(&self, position: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
+        let center = self.cell(position);
+        let mut best = (f64::INFINITY, 0);
         let to_side = |i: usize| {
-            let at = place[i] - self.low[i] - center[i] as f64 * self.size;
+            let at = position[i] - self.low[i] - center[i] as f64 * self.size;
             at.min(self.size - at)
         };
-        // The squared distance, along one axis, to the cells at one coordinate.
+        // Squared distance, along one axis, to the cells at one coordinate.
         let to_slab = |axis: usize, cell: usize| {
-            let at = place[axis] - self.low[axis] - cell as f64 * self.size;
+            let at = position[axis] - self.low[axis] - cell as f64 * self.size;
             let away = (-at).max(at - self.size).max(0.0);
             away * away
         };
         let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
-        // Visits cells in rings. The greatest distance along an axis to the cells of a ring is `ring` cells.
+        // Visits cells in rings. The maximum distance along an axis to the cells of a ring is `ring` cells.
         for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
             let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
             let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
@@ -174,14 +177,14 @@ impl<'a> Grid<'a> {
                 let away_z = to_slab(2, z);
                 for y in low[1]..=high[1] {
                     let away_row = away_z + to_slab(1, y);
-                    if away_row >= least.0 {
+                    if away_row >= best.0 {
                         continue;
                     }
                     let row = (z * self.dims[1] + y) * self.dims[0];
                     let is_face = z.abs_diff(center[2]) == ring || y.abs_diff(center[1]) == ring;
                     let mut look = |x: usize| {
-                        if away_row + to_slab(0, x) < least.0 {
-                            self.look(row + x, place, &counts, &mut least);
+                        if away_row + to_slab(0, x) < best.0 {
+                            self.search_cell(row + x, position, &counts, &mut best);
                         }
                     };
                     if is_face {
@@ -199,50 +202,50 @@ impl<'a> Grid<'a> {
             }
             // The distance of cells in the next rings is at least `ring` cells plus the margin in the point's own cell.
             let beyond = ring as f64 * self.size + margin;
-            if least.0 <= beyond * beyond {
+            if best.0 <= beyond * beyond {
                 break;
             }
         }
-        least
+        best
     }
 
-    fn look(
+    fn search_cell(
         &self,
         cell: usize,
-        place: [f64; 3],
+        position: [f64; 3],
         counts: impl Fn(u32) -> bool,
-        least: &mut (f64, u32),
+        best: &mut (f64, u32),
     ) {
         let start = if cell == 0 { 0 } else { self.ends[cell - 1] };
         for &triangle in &self.triangles[start as usize..self.ends[cell] as usize] {
             let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
-            if to_box(place, corners) >= least.0 {
+            if to_box(position, corners) >= best.0 {
                 continue;
             }
-            let away = away(place, corners);
+            let away = away(position, corners);
             let squared = dot(away, away);
-            if squared < least.0 && counts(triangle) {
-                *least = (squared, triangle);
+            if squared < best.0 && counts(triangle) {
+                *best = (squared, triangle);
             }
         }
     }
 }
 
-/// The squared distance of a point to the box of a triangle: cheap, and never more than that to the triangle.
+/// Squared distance of a point to the box of a triangle: a cheap lower bound of the distance to the triangle.
 #[inline]
-fn to_box(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
+fn to_box(position: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
     let outside = |i: usize| {
         let (low, high) = (a[i].min(b[i]).min(c[i]), a[i].max(b[i]).max(c[i]));
-        (low - place[i]).max(place[i] - high).max(0.0)
+        (low - position[i]).max(position[i] - high).max(0.0)
     };
     let outside = [outside(0), outside(1), outside(2)];
     dot(outside, outside)
 }
 
 /// The vector to a point from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
-pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
+pub(super) fn away(position: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let (ab, ac) = (sub(b, a), sub(c, a));
-    let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
+    let [ap, bp, cp] = [a, b, c].map(|corner| sub(position, corner));
     let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
     let [d4, d5, d6] = [dot(ac, bp), dot(ab, cp), dot(ac, cp)];
     // Barycentric coordinates of the projected point, times `total`.
@@ -252,10 +255,10 @@ pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
         let (v, w) = (vb / total, vc / total);
         return from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
     }
-    let to_side = |there: [f64; 3], way: [f64; 3]| {
-        let part = dot(there, way) / dot(way, way);
+    let to_side = |from_end: [f64; 3], along: [f64; 3]| {
+        let part = dot(from_end, along) / dot(along, along);
         let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
-        let rest: [f64; 3] = from_fn(|i| there[i] - part * way[i]);
+        let rest: [f64; 3] = from_fn(|i| from_end[i] - part * along[i]);
         (dot(rest, rest), rest)
     };
     let nearer = |one: (f64, [f64; 3]), other: (f64, [f64; 3])| {

@@ -1,4 +1,4 @@
-//! The edges of all triangles, sorted, so that those between the same two vertices are neighbours.
+//! The edges of all triangles, sorted so that those between the same two vertices follow each other.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use crate::{
     util::{error::Result, parallel},
 };
 
-/// An edge as one triangle runs along it.
+/// An edge of one triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HalfEdge {
-    /// The lesser of its vertices.
+    /// The lower of its vertices.
     pub(super) low: u32,
     pub(super) high: u32,
-    /// Whether the triangle runs from `high` to `low`.
+    /// Whether it runs from `high` to `low`.
     pub(super) backwards: bool,
 }
 
-/// The three half edges of each triangle, all sorted by their vertices.
+/// The half edges of all triangles, sorted by their vertices.
 pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
     let half_edge = |number: usize| {
         let triangle = surface.triangles[number / 3];
@@ -32,7 +32,7 @@ pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
     Ok(half_edges)
 }
 
-/// The ranges of [`half_edges`] between the same two vertices: one per edge of the surface.
+/// Ranges of [`half_edges`] between the same two vertices, one per edge of the surface.
 pub(super) fn edges(half_edges: &[HalfEdge]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     let is_same = |a: &HalfEdge, b: &HalfEdge| (a.low, a.high) == (b.low, b.high);

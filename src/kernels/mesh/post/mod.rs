@@ -1,16 +1,16 @@
-//! Steps that need the whole surface, one subject a file.
+//! Operations that need the whole surface.
 //!
 //! | module | does |
 //! |---|---|
-//! | `stats` | measures: area, volume, connected parts, whether it is closed |
-//! | `components` | keeps some of the connected parts |
+//! | `stats` | area, volume, connected parts, whether the surface is closed |
+//! | `components` | filters connected parts |
 //! | `smooth` | Taubin's smoothing |
-//! | `simplify` | fewer triangles, none without an area |
-//! | `distance` | how far two surfaces are apart |
-//! | `grid` | the triangle that is nearest to a point |
+//! | `simplify` | edge collapses; removal of degenerate triangles |
+//! | `distance` | Hausdorff distance of two surfaces |
+//! | `grid` | uniform grid to find the triangle nearest to a point |
 //! | `separate` | moves vertices at equal positions apart |
-//! | `vertices` | drops vertices without a triangle |
-//! | `half_edges` | the edges of all triangles, sorted, so that equal ones are neighbours |
+//! | `vertices` | drops unused vertices |
+//! | `half_edges` | sorted list of the edges of all triangles |
 
 mod components;
 mod distance;
@@ -31,14 +31,14 @@ pub use stats::{Stats, has_boundary};
 
 use crate::data::surface::Surface;
 
-/// A step that needs the whole surface.
+/// An operation that needs the whole surface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// [`keep_parts`].
     Parts,
     /// [`smooth`](fn@smooth).
     Smooth,
-    /// [`clean`](fn@clean). It takes little memory if no triangle is without an area.
+    /// [`clean`](fn@clean). It takes little memory if no triangle is degenerate.
     Clean,
     /// [`simplify`](fn@simplify).
     Simplify(Goal),
@@ -47,7 +47,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The most bytes that the step takes beside `surface`.
+    /// Maximum bytes that the step takes in addition to `surface`.
     pub fn bytes(self, surface: &Surface) -> u64 {
         let [vertices, triangles] =
             [surface.positions.len() as u64, surface.triangles.len() as u64];

@@ -1,4 +1,4 @@
-//! Moves vertices apart that touch: readers of STL merge vertices by their positions.
+//! Moves vertices at equal positions apart, since readers of STL merge vertices by position.
 
 use rayon::slice::ParallelSliceMut;
 
@@ -7,21 +7,19 @@ use crate::{
     util::{error::Result, memory, parallel},
 };
 
-/// How far a vertex first moves towards the mean of its neighbours, as a share of the distance.
+/// Share of the distance to the mean of its neighbours that a vertex moves in the first attempt.
 const STEP: f32 = 1.0 / 64.0;
-/// Maximum number of attempts to find positions that no other vertex has. Each moves vertices twice as far as the one
-/// before.
-const TRIES: u32 = 6;
+/// Maximum number of attempts to find unique positions. Each moves vertices twice as far as the previous one.
+const MAX_ATTEMPTS: u32 = 6;
 
-/// Moves vertices at equal positions apart. All but the first of them move a small share of the distance towards the
-/// mean of their neighbours. Vertices on a side of the surface's box stay on it. Returns the number of vertices that
-/// moved.
+/// Moves vertices at equal positions apart. All but the first of them move slightly towards the mean of their neighbours.
+/// Vertices on a side of the surface's box stay on it. Returns the number of vertices that moved.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn separate(surface: &mut Surface) -> Result<usize> {
     let mut moved = 0;
-    for attempt in 0..TRIES {
+    for attempt in 0..MAX_ATTEMPTS {
         let touching = touching(surface)?;
         if touching.is_empty() {
             break;
@@ -33,8 +31,8 @@ pub fn separate(surface: &mut Surface) -> Result<usize> {
             for (i, vertex) in triangle.iter().enumerate() {
                 let Ok(at) = touching.binary_search(vertex) else { continue };
                 for other in [triangle[(i + 1) % 3], triangle[(i + 2) % 3]] {
-                    let place = surface.positions[other as usize];
-                    sums[at].0 = std::array::from_fn(|i| sums[at].0[i] + place[i]);
+                    let position = surface.positions[other as usize];
+                    sums[at].0 = std::array::from_fn(|i| sums[at].0[i] + position[i]);
                     sums[at].1 += 1.0;
                 }
             }
@@ -42,17 +40,18 @@ pub fn separate(surface: &mut Surface) -> Result<usize> {
         let [low, high] = surface.bounds().unwrap_or_default();
         let step = STEP * 2f32.powi(attempt as i32);
         for (&vertex, (sum, count)) in touching.iter().zip(sums) {
-            let place = &mut surface.positions[vertex as usize];
-            *place = std::array::from_fn(|i| match place[i] == low[i] || place[i] == high[i] {
-                true => place[i],
-                false => place[i] + step * (sum[i] / count - place[i]),
-            });
+            let position = &mut surface.positions[vertex as usize];
+            *position =
+                std::array::from_fn(|i| match position[i] == low[i] || position[i] == high[i] {
+                    true => position[i],
+                    false => position[i] + step * (sum[i] / count - position[i]),
+                });
         }
     }
     Ok(moved)
 }
 
-/// Vertices of triangles that have the position of another such vertex with a lower number, in ascending order.
+/// Used vertices at the position of a used vertex with a lower number, in ascending order.
 fn touching(surface: &Surface) -> Result<Vec<u32>> {
     let mut is_used = memory::zeros::<bool>(surface.positions.len())?;
     surface.triangles.as_flattened().iter().for_each(|&vertex| is_used[vertex as usize] = true);

@@ -1,10 +1,10 @@
-//! Smoothing that keeps the size: Taubin, "A signal processing approach to fair surface design", 1995.
+//! Smoothing that preserves the size (Taubin, "A signal processing approach to fair surface design", 1995).
 //!
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`. Shrinking and growing steps alternate. A pair
-//! of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the overall
-//! shape, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking one. This
-//! keeps waves around one k, but inflates the whole. Small and thin parts have large k and would shrink. Therefore,
-//! every few pairs, each closed part is moved along its normals towards its original volume. Vertices on an open
+//! of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`, so the overall
+//! shape, which has small k, is preserved to second order. Taubin's growing step is longer than the shrinking one, which
+//! preserves waves around one k but inflates the whole surface. Small and thin parts have large k and would shrink.
+//! Therefore, every few pairs, each closed part is moved along its normals towards its original volume. Vertices on an open
 //! boundary have only neighbours along the boundary.
 
 use rayon::slice::ParallelSliceMut;
@@ -24,13 +24,14 @@ use crate::{
 /// The factors of a pair of steps.
 const PAIR: [f32; 2] = [0.5, -0.5];
 
-/// Number of pairs of steps between restorations of volumes: few enough that parts of one voxel keep their shape.
+/// Number of pairs of steps between restorations of the volumes, few enough that parts of one voxel keep their shape.
 const RESTORED: u32 = 5;
-/// Maximum relative error of a restored volume, and maximum number of moves towards it.
+/// Maximum relative error of a restored volume.
 const PRECISION: f64 = 1e-4;
-const MOVES: usize = 20;
+/// Maximum number of moves towards the original volume.
+const MAX_MOVES: usize = 20;
 
-/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, become those of
+/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, are recomputed from
 /// the smoothed triangles.
 ///
 /// # Errors
@@ -39,14 +40,14 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     if pairs == 0 || surface.triangles.is_empty() {
         return Ok(());
     }
-    let neighbours = Neighbours::of(surface)?;
-    let volumes = Volumes::of(surface, &neighbours.on_boundary)?;
+    let neighbours = Neighbours::new(surface)?;
+    let volumes = Volumes::new(surface, &neighbours.on_boundary)?;
     for pair in 1..=pairs {
         for factor in PAIR {
             surface.positions = neighbours.step(&surface.positions, factor)?;
         }
         if pair == pairs {
-            volumes.restore(surface, MOVES)?;
+            volumes.restore(surface, MAX_MOVES)?;
         } else if pair % RESTORED == 0 {
             volumes.restore(surface, 1)?;
         }
@@ -57,18 +58,18 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     Ok(())
 }
 
-/// Each vertex's neighbours, in compressed rows.
+/// Neighbours of each vertex, in compressed sparse rows.
 struct Neighbours {
-    /// Where each vertex's row begins in `all`; the total behind the last.
+    /// Start of each vertex's row in `all`, followed by the total.
     starts: Vec<u32>,
     all: Vec<u32>,
     on_boundary: Vec<bool>,
 }
 
 impl Neighbours {
-    fn of(surface: &Surface) -> Result<Self> {
+    fn new(surface: &Surface) -> Result<Self> {
         let half_edges = half_edges(surface)?;
-        // From, to, and whether the edge has one triangle only.
+        // From, to, and whether the edge is on the boundary.
         let mut pairs: Vec<(u32, u32, bool)> = memory::room(2 * half_edges.len())?;
         for edge in edges(&half_edges) {
             let HalfEdge { low, high, .. } = half_edges[edge.start];
@@ -88,7 +89,7 @@ impl Neighbours {
         Ok(Self { starts, all, on_boundary })
     }
 
-    /// The positions after one step of smoothing.
+    /// The positions after one smoothing step.
     fn step(&self, before: &[[f32; 3]], factor: f32) -> Result<Vec<[f32; 3]>> {
         parallel::generated(before.len(), |vertex| {
             let (position, neighbours) = (before[vertex], self.of_vertex(vertex));
@@ -110,16 +111,16 @@ impl Neighbours {
 
 /// The volumes of the closed parts of a surface.
 struct Volumes {
-    /// By vertex, the number of its part.
+    /// The part of each vertex.
     parts: Vec<u32>,
-    /// By part, whether it is closed.
+    /// Whether each part is closed.
     closed: Vec<bool>,
-    /// By part, its volume.
+    /// Volume of each part.
     volumes: Vec<f64>,
 }
 
 impl Volumes {
-    fn of(surface: &Surface, on_boundary: &[bool]) -> Result<Self> {
+    fn new(surface: &Surface, on_boundary: &[bool]) -> Result<Self> {
         let parts = components(surface)?;
         let mut closed = memory::zeros::<bool>(parts.len())?;
         closed.fill(true);
@@ -163,8 +164,8 @@ impl Volumes {
     }
 }
 
-/// The distance that a part moves along its normals towards its original volume. It is exact for a ball, and shorter
-/// than needed for a thin sheet. 0 if the volume is right or has vanished.
+/// The distance that a part moves along its normals towards its original volume. It is exact for a ball and too short for
+/// a thin sheet. 0 if the volume is restored or has vanished.
 fn step_to(original: f64, volume: f64, area: f64) -> f64 {
     let ratio = original / volume;
     let is_restored = (ratio - 1.0).abs() <= PRECISION;
@@ -172,15 +173,15 @@ fn step_to(original: f64, volume: f64, area: f64) -> f64 {
     if is_restored || ratio.is_nan() || ratio <= 0.0 || !step.is_finite() { 0.0 } else { step }
 }
 
-/// The volume and the area of each part, by its number.
+/// Volume and area of each part.
 fn measures(surface: &Surface, parts: &[u32]) -> Result<(Vec<f64>, Vec<f64>)> {
     let mut volumes = memory::zeros::<f64>(parts.len())?;
     let mut areas = memory::zeros::<f64>(parts.len())?;
-    // In order, so that the sums do not depend on the number of threads.
+    // Summed in order, so that the sums do not depend on the number of threads.
     let each = parallel::mapped(&surface.triangles, |&triangle| {
         let corners = surface.corners::<f64>(triangle);
         let normal = triangle_normal(corners);
-        // Tetrahedra from a corner of the part: from a far origin, the sum would lose digits.
+        // Tetrahedra from a vertex of the part, since sums from a distant origin would lose digits.
         let apex = surface.positions[parts[triangle[0] as usize] as usize].map(f64::from);
         [dot(sub(corners[0], apex), normal) / 6.0, dot(normal, normal).sqrt() / 2.0]
     })?;
@@ -192,7 +193,7 @@ fn measures(surface: &Surface, parts: &[u32]) -> Result<(Vec<f64>, Vec<f64>)> {
     Ok((volumes, areas))
 }
 
-/// A unit vector a vertex: the sum of its triangles' normals, weighted by area.
+/// Unit normal of each vertex: the sum of the normals of its triangles, weighted by area.
 fn unit_normals(surface: &Surface) -> Result<Vec<[f32; 3]>> {
     let unit = |&sum: &[f64; 3]| {
         let length = dot(sum, sum).sqrt();

@@ -15,19 +15,19 @@ use crate::{
 /// Measures of a surface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
-    /// Area of all triangles, in squared units of the spacing.
+    /// Area of all triangles, in square units.
     pub area: f64,
-    /// Volume enclosed, in cubed units; of a surface that is not closed, the flux through it.
+    /// Enclosed volume, in cubic units. For a surface that is not closed, the flux of x / 3 through it.
     pub volume: f64,
-    /// Parts that share no vertex.
+    /// Number of connected parts.
     pub components: u64,
-    /// Vertices less edges plus triangles: 2 less twice the handles of each closed part.
+    /// Euler number: vertices - edges + triangles.
     pub euler: i64,
-    /// Handles of all parts together, of a closed surface.
+    /// Sum of the genera of all parts; `None` if the surface is not closed.
     pub genus: Option<u64>,
-    /// Whether every edge belongs to two triangles, which run along it in opposite directions.
+    /// Whether every edge belongs to two triangles, in opposite directions.
     pub closed: bool,
-    /// Triangles of which two corners are at one place.
+    /// Number of degenerate triangles: those with two corners at the same position.
     pub flat: u64,
 }
 
@@ -49,20 +49,18 @@ impl Stats {
             };
         }
         let euler = vertices as i64 - count + surface.triangles.len() as i64;
-        // Parts that touch at a vertex count as one component. Where that makes the difference negative, there is no
-        // genus.
+        // Parts that touch at a vertex count as one component, which can make the difference negative.
         let genus = u64::try_from(2 * components as i64 - euler).ok().filter(|_| closed);
         let (genus, flat) = (genus.map(|twice| twice / 2), surface.flat_triangles() as u64);
         Ok(Self { area, volume, components, euler, genus, closed, flat })
     }
 }
 
-/// Whether the surface has a boundary: an edge with more triangles along one direction than along the other. Takes no
-/// memory: it adds up hashes of all edges, whose signs depend on the direction. The probability of a wrong answer is
-/// 2^-64.
+/// Whether the surface has a boundary: an edge with more triangles in one direction than in the other. Takes no memory: it
+/// sums the hashes of all edges, with a sign by direction. The probability of a wrong answer is 2^-64.
 pub fn has_boundary(surface: &Surface) -> bool {
     let hash = |from: u32, to: u32| {
-        // The mixing function of SplitMix64.
+        // SplitMix64's mixing function.
         let mut hash = u64::from(from.min(to)) << 32 | u64::from(from.max(to));
         hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -79,7 +77,7 @@ pub fn has_boundary(surface: &Surface) -> bool {
     sums.into_iter().fold(0, u64::wrapping_add) != 0
 }
 
-/// Area, and volume by the divergence theorem: a tetrahedron from the origin over each triangle.
+/// Area, and volume by the divergence theorem: the sum of tetrahedra from the origin over all triangles.
 fn area_and_volume(surface: &Surface) -> [f64; 2] {
     let add = |[area, volume]: [f64; 2], &triangle: &[u32; 3]| {
         let corners = surface.corners::<f64>(triangle);
@@ -87,12 +85,12 @@ fn area_and_volume(surface: &Surface) -> [f64; 2] {
         [area + dot(normal, normal).sqrt() / 2.0, volume + dot(corners[0], normal) / 6.0]
     };
     let chunks = surface.triangles.chunks(1 << 12);
-    // Chunks of one size, summed in order: the sums do not depend on the number of threads.
+    // Chunks of a fixed size are summed in order, so the sums do not depend on the number of threads.
     let sums = chunks.par_map(|chunk| chunk.iter().fold([0.0; 2], add));
     sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
 }
 
-/// Parts, and vertices that a triangle uses.
+/// Number of connected parts, and of used vertices.
 fn count_components(surface: &Surface) -> Result<[u64; 2]> {
     let parts = components(surface)?;
     let mut seen = memory::zeros::<[bool; 2]>(surface.positions.len())?;

@@ -1,11 +1,11 @@
-//! Fewer vertices for the same triangles.
+//! Removal of unused vertices.
 
 use crate::{
     data::surface::Surface,
     util::{error::Result, memory, parallel},
 };
 
-/// Drops vertices that no triangle uses; the others keep their order.
+/// Drops vertices that no triangle uses. The others keep their order.
 pub(super) fn drop_unused(surface: &mut Surface) -> Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
     let mut used = memory::zeros::<bool>(positions.len())?;
@@ -19,7 +19,7 @@ pub(super) fn drop_unused(surface: &mut Surface) -> Result<()> {
     parallel::update(triangles, |triangle| *triangle = triangle.map(|i| numbers[i as usize]));
     for vectors in [positions, normals] {
         let mut used = used.iter();
-        vectors.retain(|_| *used.next().expect("one a vertex"));
+        vectors.retain(|_| *used.next().expect("one flag per vertex"));
     }
     Ok(())
 }

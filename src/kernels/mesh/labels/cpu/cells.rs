@@ -1,8 +1,8 @@
-//! The crossed edges of 64 cells at a time, and what follows from them.
+//! Crossed edges of 64 cells at a time, and the properties of cells that follow from them.
 
 use super::edges::EdgePlanes;
 
-/// The twelve edges of 64 cells, those of a cell all at the same bit, numbered as in `sheets`:
+/// The twelve edges of 64 cells, numbered as in `sheets`. The edges of a cell are at the same bit of all words.
 ///
 /// ```text
 /// along x: y + 2 z      along y: 4 + x + 2 z      along z: 8 + x + 2 y
@@ -18,7 +18,7 @@ const DIAGONALS: [[usize; 6]; 4] =
     [[0, 4, 8, 3, 7, 11], [0, 5, 9, 3, 6, 10], [1, 4, 10, 2, 7, 9], [1, 5, 11, 2, 6, 8]];
 
 impl CellEdges {
-    /// The edges of the cells of word `word` in row `y` of layer `z`, counted within reach.
+    /// Loads the edges of word `word` of cells in row `y` of layer `z`, counted within reach.
     #[inline(always)]
     pub(super) fn load(planes: &EdgePlanes, word: usize, y: usize, z: usize) -> Self {
         let (words, slice) = (planes.words, planes.slice());
@@ -45,14 +45,14 @@ impl CellEdges {
         ])
     }
 
-    /// The cells whose corners differ.
+    /// Cells whose corners differ.
     #[inline(always)]
     pub(super) fn any(&self) -> u64 {
         self.0.iter().fold(0, |any, edge| any | edge)
     }
 
-    /// For each face, the cells whose vertices it links to the neighbouring vertex: faces with a crossed edge. Where a
-    /// cell has faces with more than two crossed edges, only those link it.
+    /// For each face, the cells whose vertex it links to the vertex on the other side: faces with a crossed edge. If a cell
+    /// has faces with more than two crossed edges, only those count.
     #[inline(always)]
     pub(super) fn links(&self) -> [u64; 6] {
         let face = |face: usize| FACES[face].map(|edge| self.0[edge]);
@@ -68,8 +68,8 @@ impl CellEdges {
         std::array::from_fn(|i| junctions[i] | passed[i] & !on_line)
     }
 
-    /// The cells where a label may have more than one sheet: those with a face whose four edges are all crossed, or
-    /// with all edges crossed at both ends of a diagonal.
+    /// Cells where a label may have more than one sheet: those with a face whose four edges are crossed, or with all edges
+    /// crossed at both ends of a diagonal.
     #[inline(always)]
     pub(super) fn may_fold(&self) -> u64 {
         let all = |edges: &[usize]| edges.iter().fold(u64::MAX, |all, &edge| all & self.0[edge]);

@@ -1,4 +1,4 @@
-//! From labels to bits: which edges of the grid are crossed. The two ends of a crossed edge have different labels.
+//! Planes of one bit per edge of the grid: whether it is crossed, that is, whether its ends have different labels.
 
 use pulp::NullaryFnOnce;
 
@@ -13,7 +13,7 @@ use crate::util::{error::Result, memory, parallel::Parallel};
 /// ```text
 /// index of a word = (z * rows + y) * words + x / 64        bit = x % 64
 /// ```
-/// The first slice is the lower one of the first layer within reach; there is one slice more than layers.
+/// The first slice is the lower one of the first layer within reach. There is one more slice than layers.
 pub(super) struct EdgePlanes {
     pub(super) grid: NetGrid,
     pub(super) words: usize,
@@ -39,7 +39,6 @@ impl EdgePlanes {
         Ok(Self { words, rows, along, grid })
     }
 
-    /// Words of a slice.
     pub(super) fn slice(&self) -> usize {
         self.rows * self.words
     }
@@ -60,40 +59,40 @@ impl<T: Label> SliceEdges<'_, T> {
     fn fill<S: SimdOps>(&mut self, simd: S, z: usize) {
         let Self { grid, samples, zeros, words, .. } = *self;
         let row = |y: usize, z: usize| grid.row(y, z).map(|start| &samples[start..][..grid.width]);
-        // No cell within reach has an edge along z above its topmost slice of points.
+        // No cell within reach has an edge along z above the topmost slice of points.
         let is_last = z == grid.reach.end;
         for y in 0..grid.cells[1] {
-            let (here, behind) = (row(y, z), row(y + 1, z));
+            let (here, next_row) = (row(y, z), row(y + 1, z));
             let above = if is_last { here } else { row(y, z + 1) };
             let out = y * words..(y + 1) * words;
             let (x_out, y_out, z_out) =
                 (&mut self.x[out.clone()], &mut self.y[out.clone()], &mut self.z[out]);
             if let Some(here) = here {
-                simd.vectorize(Differ { simd, one: &here[1..], other: here, out: x_out });
+                simd.vectorize(CompareRows { simd, one: &here[1..], other: here, out: x_out });
                 let last = grid.width;
                 x_out[0] |= u64::from(here[0] != T::default());
                 x_out[last / 64] |= u64::from(here[last - 1] != T::default()) << (last % 64);
             }
-            for (other, out) in [(behind, y_out), (above, z_out)] {
+            for (other, out) in [(next_row, y_out), (above, z_out)] {
                 let (one, other) = match (here, other) {
                     (None, None) => continue,
                     (one, other) => (one.unwrap_or(zeros), other.unwrap_or(zeros)),
                 };
-                simd.vectorize(Differ { simd, one, other, out });
+                simd.vectorize(CompareRows { simd, one, other, out });
             }
         }
     }
 }
 
-/// Sets bit x + 1 where the samples x differ: point 0 is before the first sample.
-struct Differ<'a, T, S> {
+/// Compares two rows of samples. Sets bit x + 1 where samples x differ, since point 0 is before the first sample.
+struct CompareRows<'a, T, S> {
     simd: S,
     one: &'a [T],
     other: &'a [T],
     out: &'a mut [u64],
 }
 
-impl<T: Label, S: SimdOps> NullaryFnOnce for Differ<'_, T, S> {
+impl<T: Label, S: SimdOps> NullaryFnOnce for CompareRows<'_, T, S> {
     type Output = ();
 
     #[inline(always)]
@@ -115,7 +114,7 @@ impl<T: Label, S: SimdOps> NullaryFnOnce for Differ<'_, T, S> {
         for (i, (one, other)) in rest.iter().zip(other_rest).enumerate() {
             bits |= u64::from(one != other) << i;
         }
-        // There are more points than samples, so the carried bit has a word.
+        // There are more points than samples, so the carried bit always has a word.
         let at = whole.len();
         out[at] = bits << 1 | carry;
         if bits >> 63 != 0 {

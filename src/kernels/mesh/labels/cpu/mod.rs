@@ -1,12 +1,13 @@
-//! Surface nets on the CPU: one bit per edge of the grid, 64 to a word; what a cell has follows from these bits.
+//! Surface nets on the CPU. One bit per edge of the grid is computed, 64 to a word; cells, vertices and quads follow from
+//! these bits.
 //!
 //! | module | does |
 //! |---|---|
-//! | `edges` | samples to bits: which edges are crossed |
-//! | `cells` | 64 cells at a time: which have vertices, which faces link them, which may have several sheets |
+//! | `edges` | finds the crossed edges |
+//! | `cells` | vertices, links and sheets of 64 cells at a time |
 //! | `net` | numbers vertices and finds their neighbours |
 //! | `smooth` | moves the vertices |
-//! | `quads` | faces, with their labels and sheets |
+//! | `quads` | emits faces with their labels and sheets |
 
 mod cells;
 mod edges;
@@ -29,14 +30,14 @@ use crate::{
 pub(super) fn mesh(kernel: &SurfaceNets, slab: &Slab) -> Result<LabelMesh> {
     let Some(grid) = NetGrid::new(kernel, slab)? else { return Ok(LabelMesh::default()) };
     match &slab.volume.samples {
-        Samples::U8(samples) => at_level(kernel, slab, grid, samples),
-        Samples::U16(samples) => at_level(kernel, slab, grid, samples),
-        Samples::U32(samples) => at_level(kernel, slab, grid, samples),
-        _ => unreachable!("refused with the grid"),
+        Samples::U8(samples) => dispatch(kernel, slab, grid, samples),
+        Samples::U16(samples) => dispatch(kernel, slab, grid, samples),
+        Samples::U32(samples) => dispatch(kernel, slab, grid, samples),
+        _ => unreachable!("NetGrid::new accepts labels only"),
     }
 }
 
-fn at_level<T: Label>(
+fn dispatch<T: Label>(
     kernel: &SurfaceNets,
     slab: &Slab,
     grid: NetGrid,
@@ -62,9 +63,9 @@ fn run<T: Label, S: SimdOps>(
     let net = Net::new(simd, &planes)?;
     check_count(slab.first_vertex, net.core.len() as u64)?;
     kernel.check_bytes(slab, [net.core.len() as u64, net.quads()], net.count() as u64)?;
-    let places = smooth::smoothed(simd, &planes, &net, kernel.steps)?;
-    let vertices = net.vertices(&planes, &places)?;
-    drop(places);
+    let offsets = smooth::smoothed(simd, &planes, &net, kernel.steps)?;
+    let vertices = net.vertices(&planes, &offsets)?;
+    drop(offsets);
     let quads = quads::emit(simd, &planes, &net, samples, slab.first_vertex)?;
     Ok(LabelMesh { vertices, quads })
 }

@@ -1,4 +1,4 @@
-//! The vertices of all cells within reach, numbered, with their neighbours.
+//! The numbered vertices of all cells within reach.
 
 use std::ops::Range;
 
@@ -10,23 +10,23 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The cells with vertices of all layers within reach. Words and rows are those of the [`EdgePlanes`].
+/// The cells with vertices, of all layers within reach. Words and rows are those of the [`EdgePlanes`].
 pub(super) struct Net {
-    /// One bit per cell: whether it has a vertex.
+    /// One bit per cell, set if it has a vertex.
     pub(super) active: Vec<u64>,
-    /// One bit per cell: whether a label may have several sheets there.
+    /// One bit per cell, set if a label may have several sheets there.
     pub(super) folds: Vec<u64>,
-    /// For each word, the number of its first vertex, from 0 on in the first layer within reach.
+    /// Number of the first vertex of each word, counted from the first layer within reach.
     pub(super) starts: Vec<u32>,
-    /// The vertices of each layer within reach.
+    /// Vertices of each layer within reach.
     pub(super) layers: Vec<Range<usize>>,
-    /// The vertices of the layers that are meshed.
+    /// Vertices of the layers that are meshed.
     pub(super) core: Range<usize>,
-    /// Quads of each layer that is meshed.
+    /// Number of quads of each layer that is meshed.
     pub(super) quad_counts: Vec<usize>,
 }
 
-/// How many vertices and quads a layer has.
+/// Number of vertices and quads of a layer.
 #[derive(Clone, Copy)]
 struct Counts {
     vertices: usize,
@@ -68,24 +68,24 @@ impl Net {
         })
     }
 
-    /// Vertices of all layers within reach.
+    /// Number of vertices of all layers within reach.
     pub(super) fn count(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.end)
     }
 
-    /// Quads of all layers that are meshed.
+    /// Number of quads of all layers that are meshed.
     pub(super) fn quads(&self) -> u64 {
         self.quad_counts.iter().map(|&count| count as u64).sum()
     }
 
-    /// How many vertices come before bit `bit` of word `at`.
+    /// Number of vertices before bit `bit` of word `at`.
     #[inline(always)]
     pub(super) fn rank(&self, at: usize, bit: u32) -> u32 {
         self.starts[at] + (self.active[at] & ((1 << bit) - 1)).count_ones()
     }
 
-    /// The vertices of the layers that are meshed, moved to their `places` in their cells.
-    pub(super) fn vertices(&self, planes: &EdgePlanes, places: &[u64]) -> Result<Vec<[u32; 3]>> {
+    /// Coordinates of the vertices of the layers that are meshed, given their `offsets` in their cells.
+    pub(super) fn vertices(&self, planes: &EdgePlanes, offsets: &[u64]) -> Result<Vec<[u32; 3]>> {
         let (grid, slice) = (&planes.grid, planes.slice());
         let mut vertices = memory::zeros::<[u32; 3]>(self.core.len())?;
         let mut rest = &mut vertices[..];
@@ -103,12 +103,12 @@ impl Net {
                 while left != 0 {
                     let cell = [x + left.trailing_zeros() as usize, y, layer];
                     left &= left - 1;
-                    // Vertex i has its place at i + 1.
-                    let place = lanes(places[next + 1]);
+                    // Vertex i has index i + 1 in `offsets`.
+                    let offset = lanes(offsets[next + 1]);
                     next += 1;
                     if let Some(vertex) = out.next() {
                         *vertex = std::array::from_fn(|axis| {
-                            cell[axis] as u32 * UNIT + u32::from(place[axis]) - UNIT / 2
+                            cell[axis] as u32 * UNIT + u32::from(offset[axis]) - UNIT / 2
                         });
                     }
                 }
@@ -118,9 +118,9 @@ impl Net {
     }
 }
 
-/// x, y and z of a place in a cell, from 1 to `UNIT` - 1, and a lane that is not used.
-pub(super) fn lanes(place: u64) -> [u16; 4] {
-    bytemuck::cast(place)
+/// x, y and z of an offset in a cell, from 1 to `UNIT` - 1, and an unused lane.
+pub(super) fn lanes(offset: u64) -> [u16; 4] {
+    bytemuck::cast(offset)
 }
 
 /// Finds the cells of one layer.

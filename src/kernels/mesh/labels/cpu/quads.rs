@@ -1,4 +1,4 @@
-//! The faces of the layers that are meshed: a quad for each crossed edge.
+//! Emits the faces of the layers that are meshed: a quad for each crossed edge.
 
 use pulp::NullaryFnOnce;
 
@@ -17,7 +17,7 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// For an edge from a point along each axis, the four cells around it, counter-clockwise as seen from its upper end, as
+/// The four cells around an edge from a point along each axis, counter-clockwise as seen from the upper end of the edge, as
 /// steps back from the point along x, y and z.
 const AROUND: [[[usize; 3]; 4]; 3] = [
     [[0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 1, 0]],
@@ -38,7 +38,7 @@ pub(super) fn emit<T: Label, S: SimdOps>(
     let layers = net.quad_counts.iter().enumerate().map(|(layer, &count)| {
         (first + layer, rest.split_off_mut(..count).expect("counted before"))
     });
-    // Wraps around for vertices of the slab before, which have numbers below `first_vertex`.
+    // May wrap around: vertices of the previous slab have numbers below `first_vertex`.
     let base = (first_vertex as u32).wrapping_sub(net.core.start as u32);
     layers.collect::<Vec<_>>().into_iter().par_each(|(z, out)| {
         simd.vectorize(EmitQuads {
@@ -53,7 +53,6 @@ pub(super) fn emit<T: Label, S: SimdOps>(
     Ok(quads)
 }
 
-/// The labels of points.
 #[derive(Clone, Copy)]
 struct Labels<'a, T> {
     grid: &'a NetGrid,
@@ -73,7 +72,7 @@ impl<'a, T: Label> Labels<'a, T> {
         }
     }
 
-    /// The corners of a cell that have a label.
+    /// The set of corners of a cell that have the label.
     fn mask(&self, label: u32, [x, y, z]: [usize; 3]) -> usize {
         (0..8).fold(0, |mask, corner| {
             let point = [x + (corner & 1), y + (corner >> 1 & 1), z + (corner >> 2)];
@@ -81,7 +80,7 @@ impl<'a, T: Label> Labels<'a, T> {
         })
     }
 
-    /// The sheet of `label` in `cell` that passes the cell's edge number `edge`.
+    /// The sheet of `label` in `cell` that crosses edge `edge` of the cell.
     fn sheet(&self, label: u32, cell: [usize; 3], edge: usize) -> u32 {
         if label == 0 {
             return 0;
@@ -89,7 +88,7 @@ impl<'a, T: Label> Labels<'a, T> {
         let mask = self.mask(label, cell);
         let mut sheets = SHEETS.cut[mask];
         if let Some(face) = (sheets >> FACE).checked_sub(1) {
-            // The face joins only where it may do so in both of its cells.
+            // The face joins corners only if it may do so in both of its cells.
             let (axis, end) = (face as usize / 2, face & 1);
             let mut other = cell;
             other[axis] = if end == 1 { other[axis] + 1 } else { other[axis] - 1 };
@@ -101,7 +100,7 @@ impl<'a, T: Label> Labels<'a, T> {
     }
 }
 
-/// The quads of one layer.
+/// Emits the quads of one layer.
 struct EmitQuads<'a, T> {
     planes: &'a EdgePlanes,
     net: &'a Net,
@@ -129,8 +128,7 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
                     left &= left - 1;
                     let point = [64 * word + bit as usize, y, z + grid.reach.start];
                     let here = labels.at(point);
-                    // This row and those before it; any row stands in for one beyond the grid, where no crossed edge
-                    // has cells.
+                    // This row and the rows before it. Beyond the grid, no crossed edge has cells, so any row will do.
                     let (before, below) = (at.saturating_sub(words), at.saturating_sub(slice));
                     let row = [at, before, below, below.saturating_sub(words)];
                     let number = row.map(|at| base.wrapping_add(net.rank(at, bit)));
@@ -169,14 +167,14 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
     }
 }
 
-/// The last bit of the word before, in the same row.
+/// The last bit of the previous word of the same row.
 #[inline(always)]
 fn carried(net: &Net, at: usize, word: usize) -> u64 {
-    // `at` is any row where the row before is beyond the grid.
+    // Beyond the grid, `at` is any row.
     if word == 0 || at == 0 { 0 } else { net.folds[at - 1] >> 63 }
 }
 
-/// The sheets of both labels at the four corners of a quad.
+/// Sheets of both labels at the four corners of a quad.
 #[cold]
 fn sheets<T: Label>(labels: &Labels<'_, T>, ends: [u32; 2], point: [usize; 3], axis: usize) -> u32 {
     let mut all = 0;
@@ -195,11 +193,11 @@ fn sheets<T: Label>(labels: &Labels<'_, T>, ends: [u32; 2], point: [usize; 3], a
     all
 }
 
-/// The same quad seen from its other side.
+/// The quad as seen from its other side.
 fn turned(quad: &Quad) -> Quad {
     let [a, b, c, d] = quad.vertices;
     let [first, second] = quad.labels;
-    // Corners 1 and 3 change places, as do both sides.
+    // Corners 1 and 3 are swapped, and so are the sides.
     let swapped = |sheets: u32| sheets & 0x33 | (sheets & 0x0c) << 4 | (sheets & 0xc0) >> 4;
     let sheets = swapped(quad.sheets >> 8) | swapped(quad.sheets & 0xff) << 8;
     Quad { vertices: [a, d, c, b], labels: [second, first], sheets }

@@ -1,9 +1,9 @@
-//! Moves all vertices at once, step by step: three quarters of the way to the mean of their neighbours, within their
+//! Smoothing: in each step, all vertices move three quarters of the way to the mean of their neighbours, within their
 //! cells.
 //!
-//! A place in a cell is three lanes of 16 bits in a word, `p = UNIT / 2 + offset from the middle`, from 1 to `UNIT -
-//! 1`, so that sums of up to six of them do not carry into the next lane. For c neighbours at p_i in cells that are
-//! `s_i * UNIT` away, s_i in -1, 0 and 1:
+//! The offset p of a vertex in its cell is three lanes of 16 bits in a word, each from 1 to `UNIT - 1`, so that sums of up
+//! to six of them do not carry into the next lane. For c neighbours at offsets p_i in cells at a distance of `s_i * UNIT`,
+//! with s_i in -1, 0 and 1:
 //!
 //! ```text
 //! d = sum (p_i + s_i * UNIT) - c * p        less than 2^15
@@ -21,34 +21,35 @@ use crate::{
 /// The middle of a cell.
 const MIDDLE: u64 = UNIT as u64 / 2;
 
-/// Vertices that a thread moves at a time, and whose sums are kept meanwhile.
-const PIECE: usize = 1 << 13;
+/// Vertices that a thread moves at a time.
+const CHUNK: usize = 1 << 13;
+/// Vertices whose sums are computed before they move.
 const GROUP: usize = 64;
 
-/// Three quarters with 15 fraction bits.
-const WAY: u64 = 3 << 13;
+/// Three quarters as a fixed-point number with 15 fraction bits.
+const THREE_QUARTERS: u64 = 3 << 13;
 
-/// The same number in all lanes.
+/// Factor that copies a number into all lanes.
 const ALL: u64 = 0x0001_0001_0001_0001;
 
-/// Tables of a step, by the links of a vertex.
-struct Motions {
-    /// For each set of links, below and above along x, y and z: the sum of s_i * UNIT, plus UNIT so that no lane is
-    /// negative.
+/// Tables of a smoothing step, indexed by the links of a vertex.
+struct StepTables {
+    /// Sum of s_i * UNIT for each set of links (below and above along x, y and z), plus UNIT so that no lane is negative.
     shifts: [u64; 64],
     /// R\[c\] in all lanes.
     shares: [u64; 8],
 }
 
-impl Motions {
+impl StepTables {
     fn new() -> Self {
         let shift = |links: usize| {
             let link = |face: usize| (links >> face & 1) as u64;
             let along = |axis: usize| u64::from(UNIT) * (1 + link(2 * axis + 1) - link(2 * axis));
             along(0) | along(1) << 16 | along(2) << 32 | u64::from(UNIT) << 48
         };
-        let share =
-            |count: u64| (WAY + count / 2).checked_div(count).map_or(0, |share| share * ALL);
+        let share = |count: u64| {
+            (THREE_QUARTERS + count / 2).checked_div(count).map_or(0, |share| share * ALL)
+        };
         Self {
             shifts: std::array::from_fn(shift),
             shares: std::array::from_fn(|count| share(count as u64)),
@@ -56,17 +57,16 @@ impl Motions {
     }
 }
 
-/// The vertices' neighbours. Number 0 is no vertex; the first one is 1.
+/// Neighbours of the vertices. Vertices are numbered from 1 on; 0 means none.
 struct Links {
-    /// Below and above along y and z; 0 where there is no such neighbour. Neighbours along x are the vertices before
-    /// and behind.
+    /// Neighbours below and above along y and z. Neighbours along x are the previous and the next vertex.
     neighbours: Vec<[u32; 4]>,
-    /// Bits 0 to 5: which neighbours there are, below and above along x, y and z. Bits 6 to 8: along which axes the
-    /// vertex must not move.
+    /// Bits 0 to 5: whether there are neighbours below and above along x, y and z. Bits 6 to 8: whether the vertex is
+    /// fixed along x, y and z.
     kinds: Vec<u16>,
 }
 
-/// The places of all vertices after `steps`, vertex i at index i + 1; 0 before and behind them stands for no vertex.
+/// Offsets of all vertices in their cells after `steps`. Vertex i has index i + 1; the first and the last entry are 0.
 pub(super) fn smoothed<S: SimdOps>(
     simd: S,
     planes: &EdgePlanes,
@@ -74,26 +74,26 @@ pub(super) fn smoothed<S: SimdOps>(
     steps: u32,
 ) -> Result<Vec<u64>> {
     let count = net.count();
-    let mut places = memory::zeros::<u64>(count + 2)?;
-    places[1..=count].fill(MIDDLE * ALL);
+    let mut offsets = memory::zeros::<u64>(count + 2)?;
+    offsets[1..=count].fill(MIDDLE * ALL);
     if steps == 0 {
-        return Ok(places);
+        return Ok(offsets);
     }
-    let links = Links::of(simd, planes, net)?;
-    let motions = Motions::new();
+    let links = Links::new(simd, planes, net)?;
+    let tables = StepTables::new();
     let mut next = memory::zeros::<u64>(count + 2)?;
     for _ in 0..steps {
-        next[1..=count].chunks_mut(PIECE).enumerate().par_each(|(piece, out)| {
-            let (first, places, links, motions) = (piece * PIECE, &places, &links, &motions);
-            simd.vectorize(Move { first, places, links, motions, out });
+        next[1..=count].chunks_mut(CHUNK).enumerate().par_each(|(chunk, out)| {
+            let (first, offsets, links, tables) = (chunk * CHUNK, &offsets, &links, &tables);
+            simd.vectorize(SmoothStep { first, offsets, links, tables, out });
         });
-        std::mem::swap(&mut places, &mut next);
+        std::mem::swap(&mut offsets, &mut next);
     }
-    Ok(places)
+    Ok(offsets)
 }
 
 impl Links {
-    fn of<S: SimdOps>(simd: S, planes: &EdgePlanes, net: &Net) -> Result<Self> {
+    fn new<S: SimdOps>(simd: S, planes: &EdgePlanes, net: &Net) -> Result<Self> {
         let count = net.count();
         let mut neighbours = memory::zeros::<[u32; 4]>(count)?;
         let mut kinds = memory::zeros::<u16>(count)?;
@@ -128,7 +128,7 @@ impl NullaryFnOnce for FindLinks<'_> {
         let (words, slice, grid) = (planes.words, planes.slice(), &planes.grid);
         let is_fixed = |at: usize, axis: usize| at == 0 || at + 1 == grid.cells[axis];
         let fixed_z = u16::from(is_fixed(z + grid.reach.start, 2)) << 8;
-        // Links to layers beyond reach are left out. The reach is so wide that this moves no vertex that is meshed.
+        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed vertices.
         let (has_below, has_above) = (z > 0, z + 1 < grid.reach.len());
         let mut out = neighbours.iter_mut().zip(kinds);
         for y in 0..grid.cells[1] {
@@ -142,8 +142,8 @@ impl NullaryFnOnce for FindLinks<'_> {
                 let mut links = CellEdges::load(planes, word, y, z).links();
                 links[4] &= if has_below { u64::MAX } else { 0 };
                 links[5] &= if has_above { u64::MAX } else { 0 };
-                // Any row stands in for one beyond the grid, to which there is no link.
-                let beside = [
+                // There are no links beyond the grid, so any row will do there.
+                let neighbour_rows = [
                     at.saturating_sub(words),
                     (at + words).min(net.active.len() - 1),
                     at.saturating_sub(slice),
@@ -153,7 +153,7 @@ impl NullaryFnOnce for FindLinks<'_> {
                     let bit = left.trailing_zeros();
                     left &= left - 1;
                     let link = links.map(|face| (face >> bit & 1) as u32);
-                    let far = beside.map(|at| net.rank(at, bit) + 1);
+                    let far = neighbour_rows.map(|at| net.rank(at, bit) + 1);
                     let mut kind = fixed_y | fixed_z;
                     kind |= u16::from(is_fixed(64 * word + bit as usize, 0)) << 6;
                     for (face, is_linked) in link.into_iter().enumerate() {
@@ -169,27 +169,27 @@ impl NullaryFnOnce for FindLinks<'_> {
     }
 }
 
-/// Moves the vertices from `first` on.
-struct Move<'a> {
+/// Moves the vertices from `first` on by one step.
+struct SmoothStep<'a> {
     first: usize,
-    places: &'a [u64],
+    offsets: &'a [u64],
     links: &'a Links,
-    motions: &'a Motions,
+    tables: &'a StepTables,
     out: &'a mut [u64],
 }
 
-impl NullaryFnOnce for Move<'_> {
+impl NullaryFnOnce for SmoothStep<'_> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        let Self { first, places, links, motions: Motions { shifts, shares }, out } = self;
+        let Self { first, offsets, links, tables: StepTables { shifts, shares }, out } = self;
         for (group, out) in out.chunks_mut(GROUP).enumerate() {
             let first = first + group * GROUP;
             let kinds = &links.kinds[first..][..out.len()];
             let neighbours = &links.neighbours[first..][..out.len()];
-            // Places of the vertices and of one more at each end.
-            let near = &places[first..][..out.len() + 2];
+            // Offsets of the vertices, of the one before and of the one after them.
+            let near = &offsets[first..][..out.len() + 2];
             let (mut sums, mut own, mut share) = ([0u64; GROUP], [0u64; GROUP], [0u64; GROUP]);
             let mut weighted = [0u64; GROUP];
             let mut all_kinds = 0;
@@ -197,7 +197,7 @@ impl NullaryFnOnce for Move<'_> {
                 let (kind, far) = (u64::from(kinds[i]), &neighbours[i]);
                 let (below, above) = ((kind & 1).wrapping_neg(), (kind >> 1 & 1).wrapping_neg());
                 let along_x = (near[i] & below) + (near[i + 2] & above);
-                let others: u64 = far.iter().map(|&number| places[number as usize]).sum();
+                let others: u64 = far.iter().map(|&number| offsets[number as usize]).sum();
                 let count = (kind & 63).count_ones();
                 sums[i] = along_x + others + shifts[kind as usize & 63];
                 own[i] = near[i + 1];
@@ -221,7 +221,7 @@ impl NullaryFnOnce for Move<'_> {
     }
 }
 
-/// Moves places by the sums of their neighbours, less their own times the neighbours' count.
+/// Moves `own` offsets by the share of `sums - weighted`, the sums of the neighbours minus `own` times their number.
 #[inline(always)]
 fn step(
     sums: &[u64; GROUP],
@@ -234,9 +234,9 @@ fn step(
         (bytemuck::cast_ref(sums), bytemuck::cast_ref(weighted));
     let (share, own): (&Lanes, &mut Lanes) = (bytemuck::cast_ref(share), bytemuck::cast_mut(own));
     for i in 0..4 * GROUP {
-        let way = sums[i].wrapping_sub(weighted[i]).wrapping_sub(UNIT as i16);
-        // pmulhrsw, where the processor has it: the upper half of the product, rounded.
-        let step = (((i32::from(way) * i32::from(share[i])) >> 14) + 1) >> 1;
+        let distance = sums[i].wrapping_sub(weighted[i]).wrapping_sub(UNIT as i16);
+        // Compiles to pmulhrsw on x86: the rounded upper half of the product.
+        let step = (((i32::from(distance) * i32::from(share[i])) >> 14) + 1) >> 1;
         own[i] = own[i].wrapping_add(step as i16).clamp(1, UNIT as i16 - 1);
     }
 }

@@ -1,26 +1,22 @@
-//! Surface nets on a GPU: pieces of the slab that fit the device, one after another.
+//! Surface nets on a GPU. A slab is meshed in pieces that fit the device, one after another.
 
 mod passes;
 
 use std::ops::Range;
 
-use self::passes::{NetPasses, Prepared};
+pub(in super::super) use self::passes::variants;
+use self::passes::{NetPasses, PiecePlan};
 use super::{
     super::params::Slab,
     params::{NetGrid, SurfaceNets, check_count},
 };
 use crate::{
     data::label_mesh::LabelMesh,
-    gpu::{Context, Shader},
+    gpu::Context,
     util::error::{Error, Result},
 };
 
-/// Every text of this family that can run.
-pub fn variants() -> Vec<Shader> {
-    passes::variants()
-}
-
-/// Meshes the slab piece by piece, halving pieces until they fit the device.
+/// Meshes the slab piece by piece. Pieces are halved until they fit the device.
 pub(super) fn mesh(kernel: &SurfaceNets, context: &Context, slab: &Slab) -> Result<LabelMesh> {
     let mut mesh = LabelMesh::default();
     if NetGrid::new(kernel, slab)?.is_none() {
@@ -49,7 +45,7 @@ pub(super) fn mesh(kernel: &SurfaceNets, context: &Context, slab: &Slab) -> Resu
     Ok(mesh)
 }
 
-/// A piece and its totals; `None` where it does not fit.
+/// The passes and totals of a piece; `None` if it does not fit the device.
 fn piece<'a>(
     kernel: &SurfaceNets,
     context: &'a Context,
@@ -58,10 +54,10 @@ fn piece<'a>(
 ) -> Result<Option<(NetPasses<'a>, passes::Totals)>> {
     let slab = Slab { layers: layers.clone(), ..slab.clone() };
     let Some(grid) = NetGrid::new(kernel, &slab)? else { return Ok(None) };
-    let Some(prepared) = Prepared::new(context, &grid, &slab.volume.samples) else {
+    let Some(plan) = PiecePlan::new(context, &grid, &slab.volume.samples) else {
         return Ok(None);
     };
-    let passes = NetPasses::upload(kernel, context, &grid, &slab.volume.samples, &prepared)?;
+    let passes = NetPasses::upload(kernel, context, &grid, &slab.volume.samples, &plan)?;
     let totals = passes.count()?;
     Ok(passes.fits(&totals).then_some((passes, totals)))
 }

@@ -1,4 +1,4 @@
-//! The passes of `wgsl/mesh/labels.wgsl` over one piece of a slab.
+//! Runs the passes of `wgsl/mesh/labels.wgsl` over one piece of a slab.
 
 use std::ops::Range;
 
@@ -28,8 +28,8 @@ fn specialised(kind: u32) -> Shader {
     SHADER.with(&[("KIND", &format!("{kind}u"))])
 }
 
-/// All shaders.
-pub(super) fn variants() -> Vec<Shader> {
+/// The shader in every specialisation.
+pub(in super::super::super) fn variants() -> Vec<Shader> {
     (0..3).map(specialised).collect()
 }
 
@@ -59,29 +59,29 @@ shader_struct! {
     }
 }
 
-/// Words of a block.
+/// Number of words of a block.
 fn block() -> u64 {
     SHADER.constant("SIZE").into()
 }
 
-/// The first word of a section of `blocks`, which has one word per block.
+/// First word of a section of the buffer `blocks`. A section has one word per block.
 fn section(name: &str, blocks: u64) -> u64 {
     u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
 }
 
-/// Slices below and above its layers that a dispatch reads for the sheets of its quads.
+/// Slices below and above its layers that a dispatch reads to find the sheets of its quads.
 const BELOW: usize = 3;
 const ABOVE: usize = 2;
 
-/// The parameters of a piece that fits the device, before anything is uploaded.
-pub(super) struct Prepared {
-    /// Layers of points, counted within reach, whose labels are in one buffer.
+/// Parameters of a piece that fits the device.
+pub(super) struct PiecePlan {
+    /// Number of layers of points whose labels are in one buffer.
     chunk: usize,
     params: NetParams,
 }
 
-impl Prepared {
-    /// `None` where the piece does not fit.
+impl PiecePlan {
+    /// The plan of a piece; `None` if the piece does not fit the device.
     pub(super) fn new(context: &Context, grid: &NetGrid, samples: &Samples) -> Option<Self> {
         let limit = context.max_binding();
         let words = grid.cells[0].div_ceil(32) as u64;
@@ -95,7 +95,7 @@ impl Prepared {
         let fits = 4 * (starts + 3 * numbered) <= limit
             && 12 * (numbered + slice_words) <= limit
             && (numbered + slice_words).div_ceil(block()) <= context.limits.folded_workgroups()
-            // Cells have numbers of 32 bits.
+            // Cells are numbered in 32 bits.
             && 32 * (numbered + slice_words) <= u64::from(u32::MAX);
         let core = grid.layers.start - grid.reach.start;
         let params = NetParams {
@@ -117,7 +117,7 @@ impl Prepared {
     }
 }
 
-/// Labels of some slices, for layers counted within reach.
+/// Labels of some slices, for a range of layers counted within reach.
 #[derive(Debug)]
 struct Chunk {
     layers: Range<usize>,
@@ -137,33 +137,33 @@ pub(in super::super) struct NetPasses<'a> {
     blocks: Buffer,
 }
 
-/// The totals that the pass `scan` writes.
+/// Totals of a piece, written by the pass `scan`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Totals {
-    /// Vertices of all layers within reach.
+    /// Number of vertices of all layers within reach.
     pub(super) vertices: u32,
-    /// Quads of the layers that are meshed.
+    /// Number of quads of the layers that are meshed.
     pub(super) quads: u32,
-    /// Vertices before the layers that are meshed, and before those above.
+    /// Number of vertices before the layers that are meshed, and before the layers above these.
     core: [u32; 2],
 }
 
 impl Totals {
-    /// Vertices of the layers that are meshed.
+    /// Number of vertices of the layers that are meshed.
     pub(super) fn core_vertices(&self) -> u32 {
         self.core[1] - self.core[0]
     }
 }
 
 impl<'a> NetPasses<'a> {
-    /// Uploads the labels within reach, and the tables.
+    /// Uploads the tables and the labels within reach.
     pub(super) fn upload(
         kernel: &SurfaceNets,
         context: &'a Context,
         grid: &NetGrid,
         samples: &Samples,
-        prepared: &Prepared,
+        plan: &PiecePlan,
     ) -> Result<Self> {
         let (kind, size) = match samples {
             Samples::U8(_) => (0, 1),
@@ -174,8 +174,8 @@ impl<'a> NetPasses<'a> {
         let depth = grid.cells[2] - 1;
         let points = grid.reach.len() + 1;
         let chunk = |start: usize| {
-            let layers = start..(start + prepared.chunk).min(points);
-            // The point z is sample z - 1.
+            let layers = start..(start + plan.chunk).min(points);
+            // Point z is sample z - 1.
             let first = (grid.reach.start + layers.start).saturating_sub(BELOW);
             let first = first.max(grid.slices.start).min(depth);
             let end = (grid.reach.start + layers.end + ABOVE).min(grid.slices.end).max(first);
@@ -183,8 +183,8 @@ impl<'a> NetPasses<'a> {
             let labels = context.upload("labels", &samples.as_bytes()[held])?;
             Ok(Chunk { layers, slice: first, labels })
         };
-        let chunks = (0..points).step_by(prepared.chunk).map(chunk).collect::<Result<_>>()?;
-        let params = prepared.params;
+        let chunks = (0..points).step_by(plan.chunk).map(chunk).collect::<Result<_>>()?;
+        let params = plan.params;
         let (numbered, slice_words) = (u64::from(params.numbered), u64::from(params.slice_words));
         let blocks = 4 * (u64::from(params.starts) + 3 * numbered);
         let blocks = context.allocate("blocks", blocks)?;
@@ -200,7 +200,7 @@ impl<'a> NetPasses<'a> {
         })
     }
 
-    /// Runs the passes up to the totals and reads the totals: the one readback before the results.
+    /// Runs the passes up to the totals and reads the totals, the only readback before the results.
     pub(super) fn count(&self) -> Result<Totals> {
         let Self { context, params, shader, edges, blocks, .. } = self;
         let mut batch = context.batch();
@@ -230,7 +230,7 @@ impl<'a> NetPasses<'a> {
             && 7 * quads <= u64::from(u32::MAX)
     }
 
-    /// Runs the passes that make the mesh and reads it.
+    /// Runs the passes that make the mesh, and reads the mesh.
     pub(super) fn mesh(&self, totals: &Totals, first_vertex: u64) -> Result<LabelMesh> {
         let Self { context, shader, edges, blocks, .. } = self;
         if totals.vertices == 0 {
@@ -248,8 +248,8 @@ impl<'a> NetPasses<'a> {
         };
         let cells = allocate("cells", 8, totals.vertices)?;
         let links = allocate("links", 16, totals.vertices)?;
-        let places = || allocate("places", 8, totals.vertices);
-        let places = [places()?, places()?];
+        let offsets = || allocate("offsets", 8, totals.vertices);
+        let offsets = [offsets()?, offsets()?];
         let vertices = allocate("vertices", 12, params.core_vertices)?;
         let faces = allocate("faces", size_of::<Quad>(), totals.quads)?;
         let mut batch = context.batch();
@@ -262,14 +262,20 @@ impl<'a> NetPasses<'a> {
         let groups = |count: u32| context.fold(u64::from(count).div_ceil(block()));
         record("labels links", "find_links", &params, &[], all_blocks)?;
         for steps in 0..self.steps {
-            let [from, to] = [0, 1].map(|i| &places[(steps as usize + i) % 2]);
+            let [from, to] = [0, 1].map(|i| &offsets[(steps as usize + i) % 2]);
             let (params, moved) =
-                (NetParams { steps, ..params }, [("places", from), ("moved", to)]);
+                (NetParams { steps, ..params }, [("offsets", from), ("moved", to)]);
             record("labels smooth", "smooth_step", &params, &moved, groups(params.vertices)?)?;
         }
-        let last = [("places", &places[self.steps as usize % 2])];
+        let last = [("offsets", &offsets[self.steps as usize % 2])];
         let all_steps = NetParams { steps: self.steps, ..params };
-        record("labels vertices", "place", &all_steps, &last, groups(params.core_vertices)?)?;
+        record(
+            "labels vertices",
+            "write_vertices",
+            &all_steps,
+            &last,
+            groups(params.core_vertices)?,
+        )?;
         for chunk in &self.chunks {
             let more = [("volume", &chunk.labels), ("faces", &faces)];
             record("labels quads", "quads", &params_of(&params, chunk), &more, all_blocks)?;
@@ -282,7 +288,7 @@ impl<'a> NetPasses<'a> {
     }
 }
 
-/// The parameters of a dispatch that reads the labels of `chunk`.
+/// Parameters of a dispatch that reads the labels of `chunk`.
 fn params_of(params: &NetParams, chunk: &Chunk) -> NetParams {
     NetParams {
         start_z: chunk.layers.start as u32,

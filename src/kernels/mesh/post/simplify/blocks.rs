@@ -1,9 +1,10 @@
-//! Large surfaces, block by block: a block's tables fit a core's cache, and blocks are simplified side by side.
+//! Simplifies large surfaces block by block. The tables of a block fit the cache of a core, and blocks are simplified in
+//! parallel.
 //!
-//! Blocks are cells of a grid that depends on the triangles alone, so the result does not depend on threads. Vertices
-//! that blocks share are locked. Collapses go in rounds: a sample of the errors of all blocks gives the limit up to
-//! which every block collapses edges in this round, and how many of them. The last collapses, and those around locked
-//! vertices, are made after the blocks are merged into one surface again.
+//! Blocks are cells of a grid that depends on the triangles only, so the result does not depend on threads. Vertices shared
+//! by several blocks are locked. Collapses are made in rounds: a sample of the errors of all blocks determines up to which
+//! error each block collapses edges in a round, and how many. The last collapses, and those around locked vertices, are
+//! made after the blocks have been merged into one surface.
 //!
 //! ```text
 //! +------+------+   o locked: no edge at it collapses
@@ -34,51 +35,51 @@ use crate::{
     },
 };
 
-/// Triangles of a block on average: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without
-/// blocks a surface of 900,000 triangles takes twice as long.
+/// Mean number of triangles of a block: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without
+/// blocks, a surface of 900,000 triangles takes twice as long.
 const TRIANGLES: usize = 1 << 14;
-/// Surfaces of fewer blocks stay whole.
+/// Surfaces of fewer blocks are not divided.
 const MIN_BLOCKS: usize = 8;
 /// Share of the edges whose errors are below a round's limit.
 const ROUND: f64 = 0.3;
-/// Edges that a collapse takes away.
+/// Number of edges that a collapse removes.
 const EDGES: usize = 3;
-/// Triangles that are left for the collapses after the merge, as a share of the target.
+/// Additional triangles, as a share of the target, that are left for the collapses after the merge.
 const SPARE: f64 = 0.1;
-/// One half edge in this many is sampled for a round's limit.
+/// One in this many half edges is sampled to find the limit of a round.
 const STEP: usize = 16;
-/// A pass over a block goes on only with more than one edge for this many triangles.
+/// A block's collapses continue only while a pass has more than one edge per this many triangles.
 const MIN_PASS: usize = 256;
-/// One triangle in this many is sampled for the size of the cells.
+/// One in this many triangles is sampled to find the size of the cells.
 const SAMPLED: usize = 64;
-/// The most cells along an axis.
-const CELLS: f32 = 64.0;
-/// Triangles that a thread looks at together.
+/// Maximum number of cells along an axis.
+const MAX_CELLS: f32 = 64.0;
+/// Triangles that a thread processes at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Memory beside the tables of the blocks, in bytes per vertex and bytes per triangle: the blocks hold a copy of the
+/// Memory in addition to the tables of the blocks, in bytes per vertex and bytes per triangle: the blocks hold a copy of the
 /// surface, and a tenth of the vertices more than once.
 pub(super) const BYTES: [u64; 2] = [4 + 24 + 12, 12];
 
 // The owner of a vertex is the number of its block, or one of the following.
-/// No triangle with this vertex was seen yet.
+/// No triangle with this vertex has been visited yet.
 const NOBODY: u32 = u32::MAX;
 /// Several blocks have the vertex.
 const SHARED: u32 = u32::MAX - 1;
-/// The bit of an owner whose other bits are the vertex's number in its one block.
+/// Bit of an owner whose other bits are the number of the vertex in its only block.
 const NUMBER: u32 = 1 << 31;
 
-/// A block's part of the surface. Vertices that it shares with other blocks come first.
-struct Part {
+/// The surface of a block. Vertices shared with other blocks come first.
+struct BlockSurface {
     surface: Surface,
-    /// The numbers of the shared vertices in the whole surface.
+    /// Numbers of the shared vertices in the whole surface.
     shared: Vec<u32>,
     limits: Limits,
 }
 
-/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the sums that its
-/// vertices have accumulated; `None`, and the surface unchanged, for a surface that is too small.
-pub(super) fn thin(
+/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the accumulated sums of
+/// its vertices; `None` for a surface that is too small, which is left unchanged.
+pub(super) fn decimate(
     surface: &mut Surface,
     target: usize,
     limits: &[f32],
@@ -91,7 +92,7 @@ pub(super) fn thin(
     let parts = parts.iter_mut().par_map(|part| {
         let locked = part.shared.len() as u32;
         let limits = mem::take(&mut part.limits);
-        let simplifier = Simplifier::of_part(&mut part.surface, locked, limits, scale)?;
+        let simplifier = Simplifier::for_block(&mut part.surface, locked, limits, scale)?;
         Ok(Block { simplifier, shared: &part.shared })
     });
     let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;
@@ -117,7 +118,7 @@ pub(super) fn thin(
     merge(surface, blocks, &mut owners, limits).map(Some)
 }
 
-/// A block that is being simplified, and the numbers of its shared vertices in the whole surface.
+/// A block that is being simplified, with the numbers of its shared vertices in the whole surface.
 struct Block<'a> {
     simplifier: Simplifier<'a>,
     shared: &'a [u32],
@@ -127,7 +128,7 @@ struct Block<'a> {
 fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
     let left = |blocks: &[Block<'_>]| -> usize { blocks.iter().map(|b| b.simplifier.left).sum() };
     let before = left(blocks);
-    // Triangles at locked vertices stay until the merge. Their share of the collapses must not fall on the others.
+    // Triangles at locked vertices remain until the merge. Their share of the collapses must not burden the others.
     let locked: usize =
         blocks.iter().par_map(|block| block.simplifier.locked_triangles()).iter().sum();
     let excess = locked as f64 * (1.0 - target as f64 / before as f64);
@@ -160,8 +161,8 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
     }
 }
 
-/// The parts of all blocks, and the owner of each vertex.
-fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
+/// The surfaces of all blocks, and the owner of each vertex.
+fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<BlockSurface>, Vec<AtomicU32>)> {
     if u32::try_from(surface.triangles.len()).is_err() {
         return Err(Error::bad_input("a mesh of 2^32 triangles is too large to simplify"));
     }
@@ -179,7 +180,7 @@ fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>
             }
         }
     });
-    // Triangles by block, in compressed rows.
+    // Triangles by block, in compressed sparse rows.
     let mut starts = memory::zeros::<u32>(count + 1)?;
     labels.iter().for_each(|&label| starts[label as usize + 1] += 1);
     (0..count).for_each(|block| starts[block + 1] += starts[block]);
@@ -192,12 +193,12 @@ fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>
     }
     let parts = starts.windows(2).par_map(|row| {
         let row = &rows[row[0] as usize..row[1] as usize];
-        Part::new(surface, limits, row, &owners)
+        BlockSurface::new(surface, limits, row, &owners)
     });
     Ok((parts.into_iter().collect::<Result<_>>()?, owners))
 }
 
-impl Part {
+impl BlockSurface {
     fn new(
         whole: &Surface,
         limits: &[f32],
@@ -242,7 +243,7 @@ impl Part {
     }
 }
 
-/// The block of each triangle, and how many blocks there are.
+/// The block of each triangle, and the number of blocks.
 fn labels(surface: &Surface) -> Result<(Vec<u32>, usize)> {
     let [low, high] = surface.bounds().unwrap_or_default();
     let extent = sub(high, low);
@@ -253,14 +254,14 @@ fn labels(surface: &Surface) -> Result<(Vec<u32>, usize)> {
         let size = longest / cells;
         let dims = extent.map(|side| (side / size) as u32 + 1);
         let cell = |triangle: &[u32; 3]| {
-            let place = sub(surface.positions[triangle[0] as usize], low);
+            let position = sub(surface.positions[triangle[0] as usize], low);
             let [x, y, z]: [u32; 3] =
-                std::array::from_fn(|i| ((place[i] / size) as u32).min(dims[i] - 1));
+                std::array::from_fn(|i| ((position[i] / size) as u32).min(dims[i] - 1));
             (z * dims[1] + y) * dims[0] + x
         };
         let mut numbers = memory::zeros::<u32>(dims.iter().product::<u32>() as usize)?;
         surface.triangles.iter().step_by(SAMPLED).for_each(|t| numbers[cell(t) as usize] = 1);
-        if (numbers.iter().sum::<u32>() as usize) < wanted && cells < CELLS {
+        if (numbers.iter().sum::<u32>() as usize) < wanted && cells < MAX_CELLS {
             cells *= 1.1;
             continue;
         }
@@ -275,13 +276,13 @@ fn labels(surface: &Surface) -> Result<(Vec<u32>, usize)> {
     }
 }
 
-/// The surface that a block has become, with the sums of its vertices.
-struct Piece {
+/// The surface of a simplified block, with the accumulated sums of its vertices.
+struct SimplifiedBlock {
     surface: Surface,
     accumulated: Accumulated,
 }
 
-/// Merges the blocks into one surface: shared vertices come first, then those of each block.
+/// Merges the blocks into one surface. Shared vertices come first, then those of each block.
 fn merge(
     surface: &mut Surface,
     blocks: Vec<Block<'_>>,
@@ -289,7 +290,7 @@ fn merge(
     limits: &[f32],
 ) -> Result<Accumulated> {
     let old = mem::take(surface);
-    let mut merged = Piece {
+    let mut merged = SimplifiedBlock {
         surface: Surface { nan_cells: old.nan_cells, ..Surface::default() },
         accumulated: Accumulated { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() },
     };
@@ -322,9 +323,9 @@ fn merge(
     let pieces = blocks
         .into_iter()
         .zip(starts)
-        .par_map(|(block, start)| block.simplifier.into_piece(block.shared, owners, start));
+        .par_map(|(block, start)| block.simplifier.into_simplified(block.shared, owners, start));
     for piece in pieces {
-        let Piece { surface: part, mut accumulated } = piece?;
+        let SimplifiedBlock { surface: part, mut accumulated } = piece?;
         merged.surface.append(part)?;
         memory::append(&mut merged.accumulated.quadrics, &mut accumulated.quadrics)?;
         memory::append(&mut merged.accumulated.normals, &mut accumulated.normals)?;
@@ -335,19 +336,19 @@ fn merge(
 }
 
 impl Simplifier<'_> {
-    /// How many triangles have a locked vertex.
+    /// Number of triangles with a locked vertex.
     fn locked_triangles(&self) -> usize {
         let triangles = self.mesh.corners.as_chunks::<3>().0.iter();
         triangles.filter(|corners| corners.iter().any(|&vertex| self.is_locked(vertex))).count()
     }
 
-    /// How many vertices are left and not locked.
+    /// Number of remaining vertices that are not locked.
     fn free_vertices(&self) -> usize {
         (0..self.sides.len() as u32).filter(|&v| self.mesh.is_used(v) && !self.is_locked(v)).count()
     }
 
     /// Adds the sums of the locked vertices to those of the merged surface.
-    fn add_locked(&self, shared: &[u32], owners: &[AtomicU32], whole: &mut Piece) {
+    fn add_locked(&self, shared: &[u32], owners: &[AtomicU32], whole: &mut SimplifiedBlock) {
         for vertex in 0..self.sides.len() as u32 {
             if self.is_locked(vertex) && self.mesh.is_used(vertex) {
                 let number = shared[self.mesh.original(vertex) as usize];
@@ -363,8 +364,13 @@ impl Simplifier<'_> {
         }
     }
 
-    /// The block's surface in the numbers of the merged one, in which its own vertices count from `start`.
-    fn into_piece(self, shared: &[u32], owners: &[AtomicU32], start: u32) -> Result<Piece> {
+    /// The surface of the block with the vertex numbers of the merged surface, where its own vertices begin at `start`.
+    fn into_simplified(
+        self,
+        shared: &[u32],
+        owners: &[AtomicU32],
+        start: u32,
+    ) -> Result<SimplifiedBlock> {
         let limited = !self.limits.is_empty();
         let mut numbers = memory::room(self.sides.len())?;
         let mut surface = Surface::default();
@@ -391,6 +397,6 @@ impl Simplifier<'_> {
         let all = self.mesh.corners.as_chunks::<3>().0.iter();
         let left = all.filter(|triangle| triangle[0] != mesh::NONE);
         surface.triangles.extend(left.map(|t| t.map(|vertex| numbers[vertex as usize])));
-        Ok(Piece { surface, accumulated })
+        Ok(SimplifiedBlock { surface, accumulated })
     }
 }

@@ -1,9 +1,9 @@
 //! Edge collapses in passes of rising error.
 //!
-//! A pass takes the share [`PASS`] of the edges, those with the least errors, in the order of their numbers, so that
-//! memory is read nearly in order. A vertex takes part in one collapse a pass. The error of an edge depends on its two
-//! ends alone, so the errors that a pass goes by are exact. After the pass, all threads compute the errors around the
-//! merged vertices anew. Collapses happen in the order of edges, never in that of threads.
+//! A pass takes the share [`PASS`] of the edges with the smallest errors and visits them in the order of their numbers, so
+//! that memory is read nearly sequentially. A vertex takes part in at most one collapse per pass. The error of an edge
+//! depends only on its two ends, so the errors in a pass are exact. After the pass, all threads recompute the errors around
+//! the merged vertices. The order of collapses does not depend on threads.
 
 use std::{
     ops::ControlFlow,
@@ -19,28 +19,28 @@ use crate::util::{cache, error::Result, memory, parallel::Parallel};
 
 /// Share of the edges that a pass takes.
 const PASS: f64 = 0.1;
-/// A pass takes at least one edge for this many half edges.
+/// A pass takes at least one edge per this many half edges.
 const MIN_PASS: usize = 60;
-/// Edges that the last passes take beyond three for each collapse that is still wanted.
-const FEW: usize = 256;
-/// Errors that are sampled for a pass's limit.
+/// Edges that the last passes take in addition to three for each collapse that is still wanted.
+const EXTRA: usize = 256;
+/// Number of errors that are sampled to find the limit of a pass.
 const SAMPLES: usize = 1 << 15;
-/// How many edges before its turn the ends of an edge are prefetched.
+/// Number of edges by which the ends of an edge are prefetched early.
 const AHEAD: usize = 4;
-/// Half edges that a thread looks at in one go.
+/// Half edges that a thread processes at a time.
 const BLOCK: usize = 1 << 12;
-/// The bit of an error whose collapse was refused, until it may try again: the sign, with which the bits exceed those
-/// of all other errors.
+/// The bit of an error that marks a refused collapse until the next attempt: the sign, which makes the bits larger than
+/// those of all other errors.
 const REFUSED: u32 = 1 << 31;
 
 impl Simplifier<'_> {
-    /// Collapses edges until `target` triangles are left or no more edges can.
+    /// Collapses edges until `target` triangles are left or no edge can collapse.
     pub(super) fn run(&mut self, target: usize) -> Result<()> {
         self.run_below(target, f32::MAX.to_bits(), 0)
     }
 
-    /// Collapses all edges that limits allow, in levels of rising error. Which edges collapse depends only on the
-    /// surface nearby: lower limits in one region leave other regions unchanged.
+    /// Collapses all edges that the limits allow, in levels of rising error. Whether an edge collapses depends only on the
+    /// surface nearby, so lower limits in one region leave other regions unchanged.
     pub(super) fn run_levels(&mut self) -> Result<()> {
         for level in self.scale.levels() {
             self.run_level(level)?;
@@ -48,11 +48,11 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// Collapses edges with errors whose bits are up to `limit` until `target` triangles are left, or a pass would have
-    /// no more than `few` edges.
+    /// Collapses edges with errors up to `limit`, given as the bits of a float, until `target` triangles are left or a pass
+    /// would have no more than `few` edges.
     pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
-        // How many triangles there were when refused edges last got another try.
+        // Number of triangles when refused edges were last admitted.
         let mut retried = self.left;
         while self.left > target {
             let edges = self.pass((self.left - target).div_ceil(2), limit)?;
@@ -71,7 +71,7 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// Collapses all edges with errors up to `limit` for which this is possible.
+    /// Collapses all edges with errors up to `limit` that can collapse.
     pub(super) fn run_level(&mut self, limit: f32) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         self.admit_refused();
@@ -84,7 +84,7 @@ impl Simplifier<'_> {
         }
     }
 
-    /// Collapses `edges` where possible, until `target` triangles are left. `merged` is scratch space.
+    /// Collapses `edges` if possible, until `target` triangles are left. `merged` is scratch space.
     fn collapse_all(&mut self, edges: &[u32], target: usize, merged: &mut Vec<u32>) -> Result<()> {
         merged.clear();
         for (at, &edge) in edges.iter().enumerate() {
@@ -108,29 +108,29 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// Admits edges whose collapse was refused for another attempt.
+    /// Admits edges whose collapse was refused to another attempt.
     fn admit_refused(&self) {
         self.errors.chunks(BLOCK).par_each(|errors| {
             errors.iter().for_each(|e| e.store(e.load(Relaxed) & !REFUSED, Relaxed));
         });
     }
 
-    /// Errors of edges that may collapse, of every `step`-th half edge.
+    /// The errors of every `step`-th half edge whose edge may collapse.
     pub(super) fn sample(&self, step: usize) -> Vec<u32> {
         let sampled = self.errors.chunks(step).map(|errors| errors[0].load(Relaxed));
         sampled.filter(|&error| error < NEVER.to_bits()).collect()
     }
 
-    /// The edges of a pass with errors up to `limit`, when `wanted` more collapses are wanted.
+    /// The edges of a pass: edges with errors up to `limit`, for `wanted` further collapses.
     fn pass(&self, wanted: usize, limit: u32) -> Result<Vec<u32>> {
         let step = self.errors.len().div_ceil(SAMPLES).max(1);
         let bits = |error: &AtomicU32| error.load(Relaxed);
         let mut sample = self.sample(step);
-        // At least some edges: where most were refused, the order of the others matters little.
+        // A minimum number of edges: if most were refused, the order of the others matters little.
         let half_edges = self.left * 3 / step;
-        let most = ((PASS * sample.len() as f64) as usize).max(half_edges / MIN_PASS);
-        let needed = (3 * wanted + FEW) / step;
-        let (is_last, rank) = (needed < most, needed.min(most));
+        let max = ((PASS * sample.len() as f64) as usize).max(half_edges / MIN_PASS);
+        let needed = (3 * wanted + EXTRA) / step;
+        let (is_last, rank) = (needed < max, needed.min(max));
         let limit = match rank < sample.len() {
             true => limit.min(*sample.select_nth_unstable(rank).1),
             false => limit,
@@ -148,7 +148,7 @@ impl Simplifier<'_> {
         let parts = self.errors.chunks(BLOCK).enumerate().par_map(|(block, errors)| {
             let mut chosen: Vec<u32> = Vec::new();
             for (at, errors) in errors.chunks(8).enumerate() {
-                // One branch for eight edges, few of which are chosen.
+                // One branch per eight edges, since few are chosen.
                 if errors.iter().fold(false, |any, error| any | (bits(error) <= limit)) {
                     let numbers = (block * BLOCK + at * 8) as u32..;
                     let is_so = |(_, error): &(u32, &AtomicU32)| bits(error) <= limit;
@@ -162,13 +162,13 @@ impl Simplifier<'_> {
         Ok(all)
     }
 
-    /// Collapses an edge and returns the merged vertex; `None` where one of its ends has taken part in this pass, or
-    /// where the collapse would exceed a limit, change the topology or spoil a triangle's shape.
+    /// Collapses an edge and returns the merged vertex. `None` if one of its ends has taken part in this pass, or if the
+    /// collapse would change the topology or spoil the shape of a triangle.
     fn try_collapse(&mut self, edge: u32) -> Option<u32> {
         let mesh = &self.mesh;
         let error = &self.errors[edge as usize];
         if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
-            // An earlier collapse removed the edge or made its twin the first half edge.
+            // An earlier collapse has removed the edge or made its twin the first half edge.
             error.store(NEVER.to_bits(), Relaxed);
             return None;
         }
@@ -182,20 +182,20 @@ impl Simplifier<'_> {
         };
         let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
         let keeps_shape = |collapse: &Collapse| {
-            self.keeps_shape(&from, gone, collapse.place, Some(normal))
-                && self.keeps_shape(&to, kept, collapse.place, Some(normal))
+            self.keeps_shape(&from, gone, collapse.position, Some(normal))
+                && self.keeps_shape(&to, kept, collapse.position, Some(normal))
         };
         let collapse = mesh
             .keeps_topology(edge, &from, &to)
             .then(|| self.collapse_keeping_volume(edge, &from, &to))
             .filter(keeps_shape);
-        let Some(Collapse { place, sum, offset, .. }) = collapse else {
+        let Some(Collapse { position, sum, offset, .. }) = collapse else {
             error.fetch_or(REFUSED, Relaxed);
             return None;
         };
         self.left -= self.mesh.collapse(edge, &from, &to);
         let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
-        self.surface.positions[kept] = place;
+        self.surface.positions[kept] = position;
         self.quadrics[kept] = sum.moved(offset);
         self.merge(kept, gone);
         self.took_part[kept] = true;
@@ -203,12 +203,12 @@ impl Simplifier<'_> {
         Some(kept as u32)
     }
 
-    /// Ends a pass: computes the errors of all edges around the merged vertices.
+    /// Ends a pass: recomputes the errors of all edges around the merged vertices.
     fn settle(&mut self, merged: &[u32]) {
         let this = &*self;
         merged.chunks(64).par_each(|chunk| {
             for &vertex in chunk {
-                // The neighbours lie scattered in memory: fetch all of them before the first error is computed.
+                // The neighbours are scattered in memory. All are prefetched before the first error is computed.
                 let _ = this.mesh.visit_fan(vertex, |edge| {
                     this.prefetch(this.mesh.to(edge));
                     ControlFlow::Continue(())
@@ -230,11 +230,11 @@ impl Simplifier<'_> {
     #[inline]
     fn prefetch(&self, vertex: u32) {
         let at = vertex as usize;
-        if let (Some(quadric), Some(place)) =
+        if let (Some(quadric), Some(position)) =
             (self.quadrics.get(at), self.surface.positions.get(at))
         {
             quadric.prefetch();
-            cache::prefetch(place);
+            cache::prefetch(position);
         }
     }
 }

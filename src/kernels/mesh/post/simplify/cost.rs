@@ -1,4 +1,4 @@
-//! The error of an edge: where it would collapse to, and how far that is from the planes of the original triangles.
+//! The error of an edge: the position that it would collapse to, and its distance to the planes of the original triangles.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,22 +13,23 @@ use crate::{
     util::parallel::Parallel,
 };
 
-/// The farthest that a merged vertex may lie from the middle of its edge, in lengths of the edge.
+/// Maximum distance of a merged vertex from the middle of its edge, in lengths of the edge.
 const REACH: f64 = 0.6;
-/// Share of the weight times the squared length of an edge that is added to its error: where the surface is flat, short
-/// edges go first.
+/// Share of the weight times the squared length of an edge that is added to its error, so that short edges collapse first
+/// where the surface is flat.
 const LENGTH: f64 = 1e-7;
-/// Half edges whose errors a thread computes in one go.
+/// Half edges whose errors a thread computes at a time.
 const CHUNK: usize = 1 << 12;
 
 /// The result of an edge's collapse, before it is made.
 pub(super) struct Collapse {
-    /// The place of the merged vertex.
-    pub(super) place: [f32; 3],
-    /// The sum of both ends' quadrics, and the place as seen from its origin.
+    /// Position of the merged vertex.
+    pub(super) position: [f32; 3],
+    /// Sum of the quadrics of both ends.
     pub(super) sum: Sum,
+    /// `position` relative to the origin of `sum`.
     pub(super) offset: [f64; 3],
-    /// What orders collapses; [`NEVER`] where the edge has to stay.
+    /// Error, which orders the collapses; [`NEVER`] if the edge must not collapse.
     error: f32,
 }
 
@@ -41,7 +42,7 @@ impl Simplifier<'_> {
         });
     }
 
-    /// Stores the error of the edge that this is the first half edge of.
+    /// Stores the error of an edge at its first half edge, or [`NEVER`] at other half edges.
     pub(super) fn find_error(&self, half_edge: u32) {
         let error = match self.mesh.is_first_of_edge(half_edge) {
             true => self.collapse(half_edge).error,
@@ -50,17 +51,17 @@ impl Simplifier<'_> {
         self.errors[half_edge as usize].store(error.to_bits(), Relaxed);
     }
 
-    /// Whether the triangles of a fan [keep their shape](Shape::is_kept) when the fan's vertex moves to `place`, except
-    /// for triangles at the vertex `but`. With `normal`, the sum of normals that the vertex then represents, triangles
+    /// Whether the triangles of a fan [keep their shape](Shape::is_kept) if the vertex of the fan moves to `position`, except
+    /// for triangles at the vertex `but`. If `normal`, the sum of normals that the vertex will represent, is given, triangles
     /// are also compared with the normals that their corners represent.
     pub(super) fn keeps_shape(
         &self,
         fan: &Fan,
         but: u32,
-        place: [f32; 3],
+        position: [f32; 3],
         normal: Option<[f32; 3]>,
     ) -> bool {
-        let place = place.map(f64::from);
+        let position = position.map(f64::from);
         let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
         fan.edges().iter().all(|&edge| {
             let (b, c) = (self.mesh.to(edge), self.mesh.from(prev(edge)));
@@ -73,7 +74,7 @@ impl Simplifier<'_> {
             });
             let shape = Shape {
                 before: at(self.mesh.from(edge)),
-                after: place,
+                after: position,
                 side: [at(b), at(c)],
                 expected: expected.unwrap_or_default(),
             };
@@ -85,32 +86,32 @@ impl Simplifier<'_> {
         })
     }
 
-    /// Where an edge collapses to, and at what cost.
+    /// The position that an edge collapses to, and its error.
     ///
     /// ```text
-    /// edge                         becomes a vertex
-    /// within the surface           at the place of the least error near its middle
-    /// with one end on the boundary at that end
-    /// along the boundary           at the place of the least error on the edge; or at the end
-    ///                              that lies on more sides of the boundary's box
-    /// across, between boundaries   never
+    /// edge                           becomes a vertex
+    /// inside the surface             at the position of the minimum error near its middle
+    /// with one end on the boundary   at that end
+    /// on the boundary                at the position of the minimum error on the edge; or at the end
+    ///                                that lies on more sides of the boundary's box
+    /// between two boundaries         never
     /// ```
     pub(super) fn collapse(&self, edge: u32) -> Collapse {
         let (from, to) = (self.mesh.from(edge), self.mesh.to(edge));
         let [a, b] = [from, to].map(|end| self.surface.positions[end as usize]);
-        let [start, end] = [a, b].map(|place| place.map(f64::from));
-        let way = sub(end, start);
-        let length = dot(way, way);
+        let [start, end] = [a, b].map(|position| position.map(f64::from));
+        let edge_vector = sub(end, start);
+        let length = dot(edge_vector, edge_vector);
         let [is_open, end_is_open] = [from, to].map(|end| self.mesh.is_open(end));
         let [sides, end_sides] = [from, to].map(|end| self.sides[end as usize]);
-        let along = |part: f64| std::array::from_fn(|i| start[i] + part * way[i]);
+        let along = |part: f64| std::array::from_fn(|i| start[i] + part * edge_vector[i]);
         let sum_at = |origin: [f64; 3]| {
             let mut sum = Sum::default();
             sum.add(&self.quadrics[from as usize], a, origin);
             sum.add(&self.quadrics[to as usize], b, origin);
             sum
         };
-        let (origin, sum, place) = match (is_open, end_is_open) {
+        let (origin, sum, position) = match (is_open, end_is_open) {
             (false, false) => {
                 let middle = along(0.5);
                 let sum = sum_at(middle);
@@ -121,13 +122,13 @@ impl Simplifier<'_> {
             (false, true) => (end, sum_at(end), end),
             (true, true) if sides == end_sides => {
                 let sum = sum_at(start);
-                (start, sum, along(sum.best_along(way)))
+                (start, sum, along(sum.best_along(edge_vector)))
             }
             (true, true) if sides & end_sides == end_sides => (start, sum_at(start), start),
             (true, true) => (end, sum_at(end), end),
         };
-        let place = self.scale.inside(place.map(|v| v as f32));
-        let offset = sub(place.map(f64::from), origin);
+        let position = self.scale.inside(position.map(|v| v as f32));
+        let offset = sub(position.map(f64::from), origin);
         let distances = sum.error(offset).max(0.0);
         let both = sides | end_sides;
         let limit = f64::from(self.limit(from).min(self.limit(to)));
@@ -140,6 +141,6 @@ impl Simplifier<'_> {
             true => NEVER,
             false => (distances + LENGTH * sum.weight * length) as f32,
         };
-        Collapse { place, sum, offset, error }
+        Collapse { position, sum, offset, error }
     }
 }

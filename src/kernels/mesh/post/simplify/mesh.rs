@@ -1,12 +1,12 @@
-//! Triangles that know their neighbours: half edges, and the collapse of an edge.
+//! A half-edge mesh of triangles, and the collapse of an edge.
 //!
 //! ```text
 //!        c            Half edge h = 3 t + i runs from corner i of triangle t to its next corner; its
 //!       / \           twin is the half edge of the neighbouring triangle between the same vertices.
 //!   hp /   \ hn
 //!     /  t  \         The half edges that leave a vertex, one per triangle, are its fan: from h on,
-//!    a-- h --b        counter-clockwise, twin(prev(h)). A vertex on the boundary has a first one,
-//!     \     /         which has no twin.
+//!    a-- h --b        counter-clockwise, twin(prev(h)). The first half edge of a vertex on the
+//!     \     /         boundary has no twin.
 //!      \   /
 //!        d
 //! ```
@@ -21,28 +21,28 @@ use crate::{
     },
 };
 
-/// No vertex, half edge or triangle.
+/// Stands for no vertex, half edge or triangle.
 pub(super) const NONE: u32 = u32::MAX;
-/// The most triangles of a [`Mesh`]: half edges, three for each, are numbered from 0, and [`NONE`] is none of them.
+/// Maximum number of triangles of a [`Mesh`]. Each has three half edges, whose numbers must be below [`NONE`].
 const MAX_TRIANGLES: usize = NONE as usize / 3;
-/// The most triangles around a vertex whose edges may collapse.
+/// Maximum number of triangles around a vertex whose edges may collapse.
 const MAX_FAN: usize = 48;
 
 /// Memory of a [`Mesh`], in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
-/// Memory that only [`Mesh::new`] takes beside.
+/// Additional memory of [`Mesh::new`].
 pub(super) const MAKING: [u64; 2] = [4, 12];
 
-/// Triangles and their neighbours. A triangle that is gone has the corners [`NONE`].
+/// A half-edge mesh. The corners of removed triangles are [`NONE`].
 pub(super) struct Mesh {
-    /// The vertex where each half edge begins.
+    /// Start vertex of each half edge.
     pub(super) corners: Vec<u32>,
     twins: Vec<u32>,
-    /// By vertex, a half edge that leaves it: the first of the fan on the boundary, any other else; [`NONE`] where the
-    /// vertex is gone.
+    /// A half edge that leaves each vertex: on the boundary the first of the fan, otherwise any; [`NONE`] for removed
+    /// vertices.
     out: Vec<u32>,
-    /// Vertices where several fans meet were copied, one copy for each further fan, to the end of all vertices: the
-    /// original of each copy, in order.
+    /// Originals of copied vertices. A vertex where several fans meet gets a copy for each further fan; copies are appended
+    /// to the vertices in this order.
     pub(super) copied: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Mesh {
 pub(super) struct Fan {
     edges: [u32; MAX_FAN],
     len: usize,
-    /// The vertices at the other ends, one more than half edges on the boundary.
+    /// Vertices at the other ends; on the boundary, one more than half edges.
     ends: [u32; MAX_FAN + 1],
     pub(super) is_open: bool,
 }
@@ -76,7 +76,7 @@ pub(super) fn prev(half_edge: u32) -> u32 {
 }
 
 impl Mesh {
-    /// The triangles of `surface`. Vertices where several fans meet become several vertices.
+    /// The mesh of the triangles of `surface`. Vertices where several fans meet are copied.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for more than [`MAX_TRIANGLES`],
@@ -114,7 +114,7 @@ impl Mesh {
                 }
                 vertex = copy;
             }
-            // Clockwise to the first of an open fan.
+            // Goes clockwise to the first half edge of an open fan.
             let mut first = half_edge;
             while let Some(twin) = self.twin(first) {
                 first = next(twin);
@@ -136,7 +136,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// The vertex that `vertex` is a copy of, or itself.
+    /// The vertex that `vertex` is a copy of, or `vertex` itself.
     pub(super) fn original(&self, vertex: u32) -> u32 {
         let first_copy = self.out.len() - self.copied.len();
         (vertex as usize).checked_sub(first_copy).map_or(vertex, |copy| self.copied[copy])
@@ -158,7 +158,7 @@ impl Mesh {
         self.corners[next(half_edge) as usize]
     }
 
-    /// Whether this is the first half edge of its edge: the one with the lower number, or the only one.
+    /// Whether this is the first half edge of its edge, the one with the lower number.
     pub(super) fn is_first_of_edge(&self, half_edge: u32) -> bool {
         half_edge < self.twins[half_edge as usize]
     }
@@ -200,7 +200,7 @@ impl Mesh {
         }
     }
 
-    /// The half edges that leave `vertex`, unless there are too many.
+    /// The half edges that leave `vertex`; `None` for more than [`MAX_FAN`].
     pub(super) fn fan(&self, vertex: u32) -> Option<Fan> {
         let mut fan = Fan { edges: [0; MAX_FAN], len: 0, ends: [0; MAX_FAN + 1], is_open: false };
         let whole = self.visit_fan(vertex, |edge| {
@@ -223,13 +223,11 @@ impl Mesh {
         Some(fan)
     }
 
-    /// Whether the collapse of `edge` keeps the topology of the surface: the link condition (Dey, Edelsbrunner, Guha,
-    /// Nekhayev 1999). `from` and `to` are the fans of its ends.
+    /// Whether the collapse of `edge` keeps the topology of the surface, by the link condition (Dey, Edelsbrunner, Guha,
+    /// Nekhayev 1999): the only common neighbours of both ends are the corners opposite to the edge; if both ends are on the
+    /// boundary, the edge is, too; and no two triangles get the same corners. `from` and `to` are the fans of the ends.
     ///
-    /// The common neighbours of both ends are the corners opposite of the edge and no others; if both ends are on the
-    /// boundary, so is the edge; and no two triangles get the same corners.
-    ///
-    /// A vertex and its copies count as one: in a block, their fans may be parts of one fan of the whole surface.
+    /// A vertex and its copies count as one, since their fans in a block may be parts of one fan of the whole surface.
     pub(super) fn keeps_topology(&self, edge: u32, from: &Fan, to: &Fan) -> bool {
         let twin = self.twin(edge);
         if twin.is_some() && from.is_open && to.is_open {
@@ -244,13 +242,13 @@ impl Mesh {
             && twin.is_none_or(|twin| self.stays_apart(twin))
     }
 
-    /// Whether an end is a copy.
+    /// Whether an end of the fan is a copy.
     fn has_copies(&self, fan: &Fan) -> bool {
         let first_copy = self.out.len() - self.copied.len();
         fan.ends().iter().any(|&end| end as usize >= first_copy)
     }
 
-    /// How many ends of `from` are ends of `to`, or copies of the same vertex.
+    /// Number of ends of `from` that are ends of `to` or copies of the same vertex.
     fn shared_originals(&self, from: &Fan, to: &Fan) -> usize {
         let is_shared = |end: &&u32| {
             let original = self.original(**end);
@@ -259,8 +257,8 @@ impl Mesh {
         from.ends().iter().filter(is_shared).count()
     }
 
-    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, still differ in
-    /// a corner then.
+    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, will still differ in
+    /// a corner.
     fn stays_apart(&self, edge: u32) -> bool {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
             (Some(one), Some(other)) => {
@@ -272,8 +270,8 @@ impl Mesh {
         }
     }
 
-    /// Merges the ends of `edge` into the vertex where it begins. `from` and `to` are the fans of its ends. Returns how
-    /// many triangles that removes.
+    /// Merges the ends of `edge` into its start vertex. `from` and `to` are the fans of its ends. Returns the number of removed
+    /// triangles.
     pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
         let (kept, gone) = (self.from(edge), self.to(edge));
         let twin = self.twin(edge);
@@ -282,16 +280,16 @@ impl Mesh {
         }
         let mut count = 0;
         for side in [Some(edge), twin].into_iter().flatten() {
-            let (behind, before) = (next(side), prev(side));
+            let (after, before) = (next(side), prev(side));
             let tip = self.from(before);
-            let (one, other) = (self.twins[behind as usize], self.twins[before as usize]);
+            let (one, other) = (self.twins[after as usize], self.twins[before as usize]);
             if one != NONE {
                 self.twins[one as usize] = other;
             }
             if other != NONE {
                 self.twins[other as usize] = one;
             }
-            // `one`, the twin of `behind`, leaves the tip, too.
+            // `one`, the twin of `after`, leaves the tip, too.
             if self.out[tip as usize] == before {
                 self.out[tip as usize] = if one != NONE { one } else { next(other) };
             }
@@ -312,7 +310,7 @@ impl Mesh {
         count
     }
 
-    /// Removes the gaps that gone triangles have left, here and in `values`, which has one value a half edge.
+    /// Removes the entries of removed triangles, here and in `values`, which has one value per half edge.
     pub(super) fn compact<T>(&mut self, values: &mut Vec<T>) -> Result<()> {
         let mut numbers = memory::zeros::<u32>(self.corners.len() / 3)?;
         let mut left = 0;
@@ -343,20 +341,20 @@ impl Mesh {
     }
 }
 
-/// An error for more than [`MAX_TRIANGLES`].
+/// Fails for more than [`MAX_TRIANGLES`].
 fn check_size(triangles: usize) -> Result<()> {
     match triangles <= MAX_TRIANGLES {
         true => Ok(()),
         false => Err(Error::bad_input(format_args!(
-            "{triangles} triangles are too many to simplify at once: the most are {MAX_TRIANGLES}"
+            "{triangles} triangles are too many to simplify: at most {MAX_TRIANGLES} are possible"
         ))),
     }
 }
 
-/// For each half edge its twin, which runs between the same vertices in the opposite direction; [`NONE`] where there is
-/// none, or where a third half edge joins the same vertices.
+/// The twin of each half edge, which joins the same vertices in the opposite direction. [`NONE`] if there is none, or if a
+/// third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
-    // Half edges by the lesser of their vertices, in compressed rows.
+    // Half edges by the lower of their vertices, in compressed sparse rows.
     let low = |h: u32| corners[h as usize].min(corners[next(h) as usize]) as usize;
     let count = corners.len() as u32;
     let mut starts = memory::zeros::<u32>(vertices + 1)?;
@@ -398,9 +396,9 @@ mod tests {
 
     #[test]
     fn half_edges_of_the_largest_mesh_are_numbers() {
-        let most = 1_431_655_765;
-        assert!(3 * most - 1 < NONE as usize && check_size(most).is_ok());
-        let error = check_size(most + 1).unwrap_err().to_string();
+        let max = 1_431_655_765;
+        assert!(3 * max - 1 < NONE as usize && check_size(max).is_ok());
+        let error = check_size(max + 1).unwrap_err().to_string();
         assert!(error.contains("1431655766 triangles are too many"), "{error}");
     }
 }

@@ -1,30 +1,30 @@
-//! Fewer triangles for nearly the same surface: edge collapses in the order of their quadric error (Garland and
-//! Heckbert 1997) that keep the topology, fold no triangle and leave boundaries in place.
+//! Simplification of surfaces: edge collapses in the order of their quadric error (Garland and Heckbert 1997). They
+//! preserve the topology, fold no triangle and leave boundaries in place.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `simplifier` | the tables of a surface that is being simplified |
+//! | `simplifier` | tables of a surface that is being simplified |
 //! | `collapse` | the collapses, pass by pass |
-//! | `cost` | the error of an edge, which orders the collapses |
-//! | `quadric` | sums of squared distances to planes, which errors are made of |
-//! | `mesh` | triangles that know their neighbours; the link condition |
-//! | `shape` | limits of how a collapse may change a triangle |
-//! | `blocks` | large surfaces in blocks, before `collapse` |
-//! | `clean` | collapses of edges without a length, alone |
-//! | `volume` | keeps the enclosed volume |
-//! | `flat` | parts and holes at one place |
-//! | `mend` | triangles without an area that are left after all collapses |
-//! | `facing` | triangles that face against the original surface |
+//! | `cost` | error of an edge, which orders the collapses |
+//! | `quadric` | sums of squared distances to planes |
+//! | `mesh` | half-edge mesh; the link condition |
+//! | `shape` | limits on the change of a triangle by a collapse |
+//! | `blocks` | simplifies large surfaces block by block before `collapse` |
+//! | `volume` | preserves the enclosed volume |
+//! | `clean` | removes degenerate triangles only |
+//! | `degenerate` | parts and holes whose vertices have one position |
+//! | `repair` | moves vertices of degenerate triangles that are left after all collapses |
+//! | `orientation` | corrects triangles that face against the original surface |
 
 mod blocks;
 mod clean;
 mod collapse;
 mod cost;
-mod facing;
-mod flat;
-mod mend;
+mod degenerate;
 mod mesh;
+mod orientation;
 mod quadric;
+mod repair;
 mod shape;
 mod simplifier;
 mod volume;
@@ -37,7 +37,7 @@ use self::{
     simplifier::{Scale, Simplifier},
 };
 use super::{
-    distance::{self, Far, distance},
+    distance::{self, Deviation, distance},
     grid::{self, Grid},
     vertices::drop_unused,
 };
@@ -46,14 +46,14 @@ use crate::{
     util::{error::Result, memory, parallel},
 };
 
-/// How far to simplify.
+/// The goal of a simplification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Goal {
-    /// What is to be left.
+    /// Wanted number of triangles.
     pub size: Size,
-    /// The greatest distance between the surface before and after, in units of the positions.
+    /// Maximum distance between the surface before and after, in units of the positions.
     pub max_error: Option<f64>,
-    /// Whether that distance is also measured if the wanted number of triangles is reached.
+    /// Whether the distance is also measured if the wanted number of triangles is reached.
     pub measures: bool,
 }
 
@@ -63,23 +63,23 @@ pub enum Size {
     /// As few as possible.
     #[default]
     Fewest,
-    /// A share of those that there are.
+    /// A share of the triangles.
     Share(f64),
-    /// A number.
+    /// This number.
     Triangles(usize),
 }
 
 impl Goal {
-    /// Leaves a share of the triangles.
+    /// Keeps a share of the triangles.
     pub fn share(share: f64) -> Self {
         Self { size: Size::Share(share), ..Self::default() }
     }
 
-    /// The most memory that it takes, in bytes per vertex and bytes per triangle.
+    /// Maximum memory, in bytes per vertex and bytes per triangle.
     pub(super) fn bytes(&self) -> [u64; 2] {
-        // Grids are made after the tables of collapses are freed.
-        let grids = facing::BYTES.max(2 * grid::BYTES + distance::BYTES);
-        // Limits, their lowered copies, and the surface without triangles that have no area.
+        // Grids are created after the tables of collapses are freed.
+        let grids = orientation::BYTES.max(2 * grid::BYTES + distance::BYTES);
+        // Limits, their lowered copies, and the surface without degenerate triangles.
         let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
         let [vertex, triangle] = [0, 1].map(|i| simplifier::BYTES[i] + blocks::BYTES[i]);
         [vertex + 24 + within[0], triangle.max(grids) + 12 + within[1]]
@@ -89,29 +89,30 @@ impl Goal {
 /// The outcome of [`simplify`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simplified {
-    /// The wanted number of triangles. More are left if the surface would otherwise be torn, folded or joined, or move
-    /// too far.
+    /// The wanted number of triangles. More are left if the surface would otherwise be torn, folded or joined, or deviate
+    /// too much.
     pub wanted: usize,
-    /// A distance between the surface before and after that no point exceeds. If [`Goal::max_error`] is `None`, it is
-    /// the [`distance`](fn@super::distance) between both, if that is measured.
+    /// Upper bound of the distance between the surface before and after. If [`Goal::max_error`] is `None`, the
+    /// [`distance`](fn@super::distance) of both, if it is measured.
     pub distance: Option<f64>,
-    /// How many parts are gone because they had no area.
+    /// Number of parts that were removed because they had no area.
     pub flat_parts: u64,
 }
 
-/// Attempts to stay within the greatest error; and how many of them lower limits only where it was exceeded.
-const TRIES: usize = 10;
-const LOCAL_TRIES: usize = 6;
+/// Maximum number of attempts to stay within the maximum error. The first [`MAX_LOCAL_ATTEMPTS`] lower the limits only
+/// where the error was exceeded.
+const MAX_ATTEMPTS: usize = 10;
+const MAX_LOCAL_ATTEMPTS: usize = 6;
 
-/// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay
-/// closed, boundaries stay on the box that they lie on, and no vertex leaves the box of the surface. Parts without any
-/// area are removed. Collapses end where the root mean square distance of a merged vertex to the planes of the
-/// triangles that it represents would exceed 0.5 % of the box's diagonal.
+/// Reduces the number of triangles. Parts stay connected and separate, closed surfaces stay closed, boundaries stay on the
+/// sides of the box that they lie on, and no vertex leaves the box of the surface. Parts without area are removed. No
+/// collapse may make the root mean square distance of a merged vertex to the planes of the triangles that it represents
+/// exceed 0.5 % of the box's diagonal.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when more triangles are left than have numbers of 32 bits for their
-/// half edges.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the half edges of the triangles cannot be
+/// numbered in 32 bits.
 pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let count = surface.triangles.len();
     let wanted = match goal.size {
@@ -120,42 +121,42 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         Size::Triangles(triangles) => triangles,
     };
     let wanted = wanted.min(count);
-    // First of all: errors are not measured from parts that go in any case.
-    let flat_before = flat::drop_parts(surface)?;
+    // Parts without area are dropped first, so that errors are not measured from them.
+    let flat_before = degenerate::drop_parts(surface)?;
     if flat_before > 0 {
         drop_unused(surface)?;
     }
     let simplified = match goal.max_error {
         None => {
             let before = copied(surface)?;
-            let flat_parts = collapse(surface, &before, wanted, &[], f32::INFINITY)?;
+            let flat_parts = collapse_edges(surface, &before, wanted, &[], f32::INFINITY)?;
             let is_short = surface.triangles.len() > wanted + 1;
             let measures = goal.measures || is_short;
             let distance = measures.then(|| distance(&before, surface)).transpose()?;
             Simplified { wanted, distance, flat_parts }
         }
-        Some(most) => match simplify_cleaned(surface, wanted, most)? {
+        Some(max) => match simplify_cleaned(surface, wanted, max)? {
             Some(simplified) => simplified,
-            None => simplify_within(surface, wanted, most)?,
+            None => simplify_within(surface, wanted, max)?,
         },
     };
     Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified })
 }
 
-/// Cleans away triangles without an area, then simplifies by [`simplify_within`]: such triangles, and triangles that
-/// only they connect, have no planes that could limit collapses. Returns `None`, and the surface unchanged, where there
-/// are no such triangles, or where the two steps together move the surface farther than `most`.
-fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<Option<Simplified>> {
+/// Removes degenerate triangles, then simplifies by [`simplify_within`]. Degenerate triangles, and triangles that only they
+/// connect, have no planes that could limit collapses. Returns `None` and leaves the surface unchanged if there are no such
+/// triangles, or if the two steps together move the surface farther than `max`.
+fn simplify_cleaned(surface: &mut Surface, wanted: usize, max: f64) -> Result<Option<Simplified>> {
     if surface.flat_triangles() == 0 {
         return Ok(None);
     }
     let before = copied(surface)?;
-    let cleaned = clean_within(surface, (most / 4.0) as f32)?;
+    let cleaned = clean_within(surface, (max / 4.0) as f32)?;
     let moved = distance(&before, surface)?;
-    if moved <= most / 2.0 {
-        let simplified = simplify_within(surface, wanted, most - moved)?;
+    if moved <= max / 2.0 {
+        let simplified = simplify_within(surface, wanted, max - moved)?;
         let distance = distance(&before, surface)?;
-        if distance <= most {
+        if distance <= max {
             let flat_parts = cleaned.flat_parts + simplified.flat_parts;
             return Ok(Some(Simplified { wanted, distance: Some(distance), flat_parts }));
         }
@@ -164,25 +165,25 @@ fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<O
     Ok(None)
 }
 
-/// Leaves as few triangles as possible at a distance of at most `most`, but no fewer than `wanted`.
-fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Simplified> {
+/// Leaves as few triangles as possible at a distance of at most `max`, but no fewer than `wanted`.
+fn simplify_within(surface: &mut Surface, wanted: usize, max: f64) -> Result<Simplified> {
     let before = copied(surface)?;
-    // Collapses are limited by a mean distance, which most places stay well below. So limits start high, fall where the
-    // surface has moved too far, and everywhere only in the last attempts.
-    let mean = most / 2.0;
+    // Limits are mean distances, which most vertices stay well below. Therefore, limits start high and are lowered where
+    // the surface has moved too far; only the last attempts lower them everywhere.
+    let mean = max / 2.0;
     let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
     let grid = Grid::new(&before)?;
-    for attempt in 0..TRIES {
-        // The last attempts leave triangles without an area rather than move vertices beyond the limit.
-        let reach = if attempt < LOCAL_TRIES { mean as f32 } else { 0.0 };
-        let flat_parts = collapse(surface, &before, wanted, &limits, reach)?;
-        let far = Far::of(&grid, surface, most)?;
-        if far.distance <= most {
-            return Ok(Simplified { wanted, distance: Some(far.distance), flat_parts });
+    for attempt in 0..MAX_ATTEMPTS {
+        // The last attempts leave degenerate triangles rather than move vertices beyond the limit.
+        let reach = if attempt < MAX_LOCAL_ATTEMPTS { mean as f32 } else { 0.0 };
+        let flat_parts = collapse_edges(surface, &before, wanted, &limits, reach)?;
+        let deviation = Deviation::measure(&grid, surface, max)?;
+        if deviation.distance <= max {
+            return Ok(Simplified { wanted, distance: Some(deviation.distance), flat_parts });
         }
-        far.lower(&before, &mut limits)?;
-        if attempt >= LOCAL_TRIES {
-            let part = (0.9 * (most / far.distance).max(0.1)) as f32;
+        deviation.lower_limits(&before, &mut limits)?;
+        if attempt >= MAX_LOCAL_ATTEMPTS {
+            let part = (0.9 * (max / deviation.distance).max(0.1)) as f32;
             parallel::update(&mut limits, |limit| *limit *= part * part);
         }
         *surface = copied(&before)?;
@@ -190,18 +191,18 @@ fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Si
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
-/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of
-/// triangles without an area, by at most `reach` at a time, and turns triangles that face against `before`. Returns how
-/// many parts without an area it dropped.
-fn collapse(
+/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of degenerate
+/// triangles by at most `reach` at a time, and corrects triangles that face against `before`. Returns the number of parts
+/// that were dropped because they had no area.
+fn collapse_edges(
     surface: &mut Surface,
     before: &Surface,
     wanted: usize,
     limits: &[f32],
     reach: f32,
 ) -> Result<u64> {
-    let scale = Scale::of(surface);
-    let mut simplifier = match blocks::thin(surface, wanted, limits, scale)? {
+    let scale = Scale::new(surface);
+    let mut simplifier = match blocks::decimate(surface, wanted, limits, scale)? {
         Some(accumulated) => Simplifier::resume(surface, accumulated, scale)?,
         None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
@@ -210,8 +211,8 @@ fn collapse(
     } else {
         simplifier.run(wanted)?;
     }
-    simplifier.mend(reach);
-    simplifier.face(before)?;
+    simplifier.repair_degenerate(reach);
+    simplifier.correct_orientation(before)?;
     finish(simplifier)
 }
 

@@ -1,5 +1,5 @@
-//! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric
-//! error metrics", 1997).
+//! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric error
+//! metrics", 1997).
 
 use std::slice;
 
@@ -11,31 +11,31 @@ use crate::{
 /// A sum of weighted squared distances to planes, as a function of the offset d from its vertex:
 /// `E(d) = d A d + 2 b d + c`.
 ///
-/// With the vertex as the origin, b and c are as small as the errors are, so that f32 is precise enough.
+/// With the vertex as the origin, b and c are as small as the errors, so f32 is precise enough.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Zeroable)]
 pub(super) struct Quadric {
     /// A: xx, xy, xz, yy, yz, zz.
     a: [f32; 6],
     b: [f32; 3],
     c: f32,
-    /// The sum of the weights.
+    /// Sum of the weights.
     pub(super) weight: f32,
 }
 
 impl Quadric {
-    /// The weighted mean of the squared distances of its vertex to its planes.
+    /// Weighted mean of the squared distances of the vertex to the planes.
     pub(super) fn mean(&self) -> f64 {
         if self.weight > 0.0 { f64::from(self.c) / f64::from(self.weight) } else { 0.0 }
     }
 
-    /// Prefetches both cache lines that it may lie in.
+    /// Prefetches both cache lines that the quadric may lie in.
     #[inline]
     pub(super) fn prefetch(&self) {
         cache::prefetch(&self.a[..1]);
         cache::prefetch(slice::from_ref(&self.weight));
     }
 
-    /// Adds other planes of the same vertex.
+    /// Adds the planes of another quadric of the same vertex.
     pub(super) fn add(&mut self, other: &Self) {
         (0..6).for_each(|i| self.a[i] += other.a[i]);
         (0..3).for_each(|i| self.b[i] += other.b[i]);
@@ -44,7 +44,7 @@ impl Quadric {
     }
 }
 
-/// A sum of [`Quadric`]s in f64, about an origin that the caller chooses.
+/// A sum of [`Quadric`]s in f64, relative to an origin that the caller chooses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     a: [f64; 6],
@@ -53,13 +53,13 @@ pub(super) struct Sum {
     pub(super) weight: f64,
 }
 
-/// The pull of the best place towards the middle of the edge, as a share of A's trace that is added to A's diagonal.
-/// The second share is for places that the first leaves too far away. Where A is singular, as on a plane or along a
-/// straight crease, only the pull fixes the place.
+/// Pull of the best position towards the middle of the edge, as a share of the trace of A that is added to the diagonal of
+/// A. The second share is used if the position is too far away with the first. If A is singular, as on a plane or along a
+/// straight crease, only the pull determines the position.
 const PULLS: [f64; 2] = [2e-4, 2e-2];
 
 impl Sum {
-    /// Adds the plane through the origin that has this unit normal.
+    /// Adds the plane through the origin with this unit normal.
     #[inline]
     fn add_plane(&mut self, normal: [f64; 3], weight: f64) {
         let [x, y, z] = normal;
@@ -67,8 +67,8 @@ impl Sum {
         (0..6).for_each(|i| self.a[i] += weight * products[i]);
     }
 
-    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. `normal`
-    /// is twice as long as the area.
+    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. The length of
+    /// `normal` is twice the area.
     pub(super) fn add_triangle(&mut self, normal: [f64; 3], more: f64) {
         let length = dot(normal, normal).sqrt();
         if length > 0.0 {
@@ -78,8 +78,7 @@ impl Sum {
         }
     }
 
-    /// Adds the plane through an edge on the boundary from the origin, at right angles to its triangle, whose normal
-    /// this is.
+    /// Adds the plane through a boundary edge from the origin, perpendicular to its triangle, whose normal is `normal`.
     pub(super) fn add_boundary(&mut self, edge: [f64; 3], normal: [f64; 3]) {
         let across = cross(edge, normal);
         let length = dot(across, across).sqrt();
@@ -88,7 +87,7 @@ impl Sum {
         }
     }
 
-    /// Adds a quadric whose vertex is at `from`; the origin of this sum is `to`.
+    /// Adds a quadric whose vertex is at `from`. The origin of this sum is `to`.
     #[inline]
     pub(super) fn add(&mut self, quadric: &Quadric, from: [f32; 3], to: [f64; 3]) {
         let d = sub(to, from.map(f64::from));
@@ -109,50 +108,50 @@ impl Sum {
         self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
     }
 
-    /// The offset of the least error with one of the [`PULLS`] towards the origin, which grow with the trace of A up to
-    /// `steady`; at most `most` long.
+    /// The offset of the minimum error with one of the [`PULLS`] towards the origin, which grow with the trace of A up to
+    /// `steady`. It is at most `max` long.
     #[inline]
-    pub(super) fn best(&self, most: f64, steady: f64) -> [f64; 3] {
-        let mut place = [0.0; 3];
+    pub(super) fn best(&self, max: f64, steady: f64) -> [f64; 3] {
+        let mut position = [0.0; 3];
         for pull in PULLS {
             let Some(best) = self.best_pulled(pull, steady) else { return [0.0; 3] };
-            place = best;
-            if dot(best, best) <= most * most {
-                return place;
+            position = best;
+            if dot(best, best) <= max * max {
+                return position;
             }
         }
-        let part = most / dot(place, place).sqrt();
-        place.map(|v| part * v)
+        let part = max / dot(position, position).sqrt();
+        position.map(|v| part * v)
     }
 
     #[inline]
     fn best_pulled(&self, pull: f64, steady: f64) -> Option<[f64; 3]> {
         let (adjugate, determinant) = self.adjugate(pull, steady);
-        let place = product(adjugate, self.b).map(|v| -v / determinant);
-        place.iter().all(|v| v.is_finite()).then_some(place)
+        let position = product(adjugate, self.b).map(|v| -v / determinant);
+        position.iter().all(|v| v.is_finite()).then_some(position)
     }
 
-    /// The step `s` with `dot(s, normal) == way` that raises the error least, with the stronger of the [`PULLS`]. It is
-    /// at most `most` long. Zeros if `normal` is zero.
+    /// The step `s` with `dot(s, normal) == distance` that raises the error least, with the stronger of the [`PULLS`]. It is
+    /// at most `max` long. Zero if `normal` is zero.
     #[inline]
     pub(super) fn step_along(
         &self,
         normal: [f64; 3],
-        way: f64,
-        most: f64,
+        distance: f64,
+        max: f64,
         steady: f64,
     ) -> [f64; 3] {
         let (adjugate, _) = self.adjugate(PULLS[1], steady);
         let step = product(adjugate, normal);
-        let factor = way / dot(step, normal);
-        let longest = most / dot(step, step).sqrt();
+        let factor = distance / dot(step, normal);
+        let longest = max / dot(step, step).sqrt();
         match factor.is_finite() && longest.is_finite() {
             true => step.map(|v| factor.clamp(-longest, longest) * v),
             false => [0.0; 3],
         }
     }
 
-    /// The adjugate and the determinant of A with a [pull](PULLS).
+    /// Adjugate and determinant of A with a [pull](PULLS).
     #[inline]
     fn adjugate(&self, pull: f64, steady: f64) -> ([f64; 6], f64) {
         let [xx, xy, xz, yy, yz, zz] = self.a;
@@ -163,10 +162,10 @@ impl Sum {
         ([cxx, cxy, cxz, cyy, cyz, czz], xx * cxx + xy * cxy + xz * cxz)
     }
 
-    /// The t from 0 to 1 with the least error at the offset `t * way`.
+    /// The t from 0 to 1 with the minimum error at the offset `t * direction`.
     #[inline]
-    pub(super) fn best_along(&self, way: [f64; 3]) -> f64 {
-        let part = -dot(self.b, way) / dot(way, product(self.a, way));
+    pub(super) fn best_along(&self, direction: [f64; 3]) -> f64 {
+        let part = -dot(self.b, direction) / dot(direction, product(self.a, direction));
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
     }
 

@@ -1,4 +1,4 @@
-//! Limits of how a collapse may change the shape of a triangle.
+//! Limits on the change of a triangle by a collapse.
 
 use crate::data::vec3::{dot, sub, triangle_normal};
 
@@ -6,32 +6,31 @@ use crate::data::vec3::{dot, sub, triangle_normal};
 const MIN_COSINE: f64 = 0.3;
 /// Minimum cosine of the angle between a triangle and the original triangles that its corners represent.
 const MIN_EXPECTED: f64 = 0.3;
-/// Minimum cosine of the angle between a triangle and its neighbour: the sharpest fold.
+/// Minimum cosine of the angle between a triangle and its neighbour, at the sharpest fold.
 const MIN_FOLD: f64 = -0.7;
 /// Minimum ratio of twice a triangle's area to its longest side squared.
 const MIN_QUALITY: f64 = 1e-3;
 
-/// A triangle of which one corner moves.
+/// A triangle with one corner that moves.
 pub(super) struct Shape {
-    /// The corner before and after.
+    /// The moving corner before and after.
     pub(super) before: [f64; 3],
     pub(super) after: [f64; 3],
-    /// The corners that stay.
+    /// The other two corners.
     pub(super) side: [[f64; 3]; 2],
-    /// The sum of the original normals that its corners represent, which many small turns cannot turn around; zero
-    /// where these do not matter.
+    /// The sum of the original normals that its corners represent. Many small rotations cannot reverse it. Zero if it does not
+    /// matter.
     pub(super) expected: [f64; 3],
 }
 
 impl Shape {
-    /// Whether the triangle neither turns over, nor loses its area, nor folds onto its neighbour at the side that
-    /// stays, whose third corner is `beyond`. A triangle that breaks a limit already may do so as long as it gets no
-    /// worse.
+    /// Whether the triangle keeps its orientation and its area and does not fold onto the neighbour at its fixed side, whose
+    /// third corner is `beyond`. A triangle that already violates a limit may do so if it does not get worse.
     #[inline]
     pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
         let [b, c] = self.side;
-        let old = Normal::of([self.before, b, c]);
-        let new = Normal::of([self.after, b, c]);
+        let old = Normal::new([self.before, b, c]);
+        let new = Normal::new([self.after, b, c]);
         if dot(old.normal, new.normal) < MIN_COSINE * old.length * new.length {
             return false;
         }
@@ -55,7 +54,7 @@ impl Shape {
             return false;
         }
         let Some(tip) = beyond() else { return true };
-        let other = Normal::of([c, b, tip]);
+        let other = Normal::new([c, b, tip]);
         let is_folded = |normal: &Normal| {
             dot(normal.normal, other.normal) < MIN_FOLD * normal.length * other.length
         };
@@ -63,7 +62,7 @@ impl Shape {
     }
 }
 
-/// A triangle's normal, twice as long as its area.
+/// The normal of a triangle, twice as long as its area.
 struct Normal {
     normal: [f64; 3],
     length: f64,
@@ -71,7 +70,7 @@ struct Normal {
 
 impl Normal {
     #[inline]
-    fn of(corners: [[f64; 3]; 3]) -> Self {
+    fn new(corners: [[f64; 3]; 3]) -> Self {
         let normal = triangle_normal(corners);
         Self { normal, length: dot(normal, normal).sqrt() }
     }

@@ -1,4 +1,4 @@
-//! The tables of a surface that is being simplified: how they are made, merged and written back.
+//! The tables of a surface that is being simplified.
 
 use std::{ops::ControlFlow, sync::atomic::AtomicU32};
 
@@ -18,89 +18,87 @@ use crate::{
     },
 };
 
-/// Weight of a triangle in quadrics beside a third of its area, in means of that: where a vertex has only slivers
-/// around it, their planes count nonetheless.
+/// Weight of a triangle in quadrics in addition to a third of its area, in means of that third. It makes the planes of
+/// slivers count at vertices that have only slivers around them.
 const MORE_WEIGHT: f64 = 2.0;
-/// Trace of an edge's quadric beyond which the pull towards the middle of the edge grows no more, in mean weights of a
-/// triangle: twice that of the triangles around an edge. Where more triangles agree on a place, less pull is needed.
+/// Trace of an edge's quadric up to which the pull towards the middle of the edge grows, in mean weights of a triangle:
+/// twice that of the triangles around an edge. If more triangles agree on a position, less pull is needed.
 const STEADY: f64 = 24.0;
-/// The bit in [`Simplifier::sides`] of a vertex that stays. Bits 0 to 5 are the sides of the boundary's box.
+/// The bit of a locked vertex in [`Simplifier::sides`]. Bits 0 to 5 are the sides of the boundary's box.
 pub(super) const LOCKED: u8 = 1 << 6;
-/// The error of an edge that must not collapse. Errors are not negative, so their bits are ordered as their values are.
+/// The error of an edge that must not collapse. Errors are not negative, so their bits are ordered like their values.
 pub(super) const NEVER: f32 = f32::INFINITY;
 /// Triangles whose areas are summed as one chunk.
 const CHUNK: usize = 1 << 12;
 
 /// Memory of the tables, in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = {
-    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may
-    // have twice the capacity that it needs. A triangle: errors, and the edges of a pass, by block and then in one
-    // list.
+    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may have
+    // twice the needed capacity. A triangle: errors, and the edges of a pass, by block and then in one list.
     let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
-    // The tables that only building the mesh takes are smaller, and freed before.
+    // The temporary tables of building the mesh are smaller, and freed before.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
     [mesh::BYTES[0] + own[0], mesh::BYTES[1] + own[1]]
 };
 
-/// A surface that is being simplified, and tables by vertex and by edge.
+/// A surface that is being simplified, with tables by vertex and by edge.
 pub(super) struct Simplifier<'a> {
     pub(super) surface: &'a mut Surface,
     pub(super) mesh: Mesh,
     pub(super) quadrics: Vec<Quadric>,
-    /// By vertex, the sum of the normals of the original triangles that it represents, each twice as long as the
-    /// triangle's area.
+    /// For each vertex, the sum of the normals of the original triangles that it represents, each twice as long as the area.
     pub(super) normals: Vec<[f32; 3]>,
-    /// By vertex, a bit for each side of the boundary's box that it lies on, if it is on the boundary; [`LOCKED`].
+    /// For each vertex, [`LOCKED`], and if it is on the boundary, one bit per side of the boundary's box that it lies on.
     pub(super) sides: Vec<u8>,
-    /// By half edge, the bits of its edge's error; of the two half edges of an edge, only the first has it.
+    /// For each half edge, the bits of the error of its edge. Only the first half edge of an edge has the error.
     pub(super) errors: Vec<AtomicU32>,
-    /// By vertex, whether it took part in a collapse of this pass.
+    /// For each vertex, whether it took part in a collapse of this pass.
     pub(super) took_part: Vec<bool>,
     pub(super) limits: Limits,
     pub(super) scale: Scale,
-    /// How many triangles are left.
+    /// Number of triangles left.
     pub(super) left: usize,
 }
 
-/// Maximum error of a collapse of vertices without a limit, as a share of the diagonal of the surface's box. The error
-/// is the root mean square distance of the merged vertex to the planes of the original triangles that it represents.
+/// Maximum error of the collapse of vertices without a limit, as a share of the diagonal of the surface's box. The error is
+/// the root mean square distance of the merged vertex to the planes of the original triangles that it represents.
 const MAX_ERROR: f64 = 0.005;
 
-/// Number of levels of error. Each is twice the level before.
+/// Number of error levels. Each is twice the previous one.
 const LEVELS: i32 = 50;
 
-/// Measures of the original surface, the same for all of its blocks.
+/// Measures of the original surface, which all of its blocks share.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
-    /// A third of the mean area of the triangles: the mean weight of a triangle at one of its corners.
+    /// A third of the mean area of the triangles.
     weight: f64,
-    /// The box of the surface, which no vertex leaves.
+    /// Box of the surface, which no vertex leaves.
     bounds: [[f32; 3]; 2],
 }
 
 impl Scale {
-    pub(super) fn of(surface: &Surface) -> Self {
+    pub(super) fn new(surface: &Surface) -> Self {
         Self { weight: mean_weight(surface), bounds: surface.bounds().unwrap_or_default() }
     }
 
-    /// The point of the surface's box that is nearest to `place`.
+    /// The point of the surface's box that is nearest to `position`.
     #[inline]
-    pub(super) fn inside(self, place: [f32; 3]) -> [f32; 3] {
+    pub(super) fn inside(self, position: [f32; 3]) -> [f32; 3] {
         let [low, high] = self.bounds;
-        std::array::from_fn(|i| place[i].clamp(low[i], high[i]))
+        std::array::from_fn(|i| position[i].clamp(low[i], high[i]))
     }
 
-    /// Levels of error in ascending order. No collapse exceeds the last one.
+    /// Error levels in ascending order. No collapse exceeds the last one.
     pub(super) fn levels(self) -> impl Iterator<Item = f32> {
-        let [low, high] = self.bounds.map(|place| place.map(f64::from));
+        let [low, high] = self.bounds.map(|position| position.map(f64::from));
         let extent = sub(high, low);
-        let most = dot(extent, extent) * self.weight;
-        (-LEVELS..0).map(move |level| (most * 2f64.powi(level)) as f32)
+        let max = dot(extent, extent) * self.weight;
+        (-LEVELS..0).map(move |level| (max * 2f64.powi(level)) as f32)
     }
 
     /// The maximum [squared error](MAX_ERROR) of a collapse.
-    fn most(self) -> f32 {
-        let [low, high] = self.bounds.map(|place| place.map(f64::from));
+    fn max_squared_error(self) -> f32 {
+        let [low, high] = self.bounds.map(|position| position.map(f64::from));
         let extent = sub(high, low);
         (MAX_ERROR * MAX_ERROR * dot(extent, extent)) as f32
     }
@@ -110,33 +108,33 @@ impl Scale {
         3.0 * self.weight
     }
 
-    /// The trace of an edge's quadric beyond which the pull towards the middle of the edge grows no more.
+    /// Trace of an edge's quadric up to which the pull towards the middle of the edge grows.
     pub(super) fn steady(self) -> f64 {
         STEADY * (1.0 + MORE_WEIGHT) * self.weight
     }
 }
 
-/// By vertex, sums over the original triangles that it represents, and its limit.
+/// For each vertex, sums over the original triangles that it represents, and its limit.
 pub(super) struct Accumulated {
     pub(super) quadrics: Vec<Quadric>,
     pub(super) normals: Vec<[f32; 3]>,
     pub(super) limits: Limits,
 }
 
-/// By vertex, the maximum mean of the squared distances to the planes of the original triangles that it represents.
-/// Empty if [`MAX_ERROR`] limits all vertices.
+/// For each vertex, the maximum mean squared distance to the planes of the original triangles that it represents. Empty if
+/// [`MAX_ERROR`] limits all vertices.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {
     /// The tables of a whole surface.
     pub(super) fn new(surface: &'a mut Surface, limits: Limits, scale: Scale) -> Result<Self> {
-        let mut this = Self::of_part(surface, 0, limits, scale)?;
+        let mut this = Self::for_block(surface, 0, limits, scale)?;
         this.find_sides(this.boundary())?;
         this.find_errors();
         Ok(this)
     }
 
-    /// The tables of a surface that was simplified before: its vertices represent more than their triangles, and its
+    /// The tables of a surface whose blocks have been simplified: its vertices represent more than their triangles, and its
     /// normals are sums.
     pub(super) fn resume(
         surface: &'a mut Surface,
@@ -151,16 +149,15 @@ impl<'a> Simplifier<'a> {
             accumulated.quadrics.push(accumulated.quadrics[vertex as usize]);
             accumulated.normals.push(accumulated.normals[vertex as usize]);
         }
-        let mut this = Self::with(surface, mesh, accumulated, scale)?;
+        let mut this = Self::from_tables(surface, mesh, accumulated, scale)?;
         this.find_sides(this.boundary())?;
         this.find_errors();
         Ok(this)
     }
 
-    /// The tables of a part of a surface, whose first `locked` vertices stay. Next come
-    /// [`find_sides`](Self::find_sides), which needs the boundary of the whole surface, and
-    /// [`find_errors`](Self::find_errors).
-    pub(super) fn of_part(
+    /// The tables of a block, whose first `locked` vertices are locked. The caller must call
+    /// [`find_sides`](Self::find_sides) with the boundary of the whole surface, then [`find_errors`](Self::find_errors).
+    pub(super) fn for_block(
         surface: &'a mut Surface,
         locked: u32,
         limits: Limits,
@@ -179,12 +176,13 @@ impl<'a> Simplifier<'a> {
         let all = 0..vertices as u32;
         let locks: Vec<u32> =
             if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
-        let mut this = Self::with(surface, mesh, Accumulated { quadrics, normals, limits }, scale)?;
+        let mut this =
+            Self::from_tables(surface, mesh, Accumulated { quadrics, normals, limits }, scale)?;
         locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
         Ok(this)
     }
 
-    fn with(
+    fn from_tables(
         surface: &'a mut Surface,
         mesh: Mesh,
         accumulated: Accumulated,
@@ -210,25 +208,25 @@ impl<'a> Simplifier<'a> {
         })
     }
 
-    /// The least and the greatest coordinates of the vertices on the boundary.
+    /// Minimum and maximum coordinates of the vertices on the boundary.
     pub(super) fn boundary(&self) -> [[f32; 3]; 2] {
         let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-        for (vertex, place) in self.surface.positions.iter().enumerate() {
+        for (vertex, position) in self.surface.positions.iter().enumerate() {
             if self.is_on_boundary(vertex) {
-                low = std::array::from_fn(|i| low[i].min(place[i]));
-                high = std::array::from_fn(|i| high[i].max(place[i]));
+                low = std::array::from_fn(|i| low[i].min(position[i]));
+                high = std::array::from_fn(|i| high[i].max(position[i]));
             }
         }
         [low, high]
     }
 
-    /// Sets `sides` for each vertex on the boundary, from the `low` and `high` ends of the box around the boundary.
-    /// Where a surface ends at the box of its volume, that box has the same sides.
+    /// Sets `sides` of the vertices on the boundary, given the `low` and `high` corners of the box around the boundary. If
+    /// the surface ends at the box of its volume, both boxes have the same sides.
     pub(super) fn find_sides(&mut self, [low, high]: [[f32; 3]; 2]) -> Result<()> {
         let sides = parallel::generated(self.sides.len(), |vertex| {
-            let place = self.surface.positions[vertex];
+            let position = self.surface.positions[vertex];
             let bits = |sides: u8, i: usize| {
-                let [is_low, is_high] = [place[i] == low[i], place[i] == high[i]];
+                let [is_low, is_high] = [position[i] == low[i], position[i] == high[i]];
                 sides | u8::from(is_low) << i | u8::from(is_high) << (3 + i)
             };
             let sides = self.sides[vertex];
@@ -238,7 +236,7 @@ impl<'a> Simplifier<'a> {
         Ok(())
     }
 
-    /// Whether a vertex stays.
+    /// Whether a vertex is locked.
     pub(super) fn is_locked(&self, vertex: u32) -> bool {
         self.sides[vertex as usize] & LOCKED != 0
     }
@@ -249,8 +247,8 @@ impl<'a> Simplifier<'a> {
         self.mesh.is_used(number) && self.mesh.is_open(number) && self.sides[vertex] & LOCKED == 0
     }
 
-    /// Collapses edges without a length, where that keeps the topology.
-    pub(super) fn join(&mut self) {
+    /// Collapses edges of zero length if this keeps the topology.
+    pub(super) fn collapse_zero_length(&mut self) {
         loop {
             let before = self.left;
             for edge in 0..self.mesh.corners.len() as u32 {
@@ -274,7 +272,7 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// Lets the vertex `kept` represent everything that `gone` has represented.
+    /// Makes the vertex `kept` represent everything that `gone` represents.
     pub(super) fn merge(&mut self, kept: usize, gone: usize) {
         self.normals[kept] = add(self.normals[kept], self.normals[gone]);
         self.sides[kept] |= self.sides[gone];
@@ -288,7 +286,7 @@ impl<'a> Simplifier<'a> {
 
     /// The [limit](Limits) of a vertex.
     pub(super) fn limit(&self, vertex: u32) -> f32 {
-        self.limits.get(vertex as usize).copied().unwrap_or_else(|| self.scale.most())
+        self.limits.get(vertex as usize).copied().unwrap_or_else(|| self.scale.max_squared_error())
     }
 
     /// Writes the remaining triangles to the surface, with unit normals.
@@ -309,7 +307,7 @@ pub(super) fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// Makes each normal as long as the vector of `by` for its vertex.
+/// Multiplies each normal by the length of the vector in `by`.
 fn weigh(normals: &mut [[f32; 3]], by: &[[f32; 3]]) {
     for (normal, by) in normals.iter_mut().zip(by) {
         let length = dot(*by, *by).sqrt();
@@ -323,14 +321,14 @@ fn mean_weight(surface: &Surface) -> f64 {
         let normal = triangle_normal(surface.corners::<f64>(triangle));
         dot(normal, normal).sqrt() / 6.0
     };
-    // Chunks of one size, summed in order: the sum does not depend on the number of threads.
+    // Chunks of a fixed size are summed in order, so the sum does not depend on the number of threads.
     let chunks = surface.triangles.chunks(CHUNK);
     let sums = chunks.par_map(|chunk| chunk.iter().map(weight).sum::<f64>());
     sums.iter().sum::<f64>() / surface.triangles.len().max(1) as f64
 }
 
-/// The quadric of a vertex: the planes of its triangles, and the planes at right angles to them along the edges of the
-/// boundary. An edge with both ends locked is no boundary: another block has its second triangle.
+/// The quadric of a vertex: the planes of its triangles, and along boundary edges the planes perpendicular to them. An edge
+/// with both ends locked is not on the boundary: another block has its second triangle.
 fn quadric(
     mesh: &Mesh,
     positions: &[[f32; 3]],
@@ -349,10 +347,10 @@ fn quadric(
         let [b, c] = [mesh.to(edge), mesh.from(last)].map(|end| sub(at(end), origin));
         let normal = cross(b, c);
         sum.add_triangle(normal, more);
-        for (half_edge, way) in [(edge, b), (last, c)] {
+        for (half_edge, along) in [(edge, b), (last, c)] {
             let ends = [mesh.from(half_edge), mesh.to(half_edge)];
             if mesh.twin(half_edge).is_none() && !ends.into_iter().all(is_locked) {
-                sum.add_boundary(way, normal);
+                sum.add_boundary(along, normal);
             }
         }
         ControlFlow::Continue(())

@@ -1,7 +1,6 @@
-//! Collapses that keep the enclosed volume: the merged vertex moves until the surface encloses as much as before, in the
-//! direction that raises its error least (Lindstrom and Turk, "Fast and memory efficient polygonal simplification", 1998).
-//!
-//! Without this, triangles cut off convex regions and fill concave ones, and small parts vanish.
+//! Preserves the enclosed volume: after a collapse, the merged vertex moves in the direction that raises its error least until
+//! the volume is as before (Lindstrom and Turk, "Fast and memory efficient polygonal simplification", 1998). Otherwise,
+//! triangles would cut off convex regions and fill concave ones, and small parts would vanish.
 
 use super::{
     cost::Collapse,
@@ -10,12 +9,12 @@ use super::{
 };
 use crate::data::vec3::{cross, dot, sub};
 
-/// Maximum distance that the vertex moves to keep the volume, in lengths of the edge.
+/// Maximum distance that the vertex moves to preserve the volume, in lengths of the edge.
 const REACH: f64 = 0.3;
 
 impl Simplifier<'_> {
-    /// The collapse of `edge`, whose ends have the fans `from` and `to`. It keeps the volume as far as a move by
-    /// [`REACH`] inside of the surface's box can, and not at all if an end is on the boundary.
+    /// The collapse of `edge`, whose ends have the fans `from` and `to`. It preserves the volume as far as a move by
+    /// [`REACH`] inside the surface's box can. If an end is on the boundary, the volume is not considered.
     pub(super) fn collapse_keeping_volume(&self, edge: u32, from: &Fan, to: &Fan) -> Collapse {
         let mut collapse = self.collapse(edge);
         if from.is_open || to.is_open {
@@ -37,14 +36,14 @@ impl Simplifier<'_> {
                 }
             }
         }
-        let way = sub(at(gone), origin);
-        let place = collapse.place.map(f64::from);
-        let lacking = before - dot(sub(place, origin), area);
-        let most = REACH * dot(way, way).sqrt();
-        let step = collapse.sum.step_along(area, lacking, most, self.scale.steady());
-        let moved = std::array::from_fn(|i| (place[i] + step[i]) as f32);
-        collapse.place = self.scale.inside(moved);
-        let step = sub(collapse.place.map(f64::from), place);
+        let edge_vector = sub(at(gone), origin);
+        let position = collapse.position.map(f64::from);
+        let lacking = before - dot(sub(position, origin), area);
+        let max = REACH * dot(edge_vector, edge_vector).sqrt();
+        let step = collapse.sum.step_along(area, lacking, max, self.scale.steady());
+        let moved = std::array::from_fn(|i| (position[i] + step[i]) as f32);
+        collapse.position = self.scale.inside(moved);
+        let step = sub(collapse.position.map(f64::from), position);
         collapse.offset = std::array::from_fn(|i| collapse.offset[i] + step[i]);
         collapse
     }

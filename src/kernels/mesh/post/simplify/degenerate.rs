@@ -1,4 +1,4 @@
-//! Parts and holes of a surface whose vertices are all at one place, as samples that equal the isovalue make them.
+//! Parts and holes whose vertices are all at the same position. Samples that equal the isovalue cause them.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::{
     util::{error::Result, memory},
 };
 
-/// Closes each hole whose rim is at one place: an edge on a rim of three edges could never collapse.
+/// Closes each hole whose rim is at one position, since an edge on a rim of three edges could never collapse.
 pub(super) fn close_holes(surface: &mut Surface) -> Result<()> {
     let half_edges = half_edges(surface)?;
     let is_short = |edge: &HalfEdge| {
         let [low, high] = [edge.low, edge.high].map(|end| surface.positions[end as usize]);
         low == high
     };
-    // The direction of the new triangles at the rim: opposite to that of the triangles beside it.
+    // The new triangles run along the rim in the direction opposite to that of the adjacent triangles.
     let ends = |edge: HalfEdge| match edge.backwards {
         true => (edge.low, edge.high),
         false => (edge.high, edge.low),
@@ -44,12 +44,12 @@ pub(super) fn close_holes(surface: &mut Surface) -> Result<()> {
     Ok(())
 }
 
-/// Drops connected parts of which no triangle has an area, and returns how many there were.
+/// Drops connected parts without area and returns their number.
 pub(super) fn drop_parts(surface: &mut Surface) -> Result<u64> {
-    let least = least_area(surface);
+    let min_area = min_double_area(surface);
     let has_area = |triangle: [u32; 3]| {
         let normal = triangle_normal(surface.corners::<f64>(triangle));
-        dot(normal, normal) > least * least
+        dot(normal, normal) > min_area * min_area
     };
     if surface.triangles.iter().all(|&triangle| has_area(triangle)) {
         return Ok(0);
@@ -73,9 +73,9 @@ pub(super) fn drop_parts(surface: &mut Surface) -> Result<u64> {
     Ok(dropped)
 }
 
-/// Twice the largest area that counts as none: the rounding of a triangle's corners alone may cause it.
-pub fn least_area(surface: &Surface) -> f64 {
-    let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
+/// Twice the largest area that counts as none. Rounding of the corners of a degenerate triangle may cause such an area.
+pub fn min_double_area(surface: &Surface) -> f64 {
+    let [low, high] = surface.bounds().unwrap_or_default().map(|corner| corner.map(f64::from));
     let extent = sub(high, low);
     1e-12 * dot(extent, extent)
 }

@@ -1,43 +1,42 @@
-//! Gives an area to triangles that have none after all collapses: moves one of their vertices.
+//! Repairs triangles that are degenerate after all collapses, by moving one of their vertices.
 
 use super::{
-    flat::least_area,
+    degenerate::min_double_area,
     mesh::{self, prev},
     simplifier::Simplifier,
 };
 use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
-    /// Moves vertices of triangles without an area towards the mean of their neighbours, by at most `reach` at a time.
-    /// No collapse could remove these triangles: they lie, for example, where two parts of the surface touch at a sample
-    /// that equals the isovalue.
-    pub(super) fn mend(&mut self, reach: f32) {
-        let least = least_area(self.surface);
+    /// Moves vertices of degenerate triangles towards the mean of their neighbours, by at most `reach` at a time. No collapse
+    /// could remove these triangles, for example where two parts of the surface touch at a sample that equals the isovalue.
+    pub(super) fn repair_degenerate(&mut self, reach: f32) {
+        let min_area = min_double_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
             let corners = self.mesh.corners.as_chunks::<3>().0[number];
-            if corners[0] != mesh::NONE && !self.has_area(corners, least) {
-                // Moves that fold the surface are tried last: a fold is better than a triangle without an area.
+            if corners[0] != mesh::NONE && !self.has_area(corners, min_area) {
+                // Moves that fold the surface are tried last. A fold is better than a degenerate triangle.
                 [false, true].into_iter().any(|may_fold| {
-                    let mut spread = |&vertex| self.spread(vertex, corners, least, may_fold, reach);
+                    let mut spread =
+                        |&vertex| self.spread(vertex, corners, min_area, may_fold, reach);
                     corners.iter().any(&mut spread)
                 });
             }
         }
     }
 
-    fn has_area(&self, triangle: [u32; 3], least: f64) -> bool {
+    fn has_area(&self, triangle: [u32; 3], min_area: f64) -> bool {
         let normal = triangle_normal(self.surface.corners::<f64>(triangle));
-        dot(normal, normal) > least * least
+        dot(normal, normal) > min_area * min_area
     }
 
-    /// Moves a vertex of `triangle` so that the triangle gets an area. Fewer triangles around the vertex must then be
-    /// without an area and, unless the surface `may_fold`, all of them must keep their shape. A vertex on the boundary stays on the sides of the box that
-    /// it lies on. Returns whether it moved.
+    /// Moves a vertex of `triangle` so that the triangle gets an area. Fewer triangles around the vertex must be degenerate
+    /// afterwards and, unless the surface `may_fold`, all of them must keep their shape. Returns whether the vertex moved.
     fn spread(
         &mut self,
         vertex: u32,
         triangle: [u32; 3],
-        least: f64,
+        min_area: f64,
         may_fold: bool,
         reach: f32,
     ) -> bool {
@@ -53,7 +52,7 @@ impl Simplifier<'_> {
         let stays = |axis: usize| sides >> axis & 0b1001 != 0;
         let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];
         let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
-        let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, least)).count();
+        let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, min_area)).count();
         let (old, flat_before) = (self.surface.positions[at], flat(self));
         let middle: [f32; 3] = std::array::from_fn(|i| {
             let at = |&end: &u32| self.surface.positions[end as usize][i];
@@ -65,15 +64,15 @@ impl Simplifier<'_> {
                 true => 0.0,
                 false => part * (middle[i] - old[i]),
             });
-            let place = self.scale.inside(std::array::from_fn(|i| old[i] + step[i]));
+            let position = self.scale.inside(std::array::from_fn(|i| old[i] + step[i]));
             if step.iter().map(|step| step * step).sum::<f32>() > reach * reach {
                 return false;
             }
-            if !may_fold && !self.keeps_shape(&fan, mesh::NONE, place, Some(normal)) {
+            if !may_fold && !self.keeps_shape(&fan, mesh::NONE, position, Some(normal)) {
                 return false;
             }
-            self.surface.positions[at] = place;
-            let is_better = self.has_area(triangle, least) && flat(self) < flat_before;
+            self.surface.positions[at] = position;
+            let is_better = self.has_area(triangle, min_area) && flat(self) < flat_before;
             if !is_better {
                 self.surface.positions[at] = old;
             }
