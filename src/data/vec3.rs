@@ -34,3 +34,11 @@ pub fn cross<T: Real>(a: [T; 3], b: [T; 3]) -> [T; 3] {
 pub fn triangle_normal<T: Real>([a, b, c]: [[T; 3]; 3]) -> [T; 3] {
     cross(sub(b, a), sub(c, a))
 }
+
+/// The smallest box that contains both boxes.
+pub fn union([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
+    [
+        std::array::from_fn(|i| low[i].min(other_low[i])),
+        std::array::from_fn(|i| high[i].max(other_high[i])),
+    ]
+}

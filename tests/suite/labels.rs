@@ -607,8 +607,8 @@ fn what_is_not_done_with_labels_is_said() {
         ("all.html --labels --live", 2, "--live meshes anew at isovalues"),
         ("all-{label}.html --labels", 2, "a page shows all labels"),
         ("all --to precomputed --labels", 2, "no precomputed folders"),
-        ("all.ply --labels=0", 2, "label 0 is what is outside"),
-        ("all.ply --labels=a", 2, "no list of labels"),
+        ("all.ply --labels=0", 2, "label 0 is the background"),
+        ("all.ply --labels=a", 2, "not a list of labels"),
         ("all.ply --labels --iso 3", 2, "cannot be used with"),
     ] {
         let (found, said) = run(folder, &format!("mesh {name} {line}"));
@@ -617,10 +617,10 @@ fn what_is_not_done_with_labels_is_said() {
     let values = [1.0f32, 2.5].map(f32::to_le_bytes).concat();
     fs::write(folder.join("f_2x1x1_float32.raw"), values).unwrap();
     let (code, said) = run(folder, "mesh f_2x1x1_float32.raw all.ply --labels");
-    assert!(code == 4 && said.contains("2.5 is no label"), "{said}");
+    assert!(code == 4 && said.contains("2.5 is not a label"), "{said}");
     fs::write(folder.join("n_2x1x1_int8.raw"), [1, 255]).unwrap();
     let (code, said) = run(folder, "mesh n_2x1x1_int8.raw all.ply --labels");
-    assert!(code == 4 && said.contains("-1 is no label"), "{said}");
+    assert!(code == 4 && said.contains("-1 is not a label"), "{said}");
     let said = works(folder, &format!("mesh {name} all.ply --labels=200"));
     assert!(said.contains("0 labels") && said.contains("empty"), "{said}");
 }

@@ -1,6 +1,6 @@
 //! `--color-by`: colours of the vertices by the values of another volume.
 
-use super::{budget::allow, placing::Placed};
+use super::{budget::allow, coordinates::MeshCoordinates};
 use crate::{
     data::{palette::Palette, placement::Placement, surface::Surface, volume::Volume},
     engine::session::Session,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The choices of the user: volume, palette and range.
+/// The volume, palette and range that the user has chosen.
 #[derive(Clone, Debug)]
 pub(super) struct ColorBy {
     pub(super) source: Source,
@@ -28,16 +28,16 @@ pub(super) struct ColorBy {
 /// The colour of vertices that have no value: those outside the volume or next to a sample that is NaN.
 const NOTHING: [u8; 3] = [128; 3];
 
-/// How far, in steps of the grid, a sample at the border reaches beyond its centre: half a step, to the side of the
-/// volume's box, and some room for rounding.
+/// Distance from the centre of a border sample at which the volume ends, in steps of the grid: half a step, to the side of
+/// the volume's box, plus a tolerance for rounding.
 const BORDER: f64 = 0.501;
 
 impl ColorBy {
-    /// Reads the volume whose values become the colours. `file` is the meshed volume; `kernel` and `placed` hold the
+    /// Reads the volume whose values become the colours. `file` is the meshed volume; `kernel` and `coords` hold the
     /// grid of all its samples, before a region is cut out.
     pub(super) fn read(
         &self,
-        (file, kernel, placed): (&VolumeFile, &MarchingCubes, &Placed),
+        (file, kernel, coords): (&VolumeFile, &MarchingCubes, &MeshCoordinates),
         session: &Session,
     ) -> Result<Colors<'_>> {
         let source = &self.source;
@@ -60,7 +60,7 @@ impl ColorBy {
                 )));
             }
         };
-        let grid = placed.map.clone().unwrap_or_else(|| {
+        let grid = coords.map.clone().unwrap_or_else(|| {
             let first = |axis: usize| kernel.origin[axis] + kernel.spacing[axis] / 2.0;
             Placement::straight(kernel.spacing, std::array::from_fn(first))
         });
@@ -74,8 +74,8 @@ pub(super) struct Colors<'a> {
     by: &'a ColorBy,
     /// The grid of the meshed volume, in the coordinates of the mesh.
     grid: Placement,
-    /// The placements that the files of the meshed and of the colouring volume state, in one space and unit; `None`
-    /// where the files do not state both, and both volumes have the same dimensions.
+    /// Placements of the meshed and of the colouring volume in the same space and unit; `None` if the files do not state
+    /// both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
     volume: Volume,
 }
@@ -87,7 +87,7 @@ impl Colors<'_> {
         let more = bytes.saturating_add(11 * surface.positions.len() as u64);
         allow("colouring a surface", surface, more, session)?;
         let values =
-            parallel::mapped(&surface.positions, |place| self.value(place.map(f64::from)))?;
+            parallel::mapped(&surface.positions, |position| self.value(position.map(f64::from)))?;
         let found = values.chunks(1 << 14).par_map(|values| {
             let numbers = values.iter().filter(|value| value.is_finite());
             numbers.fold([f64::MAX, f64::MIN], |[low, high], &v| [low.min(v), high.max(v)])
@@ -117,8 +117,8 @@ impl Colors<'_> {
     }
 
     /// The value at a position of the mesh, interpolated trilinearly; NaN outside the volume.
-    fn value(&self, place: [f64; 3]) -> f64 {
-        let mut at = self.grid.samples_at(place);
+    fn value(&self, position: [f64; 3]) -> f64 {
+        let mut at = self.grid.samples_at(position);
         if let Some([own, other]) = &self.worlds {
             at = other.samples_at(own.at(at));
         }

@@ -1,7 +1,7 @@
 //! One GLB with the surfaces of several isovalues, each with its own colour or with coloured vertices.
 
 use super::{
-    color::Color, color_by::Colors, input::VolumeInput, job::MeshJob, placing::Placed,
+    color::Color, color_by::Colors, coordinates::MeshCoordinates, input::VolumeInput, job::MeshJob,
     preview::Layer,
 };
 use crate::{
@@ -19,7 +19,7 @@ const OUTER_ALPHA: f32 = 0.35;
 /// Meshes the volume at `isovalues` and writes all surfaces to one file.
 pub(super) fn write(
     job: &MeshJob,
-    (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+    (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
     isovalues: &[f64],
     sink: &Sink,
     mut output: Output,
@@ -28,7 +28,7 @@ pub(super) fn write(
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     let (mut surfaces, mut layers, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (number, &iso) in isovalues.iter().enumerate() {
-        let (surface, mut summary) = job.surface((input, placed, colors), iso, session)?;
+        let (surface, mut summary) = job.surface((input, coords, colors), iso, session)?;
         bytes += surface.bytes();
         if bytes > input.plan().surface {
             return Err(Error::bad_input(
@@ -47,12 +47,12 @@ pub(super) fn write(
         };
         surfaces.push(ColoredSurface { name: format!("Isovalue {iso}"), color, surface });
     }
-    if let Some(preview) = job.preview(placed) {
+    if let Some(preview) = job.preview(coords) {
         let surfaces = surfaces.iter_mut().map(|colored| &mut colored.surface);
         preview.draw_layers(&mut layers.into_iter().zip(surfaces).collect::<Vec<_>>(), session)?;
     }
     session.timings.time("write", || {
-        write_colored(&mut output, &surfaces, job.details(placed))
+        write_colored(&mut output, &surfaces, job.details(coords))
             .map_err(|error| Error::io("write", sink.to_string(), error))?;
         output.commit()
     })

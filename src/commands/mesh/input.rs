@@ -1,4 +1,4 @@
-//! The volume, in memory or read slab by slab, and isovalues that are found in its samples.
+//! The samples of the volume, in memory or read slab by slab, and isovalues computed from them.
 
 use super::{
     job::{Iso, MeshJob, Rule},
@@ -16,8 +16,8 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Volumes with more bytes than this are meshed slab by slab, however much memory there is.
-pub(super) const WHOLE: u64 = 256 << 20;
+/// Volumes of more bytes are meshed slab by slab, regardless of the memory.
+const MAX_WHOLE: u64 = 256 << 20;
 
 /// The source of the samples.
 pub(super) enum VolumeInput {
@@ -28,12 +28,12 @@ pub(super) enum VolumeInput {
 }
 
 impl VolumeInput {
-    /// Reads a small volume or a region of a volume; a large volume is left to be read in slabs.
+    /// Reads a small volume or a region of a volume into memory. A large volume will be read in slabs.
     pub(super) fn open(job: &MeshJob, file: VolumeFile, session: &Session) -> Result<Self> {
         if !job.region.is_all() {
             let value = |iso: &Iso| match *iso {
                 Iso::Value(value) => Some(value),
-                Iso::Found(_) => None,
+                Iso::Auto(_) => None,
             };
             let isovalues: Vec<f64> = job.isovalues.iter().filter_map(value).collect();
             let volume = job.region.read(&job.volume, &file, &isovalues, session)?;
@@ -46,8 +46,8 @@ impl VolumeInput {
         let bytes = file.bytes().unwrap_or(u64::MAX);
         let limit = match reads_again(job) && !file.can_reopen() {
             true => session.max_memory,
-            // The surface of a volume of noise takes some 64 bytes for each sample.
-            false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
+            // The surface of noise takes about 64 bytes per sample.
+            false => MAX_WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
             let plan = plan(job, &file, session)?;
@@ -58,7 +58,7 @@ impl VolumeInput {
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
-    /// The isovalue that `rule` computes from the samples.
+    /// Computes an isovalue from the samples by `rule`.
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
         let find = || match rule {
             Rule::Percentile(percent) => self.percentile(percent, session),
@@ -122,8 +122,7 @@ impl VolumeInput {
         }
     }
 
-    /// The least and the greatest sample. `None` where no sample is a number, and where the input can be read only
-    /// once.
+    /// Minimum and maximum sample. `None` if all samples are NaN, or if the input can be read only once.
     pub(super) fn range(&self, session: &Session) -> Result<Option<[f64; 2]>> {
         if matches!(self, Self::Stream(file, _) if !file.can_reopen()) {
             return Ok(None);
@@ -136,14 +135,14 @@ impl VolumeInput {
         Ok((range[0] <= range[1]).then_some(range))
     }
 
-    /// How memory is divided for this input.
+    /// The division of the memory for this input.
     pub(super) fn plan(&self) -> &MeshPlan {
         let (Self::Whole(_, plan) | Self::Stream(_, plan)) = self;
         plan
     }
 
-    /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples
-    /// of the volume that each of them stands for.
+    /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples of the
+    /// volume that each of them represents.
     fn for_parts(&self, session: &Session, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
         match self {
             Self::Whole(slab, _) => {
@@ -160,8 +159,7 @@ impl VolumeInput {
     }
 }
 
-/// Refuses an input whose slices do not fit into memory, and one that would have to be read twice though it can be read
-/// only once.
+/// Fails if the slices of an input do not fit into memory, or if the input must be read twice but can be read only once.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
     if !job.region.is_all() {
         return job.region.dims(file).map(drop);
@@ -177,7 +175,7 @@ pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resu
     }
 }
 
-/// Whether meshing reads a volume that is not in memory more than once.
+/// Whether a volume that is not in memory must be read more than once.
 fn reads_again(job: &MeshJob) -> bool {
-    job.isovalues.len() > 1 || job.isovalues.iter().any(|iso| matches!(iso, Iso::Found(_)))
+    job.isovalues.len() > 1 || job.isovalues.iter().any(|iso| matches!(iso, Iso::Auto(_)))
 }

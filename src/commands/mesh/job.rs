@@ -1,4 +1,4 @@
-//! A job of `gpuproc mesh`: the flags, validated.
+//! A job of `gpuproc mesh`: its validated flags.
 
 use std::{fmt, iter};
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::{
     color::Color,
     color_by::ColorBy,
+    coordinates::{CoordinateArgs, MeshCoordinates},
     label_list::LabelList,
-    placing::{Placed, Placing},
     preview::Preview,
-    region::Region,
+    region::RegionArgs,
 };
 use crate::{
     commands::flags::Share,
@@ -29,32 +29,32 @@ use crate::{
     },
 };
 
-/// A volume to mesh, and how.
+/// A volume to mesh, with all settings.
 #[derive(Clone, Debug)]
 pub(super) struct MeshJob {
     pub(super) volume: Source,
     pub(super) layout: Layout,
-    /// Which samples are meshed.
-    pub(super) region: Region,
+    /// The samples that are meshed.
+    pub(super) region: RegionArgs,
     pub(super) isovalues: Vec<Iso>,
-    /// The labels to mesh in place of isosurfaces.
+    /// The labels to mesh instead of isosurfaces.
     pub(super) labels: Option<LabelList>,
-    /// The kernel without its isovalue, in coordinates of the grid.
+    /// The kernel without isovalue, spacing and origin.
     pub(super) kernel: MarchingCubes,
-    pub(super) placing: Placing,
-    /// Whether triangles without an area are left out.
+    pub(super) coordinates: CoordinateArgs,
+    /// Whether degenerate triangles are removed.
     pub(super) cleans: bool,
-    /// The connected parts that are kept.
+    /// Conditions for connected parts to be kept.
     pub(super) parts: PartFilter,
-    /// Pairs of smoothing steps for isosurfaces; single steps for labels.
+    /// Number of pairs of smoothing steps for isosurfaces, of single steps for labels.
     pub(super) smooth: u32,
-    /// How far the surface is simplified.
+    /// Goal of the simplification, if any.
     pub(super) simplify: Option<Goal>,
     pub(super) stats: bool,
     /// The output. `{iso}` in its name stands for the isovalue.
     pub(super) output: Sink,
     pub(super) format: MeshFormat,
-    /// Colours of the first isovalues in a GLB; further ones get default colours.
+    /// Colours of the first isovalues in a GLB. The others get default colours.
     pub(super) colors: Vec<Color>,
     /// The volume whose values become the colours of the vertices.
     pub(super) color_by: Option<ColorBy>,
@@ -62,17 +62,17 @@ pub(super) struct MeshJob {
     pub(super) creates_folder: bool,
     /// Whether a PLY or STL is written as text.
     pub(super) ascii: bool,
-    /// Azimuth and elevation, in degrees, from which a page shows the surface at first.
+    /// Azimuth and elevation of the camera in degrees, if chosen by the user.
     pub(super) view: Option<[f32; 2]>,
-    /// Whether a page also holds the volume, which it can mesh at other isovalues.
+    /// Whether a page also holds the volume, so that it can mesh it at other isovalues.
     pub(super) live: bool,
     pub(super) preview: Option<Preview>,
-    /// Which shard of the work is done, and whether finished work is skipped.
+    /// The shard of this process, and whether finished work is skipped.
     pub(super) share: Share,
 }
 
 impl MeshJob {
-    /// Whether the output holds the surfaces of all isovalues.
+    /// Whether one output holds the surfaces of all isovalues.
     pub(super) fn is_together(&self) -> bool {
         holds_several(self.format)
     }
@@ -83,18 +83,17 @@ impl MeshJob {
         iter::once(&self.volume).chain(&self.region.mask).chain(colors)
     }
 
-    /// Azimuth and elevation of the camera in degrees. By default, it looks at the front of a patient if the space is
-    /// known.
-    pub(super) fn view(&self, placed: &Placed) -> [f32; 2] {
-        self.view.unwrap_or(match placed.space {
+    /// Azimuth and elevation of the camera in degrees. By default, it faces the front of the patient if the space is known.
+    pub(super) fn view(&self, coords: &MeshCoordinates) -> [f32; 2] {
+        self.view.unwrap_or(match coords.space {
             Some(Space::Ras | Space::Las) => [210.0, 15.0],
             Some(Space::Lps) | None => [30.0, 15.0],
         })
     }
 
-    /// The preview to draw, if any. Its view is that of surfaces in the coordinates of `placed`.
-    pub(super) fn preview(&self, placed: &Placed) -> Option<Preview> {
-        let [azimuth, elevation] = self.view(placed);
+    /// The preview to draw, if any, with the view for surfaces in these coordinates.
+    pub(super) fn preview(&self, coords: &MeshCoordinates) -> Option<Preview> {
+        let [azimuth, elevation] = self.view(coords);
         let preview = self.preview.clone()?;
         Some(Preview { render: Render { azimuth, elevation, ..preview.render }, ..preview })
     }
@@ -118,11 +117,11 @@ impl MeshJob {
         needs.into_iter().find_map(|(is_given, what)| is_given.then_some(what))
     }
 
-    /// Details of the output in the coordinates of `placed`.
-    pub(super) fn details(&self, placed: &Placed) -> Details {
-        let unit = placed.unit.as_deref();
+    /// Details of an output in these coordinates.
+    pub(super) fn details(&self, coords: &MeshCoordinates) -> Details {
+        let unit = coords.unit.as_deref();
         let metres = unit.and_then(|unit| length::convert(1.0, unit, "m")).unwrap_or(1.0);
-        Details { ascii: self.ascii, space: placed.space, metres }
+        Details { ascii: self.ascii, space: coords.space, metres }
     }
 
     /// The kernel for the isovalue `iso`.
@@ -130,7 +129,7 @@ impl MeshJob {
         MarchingCubes { iso, ..self.kernel.clone() }
     }
 
-    /// All settings on which the surface and its file depend, except for the inputs.
+    /// All settings that the surface and its file depend on, except for the inputs.
     pub(super) fn parameters(&self) -> impl Serialize {
         let Self {
             layout,
@@ -138,7 +137,7 @@ impl MeshJob {
             isovalues,
             labels,
             kernel,
-            placing,
+            coordinates,
             cleans,
             parts,
             smooth,
@@ -147,7 +146,7 @@ impl MeshJob {
         } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
         let improved = (cleans, parts, smooth, simplify);
-        let surface = (layout, region.roi, isovalues, labels, kernel, placing, improved);
+        let surface = (layout, region.roi, isovalues, labels, kernel, coordinates, improved);
         let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));
         let written = (self.format, self.ascii, self.view, self.live, &self.colors, color_by);
         (surface, written)
@@ -163,14 +162,14 @@ pub(super) fn holds_several(format: MeshFormat) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Iso {
     Value(f64),
-    /// An isovalue that is found in the volume's histogram.
-    Found(Rule),
+    /// An isovalue that is computed from the volume's histogram.
+    Auto(Rule),
 }
 
-/// How an isovalue is found in a histogram.
+/// How an isovalue is computed from a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Rule {
-    /// Of the `of` thresholds between `of + 1` classes by Otsu's method, the one with this number, counted from 0.
+    /// Threshold `number`, counted from 0, of the `of` thresholds between `of + 1` classes by Otsu's method.
     Otsu { number: usize, of: usize },
     /// The value that this percentage of the samples do not exceed.
     Percentile(f64),

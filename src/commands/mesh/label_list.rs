@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
 use serde::Serialize;
 
 /// Default number of smoothing steps.
-pub(super) const STEPS: u32 = 10;
+pub(super) const DEFAULT_STEPS: u32 = 10;
 
 /// The field in the name of an output that stands for the label.
-pub(super) const PLACE: &str = "{label}";
+pub(super) const LABEL_FIELD: &str = "{label}";
 
 /// The value of `--labels`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ impl LabelList {
         }
     }
 
-    /// The single labels of the list (not those within ranges) that are not in `found`.
+    /// The labels that the list names one by one, not in ranges, and that are not in `found`.
     pub(super) fn missing(&self, found: &BTreeSet<u64>) -> Vec<u64> {
         let Self::Ranges(ranges) = self else { return Vec::new() };
         let alone = ranges.iter().filter(|range| range.start() == range.end());
@@ -44,14 +44,14 @@ impl FromStr for LabelList {
 
     /// Parses a list such as `1,3,10..20`. A range includes both ends.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no list of labels such as 1,3,10..20");
+        let wrong = || format!("`{text}` is not a list of labels such as 1,3,10..20");
         let mut ranges = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once("..").unwrap_or((part, part));
             let label = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
             let (first, last) = (label(first)?, label(last)?);
             if first == 0 {
-                return Err("label 0 is what is outside of all labels".to_owned());
+                return Err("label 0 is the background and has no surface".to_owned());
             }
             if first > last {
                 return Err(wrong());

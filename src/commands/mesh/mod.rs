@@ -4,6 +4,7 @@ mod budget;
 mod color;
 mod color_by;
 mod colored;
+mod coordinates;
 mod estimate;
 mod flags;
 mod input;
@@ -15,7 +16,6 @@ mod names;
 mod outputs;
 mod page;
 mod parts;
-mod placing;
 mod preview;
 mod region;
 mod report;
@@ -28,13 +28,13 @@ use std::mem;
 use self::{
     budget::allow,
     color_by::Colors,
+    coordinates::MeshCoordinates,
     flags::Jobs,
     input::VolumeInput,
     job::{Iso, MeshJob},
     memory::worst,
     names::scratch_folder,
     outputs::{Names, Target},
-    placing::Placed,
     report::Summary,
     surfaces::surfaces,
 };
@@ -103,9 +103,11 @@ impl Work for Volumes<'_> {
         Some(&job.output)
     }
 
-    /// `None` also where the name of an output contains an isovalue that is still to be found.
+    /// `None` also if the name of an output contains an isovalue that is still to be found.
     fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
-        let (Some(outputs), None) = (outputs::known(job), &job.preview) else { return Ok(None) };
+        let (Some(outputs), None) = (outputs::known_names(job), &job.preview) else {
+            return Ok(None);
+        };
         // The result does not depend on which shard meshes the volume.
         let share = Share { shard: None, ..job.share };
         share.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
@@ -124,10 +126,9 @@ impl Work for Volumes<'_> {
     }
 }
 
-/// The header of the volume of `job`; `None` where the input, such as a pipe, could not be read a second time.
+/// The header of the volume of `job`; `None` for an input that can be read only once, such as a pipe.
 fn describe(job: &MeshJob) -> Option<VolumeFile> {
-    let is_there = can_reopen(&job.volume).then(|| VolumeFile::describe(&job.volume, &job.layout));
-    is_there?.ok()
+    can_reopen(&job.volume).then(|| VolumeFile::describe(&job.volume, &job.layout))?.ok()
 }
 
 /// Meshes one volume.
@@ -136,13 +137,13 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     if let Some(list) = &job.labels {
         return allow_broken_pipe(labels::mesh_labels(&job, list, file, session));
     }
-    let mut placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    let mut coords = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
     let color_by = job.color_by.clone();
     let colors = match &color_by {
-        Some(by) => Some(by.read((&file, &job.kernel, &placed), session)?),
+        Some(by) => Some(by.read((&file, &job.kernel, &coords), session)?),
         None => None,
     };
-    job.region.place(&mut job.kernel, &mut placed);
+    job.region.place(&mut job.kernel, &mut coords);
     let job = job;
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
@@ -152,39 +153,39 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;
-    let volume = (&input, &placed, colors.as_ref());
+    let volume = (&input, &coords, colors.as_ref());
     targets
         .into_iter()
         .try_for_each(|target| job.write_target(volume, &about, (target, &mut names), session))
 }
 
 impl MeshJob {
-    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no
+    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is not an
     /// error, so that the other outputs are still written.
     fn write_target(
         &self,
-        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+        (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
         about: &str,
         (target, names): (Target, &mut Names<'_>),
         session: &Session,
     ) -> Result<()> {
         let value = |iso: &Iso| match *iso {
             Iso::Value(iso) => Ok(iso),
-            Iso::Found(rule) => input.threshold(self, rule, session),
+            Iso::Auto(rule) => input.threshold(self, rule, session),
         };
         let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
         let iso = isovalues[0];
-        let (sink, (output, folder)) = target.open(iso, self.format, names, session)?;
+        let (sink, (output, folder)) = target.open(iso, self, names, session)?;
         let is_colored = isovalues.len() > 1 || !self.colors.is_empty() || colors.is_some();
-        let volume = (input, placed, colors);
+        let volume = (input, coords, colors);
         let written = if self.format == MeshFormat::Html {
-            page::write(self, (input, placed, about), &isovalues, &sink, output, session)
+            page::write(self, (input, coords, about), &isovalues, &sink, output, session)
         } else if self.format == MeshFormat::Glb && is_colored {
             colored::write(self, volume, &isovalues, &sink, output, session)
         } else {
             let summary = match self.needs_whole_surface() {
                 Some(_) => self.mesh_whole(volume, iso, &sink, output, session),
-                None => self.mesh_parts((input, placed), iso, &sink, output, session),
+                None => self.mesh_parts((input, coords), iso, &sink, output, session),
             };
             summary.and_then(|mut summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;
@@ -196,25 +197,25 @@ impl MeshJob {
         allow_broken_pipe(written)
     }
 
-    /// Makes the surface of one isovalue in memory, with all steps that are asked for, draws its preview and writes it.
+    /// Makes the surface of one isovalue in memory, draws its preview and writes it.
     fn mesh_whole(
         &self,
-        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+        (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
         iso: f64,
         sink: &Sink,
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
-        let (mut surface, summary) = self.surface((input, placed, colors), iso, session)?;
-        if let Some(preview) = self.preview(placed) {
-            preview.draw(iso, &surface, session)?;
+        let (mut surface, summary) = self.surface((input, coords, colors), iso, session)?;
+        if let Some(preview) = self.preview(coords) {
+            preview.draw(&preview.name(iso), &surface, session)?;
         }
-        if let Some(factor) = placed.factor(self.format, sink, session)? {
+        if let Some(factor) = coords.factor(self.format, sink, session)? {
             surface.scale(factor);
         }
-        let takes = self.format.bytes(&surface);
-        if takes > 0 {
-            allow("packing a surface", &surface, takes, session)?;
+        let bytes = self.format.bytes(&surface);
+        if bytes > 0 {
+            allow("packing a surface", &surface, bytes, session)?;
         }
         if let Some(step) = self.format.precision(&surface) {
             log::info!("positions rounded by at most {step} along each axis");
@@ -231,7 +232,7 @@ impl MeshJob {
             log::warn!("{sink}: the surface is not closed: {reason}");
         }
         session.timings.time("write", || {
-            write(&mut output, &surface, self.format, self.details(placed))
+            write(&mut output, &surface, self.format, self.details(coords))
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
             output.commit()
         })?;
@@ -241,7 +242,7 @@ impl MeshJob {
     /// Meshes and writes a surface part by part, so that the whole surface is never in memory.
     fn mesh_parts(
         &self,
-        (input, placed): (&VolumeInput, &Placed),
+        (input, coords): (&VolumeInput, &MeshCoordinates),
         iso: f64,
         sink: &Sink,
         mut output: Output,
@@ -249,9 +250,9 @@ impl MeshJob {
     ) -> Result<Summary> {
         let failed = |error| Error::io("write", sink.to_string(), error);
         let held = input.plan().held;
-        let mut ply = PlyWriter::new(self.details(placed), held, scratch_folder(sink));
+        let mut ply = PlyWriter::new(self.details(coords), held, scratch_folder(sink));
         let mut summary = Summary::default();
-        surfaces((input, placed), &self.kernel(iso), session, |mut part| {
+        surfaces((input, coords), &self.kernel(iso), session, |mut part| {
             summary.add(&part);
             let triangles = mem::take(&mut part.triangles);
             ply.push(part, triangles).map_err(failed)

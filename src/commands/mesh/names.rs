@@ -7,19 +7,19 @@ use std::{
 
 use crate::io::{Sink, temporary_folder};
 
-/// The name with `{iso}` replaced by the isovalue.
-pub(super) fn named(sink: &Sink, iso: f64) -> Sink {
-    match sink {
-        Sink::Stdout => Sink::Stdout,
-        Sink::File(path) => Sink::File(replaced(path, "{iso}", &iso.to_string())),
-    }
+/// The field in the name of an output that stands for the isovalue.
+pub(super) const ISO_FIELD: &str = "{iso}";
+
+/// Whether the name of an output contains a field such as [`ISO_FIELD`].
+pub(super) fn has_field(sink: &Sink, field: &str) -> bool {
+    sink.to_string().contains(field)
 }
 
-/// The name with the field `place` replaced by a label.
-pub(super) fn labelled(sink: &Sink, place: &str, label: u64) -> Sink {
+/// Replaces a field in the name of an output by its value.
+pub(super) fn fill_field(sink: &Sink, field: &str, value: impl ToString) -> Sink {
     match sink {
         Sink::Stdout => Sink::Stdout,
-        Sink::File(path) => Sink::File(replaced(path, place, &label.to_string())),
+        Sink::File(path) => Sink::File(replaced(path, field, &value.to_string())),
     }
 }
 
@@ -42,13 +42,14 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
 }
 
 /// Turns `mesh.ply` into `mesh-{iso}.ply`, unless the name contains `{iso}` already.
-pub(super) fn with_isovalue(sink: Sink) -> Sink {
+pub(super) fn add_iso_field(sink: Sink) -> Sink {
     let path = match sink {
-        Sink::File(path) if !path.to_string_lossy().contains("{iso}") => path,
+        Sink::File(path) if !path.to_string_lossy().contains(ISO_FIELD) => path,
         other => return other,
     };
     let mut name = path.file_stem().unwrap_or(OsStr::new("")).to_owned();
-    name.push("-{iso}");
+    name.push("-");
+    name.push(ISO_FIELD);
     if let Some(extension) = path.extension() {
         name.push(".");
         name.push(extension);
@@ -56,7 +57,7 @@ pub(super) fn with_isovalue(sink: Sink) -> Sink {
     Sink::File(path.with_file_name(name))
 }
 
-/// The folder for temporary parts of a mesh: that of the output file, else the system's temporary folder.
+/// The folder for temporary parts of a mesh: the folder of the output file, otherwise the system's temporary folder.
 pub(super) fn scratch_folder(sink: &Sink) -> PathBuf {
     let folder = match sink {
         Sink::File(path) => path.parent(),

@@ -1,9 +1,9 @@
-//! The outputs of a job: one for each isovalue or one for all, opened before the work where their names are known.
+//! The outputs of a job: one for each isovalue or one for all. Outputs with known names are opened before the work.
 
 use super::{
     job::{Iso, MeshJob},
-    label_list::PLACE,
-    names::named,
+    label_list::LABEL_FIELD,
+    names::{ISO_FIELD, fill_field, has_field},
     preview::Preview,
 };
 use crate::{
@@ -15,34 +15,37 @@ use crate::{
     util::error::Result,
 };
 
-/// The outputs of a job; `None` where a name contains an isovalue that is still to be found.
-pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
+/// The names of the outputs of a job; `None` if a name contains an isovalue or a label that is still to be found.
+pub(super) fn known_names(job: &MeshJob) -> Option<Vec<Sink>> {
     if job.labels.is_some() {
-        let is_known = !job.output.to_string().contains(PLACE);
-        return is_known.then(|| vec![job.output.clone()]);
+        return (!has_field(&job.output, LABEL_FIELD)).then(|| vec![job.output.clone()]);
     }
-    let has_place = job.output.to_string().contains("{iso}");
-    let name = |&iso| match iso {
-        Iso::Found(_) if has_place => None,
-        Iso::Found(_) => Some(job.output.clone()),
-        Iso::Value(value) => Some(named(&job.output, value)),
-    };
-    if job.is_together() && !has_place {
-        return Some(vec![job.output.clone()]);
+    isovalues_by_output(job).map(|isovalues| known_name(job, isovalues[0])).collect()
+}
+
+/// The name of the output whose first isovalue is `iso`; `None` if it contains an isovalue that is still to be found.
+fn known_name(job: &MeshJob, iso: Iso) -> Option<Sink> {
+    match iso {
+        Iso::Value(value) => Some(fill_field(&job.output, ISO_FIELD, value)),
+        Iso::Auto(_) => (!has_field(&job.output, ISO_FIELD)).then(|| job.output.clone()),
     }
-    job.isovalues.iter().map(name).collect()
+}
+
+/// The isovalues of each output.
+fn isovalues_by_output(job: &MeshJob) -> impl Iterator<Item = &[Iso]> {
+    let is_one = job.is_together() && !has_field(&job.output, ISO_FIELD);
+    job.isovalues.chunks(if is_one { job.isovalues.len() } else { 1 })
 }
 
 /// An output that is to be written: a mesh, or a page or GLB with several.
 pub(super) struct Target {
     /// The isovalues of the output: one, or all those of a page or a GLB.
     pub(super) isovalues: Vec<Iso>,
-    sink: Sink,
-    /// `None` where the name contains an isovalue that is still to be found.
-    output: Option<Opened>,
+    /// `None` if the name contains an isovalue that is still to be found.
+    opened: Option<(Sink, Opened)>,
 }
 
-/// An open output of a mesh, with its folder where the format is a folder.
+/// An open output of a mesh, with its folder if the format is a folder.
 pub(super) type Opened = (Output, Option<MeshFolder>);
 
 fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> {
@@ -54,47 +57,38 @@ fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> 
 }
 
 impl Target {
-    /// Opens the outputs whose names are known, so that a wrong name fails before the work, and adds these names to
-    /// `names`.
+    /// Opens the outputs with known names, so that a wrong name fails before the work, and adds their names to `names`.
     pub(super) fn open_all(
         job: &MeshJob,
         names: &mut Names<'_>,
         session: &Session,
     ) -> Result<Vec<Self>> {
-        let has_place = job.output.to_string().contains("{iso}");
         let open = |isovalues: &[Iso]| {
-            let (sink, isovalues) = (job.output.clone(), isovalues.to_vec());
-            let sink = match isovalues[0] {
-                Iso::Value(value) => named(&sink, value),
-                Iso::Found(_) if has_place => return Ok(Self { isovalues, sink, output: None }),
-                Iso::Found(_) => sink,
-            };
-            names.add(&sink, &isovalues)?;
-            let output = Some(create(&sink, job.format, session)?);
-            Ok(Self { isovalues, sink, output })
+            let mut target = Self { isovalues: isovalues.to_vec(), opened: None };
+            if let Some(sink) = known_name(job, isovalues[0]) {
+                names.add(&sink, isovalues)?;
+                let output = create(&sink, job.format, session)?;
+                target.opened = Some((sink, output));
+            }
+            Ok(target)
         };
-        let each = match job.is_together() && !has_place {
-            true => job.isovalues.len(),
-            false => 1,
-        };
-        job.isovalues.chunks(each).map(open).collect()
+        isovalues_by_output(job).map(open).collect()
     }
 
-    /// Opens the output once its isovalue is known, unless it is open already.
+    /// Opens the output of `job` for the isovalue `iso`, unless it is open.
     pub(super) fn open(
         self,
         iso: f64,
-        format: MeshFormat,
+        job: &MeshJob,
         names: &mut Names<'_>,
         session: &Session,
     ) -> Result<(Sink, Opened)> {
-        let Self { sink, output, .. } = self;
-        if let Some(output) = output {
-            return Ok((sink, output));
+        if let Some(opened) = self.opened {
+            return Ok(opened);
         }
-        let sink = named(&sink, iso);
+        let sink = fill_field(&job.output, ISO_FIELD, iso);
         names.add(&sink, &[Iso::Value(iso)])?;
-        let output = create(&sink, format, session)?;
+        let output = create(&sink, job.format, session)?;
         Ok((sink, output))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{input::VolumeInput, job::MeshJob, placing::Placed};
+use super::{coordinates::MeshCoordinates, input::VolumeInput, job::MeshJob};
 use crate::{
     engine::session::Session,
     io::{
@@ -21,14 +21,18 @@ pub(super) fn about(file: &VolumeFile) -> String {
 }
 
 /// A page without surfaces. `about` describes the volume; `noun` is the heading of the list of surfaces.
-pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str) -> Viewer {
+pub(super) fn viewer(
+    job: &MeshJob,
+    (coords, about): (&MeshCoordinates, &str),
+    noun: &str,
+) -> Viewer {
     let name = job.volume.path().and_then(|path| path.file_name());
     Viewer {
         title: name.map_or(job.volume.to_string(), |name| name.to_string_lossy().into_owned()),
         subtitle: about.to_owned(),
-        view: job.view(placed),
-        unit: placed.unit.clone(),
-        space: placed.space.map(|space| space.name().to_owned()),
+        view: job.view(coords),
+        unit: coords.unit.clone(),
+        space: coords.space.map(|space| space.name().to_owned()),
         noun: noun.to_owned(),
         surfaces: Vec::new(),
         live: None,
@@ -38,37 +42,37 @@ pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str
 /// Meshes the volume at `isovalues` and writes a page of all surfaces. `about` describes the volume.
 pub(super) fn write(
     job: &MeshJob,
-    (input, placed, about): (&VolumeInput, &Placed, &str),
+    (input, coords, about): (&VolumeInput, &MeshCoordinates, &str),
     isovalues: &[f64],
     sink: &Sink,
     mut output: Output,
     session: &Session,
 ) -> Result<()> {
     let noun = if isovalues.len() > 1 { "Surfaces" } else { "Surface" };
-    let mut viewer = viewer(job, (placed, about), noun);
+    let mut viewer = viewer(job, (coords, about), noun);
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     for &iso in isovalues {
-        let (surface, mut summary) = job.surface((input, placed, None), iso, session)?;
-        if let Some(preview) = job.preview(placed) {
-            preview.draw(iso, &surface, session)?;
+        let (surface, mut summary) = job.surface((input, coords, None), iso, session)?;
+        if let Some(preview) = job.preview(coords) {
+            preview.draw(&preview.name(iso), &surface, session)?;
         }
         summary.find_range(input, session)?;
         if job.live && viewer.live.is_none() {
             let hash = session.timings.time("hash", || digest(&surface));
             log::info!("SHA-256 of vertices and triangles: {hash}");
             let hash = json!({ "iso": iso, "sha256": hash });
-            viewer.live = Some(live(job, (input, placed), iso, hash, session)?);
+            viewer.live = Some(live(job, (input, coords), iso, hash, session)?);
         }
-        // The surface of the greatest isovalue lies within the others, which therefore are translucent.
+        // The surface of the maximum isovalue lies inside the others, which are therefore translucent.
         let opacity = if iso < innermost && !job.live { 0.35 } else { 1.0 };
         let facts = json!({
             "iso": iso, "label": format!("Isovalue {iso}"), "stats": summary.stats, "opacity": opacity,
         });
-        let shown = session
+        let packed = session
             .timings
             .time("pack", || PackedMesh::new(&iso.to_string(), &surface, None, facts));
         summary.report(iso, sink, session);
-        viewer.surfaces.push(shown);
+        viewer.surfaces.push(packed);
     }
     session.timings.time("write", || {
         viewer.write(&mut output).map_err(|error| Error::io("write", sink.to_string(), error))?;
@@ -76,10 +80,10 @@ pub(super) fn write(
     })
 }
 
-/// The samples and the kernel's parameters by which the page meshes the volume again at other isovalues (`--live`).
+/// The samples and the pipeline manifest with which the page meshes the volume at other isovalues (`--live`).
 fn live(
     job: &MeshJob,
-    (input, placed): (&VolumeInput, &Placed),
+    (input, coords): (&VolumeInput, &MeshCoordinates),
     iso: f64,
     hash: Value,
     session: &Session,
@@ -92,7 +96,7 @@ fn live(
     };
     let manifest = PipelineManifest::new(&job.kernel(iso), slab)?;
     let manifest = serde_json::to_value(manifest).expect("numbers and texts");
-    let placement = placed.map.as_ref().map(|placement| {
+    let placement = coords.map.as_ref().map(|placement| {
         json!({
             "steps": placement.steps, "first": placement.first, "axes": placement.normal_axes(),
             "isMirror": placement.determinant() < 0.0,

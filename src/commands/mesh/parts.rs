@@ -68,14 +68,14 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     let (volume, sink) = (job.volume.clone(), job.output.clone());
     write_part(&identity, ([volume], &sink), job.share.resume, session, |part| {
         let file = VolumeFile::describe(&job.volume, &job.layout)?;
-        let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+        let placed = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;
         file.check(session.limits(1))?;
         session.device.set_estimate(|| estimate::of_job(job, &file));
         let input = VolumeInput::Stream(Box::new(file.clone()), plan(job, &file, session)?);
         let iso = match iso {
             Iso::Value(iso) => iso,
-            Iso::Found(rule) => input.threshold(job, rule, session)?,
+            Iso::Auto(rule) => input.threshold(job, rule, session)?,
         };
         let kernel = job.kernel(iso);
         let own = shard.range(kernel.layers(file.dims[2]));

@@ -1,6 +1,9 @@
-//! `--preview`: a shaded picture of a surface, or of several surfaces together.
+//! `--preview`: a shaded picture of one or several surfaces.
 
-use super::{budget::allow, names::named};
+use super::{
+    budget::allow,
+    names::{ISO_FIELD, fill_field},
+};
 use crate::{
     data::{
         image::{Image, Metadata},
@@ -16,7 +19,7 @@ use crate::{
     util::error::Result,
 };
 
-/// The picture that is drawn of each surface, or of all.
+/// Settings of the pictures.
 #[derive(Clone, Debug)]
 pub(super) struct Preview {
     /// The output. `{iso}` in its name stands for the isovalue.
@@ -36,7 +39,7 @@ pub(super) struct Layer {
 }
 
 impl Preview {
-    /// An estimate of the seconds that the CPU twin takes on one core.
+    /// Estimated seconds to draw the picture on one core.
     pub(super) fn core_seconds(&self) -> f64 {
         const PER_PIXEL: f64 = 1e-6;
         let [width, height] = self.render.size.map(f64::from);
@@ -45,7 +48,7 @@ impl Preview {
 
     /// The output for the picture of isovalue `iso`.
     pub(super) fn name(&self, iso: f64) -> Sink {
-        named(&self.sink, iso)
+        fill_field(&self.sink, ISO_FIELD, iso)
     }
 
     /// Fails before the work begins if the picture cannot be written.
@@ -68,32 +71,25 @@ impl Preview {
         self.sink.create(session.no_clobber).map(drop)
     }
 
-    /// Refuses a picture of `surface` that takes more than the memory.
+    /// Fails if a picture of `surface` takes too much memory.
     fn allow(&self, surface: &Surface, session: &Session) -> Result<()> {
         let [width, height] = self.render.size;
-        // Per pixel, 4 bytes of the picture and 4 of the encoded file. A picture of several surfaces needs three
-        // further pictures while they are composed.
+        // Per pixel, 4 bytes of the picture and 4 of the encoded file. To compose a picture of several surfaces, three
+        // further pictures are needed.
         let layers = if self.is_together { 12 } else { 0 };
         let file = (8 + layers) * u64::from(width) * u64::from(height);
         let bytes = self.render.bytes(surface).saturating_add(file);
         allow(&format!("a picture of {width}x{height} pixels"), surface, bytes, session)
     }
 
-    /// Draws the surface at isovalue `iso`.
-    pub(super) fn draw(&self, iso: f64, surface: &Surface, session: &Session) -> Result<()> {
+    /// Draws a surface to `sink`.
+    pub(super) fn draw(&self, sink: &Sink, surface: &Surface, session: &Session) -> Result<()> {
         self.allow(surface, session)?;
-        let picture = session.device.run(&self.render, surface)?;
-        self.write(&self.name(iso), picture, session)
+        self.write(sink, session.device.run(&self.render, surface)?, session)
     }
 
-    /// Draws the only surface.
-    pub(super) fn draw_one(&self, surface: &Surface, session: &Session) -> Result<()> {
-        self.allow(surface, session)?;
-        self.write(&self.sink, session.device.run(&self.render, surface)?, session)
-    }
-
-    /// Draws several surfaces, each in its colour: a picture for each, or one of all. In one picture, the surface of
-    /// the maximum isovalue lies within the others, which are translucent.
+    /// Draws several surfaces, each in its colour: one picture of each or one of all. In one picture, the surface of the
+    /// maximum isovalue lies inside the others, which are translucent.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],
@@ -103,7 +99,7 @@ impl Preview {
         let frames = layers.iter().filter(|(_, surface)| is_full(surface));
         let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
         let frame = frames.reduce(Frame::and).filter(|_| self.is_together);
-        // From the innermost surface, that of the greatest isovalue, to the outermost.
+        // From the innermost surface, that of the maximum isovalue, to the outermost.
         layers.sort_by(|one, other| other.0.iso.total_cmp(&one.0.iso));
         let mut all: Option<Vec<u8>> = None;
         for (layer, surface) in layers {
@@ -145,8 +141,8 @@ impl Preview {
     }
 }
 
-/// Composes two RGBA pictures: `front`, its alpha multiplied with `share`, over `behind`. Colours are blended in sRGB
-/// and alpha is straight (not premultiplied).
+/// Blends the RGBA picture `front`, with its alpha multiplied by `share`, over `behind`. Colours are blended in sRGB; alpha is
+/// not premultiplied.
 fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
     let mut picture = Vec::with_capacity(front.len());
     for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {

@@ -1,10 +1,10 @@
-//! `--roi` and `--mask`: a box of a volume's samples, and a mask that excludes samples.
+//! `--roi` and `--mask`: a box of samples of a volume, and a mask that excludes samples.
 
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::placing::Placed;
+use super::coordinates::MeshCoordinates;
 use crate::{
     data::{samples::Samples, volume::Volume},
     engine::session::Session,
@@ -20,7 +20,7 @@ use crate::{
 
 /// The samples that are meshed.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Region {
+pub(super) struct RegionArgs {
     /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
     /// Coordinates stay those of the whole volume
     #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
@@ -34,8 +34,8 @@ pub(super) struct Region {
 /// A box of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Roi {
-    first: [usize; 3],
-    count: [usize; 3],
+    start: [usize; 3],
+    size: [usize; 3],
 }
 
 impl FromStr for Roi {
@@ -46,29 +46,29 @@ impl FromStr for Roi {
             text.split(',').map(|part| part.trim().parse().ok()).collect();
         match numbers.as_deref() {
             Some(&[x, y, z, width, height, depth]) if width.min(height).min(depth) > 0 => {
-                Ok(Self { first: [x, y, z], count: [width, height, depth] })
+                Ok(Self { start: [x, y, z], size: [width, height, depth] })
             }
             _ => Err("six whole numbers such as 10,20,0,64,64,32 are needed".into()),
         }
     }
 }
 
-impl Region {
+impl RegionArgs {
     /// Whether all samples are meshed, unchanged.
     pub(super) fn is_all(&self) -> bool {
         self.roi.is_none() && self.mask.is_none()
     }
 
     /// Moves the origin of the grid from the corner of the volume to that of the box.
-    pub(super) fn place(&self, kernel: &mut MarchingCubes, placed: &mut Placed) {
-        let Some(Roi { first, .. }) = self.roi else { return };
-        match &mut placed.map {
+    pub(super) fn place(&self, kernel: &mut MarchingCubes, coords: &mut MeshCoordinates) {
+        let Some(Roi { start, .. }) = self.roi else { return };
+        match &mut coords.map {
             None => {
-                for (axis, first) in first.into_iter().enumerate() {
-                    kernel.origin[axis] += kernel.spacing[axis] * first as f64;
+                for (axis, start) in start.into_iter().enumerate() {
+                    kernel.origin[axis] += kernel.spacing[axis] * start as f64;
                 }
             }
-            Some(map) => map.first = map.at(first.map(|number| number as f64)),
+            Some(map) => map.first = map.at(start.map(|index| index as f64)),
         }
     }
 
@@ -77,12 +77,12 @@ impl Region {
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the box is not within the volume.
     pub(super) fn dims(&self, file: &VolumeFile) -> Result<[usize; 3]> {
-        let Some(Roi { first, count }) = self.roi else { return Ok(file.dims) };
+        let Some(Roi { start, size }) = self.roi else { return Ok(file.dims) };
         let fits = |axis: usize| {
-            first[axis].checked_add(count[axis]).is_some_and(|end| end <= file.dims[axis])
+            start[axis].checked_add(size[axis]).is_some_and(|end| end <= file.dims[axis])
         };
         match (0..3).all(fits) {
-            true => Ok(count),
+            true => Ok(size),
             false => Err(Error::usage(format_args!(
                 "--roi is not within the volume's {}x{}x{} samples",
                 file.dims[0], file.dims[1], file.dims[2]
@@ -99,7 +99,7 @@ impl Region {
         session: &Session,
     ) -> Result<Volume> {
         let dims = self.dims(file)?;
-        let samples = session.timings.time("read", || self.boxed(file, session))?;
+        let samples = session.timings.time("read", || self.read_box(file, session))?;
         let mut volume = Volume { dims, samples };
         let Some(mask) = &self.mask else { return Ok(volume) };
         let mask_file = VolumeFile::describe(mask, &Layout::default())?;
@@ -115,11 +115,11 @@ impl Region {
             )));
         }
         mask_file.check(session.limits(1))?;
-        let mask = session.timings.time("read", || self.boxed(&mask_file, session))?;
-        // Excluded samples are outside of every surface: their value is not above any isovalue.
-        let [least, _] = extremes(&volume.samples);
-        let lowest = isovalues.iter().copied().fold(f64::INFINITY, f64::min);
-        let outside = if least <= lowest { least } else { lowest.floor() };
+        let mask = session.timings.time("read", || self.read_box(&mask_file, session))?;
+        // Excluded samples get a value that is not above any isovalue, so they are outside of every surface.
+        let [min, _] = extremes(&volume.samples);
+        let min_iso = isovalues.iter().copied().fold(f64::INFINITY, f64::min);
+        let outside = if min <= min_iso { min } else { min_iso.floor() };
         let is_out: Vec<bool> = for_samples!(&mask, values => {
             #[allow(clippy::unnecessary_cast)]
             values.iter().map(|&value| value as f64 == 0.0).collect()
@@ -135,11 +135,12 @@ impl Region {
     }
 
     /// Reads the samples of the box from `file`.
-    fn boxed(&self, file: &VolumeFile, session: &Session) -> Result<Samples> {
+    fn read_box(&self, file: &VolumeFile, session: &Session) -> Result<Samples> {
         let width = file.dims[0];
-        let whole = Roi { first: [0; 3], count: file.dims };
-        let Roi { first, count } = self.roi.unwrap_or(whole);
-        let bytes = count.iter().product::<usize>() as u64 * file.dtype.size() as u64;
+        let whole = Roi { start: [0; 3], size: file.dims };
+        let Roi { start, size: [columns, rows, slices] } = self.roi.unwrap_or(whole);
+        let len = columns * rows * slices;
+        let bytes = (len * file.dtype.size()) as u64;
         if bytes > session.max_memory {
             return Err(Error::bad_input(format_args!(
                 "the samples take {bytes} bytes, and --max-memory allows {}",
@@ -147,20 +148,20 @@ impl Region {
             ))
             .with_hint(Hint::Memory));
         }
-        let mut reader = file.reader_at(first[2])?;
-        let mut all = Samples::zeros(file.dtype, count.iter().product())?;
+        let mut reader = file.reader_at(start[2])?;
+        let mut all = Samples::zeros(file.dtype, len)?;
         let size = file.dtype.size();
-        let mut rows = all.as_bytes_mut().chunks_exact_mut(count[0] * size);
-        for _ in 0..count[2] {
+        let mut out = all.as_bytes_mut().chunks_exact_mut(columns * size);
+        for _ in 0..slices {
             let slice = reader.read(1)?;
-            for y in first[1]..first[1] + count[1] {
-                let start = (y * width + first[0]) * size;
-                let row = rows.next().expect("a row each");
-                row.copy_from_slice(&slice.as_bytes()[start..start + row.len()]);
+            for y in start[1]..start[1] + rows {
+                let from = (y * width + start[0]) * size;
+                let row = out.next().expect("one chunk per row");
+                row.copy_from_slice(&slice.as_bytes()[from..from + row.len()]);
             }
             reader.reuse(slice);
         }
-        if first[2] + count[2] == file.dims[2] {
+        if start[2] + slices == file.dims[2] {
             reader.expect_end()?;
         }
         Ok(all)

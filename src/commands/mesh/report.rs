@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::VolumeInput;
 use crate::{
-    data::surface::Surface,
+    data::{surface::Surface, vec3::union},
     engine::session::Session,
     io::Sink,
     kernels::mesh::post::{Cleaned, Goal, Simplified, Size, Stats},
@@ -18,16 +18,16 @@ pub(super) struct Summary {
     pub(super) triangles: u64,
     nan_cells: u64,
     pub(super) bounds: Option<[[f32; 3]; 2]>,
-    /// Measures of the surface, where they are asked for.
+    /// Measures of the surface, if requested.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
     /// Whether the surface had triangles before parts of it were left out.
     #[serde(skip)]
     pub(super) had_parts: bool,
-    /// The least and the greatest sample, which are looked up only for an empty surface.
+    /// Minimum and maximum sample, which are computed only for an empty surface.
     #[serde(skip)]
     pub(super) samples: Option<[f64; 2]>,
-    /// How far simplification has moved the surface, where that is known.
+    /// Distance that simplification has moved the surface, if known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
 }
@@ -42,7 +42,7 @@ impl Summary {
 
     fn widen(&mut self, bounds: Option<[[f32; 3]; 2]>) {
         self.bounds = match (self.bounds, bounds) {
-            (Some(one), Some(other)) => Some(joined(one, other)),
+            (Some(one), Some(other)) => Some(union(one, other)),
             (one, other) => one.or(other),
         };
     }
@@ -56,7 +56,7 @@ impl Summary {
         self
     }
 
-    /// Looks up the least and the greatest sample where the surface is empty, for the message.
+    /// Computes the minimum and maximum sample for the message if the surface is empty.
     pub(super) fn find_range(&mut self, input: &VolumeInput, session: &Session) -> Result<()> {
         if self.triangles == 0 && !self.had_parts {
             self.samples = input.range(session)?;
@@ -65,7 +65,7 @@ impl Summary {
     }
 
     /// Logs the summary.
-    pub(super) fn tell(&self, sink: &Sink) {
+    fn log(&self, sink: &Sink) {
         if self.nan_cells > 0 {
             log::warn!("{} cells left out: a corner is not a number (NaN)", self.nan_cells);
         }
@@ -84,7 +84,7 @@ impl Summary {
 
     /// Logs the summary and adds it to the results of `--timings=json`.
     pub(super) fn report(&self, iso: f64, sink: &Sink, session: &Session) {
-        self.tell(sink);
+        self.log(sink);
         session.timings.add_result(|| {
             serde_json::json!({
                 "file": sink.to_string(),
@@ -100,33 +100,22 @@ impl Summary {
     }
 }
 
-/// The box around two boxes.
-pub(super) fn joined(
-    [low, high]: [[f32; 3]; 2],
-    [other_low, other_high]: [[f32; 3]; 2],
-) -> [[f32; 3]; 2] {
-    [
-        std::array::from_fn(|i| low[i].min(other_low[i])),
-        std::array::from_fn(|i| high[i].max(other_high[i])),
-    ]
-}
-
-/// A number with six decimals, or seven digits where it is small.
-fn shown(number: f64) -> String {
+/// Formats a number with six decimals, or a small number with seven digits.
+fn format_number(number: f64) -> String {
     match number != 0.0 && number.abs() < 1e-3 {
         true => format!("{number:.6e}"),
         false => format!("{number:.6}"),
     }
 }
 
-/// Logs the measures of a surface, and how far simplification has moved it.
-pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
+/// Logs the measures of a surface, and the distance that simplification has moved it.
+pub(super) fn report_stats(stats: &Stats, moved: Option<f64>) {
     let genus = match stats.genus {
         Some(genus) => format!(", genus {genus}"),
         None => String::new(),
     };
     let moved = match moved {
-        Some(distance) => format!(", moved by at most {}", shown(distance)),
+        Some(distance) => format!(", moved by at most {}", format_number(distance)),
         None => String::new(),
     };
     let flat = match stats.flat {
@@ -135,8 +124,8 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
     };
     log::info!(
         "area {}, enclosed volume {}, {} connected {}, Euler number {}{genus}, {}{moved}{flat}",
-        shown(stats.area),
-        shown(stats.volume),
+        format_number(stats.area),
+        format_number(stats.volume),
         stats.components,
         if stats.components == 1 { "part" } else { "parts" },
         stats.euler,
@@ -156,23 +145,23 @@ pub(super) fn label_stats(
     let closed = if closed { "closed" } else { "not closed" };
     let line = format!(
         "label {label}: {voxels} voxels, area {}, enclosed volume {}, {components} connected {parts}, {closed}",
-        shown(area),
-        shown(volume),
+        format_number(area),
+        format_number(volume),
     );
     let mut json = serde_json::to_value(stats).unwrap_or_default();
     (json["label"], json["voxels"]) = (label.into(), voxels.into());
     Ok((line, json))
 }
 
-/// Logs what cleaning has left out.
-pub(super) fn tell_cleaned(cleaned: &Cleaned) {
+/// Logs what cleaning has removed.
+pub(super) fn report_cleaned(cleaned: &Cleaned) {
     if cleaned.triangles > 0 {
         log::info!("{} triangles without an area left out", cleaned.triangles);
     }
-    tell_flat_parts(cleaned.flat_parts);
+    report_flat_parts(cleaned.flat_parts);
 }
 
-fn tell_flat_parts(count: u64) {
+fn report_flat_parts(count: u64) {
     match count {
         0 => {}
         1 => log::warn!("1 part of the surface left out: it had no area"),
@@ -180,13 +169,13 @@ fn tell_flat_parts(count: u64) {
     }
 }
 
-/// Warns where simplification has stopped before its goal.
-pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
+/// Warns if simplification has stopped before its goal.
+pub(super) fn report_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
     let left = surface.triangles.len();
-    tell_flat_parts(simplified.flat_parts);
+    report_flat_parts(simplified.flat_parts);
     match goal.size {
         Size::Fewest => {}
-        // A collapse of an edge removes two triangles, so one more than wanted may be left.
+        // A collapse removes two triangles, so one more than wanted may be left.
         _ if left <= simplified.wanted + 1 => {}
         _ => {
             let reason = match goal.max_error {
@@ -197,7 +186,7 @@ pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Su
             log::warn!(
                 "{left} triangles are left instead of {}: {reason}; it has moved by at most {}",
                 simplified.wanted,
-                shown(distance)
+                format_number(distance)
             );
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 
 /// A kernel that meshes slabs.
 pub(super) trait SlabKernel: Kernel<In = Slab> + Sync {
-    /// The slices of a volume of `depth` that must be at hand to mesh `layers`.
+    /// Slices needed to mesh `layers` of a volume of `depth` slices.
     fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize>;
 
     /// Number of vertices of a mesh.
@@ -44,16 +44,16 @@ impl SlabKernel for SurfaceNets {
 pub(super) struct Slabs<'a> {
     /// The layers of cells to mesh.
     pub(super) own: Range<usize>,
-    /// Layers in a slab.
+    /// Number of layers of a slab.
     pub(super) height: usize,
     /// Whether the next slab is read while a slab is meshed.
     pub(super) overlaps: bool,
-    /// Whether layers between samples that are all equal to this one are left out: no surface passes between them.
+    /// Whether layers between missing samples, which all have this value, are skipped since they have no surface.
     pub(super) leaves_out: &'a (dyn Fn(&Samples) -> bool + Sync),
 }
 
-/// Meshes the slabs of `file`, whose slices are read from `source`, and hands each mesh to `consume` with the number of
-/// its first vertex.
+/// Meshes the slabs of `file`, whose slices are read from `source`, and passes each mesh to `consume` with the number of its
+/// first vertex.
 pub(super) fn mesh_slabs<K: SlabKernel>(
     kernel: &K,
     (source, file): (&BlockSource<'_>, &VolumeFile),
@@ -84,7 +84,7 @@ pub(super) fn mesh_slabs<K: SlabKernel>(
     })
 }
 
-/// Meshes a slab, in halves where its mesh takes too much memory. Returns the number of its vertices.
+/// Meshes a slab, in halves if its mesh takes too much memory. Returns the number of vertices.
 pub(super) fn mesh_slab<K: SlabKernel>(
     kernel: &K,
     slab: &Slab,

@@ -1,10 +1,10 @@
-//! Meshes a volume, in memory or slab by slab, and hands on the surface in parts.
+//! Meshes a volume, in memory or slab by slab, and passes the surface on in parts.
 
 use std::ops::Range;
 
 use super::{
+    coordinates::MeshCoordinates,
     input::VolumeInput,
-    placing::Placed,
     slabs::{Slabs, mesh_slab, mesh_slabs},
 };
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
     util::error::Result,
 };
 
-/// Meshes the whole volume and hands its surface to `consume` part by part, in the coordinates of the mesh.
+/// Meshes the whole volume and passes its surface to `consume` part by part, in the coordinates of the mesh.
 pub(super) fn surfaces(
-    (input, placed): (&VolumeInput, &Placed),
+    (input, coords): (&VolumeInput, &MeshCoordinates),
     kernel: &MarchingCubes,
     session: &Session,
     consume: impl FnMut(Surface) -> Result<()> + Send,
@@ -26,19 +26,19 @@ pub(super) fn surfaces(
         VolumeInput::Whole(slab, _) => slab.layers.end,
         VolumeInput::Stream(file, _) => kernel.layers(file.dims[2]),
     };
-    layers((input, placed), kernel, all, session, consume)
+    layers((input, coords), kernel, all, session, consume)
 }
 
 /// As [`surfaces`], for the layers of cells `own` only. Their vertices are numbered from 0.
 pub(super) fn layers(
-    (input, placed): (&VolumeInput, &Placed),
+    (input, coords): (&VolumeInput, &MeshCoordinates),
     kernel: &MarchingCubes,
     own: Range<usize>,
     session: &Session,
     mut consume: impl FnMut(Surface) -> Result<()> + Send,
 ) -> Result<()> {
     let mut consume = |mut part: Surface| {
-        if let Some(placement) = &placed.map {
+        if let Some(placement) = &coords.map {
             session.timings.time("place", || part.place(placement));
         }
         consume(part)
@@ -53,7 +53,7 @@ pub(super) fn layers(
     };
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    // If missing samples are inside the surface, `--close` makes faces at the sides of the volume.
+    // With `--close`, missing samples inside the surface have faces at the sides of the volume.
     let leaves_out = |fill: &Samples| !(kernel.close && fill.first() >= Some(kernel.iso));
     let (height, overlaps) = (plan.layers, plan.overlaps);
     let slabs = Slabs { own, height, overlaps, leaves_out: &leaves_out };

@@ -1,12 +1,12 @@
-//! The surface of one isovalue in memory, with the steps that need all of it.
+//! Makes the surface of one isovalue in memory, with the steps that need the whole surface.
 
 use super::{
     budget::allow,
     color_by::Colors,
+    coordinates::MeshCoordinates,
     input::VolumeInput,
     job::MeshJob,
-    placing::Placed,
-    report::{Summary, tell_cleaned, tell_simplified, tell_stats},
+    report::{Summary, report_cleaned, report_simplified, report_stats},
     surfaces::surfaces,
 };
 use crate::{
@@ -21,14 +21,14 @@ impl MeshJob {
     /// Makes the surface of one isovalue in memory: meshes, improves, measures and colours it.
     pub(super) fn surface(
         &self,
-        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+        (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
         iso: f64,
         session: &Session,
     ) -> Result<(Surface, Summary)> {
         let mut surface = Surface::default();
         let (allowed, mut largest) = (input.plan().surface, 0);
-        surfaces((input, placed), &self.kernel(iso), session, |part| {
-            // Two further parts may be in memory besides this one.
+        surfaces((input, coords), &self.kernel(iso), session, |part| {
+            // Two further parts may be in memory at the same time.
             largest = part.bytes().max(largest);
             if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
                 return Err(Error::bad_input(format_args!(
@@ -43,12 +43,12 @@ impl MeshJob {
         let mut summary = Summary::default();
         (summary.moved, summary.had_parts) = (moved, had_parts);
         summary.add(&surface);
-        // A page shows the measures.
+        // Pages show the measures.
         if self.stats || self.format == MeshFormat::Html {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
             let stats = session.timings.time("stats", || Stats::of(&surface))?;
             if self.stats {
-                tell_stats(&stats, moved);
+                report_stats(&stats, moved);
             }
             summary.stats = Some(stats);
         }
@@ -58,7 +58,7 @@ impl MeshJob {
         Ok((surface, summary))
     }
 
-    /// Applies the steps that need the whole surface. Returns how far simplification has moved it, where that is known.
+    /// Applies the steps that need the whole surface. Returns the distance that simplification has moved it, if known.
     fn improve(&self, surface: &mut Surface, session: &Session) -> Result<Option<f64>> {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
@@ -67,7 +67,7 @@ impl MeshJob {
         let is_stl = self.format == MeshFormat::Stl;
         if self.cleans || is_stl {
             allowed("cleaning a surface", surface, Step::Clean)?;
-            tell_cleaned(&session.timings.time("clean", || clean(surface))?);
+            report_cleaned(&session.timings.time("clean", || clean(surface))?);
         }
         if !self.parts.keeps_all() {
             allowed("finding the parts of a surface", surface, Step::Parts)?;
@@ -81,7 +81,7 @@ impl MeshJob {
         if let Some(goal) = self.simplify {
             allowed("simplifying a surface", surface, Step::Simplify(goal))?;
             let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
-            tell_simplified(&goal, &simplified, surface);
+            report_simplified(&goal, &simplified, surface);
             distance = simplified.distance;
         }
         if is_stl && (self.smooth > 0 || self.simplify.is_some()) {

@@ -109,22 +109,25 @@ impl MarchingCubes {
         [vertices, triangles]: [u64; 2],
     ) -> Result<()> {
         let bytes = 12 * (vertices * if self.normals { 2 } else { 1 } + triangles);
-        match bytes <= self.max_bytes {
-            true => Ok(()),
-            false => Err(Error::bad_input(format_args!(
-                "the surface of layers {} to {} of the volume takes {bytes} bytes, more than the {} that there are \
-                 for it",
-                layers.start,
-                layers.end - 1,
-                self.max_bytes
-            ))
-            .with_hint(Hint::Memory)),
-        }
+        check_bytes("the surface", layers, bytes, self.max_bytes)
     }
 
     /// Points added beyond the samples on each side, 0 or 1.
     pub(super) fn pad(&self) -> usize {
         usize::from(self.close)
+    }
+}
+
+/// Fails if `mesh`, the mesh of `layers`, takes more than `max` bytes.
+pub(super) fn check_bytes(mesh: &str, layers: &Range<usize>, bytes: u64, max: u64) -> Result<()> {
+    match bytes <= max {
+        true => Ok(()),
+        false => Err(Error::bad_input(format_args!(
+            "{mesh} of layers {} to {} of the volume takes {bytes} bytes, more than the {max} available",
+            layers.start,
+            layers.end - 1,
+        ))
+        .with_hint(Hint::Memory)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::{
-    super::{color::Color, label_list::LabelList, placing::Placing, region::Region},
+    super::{color::Color, coordinates::CoordinateArgs, label_list::LabelList, region::RegionArgs},
     preview::PreviewArgs,
     values::{Isovalues, count, distance, label_list, range, size, volume},
 };
@@ -56,7 +56,7 @@ pub struct Args {
     pub(super) labels: Option<LabelList>,
 
     #[command(flatten)]
-    pub(super) placing: Placing,
+    pub(super) coordinates: CoordinateArgs,
 
     /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
     #[arg(long)]
@@ -94,7 +94,7 @@ pub struct Args {
     pub(super) fill_holes: bool,
 
     #[command(flatten)]
-    pub(super) region: Region,
+    pub(super) region: RegionArgs,
 
     /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
     /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels

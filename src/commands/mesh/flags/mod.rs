@@ -14,8 +14,8 @@ pub use self::args::Args;
 use super::{
     color_by::ColorBy,
     job::{Iso, MeshJob, holds_several},
-    label_list::{LabelList, PLACE, STEPS},
-    names::with_isovalue,
+    label_list::{DEFAULT_STEPS, LABEL_FIELD, LabelList},
+    names::{ISO_FIELD, add_iso_field, has_field},
     preview::Preview,
 };
 use crate::{
@@ -42,7 +42,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Which shard of the work is done, and whether finished work is skipped.
+    /// The shard of this process, and whether finished work is skipped.
     pub(super) fn share(&self) -> Share {
         self.flags.share
     }
@@ -78,14 +78,14 @@ impl Args {
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(mut self, session: &Session) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
-        if let Some(list) = self.labels_behind(&mut files) {
+        if let Some(list) = self.list_among(&mut files) {
             self.labels = Some(list);
         }
         self.work_of(files, session)
     }
 
-    /// Takes the list of labels out of `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
-    fn labels_behind(&self, files: &mut Vec<OsString>) -> Option<LabelList> {
+    /// Removes the list of labels from `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
+    fn list_among(&self, files: &mut Vec<OsString>) -> Option<LabelList> {
         if self.labels != Some(LabelList::All) {
             return None;
         }
@@ -114,7 +114,7 @@ impl Args {
         let is_listed = outputs.is_some() && self.list.files_from.is_some();
         let is_alone = outputs.is_none() || sources.len() == 1 && !is_listed && !is_for_each;
         let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
-        // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
+        // Jobs are built again when they run. Here, errors of any of them are reported before the first one runs.
         check_all(&sources, |source| jobs.of(source).map(drop))?;
         if !is_alone {
             sources = jobs.share().files(sources.iter()).collect();
@@ -130,7 +130,7 @@ impl Args {
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
         let share = self.share;
-        // The name of a shard's part file does not tell the format of the mesh.
+        // The format of the mesh does not follow from the name of a shard's part file.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
@@ -155,7 +155,7 @@ impl Args {
                 topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },
-            placing: self.placing,
+            coordinates: self.coordinates,
             cleans: self.clean,
             parts: PartFilter {
                 largest: self.largest,
@@ -163,7 +163,7 @@ impl Args {
                 min_volume: self.min_volume,
                 fill_holes: self.fill_holes,
             },
-            smooth: self.smooth.unwrap_or(if self.labels.is_some() { STEPS } else { 0 }),
+            smooth: self.smooth.unwrap_or(if self.labels.is_some() { DEFAULT_STEPS } else { 0 }),
             simplify: self.goal(),
             stats: self.stats,
             output,
@@ -195,12 +195,12 @@ impl Args {
             Some(sink) if several && sink.is_stream() => {
                 Err(Error::usage("several --iso need an output each: name a file"))
             }
-            Some(sink) if several => Ok(with_isovalue(sink)),
+            Some(sink) if several => Ok(add_iso_field(sink)),
             Some(sink) => Ok(sink),
             None if self.share.shard.is_some() => {
                 Err(Error::usage("with --shard, name the part to write, as 3.part"))
             }
-            None if several => Ok(with_isovalue(default_output(volume, format)?)),
+            None if several => Ok(add_iso_field(default_output(volume, format)?)),
             None => default_output(volume, format),
         }
     }
@@ -238,9 +238,9 @@ impl Args {
         Ok(())
     }
 
-    /// The picture that is drawn beside `output`, if one is asked for.
+    /// The preview of `output`, if requested.
     fn picture(&self, output: &Sink, format: MeshFormat, several: bool) -> Result<Option<Preview>> {
-        let in_one = format == MeshFormat::Glb && !output.to_string().contains("{iso}");
+        let in_one = format == MeshFormat::Glb && !has_field(output, ISO_FIELD);
         let preview = self.preview.job(several, in_one)?;
         match preview.as_ref().is_some_and(|preview| preview.sink.is_same(output)) {
             true => Err(Error::usage(format_args!("{output} would be the mesh and its preview"))),
@@ -276,7 +276,7 @@ impl Args {
             (self.live, "--live meshes anew at isovalues, not labels"),
             (self.topology != Topology::Classic, "--topology is for isovalues"),
             (
-                format == MeshFormat::Html && output.to_string().contains(PLACE),
+                format == MeshFormat::Html && has_field(output, LABEL_FIELD),
                 "a page shows all labels: leave {label} out of its name",
             ),
             (
@@ -287,7 +287,7 @@ impl Args {
         if let Some((_, why)) = refused.iter().find(|(is_so, _)| *is_so) {
             return Err(Error::usage(why));
         }
-        let is_each = output.to_string().contains(PLACE);
+        let is_each = has_field(output, LABEL_FIELD);
         let has_parts = matches!(
             format,
             MeshFormat::Ply | MeshFormat::Glb | MeshFormat::Obj | MeshFormat::Html
@@ -297,15 +297,14 @@ impl Args {
             false => Err(Error::usage(format_args!(
                 "one {} file holds one surface: put {} into the output's name for a file a label",
                 format.extension(),
-                PLACE
+                LABEL_FIELD
             ))),
         }
     }
 
     /// Whether flags may leave out connected parts of the surface.
     fn chooses_parts(&self) -> bool {
-        let least = self.min_triangles > 0 || self.min_volume > 0.0;
-        self.largest.is_some() || least || self.fill_holes
+        self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0 || self.fill_holes
     }
 
     fn goal(&self) -> Option<Goal> {

@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
-use super::super::preview::Preview;
+use super::super::{
+    names::{ISO_FIELD, has_field},
+    preview::Preview,
+};
 use crate::{
     io::{Sink, image::ImageFormat},
     kernels::render::Render,
@@ -101,15 +104,15 @@ impl PreviewArgs {
         self.view.map(|angles| angles.0)
     }
 
-    /// The picture that the flags ask for, if any. `several` says that there is more than one isovalue; each then needs
-    /// a picture of its own, unless their surfaces are `together` in one file.
+    /// The requested picture, if any. If there are `several` isovalues, each needs its own picture, unless their surfaces are
+    /// `together` in one file.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown format, or one name for several pictures.
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::of_output(sink)?;
-        let has_place = sink.to_string().contains("{iso}");
+        let has_place = has_field(sink, ISO_FIELD);
         if several && !has_place && !together {
             return Err(Error::usage(
                 "--preview needs {iso} in its name where several --iso are not in one GLB",

@@ -17,7 +17,7 @@ impl FromStr for Isovalues {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let otsu = |of| (0..of).map(|number| Iso::Found(Rule::Otsu { number, of })).collect();
+        let otsu = |of| (0..of).map(|number| Iso::Auto(Rule::Otsu { number, of })).collect();
         if text == "auto" {
             return Ok(Self(otsu(1)));
         }
@@ -30,7 +30,7 @@ impl FromStr for Isovalues {
         if let Some(percent) = text.strip_prefix('p') {
             let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
             return match percent {
-                Some(percent) => Ok(Self(vec![Iso::Found(Rule::Percentile(percent))])),
+                Some(percent) => Ok(Self(vec![Iso::Auto(Rule::Percentile(percent))])),
                 None => Err(format!("`{text}` is no percentile from p0 to p100")),
             };
         }

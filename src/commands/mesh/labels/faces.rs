@@ -1,4 +1,4 @@
-//! Faces between labels as they come slab by slab: which labels have faces, and the vertices that later faces use.
+//! Processing of the faces between labels slab by slab: the set of labels with faces, and the vertices that later faces use.
 
 use std::{
     collections::BTreeSet,
@@ -13,14 +13,14 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The set of numbers of labels that have faces.
-pub(super) struct Found {
-    /// A bit for each number below [`SMALL`](Self::SMALL).
+/// The set of the numbers of all labels with faces.
+pub(super) struct LabelSet {
+    /// One bit for each number below [`SMALL`](Self::SMALL).
     small: Vec<AtomicU64>,
     others: Mutex<BTreeSet<u32>>,
 }
 
-impl Found {
+impl LabelSet {
     const SMALL: u32 = 1 << 24;
 
     pub(super) fn new() -> Result<Self> {
@@ -57,17 +57,22 @@ impl Found {
     }
 }
 
-/// The vertices of the topmost layer so far, which faces of the next part may use.
+/// The vertices of the topmost layer so far, which the faces of the next part may use.
 #[derive(Default)]
-pub(super) struct Top {
+pub(super) struct TopLayer {
     first: u64,
     vertices: Vec<[u32; 3]>,
 }
 
-impl Top {
-    /// Splits each quad of the next part along its shorter diagonal, and adds its labels to `found`. `first_vertex` is
-    /// the number of the first vertex of the part.
-    pub(super) fn split(&mut self, first_vertex: u64, part: &mut LabelMesh, found: Option<&Found>) {
+impl TopLayer {
+    /// Splits each quad of the next part along its shorter diagonal and adds its labels to `found`. `first_vertex` is the
+    /// number of the first vertex of the part.
+    pub(super) fn split(
+        &mut self,
+        first_vertex: u64,
+        part: &mut LabelMesh,
+        found: Option<&LabelSet>,
+    ) {
         let LabelMesh { vertices, quads } = part;
         let corner = |number: u32| match u64::from(number).checked_sub(first_vertex) {
             Some(own) => vertices[own as usize],

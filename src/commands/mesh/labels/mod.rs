@@ -9,21 +9,21 @@ mod writer;
 use std::sync::Mutex;
 
 use self::{
-    faces::{Found, Top},
+    faces::{LabelSet, TopLayer},
     numbers::Numbers,
-    task::{Labels, Place, Written},
+    task::{LabelJob, LabelTotals, MeshTransform},
     writer::LabelWriter,
 };
 use super::{
     estimate,
     job::MeshJob,
-    label_list::{LabelList, PLACE},
+    label_list::{LABEL_FIELD, LabelList},
     memory::plan_labels,
-    names::scratch_folder,
-    report::{Summary, joined},
+    names::{has_field, scratch_folder},
+    report::Summary,
 };
 use crate::{
-    data::{label_mesh::LabelMesh, surface::Surface},
+    data::{label_mesh::LabelMesh, surface::Surface, vec3::union},
     engine::session::Session,
     io::{
         Output,
@@ -48,8 +48,8 @@ pub(super) fn mesh_labels(
     session: &Session,
 ) -> Result<()> {
     let mut grid = MarchingCubes::new(0.0);
-    let placed = job.placing.apply(&mut grid, &job.volume, &file)?;
-    let place = Place { spacing: grid.spacing, origin: grid.origin, placed };
+    let coords = job.coordinates.apply(&mut grid, &job.volume, &file)?;
+    let transform = MeshTransform { spacing: grid.spacing, origin: grid.origin, coords };
     let mut kernel = SurfaceNets::new(job.smooth);
     let numbers = Numbers::new(&job.volume, list, &mut file);
     file.check(session.limits(1))?;
@@ -60,8 +60,8 @@ pub(super) fn mesh_labels(
     kernel.max_bytes = plan.part;
     session.device.set_estimate(|| estimate::of_job(job, &file));
     let numbers = numbers.into();
-    let labels = Labels { job, list, file: &file, kernel, plan, place, numbers, session };
-    let is_each = job.output.to_string().contains(PLACE);
+    let labels = LabelJob { job, list, file: &file, kernel, plan, transform, numbers, session };
+    let is_each = has_field(&job.output, LABEL_FIELD);
     let output = match is_each {
         true => None,
         false => Some(job.output.create(session.no_clobber)?),
@@ -74,47 +74,47 @@ pub(super) fn mesh_labels(
     }
 }
 
-impl Labels<'_> {
+impl LabelJob<'_> {
     /// Writes one PLY of all labels, slab by slab.
     fn write_ply(&self, output: Output) -> Result<()> {
-        let Self { job, session, place, .. } = self;
+        let Self { job, session, transform, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
-        let details = job.details(&place.placed);
+        let details = job.details(&transform.coords);
         let mut ply = LabelPly::new(details, self.plan.held, folder);
-        let mut written = Written::default();
-        let found = Found::new()?;
-        let mut top = Top::default();
+        let mut totals = LabelTotals::default();
+        let found = LabelSet::new()?;
+        let mut top = TopLayer::default();
         self.for_each_part(|first_vertex, mut part| {
             let positions = session.timings.time("faces", || {
                 top.split(first_vertex, &mut part, Some(&found));
-                place.positions(&part)
+                transform.positions(&part)
             })?;
             let surface = Surface { positions, ..Surface::default() };
-            written.summary.add(&surface);
-            written.summary.triangles += 2 * part.quads.len() as u64;
+            totals.summary.add(&surface);
+            totals.summary.triangles += 2 * part.quads.len() as u64;
             ply.push(surface, part.quads).map_err(failed)
         })?;
         let numbers = self.numbers();
-        written.labels = found.all().map(|number| numbers.label(number)).collect();
+        totals.labels = found.all().map(|number| numbers.label(number)).collect();
         self.finish_ply(ply, &numbers, output)?;
-        self.report(&written);
+        self.report(&totals);
         Ok(())
     }
 
     /// Completes a PLY of all labels.
     fn finish_ply(&self, ply: LabelPly, numbers: &Numbers<'_>, mut output: Output) -> Result<()> {
-        let Self { job, place, session, .. } = self;
-        let most = numbers.most(self.file);
-        let label_type = LabelType::for_labels_up_to(most).ok_or_else(|| {
+        let Self { job, transform, session, .. } = self;
+        let max = numbers.max_label(self.file);
+        let label_type = LabelType::for_labels_up_to(max).ok_or_else(|| {
             Error::usage(format_args!(
-                "{}: PLY holds labels up to 9,007,199,254,740,992, and {most} is greater: write a file a label, as \
-                 'name-{PLACE}.ply', or GLB",
+                "{}: PLY holds labels up to 9,007,199,254,740,992, and {max} is greater: write a file a label, as \
+                 'name-{LABEL_FIELD}.ply', or GLB",
                 job.volume
             ))
         })?;
         session.timings.time("write", || {
-            let details = (job.details(&place.placed), place.is_mirrored());
+            let details = (job.details(&transform.coords), transform.is_mirrored());
             let label_of = |number| numbers.label(number);
             ply.finish_labels(&mut output, details, &label_of, label_type)
                 .map_err(|error| Error::io("write", job.output.to_string(), error))?;
@@ -137,34 +137,34 @@ impl Labels<'_> {
             }
             mesh.append(part)
         })?;
-        let positions = self.place.positions(&mesh)?;
+        let positions = self.transform.positions(&mesh)?;
         let surfaces = session.timings.time("labels", || LabelSurfaces::new(&mesh, &positions))?;
         let numbers = self.numbers();
         let mut order: Vec<(u64, usize)> =
             surfaces.labels().map(|number| numbers.label(number)).zip(0..).collect();
         order.sort_unstable();
-        let mut written = Written {
+        let mut totals = LabelTotals {
             labels: order.iter().map(|(label, _)| *label).collect(),
-            ..Written::default()
+            ..LabelTotals::default()
         };
         let writer = LabelWriter { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
-        if let Some(preview) = self.job.preview(&self.place.placed) {
-            preview.draw_one(&writer.all(&order)?, session)?;
+        if let Some(preview) = self.job.preview(&self.transform.coords) {
+            preview.draw(&preview.sink, &writer.all(&order)?, session)?;
         }
         match output {
-            None => writer.write_files(&order, &mut written)?,
+            None => writer.write_files(&order, &mut totals)?,
             Some(output) if self.job.format == MeshFormat::Ply => {
-                writer.measure(&order, &mut written)?;
+                writer.measure(&order, &mut totals)?;
                 drop(writer);
-                self.write_shared(mesh, positions, &numbers, output, &mut written)?;
+                self.write_shared(mesh, positions, &numbers, output, &mut totals)?;
             }
             Some(output) if self.job.format == MeshFormat::Html => {
-                let all = positions.iter().copied().map(|p| [p, p]).reduce(joined);
-                writer.write_page(&order, all, output, &mut written)?;
+                let all = positions.iter().copied().map(|p| [p, p]).reduce(union);
+                writer.write_page(&order, all, output, &mut totals)?;
             }
-            Some(output) => writer.write_parts(&order, output, &mut written)?,
+            Some(output) => writer.write_parts(&order, output, &mut totals)?,
         }
-        self.report(&written);
+        self.report(&totals);
         Ok(())
     }
 
@@ -175,22 +175,22 @@ impl Labels<'_> {
         positions: Vec<[f32; 3]>,
         numbers: &Numbers<'_>,
         output: Output,
-        written: &mut Written,
+        totals: &mut LabelTotals,
     ) -> Result<()> {
-        let Self { job, place, .. } = self;
+        let Self { job, transform, .. } = self;
         let folder = scratch_folder(&job.output);
-        let mut ply = LabelPly::new(job.details(&place.placed), u64::MAX, folder);
-        Top::default().split(0, &mut mesh, None);
-        written.summary.vertices = positions.len() as u64;
-        written.summary.triangles = 2 * mesh.quads.len() as u64;
+        let mut ply = LabelPly::new(job.details(&transform.coords), u64::MAX, folder);
+        TopLayer::default().split(0, &mut mesh, None);
+        totals.summary.vertices = positions.len() as u64;
+        totals.summary.triangles = 2 * mesh.quads.len() as u64;
         ply.push(Surface { positions, ..Surface::default() }, mesh.quads)
             .map_err(|error| Error::io("write", job.output.to_string(), error))?;
         self.finish_ply(ply, numbers, output)
     }
 
-    fn report(&self, written: &Written) {
-        let Written { labels, summary: Summary { vertices, triangles, bounds, .. }, stats } =
-            written;
+    fn report(&self, totals: &LabelTotals) {
+        let LabelTotals { labels, summary: Summary { vertices, triangles, bounds, .. }, stats } =
+            totals;
         for label in self.list.missing(labels) {
             log::warn!("{}: no sample has label {label}", self.job.volume);
         }

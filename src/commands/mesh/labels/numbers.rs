@@ -1,7 +1,7 @@
-//! Maps labels to the numbers that the kernel takes: 32 bits at most, 0 for labels that are not meshed.
+//! Maps labels to the numbers that the kernel processes: at most 32 bits, and 0 for labels that are not meshed.
 //!
-//! Labels in integers of up to 32 bits are their own numbers. Labels in 64-bit integers and in floats are numbered from
-//! 1 in the order of their first occurrence.
+//! The number of a label in an integer of up to 32 bits is the label itself. Labels in 64-bit integers and in floats are
+//! numbered from 1 in the order of their first occurrence.
 
 use std::{collections::HashMap, fmt};
 
@@ -20,9 +20,9 @@ use crate::{
 pub(super) struct Numbers<'a> {
     source: &'a Source,
     list: &'a LabelList,
-    /// The sample type, where it is a 64-bit integer. Such samples are read as integers, since f64 would round them.
+    /// The sample type if it is a 64-bit integer. Such samples are read as integers, since f64 would round them.
     pub(super) integers: Option<Dtype>,
-    /// The label of each number, where labels are not their own numbers. The entry of number 0 is not a label.
+    /// The label of each number, if it differs from the number. The entry of number 0 is not a label.
     labels: Option<Vec<u64>>,
     known: HashMap<u64, u32>,
 }
@@ -50,14 +50,14 @@ impl<'a> Numbers<'a> {
     }
 
     /// An upper bound of the labels that have occurred so far.
-    pub(super) fn most(&self, file: &VolumeFile) -> u64 {
+    pub(super) fn max_label(&self, file: &VolumeFile) -> u64 {
         match &self.labels {
             Some(labels) => labels.iter().copied().max().unwrap_or(0),
             None => u64::MAX >> (64 - 8 * file.dtype.size()),
         }
     }
 
-    /// Whether the first of `samples` is outside of all labels to be meshed.
+    /// Whether the first of `samples` belongs to no label that is meshed.
     pub(super) fn leaves_out(list: &LabelList, samples: &Samples) -> bool {
         let is_label = |value: f64| value >= 0.0 && value.fract() == 0.0;
         samples.first().is_some_and(|value| is_label(value) && !list.has(value as u64))
@@ -102,15 +102,15 @@ impl<'a> Numbers<'a> {
         match parallel::any(&values, is_negative) {
             true => {
                 let first = values.iter().find(|value| is_negative(value));
-                Err(self.no_label(first.map(S::to_string).unwrap_or_default()))
+                Err(self.not_a_label(first.map(S::to_string).unwrap_or_default()))
             }
             false => Ok(bytemuck::allocation::cast_vec::<S, U>(values).into()),
         }
     }
 
-    fn no_label(&self, value: impl fmt::Display) -> Error {
+    fn not_a_label(&self, value: impl fmt::Display) -> Error {
         Error::bad_input(format_args!(
-            "{}: {value} is no label; labels are whole numbers from 0 on",
+            "{}: {value} is not a label: expected a whole number from 0 on",
             self.source
         ))
     }
@@ -151,10 +151,10 @@ impl<'a> Numbers<'a> {
         label: impl Fn(&T) -> Result<u64, String>,
     ) -> Result<Samples> {
         let mut numbers = memory::room(values.len())?;
-        // Most neighbours have the same label: the last one is cached.
+        // Most neighbours have the same label, so the last one is cached.
         let mut last = (0, 0);
         for value in values {
-            let label = label(value).map_err(|value| self.no_label(value))?;
+            let label = label(value).map_err(|value| self.not_a_label(value))?;
             if label != last.0 {
                 last = (label, self.number(label)?);
             }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(some(Samples::I16(vec![300, 4])).unwrap(), Samples::U16(vec![300, 4]));
         assert_eq!(some(Samples::U32(vec![300, 9])).unwrap(), Samples::U32(vec![300, 0]));
         let wrong = some(Samples::I8(vec![3, -7])).unwrap_err().one_line();
-        assert!(wrong.contains("-7 is no label"), "{wrong}");
+        assert!(wrong.contains("-7 is not a label"), "{wrong}");
         for value in [0.5, -1.0, f32::NAN, f32::INFINITY] {
             assert!(some(Samples::F32(vec![value])).is_err(), "{value}");
         }

@@ -19,7 +19,7 @@ pub(super) struct LabelReader<'r, 'a> {
 }
 
 impl<'r, 'a> LabelReader<'r, 'a> {
-    /// Reads `file` from slice `first` on. Labels without a number get one in `numbers`.
+    /// Reads `file` from slice `first` on. LabelJob without a number get one in `numbers`.
     pub(super) fn new(
         file: &VolumeFile,
         first: usize,

@@ -1,4 +1,4 @@
-//! A job that meshes labels, and how it meshes them slab by slab.
+//! A job that meshes labels slab by slab.
 
 use std::{
     collections::BTreeSet,
@@ -7,9 +7,9 @@ use std::{
 
 use super::{
     super::{
+        coordinates::MeshCoordinates,
         job::MeshJob,
         label_list::LabelList,
-        placing::Placed,
         report::Summary,
         slabs::{Slabs, mesh_slabs},
     },
@@ -24,16 +24,16 @@ use crate::{
     util::error::Result,
 };
 
-/// The map from coordinates of the grid to those of the mesh.
-pub(super) struct Place {
+/// The map from the coordinates of the grid to those of the mesh.
+pub(super) struct MeshTransform {
     pub(super) spacing: [f64; 3],
     pub(super) origin: [f64; 3],
-    pub(super) placed: Placed,
+    pub(super) coords: MeshCoordinates,
 }
 
-impl Place {
+impl MeshTransform {
     fn at(&self, grid: [f64; 3]) -> [f32; 3] {
-        match &self.placed.map {
+        match &self.coords.map {
             Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
             None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
         }
@@ -41,7 +41,7 @@ impl Place {
 
     /// Whether the map is a reflection, which reverses the orientation of triangles.
     pub(super) fn is_mirrored(&self) -> bool {
-        self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
+        self.coords.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
     }
 
     pub(super) fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
@@ -49,29 +49,28 @@ impl Place {
     }
 }
 
-/// A job that meshes labels, and all that its steps share.
-pub(super) struct Labels<'a> {
+/// A job that meshes labels, with everything that its steps share.
+pub(super) struct LabelJob<'a> {
     pub(super) job: &'a MeshJob,
     pub(super) list: &'a LabelList,
     pub(super) file: &'a VolumeFile,
     pub(super) kernel: SurfaceNets,
     pub(super) plan: MeshPlan,
-    pub(super) place: Place,
+    pub(super) transform: MeshTransform,
     pub(super) numbers: Mutex<Numbers<'a>>,
     pub(super) session: &'a Session,
 }
 
-/// Totals of the surfaces that were written.
+/// Totals of the surfaces that were totals.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct LabelTotals {
     pub(super) labels: BTreeSet<u64>,
     pub(super) summary: Summary,
     pub(super) stats: Vec<serde_json::Value>,
 }
 
-impl<'a> Labels<'a> {
-    /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
-    /// vertex.
+impl<'a> LabelJob<'a> {
+    /// Meshes the volume slab by slab and passes the faces of each slab to `consume`, with the number of its first vertex.
     pub(super) fn for_each_part(
         &self,
         mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,

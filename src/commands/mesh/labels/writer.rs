@@ -1,5 +1,5 @@
-//! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and
-//! a picture of all.
+//! Outputs that need the surface of each label: a file per label, one file with a part per label, a page, and a picture of
+//! all labels.
 
 use std::{
     mem::{swap, take},
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        label_list::PLACE,
-        names::labelled,
+        label_list::LABEL_FIELD,
+        names::fill_field,
         page,
         report::{Summary, label_stats},
     },
-    task::{Labels, Written},
+    task::{LabelJob, LabelTotals},
 };
 use crate::{
     data::{srgb, surface::Surface},
@@ -37,45 +37,43 @@ use crate::{
 };
 
 /// The colour of a label in pictures and pages, in sRGB.
-fn shown_colour(label: u64) -> [u8; 3] {
+fn display_colour(label: u64) -> [u8; 3] {
     colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8)
 }
 
-/// Access to the surfaces of the labels one by one.
+/// Writes the surfaces of the labels, one by one.
 pub(super) struct LabelWriter<'a, 'l> {
-    pub(super) labels: &'a Labels<'l>,
+    pub(super) labels: &'a LabelJob<'l>,
     pub(super) surfaces: &'a LabelSurfaces<'a>,
     pub(super) scratch: Mutex<Vec<Scratch>>,
 }
 
 impl LabelWriter<'_, '_> {
-    /// The surface of the label with this index. Its triangles are turned around where the map to the mesh is a
-    /// reflection.
+    /// The surface of label `index`. Its triangles are reversed if the map to the mesh is a reflection.
     fn surface(&self, index: usize) -> Result<Surface> {
         let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = lock().pop().unwrap_or_default();
         let surface = self.surfaces.surface(index, &mut scratch);
         lock().push(scratch);
         let mut surface = surface?;
-        if self.labels.place.is_mirrored() {
+        if self.labels.transform.is_mirrored() {
             surface.triangles.iter_mut().for_each(|[_, b, c]| swap(b, c));
         }
         Ok(surface)
     }
 
-    /// Hands each surface to `make`, on all threads, with its place in the order, its label and, where they are wanted,
-    /// its measures. Returns what `make` has made, in order, and adds the counts of all surfaces to `written`.
+    /// Passes each surface to `make`, on all threads, with its index in `order`, its label and, if needed, its measures.
+    /// Returns the results in order and adds the counts of all surfaces to `totals`.
     fn for_each<T: Send>(
         &self,
         order: &[(u64, usize)],
-        written: &mut Written,
+        totals: &mut LabelTotals,
         make: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let all = Mutex::new(Vec::new());
         let job = self.labels.job;
-        // A page also shows the measures.
+        // Pages show the measures.
         let is_measured = job.stats || job.format == MeshFormat::Html;
-        order.iter().enumerate().par_try_each(|(place, &(label, index))| {
+        let results = order.iter().enumerate().par_map(|(at, &(label, index))| -> Result<_> {
             let surface = self.surface(index)?;
             let stats = match is_measured {
                 true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
@@ -83,26 +81,25 @@ impl LabelWriter<'_, '_> {
             };
             let mut one = Summary::default();
             one.add(&surface);
-            let made = make(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
-            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats, made));
-            Ok(())
-        })?;
-        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        all.sort_unstable_by_key(|(place, ..)| *place);
-        let count = |(_, one, stats, made): (usize, Summary, Option<(String, Value)>, T)| {
-            written.summary = take(&mut written.summary).and(one);
+            let made = make(at, label, surface, stats.as_ref().map(|(_, json)| json))?;
+            Ok((one, stats, made))
+        });
+        let mut all = Vec::with_capacity(order.len());
+        for result in results {
+            let (one, stats, made) = result?;
+            totals.summary = take(&mut totals.summary).and(one);
             if let Some((line, json)) = stats {
                 if job.stats {
                     log::info!("{line}");
                 }
-                written.stats.push(json);
+                totals.stats.push(json);
             }
-            made
-        };
-        Ok(all.into_iter().map(count).collect())
+            all.push(made);
+        }
+        Ok(all)
     }
 
-    /// Fails where the surfaces of all labels together do not fit into the memory.
+    /// Fails if the surfaces of all labels together do not fit into memory.
     fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
         let plan = &self.labels.plan;
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
@@ -125,30 +122,34 @@ impl LabelWriter<'_, '_> {
             let first = all.positions.len() as u32;
             surface.triangles.as_flattened_mut().iter_mut().for_each(|corner| *corner += first);
             surface.colors = memory::zeros(surface.positions.len())?;
-            surface.colors.fill(shown_colour(label));
+            surface.colors.fill(display_colour(label));
             all.append(surface)?;
         }
         Ok(all)
     }
 
     /// Measures all surfaces without writing them.
-    pub(super) fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
-        let measure = || self.for_each(order, written, |_, _, _, _| Ok(()));
+    pub(super) fn measure(&self, order: &[(u64, usize)], totals: &mut LabelTotals) -> Result<()> {
+        let measure = || self.for_each(order, totals, |_, _, _, _| Ok(()));
         self.labels.session.timings.time("stats", measure).map(drop)
     }
 
     /// Writes a file for each label.
-    pub(super) fn write_files(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
-        let Labels { job, session, place, .. } = self.labels;
+    pub(super) fn write_files(
+        &self,
+        order: &[(u64, usize)],
+        totals: &mut LabelTotals,
+    ) -> Result<()> {
+        let LabelJob { job, session, transform, .. } = self.labels;
         let sinks: Vec<Sink> =
-            order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
-        let factor = place.placed.factor(job.format, &job.output, session)?;
+            order.iter().map(|&(label, _)| fill_field(&job.output, LABEL_FIELD, label)).collect();
+        let factor = transform.coords.factor(job.format, &job.output, session)?;
         session.timings.time("write", || {
-            self.for_each(order, written, |place_in_order, _, mut surface, _| {
-                let sink = &sinks[place_in_order];
+            self.for_each(order, totals, |at, _, mut surface, _| {
+                let sink = &sinks[at];
                 let mut output = sink.create(session.no_clobber)?;
                 factor.iter().for_each(|&factor| surface.scale(factor));
-                write(&mut output, &surface, job.format, job.details(&place.placed))
+                write(&mut output, &surface, job.format, job.details(&transform.coords))
                     .map_err(|error| Error::io("write", sink.to_string(), error))?;
                 output.commit()
             })?;
@@ -163,14 +164,14 @@ impl LabelWriter<'_, '_> {
         order: &[(u64, usize)],
         bounds: Option<[[f32; 3]; 2]>,
         mut output: Output,
-        written: &mut Written,
+        totals: &mut LabelTotals,
     ) -> Result<()> {
-        let Labels { job, session, place, file, .. } = self.labels;
+        let LabelJob { job, session, transform, file, .. } = self.labels;
         self.check_bytes(order)?;
-        let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
+        let mut viewer = page::viewer(job, (&transform.coords, &page::about(file)), "Labels");
         viewer.surfaces = session.timings.time("labels", || {
-            self.for_each(order, written, |_, label, surface, stats| {
-                let [red, green, blue] = shown_colour(label);
+            self.for_each(order, totals, |_, label, surface, stats| {
+                let [red, green, blue] = display_colour(label);
                 let facts = serde_json::json!({
                     "label": format!("Label {label}"), "stats": stats,
                     "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
@@ -191,12 +192,12 @@ impl LabelWriter<'_, '_> {
         &self,
         order: &[(u64, usize)],
         mut output: Output,
-        written: &mut Written,
+        totals: &mut LabelTotals,
     ) -> Result<()> {
-        let Labels { job, session, place, .. } = self.labels;
+        let LabelJob { job, session, transform, .. } = self.labels;
         self.check_bytes(order)?;
         let parts: Vec<LabelPart> = session.timings.time("labels", || {
-            self.for_each(order, written, |_, label, surface, _| Ok((label, surface)))
+            self.for_each(order, totals, |_, label, surface, _| Ok((label, surface)))
         })?;
         session.timings.time("write", || {
             match job.format {
@@ -207,9 +208,9 @@ impl LabelWriter<'_, '_> {
                         ColoredSurface { name, color, surface }
                     };
                     let surfaces: Vec<_> = parts.into_iter().map(colored).collect();
-                    write_colored(&mut output, &surfaces, job.details(&place.placed))
+                    write_colored(&mut output, &surfaces, job.details(&transform.coords))
                 }
-                _ => write_obj_labels(&mut output, &parts, job.details(&place.placed)),
+                _ => write_obj_labels(&mut output, &parts, job.details(&transform.coords)),
             }
             .map_err(|error| Error::io("write", job.output.to_string(), error))?;
             output.commit()

@@ -2,10 +2,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::super::params::Slab;
+use super::super::params::{Slab, check_bytes};
 use crate::{
     data::{label_mesh::UNIT, samples::Samples, volume::Volume},
-    util::error::{Error, Hint, Result},
+    util::error::{Error, Result},
 };
 
 /// Surface nets with its parameters.
@@ -62,17 +62,7 @@ impl SurfaceNets {
         // Bytes of a vertex, of a quad, and of the tables per vertex within reach: two offsets of 8 bytes, four
         // neighbours of 4, and 10 for cell and kind.
         let bytes = 12 * vertices + 28 * quads + 42 * within_reach;
-        match bytes <= self.max_bytes {
-            true => Ok(()),
-            false => Err(Error::bad_input(format_args!(
-                "the faces between the labels of layers {} to {} of the volume take {bytes} bytes, more than the {} \
-                 that there are for them",
-                slab.layers.start,
-                slab.layers.end - 1,
-                self.max_bytes
-            ))
-            .with_hint(Hint::Memory)),
-        }
+        check_bytes("the mesh of the labels", &slab.layers, bytes, self.max_bytes)
     }
 }
 

@@ -27,7 +27,10 @@ use super::{
     simplifier::{Accumulated, Limits, Scale, Simplifier, add},
 };
 use crate::{
-    data::{surface::Surface, vec3::sub},
+    data::{
+        surface::Surface,
+        vec3::{sub, union},
+    },
     util::{
         error::{Error, Result},
         memory,
@@ -96,12 +99,7 @@ pub(super) fn decimate(
         Ok(Block { simplifier, shared: &part.shared })
     });
     let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;
-    let boundary = blocks.iter().map(|block| block.simplifier.boundary()).reduce(|one, other| {
-        [
-            std::array::from_fn(|i| one[0][i].min(other[0][i])),
-            std::array::from_fn(|i| one[1][i].max(other[1][i])),
-        ]
-    });
+    let boundary = blocks.iter().map(|block| block.simplifier.boundary()).reduce(union);
     let boundary = boundary.unwrap_or_default();
     blocks.iter_mut().par_try_each(|block| {
         block.simplifier.find_sides(boundary)?;

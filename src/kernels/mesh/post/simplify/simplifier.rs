@@ -9,7 +9,7 @@ use super::{
 use crate::{
     data::{
         surface::Surface,
-        vec3::{cross, dot, sub, triangle_normal},
+        vec3::{cross, dot, sub, triangle_normal, union},
     },
     util::{
         error::Result,
@@ -210,14 +210,11 @@ impl<'a> Simplifier<'a> {
 
     /// Minimum and maximum coordinates of the vertices on the boundary.
     pub(super) fn boundary(&self) -> [[f32; 3]; 2] {
-        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-        for (vertex, position) in self.surface.positions.iter().enumerate() {
-            if self.is_on_boundary(vertex) {
-                low = std::array::from_fn(|i| low[i].min(position[i]));
-                high = std::array::from_fn(|i| high[i].max(position[i]));
-            }
-        }
-        [low, high]
+        let positions = self.surface.positions.iter().enumerate();
+        positions
+            .filter(|&(vertex, _)| self.is_on_boundary(vertex))
+            .map(|(_, &position)| [position; 2])
+            .fold([[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]], union)
     }
 
     /// Sets `sides` of the vertices on the boundary, given the `low` and `high` corners of the box around the boundary. If

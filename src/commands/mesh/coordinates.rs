@@ -1,4 +1,4 @@
-//! The coordinates of a mesh: world coordinates of the file, or those of the grid.
+//! Coordinates of a mesh: world coordinates of the file, or coordinates of the grid.
 
 use serde::Serialize;
 
@@ -14,20 +14,20 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// How the coordinates of the grid become those of the mesh.
-pub(super) struct Placed {
-    /// The map that is still to be applied to the surface, where the axes of the volume are turned, mirrored or skew.
+/// The coordinate system of a mesh. Spacing and origin are applied by the kernel, and `map` afterwards.
+pub(super) struct MeshCoordinates {
+    /// Map to be applied to the surface if the axes of the volume are rotated, mirrored or skewed.
     pub(super) map: Option<Placement>,
-    /// Anatomical orientation of the axes of the coordinates, where it is known.
+    /// Anatomical orientation of the axes, if known.
     pub(super) space: Option<Space>,
-    /// Unit of the coordinates, where it is known.
+    /// Unit of the coordinates, if known.
     pub(super) unit: Option<String>,
 }
 
-impl Placed {
-    /// The factor from the coordinates to the unit in which `format` holds all lengths; `None` where they stay as they
-    /// are. Neuroglancer shows images in their own units, so that a volume without a known one takes a message; 3MF
-    /// is for printers, to which numbers are millimetres.
+impl MeshCoordinates {
+    /// Factor from the coordinates to the unit of `format`; `None` if they need no conversion. Neuroglancer shows images in
+    /// their own units, so a volume without a known unit gets a warning. 3MF is for printers, which take numbers as
+    /// millimetres.
     pub(super) fn factor(
         &self,
         format: MeshFormat,
@@ -49,17 +49,17 @@ impl Placed {
 /// The coordinates that the user chooses for a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) enum Coordinates {
-    /// World coordinates of the file where it states them, else those of the grid.
+    /// World coordinates of the file if it states them, otherwise those of the grid.
     World,
     /// World coordinates of the file, turned to this anatomical orientation.
     In(Space),
-    /// Coordinates of the grid, as for raw volumes: the first sample lies half a step from the corner of the box.
+    /// Coordinates of the grid, as for raw volumes. The first sample is half a step away from the corner of the box.
     Voxel,
 }
 
 /// The flags that choose the coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::Args)]
-pub(super) struct Placing {
+pub(super) struct CoordinateArgs {
     /// Coordinates of the mesh
     #[arg(long = "space", value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
     pub(super) coordinates: Coordinates,
@@ -93,22 +93,22 @@ const SPACES: [Choice<Coordinates>; 4] = [
     ),
 ];
 
-impl Placing {
-    /// Sets spacing and origin of `kernel` to those of `file`. Turned, mirrored or skew axes, which the kernel does not
-    /// know, are returned as a map.
+impl CoordinateArgs {
+    /// Sets spacing and origin of `kernel` to those of `file`. Rotated, mirrored or skewed axes, which the kernel does not
+    /// support, are returned as a map.
     pub(super) fn apply(
         &self,
         kernel: &mut MarchingCubes,
         source: &Source,
         file: &VolumeFile,
-    ) -> Result<Placed> {
-        let Some(mut placement) = self.of_file(source, file)? else {
+    ) -> Result<MeshCoordinates> {
+        let Some(mut placement) = self.file_placement(source, file)? else {
             let (spacing, origin) =
                 (self.spacing.unwrap_or([1.0; 3]), self.origin.unwrap_or([0.0; 3]));
             let first = std::array::from_fn(|axis| origin[axis] + spacing[axis] / 2.0);
             self.check(&Placement::straight(spacing, first), source, file)?;
             (kernel.spacing, kernel.origin) = (spacing, origin);
-            return Ok(Placed { map: None, space: None, unit: None });
+            return Ok(MeshCoordinates { map: None, space: None, unit: None });
         };
         let (space, unit) = (placement.space, placement.unit.clone());
         if let Some(spacing) = self.spacing {
@@ -124,24 +124,24 @@ impl Placing {
         if placement.is_straight() {
             kernel.spacing = placement.spacing();
             kernel.origin = placement.corner();
-            return Ok(Placed { map: None, space, unit });
+            return Ok(MeshCoordinates { map: None, space, unit });
         }
-        Ok(Placed { map: Some(placement), space, unit })
+        Ok(MeshCoordinates { map: Some(placement), space, unit })
     }
 
-    /// Refuses steps and coordinates that are out of the range of f32, the type of the coordinates of a mesh.
+    /// Fails if steps or coordinates are out of the range of f32, the type of the coordinates of a mesh.
     fn check(&self, placement: &Placement, source: &Source, file: &VolumeFile) -> Result<()> {
         /// Headroom for sums and differences of coordinates.
-        const ROOM: f64 = 16.0;
-        let (least, most) = (f64::from(f32::MIN_POSITIVE) * ROOM, f64::from(f32::MAX) / ROOM);
+        const HEADROOM: f64 = 16.0;
+        let (min, max) = (f64::from(f32::MIN_POSITIVE) * HEADROOM, f64::from(f32::MAX) / HEADROOM);
         let end = file.dims.map(|samples| samples as f64);
         let corner = |corner: usize| {
             placement.at(std::array::from_fn(|i| if corner >> i & 1 == 0 { -1.0 } else { end[i] }))
         };
-        let held = (0..8).flat_map(corner).all(|place| place.abs() <= most)
-            && placement.spacing().iter().all(|step| (least..=most).contains(step));
-        let told = self.spacing.is_some() || self.origin.is_some();
-        match (held, told) {
+        let fits = (0..8).flat_map(corner).all(|coordinate| coordinate.abs() <= max)
+            && placement.spacing().iter().all(|step| (min..=max).contains(step));
+        let is_given = self.spacing.is_some() || self.origin.is_some();
+        match (fits, is_given) {
             (true, _) => Ok(()),
             (false, true) => Err(Error::usage(
                 "--spacing or --origin lead to coordinates that a mesh of 32-bit floats cannot hold",
@@ -152,7 +152,8 @@ impl Placing {
         }
     }
 
-    fn of_file(&self, source: &Source, file: &VolumeFile) -> Result<Option<Placement>> {
+    /// The placement of the file in the chosen coordinates; `None` for those of the grid.
+    fn file_placement(&self, source: &Source, file: &VolumeFile) -> Result<Option<Placement>> {
         let placement = file.placement();
         match self.coordinates {
             Coordinates::Voxel => Ok(None),
