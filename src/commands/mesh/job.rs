@@ -131,22 +131,10 @@ impl MeshJob {
 
     /// All settings that the surface and its file depend on, except for the inputs.
     pub(super) fn parameters(&self) -> impl Serialize {
-        let Self {
-            layout,
-            region,
-            isovalues,
-            labels,
-            kernel,
-            coordinates,
-            cleans,
-            parts,
-            smooth,
-            simplify,
-            ..
-        } = self;
-        let kernel = (kernel.close, kernel.normals, kernel.topology);
-        let improved = (cleans, parts, smooth, simplify);
-        let surface = (layout, region.roi, isovalues, labels, kernel, coordinates, improved);
+        let kernel = (self.kernel.close, self.kernel.normals, self.kernel.topology);
+        let improved = (self.cleans, self.parts, self.smooth, self.simplify);
+        let meshed = (&self.layout, self.region.roi, &self.isovalues, &self.labels);
+        let surface = (meshed, kernel, &self.coordinates, improved);
         let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));
         let written = (self.format, self.ascii, self.view, self.live, &self.colors, color_by);
         (surface, written)

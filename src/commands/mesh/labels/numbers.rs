@@ -121,19 +121,15 @@ impl<'a> Numbers<'a> {
             return samples;
         }
         let list = self.list;
+        // Lookups in a table are faster than in the list.
+        let is_listed: Vec<bool> = (0..=u16::MAX).map(|label| list.has(label.into())).collect();
         match &mut samples {
-            Samples::U8(values) => {
-                let table: [u8; 256] =
-                    std::array::from_fn(
-                        |label| if list.has(label as u64) { label as u8 } else { 0 },
-                    );
-                parallel::update(values, |value| *value = table[usize::from(*value)]);
-            }
-            Samples::U16(values) => {
-                let label = |label: u16| if list.has(label.into()) { label } else { 0 };
-                let table: Vec<u16> = (0..=u16::MAX).map(label).collect();
-                parallel::update(values, |value| *value = table[usize::from(*value)]);
-            }
+            Samples::U8(values) => parallel::update(values, |value| {
+                *value *= u8::from(is_listed[usize::from(*value)]);
+            }),
+            Samples::U16(values) => parallel::update(values, |value| {
+                *value *= u16::from(is_listed[usize::from(*value)]);
+            }),
             Samples::U32(values) => parallel::update(values, |value| {
                 if *value != 0 && !list.has((*value).into()) {
                     *value = 0;
