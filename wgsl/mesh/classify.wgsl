@@ -39,8 +39,8 @@ fn classify(
     }
 }
 
-// `classify` for u8, sixteen samples at a time. Used if the width is a multiple of 16, no point lies beyond the samples, and
-// all rows are in one buffer.
+// `classify` for u8, sixteen samples at a time. Used if the width is a multiple of 16, no point lies beyond the
+// samples, and all rows are in one buffer.
 @compute @workgroup_size(SIZE)
 fn classify_u8(
     @builtin(workgroup_id) group: vec3<u32>,

@@ -1,7 +1,8 @@
-// Counts vertices and triangles: one invocation per word and one workgroup per block, then one workgroup for all blocks.
+// Counts vertices and triangles: one invocation per word and one workgroup per block, then one workgroup for all
+// blocks.
 //
-// In: bits. Out: `count` writes starts, and counts to the sections VERTICES, TRIANGLES and NAN_CELLS. `scan` replaces the
-// first two by their exclusive prefix sums and writes ACTIVE and TOTALS.
+// In: bits. Out: `count` writes starts, and counts to the sections VERTICES, TRIANGLES and NAN_CELLS. `scan` replaces
+// the first two by their exclusive prefix sums and writes ACTIVE and TOTALS.
 
 @compute @workgroup_size(SIZE)
 fn count(

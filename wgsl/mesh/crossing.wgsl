@@ -14,14 +14,14 @@ fn crossing(a: f32, b: f32) -> f32 {
     return clamp(divide(part, whole), 0.0, 1.0);
 }
 
-// Half of a value, since the difference of two large values would be infinite. The XOR with `zero` keeps the compiler from
-// halving after the subtraction.
+// Half of a value, since the difference of two large values would be infinite. The XOR with `zero` keeps the compiler
+// from halving after the subtraction.
 fn half_of(value: f32) -> f32 {
     return bitcast<f32>(flushed(bitcast<u32>(value * 0.5) ^ params.zero));
 }
 
-// |n / d| rounded to nearest, ties to even, for quotients from 0 to 1. The quotient of a device may be off by some units in
-// the last position (WGSL allows 2.5) and is corrected by integer arithmetic.
+// |n / d| rounded to nearest, ties to even, for quotients from 0 to 1. The quotient of a device may be off by some units
+// in the last place (WGSL allows 2.5) and is corrected by integer arithmetic.
 //
 //   significands, 24 bits with the leading one    N, D, Q
 //   Q     the device's quotient minus 8 units, which is below the true quotient
@@ -50,7 +50,7 @@ fn divide(n: f32, d: f32) -> f32 {
     if sum < 0x1000000u {
         return bitcast<f32>(q_bits + more + u32(2u * rest > d_whole));
     }
-    // Beyond a power of two, the last position is worth twice as much.
+    // Beyond a power of two, the last place is worth twice as much.
     let half = sum >> 1u;
     let is_up = (sum & 1u) == 1u && (rest > 0u || (half & 1u) == 1u);
     return bitcast<f32>((((q_bits >> 23u) + 1u) << 23u) + (half - 0x800000u) + u32(is_up));

@@ -12,8 +12,8 @@
 //   vertex_normals          normals from the gradient
 //   faces                   triangles: vertex numbers on the edges of each cell
 //
-// A word is 32 points along x, a block the SIZE words of one workgroup. Active blocks have vertices or triangles; the host
-// reads the totals and then dispatches a workgroup for each active block.
+// A word is 32 points along x, a block the SIZE words of one workgroup. Active blocks have vertices or triangles; the
+// host reads the totals and then dispatches a workgroup for each active block.
 
 #import mesh/words
 #import mesh/grid
@@ -62,8 +62,8 @@ struct SlabParams {
     layers: u32,
     // Slice in `volume` minus slice of points in the slab.
     sample_z: i32,
-    // First row of samples of each slice in `volume`, and number of rows. Range of rows of points whose samples this dispatch
-    // reads.
+    // First row of samples of each slice in `volume`, and number of rows. Range of rows of points whose samples this
+    // dispatch reads.
     volume_y: u32,
     volume_rows: u32,
     start_y: u32,
@@ -103,8 +103,8 @@ struct SlabParams {
 //   bits 21..26   number of vertices on edges along y
 // With EXACT, before `count`, for words with ambiguous cells: number of discs after the first of each such cell.
 @group(0) @binding(4) var<storage, read_write> starts: array<u32>;
-// Tables and blocks, in words. `starts` is the end of the same buffer, so that no pass needs more than four storage buffers,
-// the maximum of some devices:
+// Tables and blocks, in words. `starts` is the end of the same buffer, so that no pass needs more than four storage
+// buffers, the maximum of some devices:
 //   0 .. CASE_INFO          two words per case: 15 edge numbers of 4 bits, the corners of its triangles
 //   CASE_INFO ..            one word per case:
 //     bits  0..3              triangles
@@ -125,7 +125,8 @@ const CASE_INFO = 512u;
 const HAS_VARIANTS = 0x8000u;
 const SECTIONS = 4148u;
 
-// Sections of `blocks`. `count` writes the counts of each block, and `scan` replaces them by the first vertex and triangle.
+// Sections of `blocks`. `count` writes the counts of each block, and `scan` replaces them by the first vertex and
+// triangle.
 const VERTICES = 0u;
 const TRIANGLES = 1u;
 // Indices of the active blocks.

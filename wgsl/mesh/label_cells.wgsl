@@ -67,8 +67,8 @@ fn face_link(a: u32, b: u32, c: u32, d: u32, bit: u32) -> u32 {
     return u32(n > 0u) | u32(n > 2u) << 1u;
 }
 
-// Faces that link the vertex of the cell at `bit` to its neighbours: below and above along x, y and z. If there are faces
-// with more than two crossed edges, only those count.
+// Faces that link the vertex of the cell at `bit` to its neighbours: below and above along x, y and z. If there are
+// faces with more than two crossed edges, only those count.
 fn link_bits(e: array<u32, 12>, bit: u32) -> u32 {
     let all = face_link(e[4], e[6], e[8], e[10], bit)
         | face_link(e[5], e[7], e[9], e[11], bit) << 2u

@@ -313,7 +313,8 @@ fn find_links(
         let bit = select_bit(blocks[params.starts + 3u * word + 1u], i - word_starts[low]);
         let e = cell_edges(word, position);
         var linked = link_bits(e, bit);
-        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed vertices.
+        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed
+        // vertices.
         linked &= select(0x3fu, 0x2fu, position.z == 0u);
         linked &= select(0x3fu, 0x1fu, position.z + 1u == params.layers);
         var near = vec4(0u);

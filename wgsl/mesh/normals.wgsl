@@ -1,5 +1,5 @@
-// Normals of vertices: the unit vector opposite to the gradient, which is interpolated between central differences at both
-// ends of the edge.
+// Normals of vertices: the unit vector opposite to the gradient, which is interpolated between central differences at
+// both ends of the edge.
 //
 // In: as for `vertices`. Out: normals.
 
@@ -30,8 +30,8 @@ fn exponent(a: vec3<f32>, b: vec3<f32>) -> u32 {
     return max(max(bits.x, bits.y), bits.z) >> 23u;
 }
 
-// Reciprocal square root to about 2 units in the last position, by Newton's method: the built-in functions of devices round
-// differently.
+// Reciprocal square root to about 2 units in the last place, by Newton's method: the built-in functions of devices
+// round differently.
 fn inverse_sqrt(value: f32) -> f32 {
     let half = 0.5 * value;
     var result = bitcast<f32>(0x5f375a86u - (bitcast<u32>(value) >> 1u));

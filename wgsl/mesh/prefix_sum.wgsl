@@ -25,8 +25,8 @@ fn sum_of_all() -> u32 {
     return lane_sums[SIZE - 1u];
 }
 
-// `sum_of_all` for the bound of a loop with barriers, where WGSL requires a value that is uniform in the workgroup. All lanes
-// must call it.
+// `sum_of_all` for the bound of a loop with barriers, where WGSL requires a value that is uniform in the workgroup. All
+// lanes must call it.
 fn uniform_sum_of_all() -> u32 {
     return workgroupUniformLoad(&lane_sums[SIZE - 1u]);
 }

@@ -1,5 +1,5 @@
-// Finds the valid cells: those without NaN at a corner. Other cells have no triangles, and an edge has a vertex only if it
-// touches a valid cell. Runs with HAS_NAN only. An invocation computes one word.
+// Finds the valid cells: those without NaN at a corner. Other cells have no triangles, and an edge has a vertex only if
+// it touches a valid cell. Runs with HAS_NAN only. An invocation computes one word.
 //
 // In: the plane `numbers`. Out: the plane `valid`, from the layer below the first on.
 
@@ -44,8 +44,8 @@ fn valid_around(word: u32, y: u32) -> vec3<u32> {
     return vec3(here | below | before.x | before.y, here | below, here | before.y);
 }
 
-// Edges along x, y and z from the points of a word that touch a valid cell. Edges along y and z also touch cells that begin
-// at x - 1, one bit lower.
+// Edges along x, y and z from the points of a word that touch a valid cell. Edges along y and z also touch cells that
+// begin at x - 1, one bit lower.
 fn touches_valid(word: u32, position: vec3<u32>) -> vec3<u32> {
     var found = valid_around(word, position.y);
     found |= (found << vec3(1u)) & vec3(0u, 0xffffffffu, 0xffffffffu);

@@ -1,10 +1,11 @@
-// Decides the variant of each ambiguous cell, by the signs of polynomials that src/kernels/mesh/deciders.rs derives. Runs
-// with EXACT only. A workgroup processes a block of words.
+// Decides the variant of each ambiguous cell, by the signs of polynomials that src/kernels/mesh/deciders.rs derives.
+// Runs with EXACT only. A workgroup processes a block of words.
 //
-// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, only for words with an ambiguous cell;
-// they are not read for other words.
+// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, only for words with an ambiguous
+// cell; they are not read for other words.
 
-// The variants of the ambiguous cells of a word, counted from the first variant of the case, are packed in bytes, in order:
+// The variants of the ambiguous cells of a word, counted from the first variant of the case, are packed in bytes, in
+// order:
 //
 //   ambiguous cells   . . 4 . . 3 2 . 1 . 0      from the highest to the lowest bit of the word
 //   plane 0           3 2 1 0                    bytes of the word, from the highest to the lowest
@@ -23,8 +24,8 @@ fn variant_plane(plane: u32) -> u32 {
     return (others + plane * params.layers) * params.slice_words;
 }
 
-// Offset in `blocks` of the variant of an ambiguous cell. `rank` is the number of ambiguous cells before it in the word,
-// `info` the word of its case from CASE_INFO on.
+// Offset in `blocks` of the variant of an ambiguous cell. `rank` is the number of ambiguous cells before it in the
+// word, `info` the word of its case from CASE_INFO on.
 fn variant_at(word: u32, rank: u32, info: u32) -> u32 {
     let variants = bits[variant_plane(rank / 4u) + word];
     return VARIANTS + VARIANT_WORDS * ((info >> 16u) + ((variants >> (8u * (rank % 4u))) & 0xffu));
@@ -36,12 +37,13 @@ const LISTED = 4u;
 var<workgroup> listed: array<u32, 1024>;
 var<workgroup> listed_count: atomic<u32>;
 var<workgroup> listed_total: u32;
-// For each word of the block, its words in the planes of variants, and the number of discs after the first of each cell.
+// For each word of the block, its words in the planes of variants, and the number of discs after the first of each
+// cell.
 var<workgroup> found_variants: array<atomic<u32>, 2048>;
 var<workgroup> found_loops: array<atomic<u32>, SIZE>;
 
-// Few words have ambiguous cells, but those have several. Therefore, the cells of the block are listed in rounds, LISTED of
-// each word, and then distributed over all invocations.
+// Few words have ambiguous cells, but those have several. Therefore, the cells of the block are listed in rounds,
+// LISTED of each word, and then distributed over all invocations.
 @compute @workgroup_size(SIZE)
 fn resolve(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -119,7 +121,8 @@ fn resolve_cell(first: u32, cell: u32) {
     atomicAdd(&found_loops[lane], discs - 1u);
 }
 
-// The corners of a cell: bit i of `inside` is corner i; `low` and `high` are the bits of the distances from the isovalue.
+// The corners of a cell: bit i of `inside` is corner i; `low` and `high` are the bits of the distances from the
+// isovalue.
 struct Cell {
     inside: u32,
     low: vec4<u32>,
@@ -159,8 +162,8 @@ fn face_distances(point: vec3<i32>) -> vec4<u32> {
     );
 }
 
-// Bits of the distance of a point from the isovalue, halved for types whose differences may overflow. A point beyond the
-// samples is outside at distance 0; no variant depends on its distance.
+// Bits of the distance of a point from the isovalue, halved for types whose differences may overflow. A point beyond
+// the samples is outside at distance 0; no variant depends on its distance.
 fn distance_at(point: vec3<i32>) -> u32 {
     if params.pad == 1u && !is_sample(point) {
         return 0u;
@@ -178,8 +181,8 @@ fn largest(values: vec4<u32>) -> u32 {
     return max(pair.x, pair.y);
 }
 
-// Distances as integers, in units of the 24th bit of a distance with the exponent `largest_exponent`. An inside corner lies
-// above the isovalue, so it has at least one unit.
+// Distances as integers, in units of the 24th bit of a distance with the exponent `largest_exponent`. An inside corner
+// lies above the isovalue, so it has at least one unit.
 fn units(distances: vec4<u32>, is_inside: vec4<bool>, largest_exponent: u32) -> vec4<u32> {
     let exponents = distances >> vec4(23u);
     let shifts = vec4(largest_exponent) - exponents;

@@ -1,7 +1,7 @@
 // Vertices: one workgroup per active block, one invocation per vertex, SIZE at a time.
 //
-// In: volume, bits, blocks (with starts). Out: positions. The edge of a vertex is found by its number in the block: first
-// the word with this vertex, then the axis, then the bit.
+// In: volume, bits, blocks (with starts). Out: positions. The edge of a vertex is found by its number in the block:
+// first the word with this vertex, then the axis, then the bit.
 
 // Crossed edges along x, y, z of each word of the block, and its first vertex in the block.
 var<workgroup> masks: array<vec4<u32>, SIZE>;

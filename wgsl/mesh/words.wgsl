@@ -1,7 +1,7 @@
 // Words of 32 bits along x, blocks of SIZE words, and sections with one word per block.
 //
-// An importing shader must declare SECTIONS, the offset of the sections in `blocks`, and `params` with `words` of a row,
-// `slice_words` and `blocks`.
+// An importing shader must declare SECTIONS, the offset of the sections in `blocks`, and `params` with `words` of a
+// row, `slice_words` and `blocks`.
 
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;

@@ -1,8 +1,8 @@
 // Draws a triangle mesh: finds the nearest depths, their triangles and normals, then computes light and occlusion.
 //
-// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word per pixel. Passes: `reset`;
-// `raster_small` and `raster_large` for depths, then both again for the triangles at these depths (IDENTIFY); `orient` for
-// normals; `shade` for the picture.
+// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word per pixel. Passes:
+// `reset`; `raster_small` and `raster_large` for depths, then both again for the triangles at these depths (IDENTIFY);
+// `orient` for normals; `shade` for the picture.
 //
 // All coordinates are in subpixels, SAMPLES x SAMPLES per pixel: x to the right, y down, depth away from the eye.
 
@@ -35,19 +35,19 @@ struct RenderParams {
 }
 
 @group(0) @binding(0) var<uniform> params: RenderParams;
-// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1. They share a buffer since some devices
-// grant a shader only four.
+// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1. They share a buffer since some
+// devices grant a shader only four.
 @group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 // Bits of the nearest depth. Positive floats are ordered like their bits.
 @group(0) @binding(3) var<storage, read_write> depths: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> owners: array<atomic<u32>>;
-// x and y of the normals that face the eye, as two 16-bit numbers; if COLORED, followed by as many colours of 8 bits per
-// channel.
+// x and y of the normals that face the eye, as two 16-bit numbers; if COLORED, followed by as many colours of 8 bits
+// per channel.
 @group(0) @binding(5) var<storage, read_write> facing: array<u32>;
 @group(0) @binding(6) var<storage, read_write> picture: array<u32>;
-// Sample positions of the search for occluders: offset right and down in whole subpixels, distance, and maximum rise towards
-// the eye in units of `reach`.
+// Sample positions of the search for occluders: offset right and down in whole subpixels, distance, and maximum rise
+// towards the eye in units of `reach`.
 @group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>;
 
 struct Triangle {
@@ -87,8 +87,8 @@ fn triangle(number: u32) -> Triangle {
     return t;
 }
 
-// Twice the signed area of p, q and the point. Both triangles of an edge compute it from the lower vertex and get the same
-// bits, so no point between them is missed.
+// Twice the signed area of p, q and the point. Both triangles of an edge compute it from the lower vertex and get the
+// same bits, so no point between them is missed.
 fn edge(p: vec3<f32>, q: vec3<f32>, p_corner: u32, q_corner: u32, point: vec2<f32>) -> f32 {
     if p_corner < q_corner {
         return (q.x - p.x) * (point.y - p.y) - (q.y - p.y) * (point.x - p.x);
@@ -211,9 +211,9 @@ fn orient(
         n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
     let seen = vec3(dot(params.right.xyz, n), -dot(params.down.xyz, n), -dot(params.away.xyz, n));
-    // A surface seen from behind, with clockwise corners (y points down), is lit like its front. Between the corners of a
-    // large triangle that faces the eye, an interpolated normal may point away from the eye; it is then projected onto the
-    // picture plane.
+    // A surface seen from behind, with clockwise corners (y points down), is lit like its front. Between the corners of
+    // a large triangle that faces the eye, an interpolated normal may point away from the eye; it is then projected
+    // onto the picture plane.
     let u = t.b.xy - t.a.xy;
     let v = t.c.xy - t.a.xy;
     let side = select(1.0, -1.0, u.x * v.y - u.y * v.x > 0.0);

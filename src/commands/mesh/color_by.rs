@@ -28,8 +28,8 @@ pub(super) struct ColorBy {
 /// The colour of vertices that have no value: those outside the volume or next to a sample that is NaN.
 const NOTHING: [u8; 3] = [128; 3];
 
-/// Distance from the centre of a border sample at which the volume ends, in steps of the grid: half a step, to the side of
-/// the volume's box, plus a tolerance for rounding.
+/// Distance from the centre of a border sample at which the volume ends, in steps of the grid: half a step, to the side
+/// of the volume's box, plus a tolerance for rounding.
 const BORDER: f64 = 0.501;
 
 impl ColorBy {
@@ -74,8 +74,8 @@ pub(super) struct Colors<'a> {
     by: &'a ColorBy,
     /// The grid of the meshed volume, in the coordinates of the mesh.
     grid: Placement,
-    /// Placements of the meshed and of the colouring volume in the same space and unit; `None` if the files do not state
-    /// both, and both volumes have the same dimensions.
+    /// Placements of the meshed and of the colouring volume in the same space and unit; `None` if the files do not
+    /// state both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
     volume: Volume,
 }

@@ -25,9 +25,9 @@ pub(super) struct MeshCoordinates {
 }
 
 impl MeshCoordinates {
-    /// Factor from the coordinates to the unit of `format`; `None` if they need no conversion. Neuroglancer shows images in
-    /// their own units, so a volume without a known unit gets a warning. 3MF is for printers, which take numbers as
-    /// millimetres.
+    /// Factor from the coordinates to the unit of `format`; `None` if they need no conversion. Neuroglancer shows
+    /// images in their own units, so a volume without a known unit gets a warning. 3MF is for printers, which take
+    /// numbers as millimetres.
     pub(super) fn factor(
         &self,
         format: MeshFormat,
@@ -94,8 +94,8 @@ const SPACES: [Choice<Coordinates>; 4] = [
 ];
 
 impl CoordinateArgs {
-    /// Sets spacing and origin of `kernel` to those of `file`. Rotated, mirrored or skewed axes, which the kernel does not
-    /// support, are returned as a map.
+    /// Sets spacing and origin of `kernel` to those of `file`. Rotated, mirrored or skewed axes, which the kernel does
+    /// not support, are returned as a map.
     pub(super) fn apply(
         &self,
         kernel: &mut MarchingCubes,

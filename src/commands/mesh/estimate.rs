@@ -1,5 +1,5 @@
-//! Estimates of the time of meshing on the CPU and with a GPU, for the choice between them. The constants were measured on a
-//! host with 16 cores and an NVIDIA H100, from files in memory to PLY files in memory.
+//! Estimates of the time of meshing on the CPU and with a GPU, for the choice between them. The constants were measured
+//! on a host with 16 cores and an NVIDIA H100, from files in memory to PLY files in memory.
 
 use super::{job::MeshJob, preview::Preview};
 use crate::{device::Estimate, io::volume::VolumeFile};
@@ -37,8 +37,8 @@ fn label_seconds(steps: u32) -> f64 {
     PER_SAMPLE + PER_STEP * f64::from(steps)
 }
 
-/// Seconds on the CPU and on a GPU, for `work` seconds of one core and `bytes` to read. Reading overlaps with the work, which
-/// takes a negligible time on a GPU.
+/// Seconds on the CPU and on a GPU, for `work` seconds of one core and `bytes` to read. Reading overlaps with the work,
+/// which takes a negligible time on a GPU.
 fn of_work(work: f64, bytes: f64, cores: usize) -> [f64; 2] {
     let read = PER_BYTE * bytes;
     [read.max(work / cores as f64), read]

@@ -141,8 +141,8 @@ impl VolumeInput {
         plan
     }
 
-    /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples of the
-    /// volume that each of them represents.
+    /// Calls `step` with all samples, a few slices at a time if they are not in memory, and with the number of samples
+    /// of the volume that each of them represents.
     fn for_parts(&self, session: &Session, mut step: impl FnMut(&Samples, u64)) -> Result<()> {
         match self {
             Self::Whole(slab, _) => {
@@ -159,7 +159,8 @@ impl VolumeInput {
     }
 }
 
-/// Fails if the slices of an input do not fit into memory, or if the input must be read twice but can be read only once.
+/// Fails if the slices of an input do not fit into memory, or if the input must be read twice but can be read only
+/// once.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
     if !job.region.is_all() {
         return job.region.dims(file).map(drop);

@@ -83,7 +83,8 @@ impl MeshJob {
         iter::once(&self.volume).chain(&self.region.mask).chain(colors)
     }
 
-    /// Azimuth and elevation of the camera in degrees. By default, it faces the front of the patient if the space is known.
+    /// Azimuth and elevation of the camera in degrees. By default, it faces the front of the patient if the space is
+    /// known.
     pub(super) fn view(&self, coords: &MeshCoordinates) -> [f32; 2] {
         self.view.unwrap_or(match coords.space {
             Some(Space::Ras | Space::Las) => [210.0, 15.0],

@@ -58,8 +58,8 @@ pub use parts::merge;
 /// Meshes one volume or several.
 ///
 /// # Errors
-/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
-/// concerns some of several volumes.
+/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial)
+/// when this concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let (sources, jobs) = args.work(session)?;
     let share = jobs.share();
@@ -160,8 +160,8 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is not an
-    /// error, so that the other outputs are still written.
+    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is not
+    /// an error, so that the other outputs are still written.
     fn write_target(
         &self,
         (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),

@@ -88,8 +88,8 @@ impl Preview {
         self.write(sink, session.device.run(&self.render, surface)?, session)
     }
 
-    /// Draws several surfaces, each in its colour: one picture of each or one of all. In one picture, the surface of the
-    /// maximum isovalue lies inside the others, which are translucent.
+    /// Draws several surfaces, each in its colour: one picture of each or one of all. In one picture, the surface of
+    /// the maximum isovalue lies inside the others, which are translucent.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],
@@ -141,8 +141,8 @@ impl Preview {
     }
 }
 
-/// Blends the RGBA picture `front`, with its alpha multiplied by `share`, over `behind`. Colours are blended in sRGB; alpha is
-/// not premultiplied.
+/// Blends the RGBA picture `front`, with its alpha multiplied by `share`, over `behind`. Colours are blended in sRGB;
+/// alpha is not premultiplied.
 fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
     let mut picture = Vec::with_capacity(front.len());
     for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {

@@ -52,8 +52,8 @@ pub(super) struct Slabs<'a> {
     pub(super) leaves_out: &'a (dyn Fn(&Samples) -> bool + Sync),
 }
 
-/// Meshes the slabs of `file`, whose slices are read from `source`, and passes each mesh to `consume` with the number of its
-/// first vertex.
+/// Meshes the slabs of `file`, whose slices are read from `source`, and passes each mesh to `consume` with the number
+/// of its first vertex.
 pub(super) fn mesh_slabs<K: SlabKernel>(
     kernel: &K,
     (source, file): (&BlockSource<'_>, &VolumeFile),

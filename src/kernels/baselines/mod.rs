@@ -1,5 +1,5 @@
-//! Published algorithms that `gpuproc bench` compares with the program's own kernels. They run on GPUs only: the CPU side of
-//! each kernel computes the result that it is checked against. The published scan is
+//! Published algorithms that `gpuproc bench` compares with the program's own kernels. They run on GPUs only: the CPU
+//! side of each kernel computes the result that it is checked against. The published scan is
 //! [`Algorithm::Blelloch`](super::scan::Algorithm::Blelloch).
 
 mod blur;

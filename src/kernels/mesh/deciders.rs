@@ -5,33 +5,34 @@
 //!   |     |     on a face whose corners alternate, the bilinear field joins A and C, where these are inside, when
 //!   A --- B     A C > B D   (the asymptotic decider, Nielson and Hamann 1991)
 //! ```
-//! For two opposite faces, let q0 = A C - B D, q1 = A' C' - B' D' and m = A C' + A' C - B D' - B' D. The slice at height w
-//! between them, from 0 to 1, has
+//! For two opposite faces, let q0 = A C - B D, q1 = A' C' - B' D' and m = A C' + A' C - B D' - B' D. The slice at
+//! height w between them, from 0 to 1, has
 //!
 //! ```text
 //! q(w) = q0 (1 - w)^2 + m w (1 - w) + q1 w^2
 //! ```
-//! which is 0 where its hyperbola degenerates: at the saddles of the height function w on the surface. Both saddles lie in
-//! the cell if q0 and q1 have the same sign, m has the other sign, and m^2 > 4 q0 q1. If this holds along all three axes,
-//! a tunnel joins the regions in opposite corners of the cell. (By Morse theory, each saddle lowers the surface's Euler
-//! number by one. The six slices are those of Grosso's inner hexagon, 2016. m^2 - 4 q0 q1 is the hyperdeterminant of the
-//! corners, the same along each axis. Chernyaev 1995 and Lewiner 2003 tested a single slice, which Custodio 2013 found
-//! wrong.)
+//! which is 0 where its hyperbola degenerates: at the saddles of the height function w on the surface. Both saddles lie
+//! in the cell if q0 and q1 have the same sign, m has the other sign, and m^2 > 4 q0 q1. If this holds along all three
+//! axes, a tunnel joins the regions in opposite corners of the cell. (By Morse theory, each saddle lowers the surface's
+//! Euler number by one. The six slices are those of Grosso's inner hexagon, 2016. m^2 - 4 q0 q1 is the hyperdeterminant
+//! of the corners, the same along each axis. Chernyaev 1995 and Lewiner 2003 tested a single slice, which Custodio 2013
+//! found wrong.)
 //!
-//! **Ties.** A sample equal to the isovalue is outside, so the surface lies slightly above the isovalue: every d is reduced
-//! by an infinitesimal e. Each number is then a polynomial in e; its sign is that of its first nonzero coefficient.
+//! **Ties.** A sample equal to the isovalue is outside, so the surface lies slightly above the isovalue: every d is
+//! reduced by an infinitesimal e. Each number is then a polynomial in e; its sign is that of its first nonzero
+//! coefficient.
 //!
-//! **Exactness.** Distances are f32. They are converted to 24-bit integers, in units of the 24th bit of the largest distance
-//! of the face, or of the cell for tunnels. This is exact for 8-bit and 16-bit samples and integer isovalues. Otherwise,
-//! distances much smaller than the largest one are rounded, in the same way in both cells of a face.
+//! **Exactness.** Distances are f32. They are converted to 24-bit integers, in units of the 24th bit of the largest
+//! distance of the face, or of the cell for tunnels. This is exact for 8-bit and 16-bit samples and integer isovalues.
+//! Otherwise, distances much smaller than the largest one are rounded, in the same way in both cells of a face.
 
 use super::{
     table::FACES,
     variants::{VARIANTS, Variant},
 };
 
-/// The variant of a cell, or `None` if the case is unambiguous. Corner i is inside if `case` has bit i. `distances` are the
-/// bits of the f32 distances of the corners from the isovalue.
+/// The variant of a cell, or `None` if the case is unambiguous. Corner i is inside if `case` has bit i. `distances` are
+/// the bits of the f32 distances of the corners from the isovalue.
 pub(super) fn variant(case: u8, distances: &[u32; 8]) -> Option<&'static Variant> {
     let number = usize::from(case);
     let (first, end) = (VARIANTS.first[number].into(), VARIANTS.first[number + 1].into());
@@ -137,7 +138,8 @@ impl Slices {
     /// ```text
     /// A(w) = (A (m - 2 q1) + A' (m - 2 q0)) / (2 m - 2 q0 - 2 q1)
     /// ```
-    /// The sign of the divisor, which is that of m, does not change which corners are joined, so only the dividend counts.
+    /// The sign of the divisor, which is that of m, does not change which corners are joined, so only the dividend
+    /// counts.
     fn joined(&self) -> i128 {
         let Self { a: [a, a1], q: [[q0, s0], [q1, s1]], m: [m, _] } = *self;
         match a * (m - 2 * q1) + a1 * (m - 2 * q0) {

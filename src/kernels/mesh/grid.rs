@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::params::{MarchingCubes, Slab};
 
-/// The points of the whole volume: its samples, plus one more point on every side if the surface is closed on the volume's
-/// box (`pad`). The cell and the edges of a point extend from it towards larger x, y and z.
+/// The points of the whole volume: its samples, plus one more point on every side if the surface is closed on the
+/// volume's box (`pad`). The cell and the edges of a point extend from it towards larger x, y and z.
 ///
 /// ```text
 /// layers of cells    first_layer .. first_layer + layers
@@ -75,8 +75,8 @@ impl CellGrid {
         self.words * self.points[1]
     }
 
-    /// Number of slices whose vertices this slab emits. The vertices of the topmost slice belong to the next slab, if there
-    /// is one.
+    /// Number of slices whose vertices this slab emits. The vertices of the topmost slice belong to the next slab, if
+    /// there is one.
     pub(super) fn owned(&self) -> usize {
         let is_last = self.first_layer + self.layers + 1 == self.points[2];
         self.layers + usize::from(is_last)

@@ -28,8 +28,8 @@ pub struct MarchingCubes {
     pub max_bytes: u64,
 }
 
-/// How ambiguous cells are resolved: cells where the signs of the corners allow several surfaces. Both choices give closed
-/// surfaces with the same vertices.
+/// How ambiguous cells are resolved: cells where the signs of the corners allow several surfaces. Both choices give
+/// closed surfaces with the same vertices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Topology {
     /// The 256 cases of Lorensen and Cline (1987): inside corners are joined on every face whose corners alternate, and
@@ -58,7 +58,8 @@ pub struct Slab {
     pub first_slice: usize,
     /// Number of slices of the whole volume.
     pub depth: usize,
-    /// Layers of cells to mesh. With [`close`](MarchingCubes::close), the grid of cells is one sample larger on each side.
+    /// Layers of cells to mesh. With [`close`](MarchingCubes::close), the grid of cells is one sample larger on each
+    /// side.
     pub layers: Range<usize>,
     /// Number of vertices of all slabs before this one.
     pub first_vertex: u64,
@@ -80,9 +81,9 @@ impl MarchingCubes {
         (depth + 2 * self.pad()).saturating_sub(1)
     }
 
-    /// Slices needed to mesh `layers` of a volume of `depth` slices: the corners of the cells and a halo of one slice on
-    /// each side. The slice above is needed to number the vertices of the topmost slice, the one below for gradients and
-    /// to find cells with NaN around a vertex.
+    /// Slices needed to mesh `layers` of a volume of `depth` slices: the corners of the cells and a halo of one slice
+    /// on each side. The slice above is needed to number the vertices of the topmost slice, the one below for gradients
+    /// and to find cells with NaN around a vertex.
     pub fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
         let start = layers.start.saturating_sub(self.pad() + 1).min(depth);
         let end = (layers.end + 2).saturating_sub(self.pad()).min(depth);

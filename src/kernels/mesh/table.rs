@@ -1,8 +1,8 @@
-//! The 256 cases of marching cubes. The table is computed: the loops of the surface are traced over the faces of a cube and
-//! then triangulated.
+//! The 256 cases of marching cubes. The table is computed: the loops of the surface are traced over the faces of a cube
+//! and then triangulated.
 //!
-//! On a face whose corners alternate, each of the two outside corners is cut off by itself. This depends on the face only,
-//! so the two cells of a face agree and the mesh has no holes. The triangle counts are those of the classic table
+//! On a face whose corners alternate, each of the two outside corners is cut off by itself. This depends on the face
+//! only, so the two cells of a face agree and the mesh has no holes. The triangle counts are those of the classic table
 //! (Lorensen and Cline 1987, as published by Bourke), 820 in all.
 
 use std::sync::LazyLock;
@@ -64,12 +64,12 @@ pub(super) fn alternates(inside: u8, face: &[u8; 4]) -> bool {
     a == c && b == d && a != b
 }
 
-/// Traces the closed loops of crossed edges. On an alternating face, the inside corners are joined if `joined` has the bit
-/// of the face, and each outside corner is cut off; otherwise each inside corner is cut off.
+/// Traces the closed loops of crossed edges. On an alternating face, the inside corners are joined if `joined` has the
+/// bit of the face, and each outside corner is cut off; otherwise each inside corner is cut off.
 pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
-    // On each face, one segment of the surface passes around each run of outside corners: from the crossed edge after the
-    // run to the crossed edge before it. A crossed edge has two faces. The segment on one face begins at the edge and the
-    // segment on the other ends there, so segments form closed loops.
+    // On each face, one segment of the surface passes around each run of outside corners: from the crossed edge after
+    // the run to the crossed edge before it. A crossed edge has two faces. The segment on one face begins at the edge
+    // and the segment on the other ends there, so segments form closed loops.
     let mut next = [None; 12];
     for (number, face) in FACES.iter().enumerate() {
         let is_inside = |i: usize| inside >> face[i % 4] & 1 == 1;
@@ -96,8 +96,8 @@ pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
     loops
 }
 
-/// Cost of a triangulation: the sum of the squared lengths of all sides, plus 10^6 for each side that both cells of a face
-/// might use, plus 10^3 for each other side that lies in a face.
+/// Cost of a triangulation: the sum of the squared lengths of all sides, plus 10^6 for each side that both cells of a
+/// face might use, plus 10^3 for each other side that lies in a face.
 pub(super) type Cost = u64;
 
 /// Minimum cost of a triangulation with a side that both cells of a face might use.
@@ -139,8 +139,8 @@ pub(super) fn fill(polygon: &[u8]) -> Vec<[u8; 3]> {
     triangulate(polygon, side_cost).1
 }
 
-/// Triangulates a polygon at minimum cost of its sides, by dynamic programming over runs of vertices (Klincsek 1980). Of
-/// equal costs, the first is taken.
+/// Triangulates a polygon at minimum cost of its sides, by dynamic programming over runs of vertices (Klincsek 1980).
+/// Of equal costs, the first is taken.
 pub(super) fn triangulate(
     polygon: &[u8],
     side_cost: impl Fn(u8, u8) -> Cost,

@@ -2,13 +2,13 @@
 //! field. A variant states which inside corners are joined on the faces whose corners alternate, and whether a tunnel
 //! joins two loops inside the cell.
 //!
-//! The variants are Chernyaev's (1995) and are computed like the classic cases: loops are traced over the faces for each
-//! combination of joined corners, and filled. With a tunnel, two loops bound one band instead of two discs. All vertices
-//! are those of the classic cases, on the edges of the cell.
+//! The variants are Chernyaev's (1995) and are computed like the classic cases: loops are traced over the faces for
+//! each combination of joined corners, and filled. With a tunnel, two loops bound one band instead of two discs. All
+//! vertices are those of the classic cases, on the edges of the cell.
 //!
-//! A tunnel needs two loops that no face joins (Chernyaev's cases 4, 6.1, 7.4, 10.1 and 12.1), or the three loops of case
-//! 13.5: one around an inside corner, one around the opposite outside corner, and one between them, which may be joined to
-//! either.
+//! A tunnel needs two loops that no face joins (Chernyaev's cases 4, 6.1, 7.4, 10.1 and 12.1), or the three loops of
+//! case 13.5: one around an inside corner, one around the opposite outside corner, and one between them, which may be
+//! joined to either.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,8 @@ pub struct Variant {
     pub triangles: Vec<[u8; 3]>,
     /// Number of loops that are filled by a disc, not joined by a tunnel: `triangles = crossed edges - 2 * discs`.
     pub discs: u8,
-    /// Number of possible tunnels: 0, 1 or 2. Of two, the first is at an inside corner, the second at an outside corner.
+    /// Number of possible tunnels: 0, 1 or 2. Of two, the first is at an inside corner, the second at an outside
+    /// corner.
     pub tunnels: u8,
     /// Index of the variant with the first tunnel, counted from the first variant of the case.
     pub tunnel: u8,
@@ -152,8 +153,8 @@ fn regions(case: u8, joined: u8) -> [usize; 8] {
 
 /// Triangulates the band between two loops: a polygon along both, cut open at a side between them, at minimum cost.
 fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
-    // If all sides lead from loop to loop, each vertex has one, so every band is found by cutting at the last side of one
-    // vertex. If sides within a loop are allowed, too, cuts at all vertices are tried.
+    // If all sides lead from loop to loop, each vertex has one, so every band is found by cutting at the last side of
+    // one vertex. If sides within a loop are allowed, too, cuts at all vertices are tried.
     let searches = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
     let found = searches.into_iter().find_map(|(vertices, only_across, is_last)| {
         let cuts = (0..vertices).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
@@ -164,8 +165,8 @@ fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
     found.expect("two loops have a band between them").1
 }
 
-/// Triangulates the band, cut open at the side between vertices `i` of `a` and `j` of `b`. With `is_last`, this is the last
-/// side from that vertex of `a` to the other loop.
+/// Triangulates the band, cut open at the side between vertices `i` of `a` and `j` of `b`. With `is_last`, this is the
+/// last side from that vertex of `a` to the other loop.
 fn cut_band(
     (a, b): (&[u8], &[u8]),
     [i, j]: [usize; 2],

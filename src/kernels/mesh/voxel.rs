@@ -49,8 +49,8 @@ fn is_subnormal(value: f32) -> bool {
     value != 0.0 && value.abs() < f32::MIN_POSITIVE
 }
 
-/// Replaces subnormal numbers (below 2^-126) by 0. Some devices flush them and others do not; flushing samples and results
-/// makes all of them agree.
+/// Replaces subnormal numbers (below 2^-126) by 0. Some devices flush them and others do not; flushing samples and
+/// results makes all of them agree.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
     if value.abs() < f32::MIN_POSITIVE { 0.0 } else { value }
@@ -58,8 +58,8 @@ pub(super) fn flushed(value: f32) -> f32 {
 
 /// Sample type.
 pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
-    /// The sample itself if f32 represents the type exactly; otherwise its distance from the isovalue, rounded to f32, with
-    /// an exact sign.
+    /// The sample itself if f32 represents the type exactly; otherwise its distance from the isovalue, rounded to f32,
+    /// with an exact sign.
     fn field(self, iso: &Isovalue) -> f32;
 
     /// Whether the type has NaN.
@@ -80,7 +80,8 @@ pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
         !self.field(iso).is_nan()
     }
 
-    /// Position of the surface on the edge between fields `a` and `b`, one of which is inside: from 0 at `a` to 1 at `b`.
+    /// Position of the surface on the edge between fields `a` and `b`, one of which is inside: from 0 at `a` to 1 at
+    /// `b`.
     #[inline(always)]
     fn crossing(a: f32, b: f32, level: f32) -> f32 {
         if !Self::MAY_OVERFLOW {

@@ -58,13 +58,13 @@ struct Canvas<'a> {
     points: Vec<[f32; 3]>,
     /// Linear light of the 256 sRGB values.
     light: Vec<f32>,
-    /// Nearest depth of each subpixel, and the lowest number of the triangles at that depth, as
-    /// `depth bits << 32 | triangle`. Positive floats are ordered like their bits, so the minimum is the nearest triangle.
+    /// Nearest depth of each subpixel, and the lowest number of the triangles at that depth, as `depth bits << 32 |
+    /// triangle`. Positive floats are ordered like their bits, so the minimum is the nearest triangle.
     nearest: Vec<AtomicU64>,
 }
 
-/// The depths, with a border that repeats the outermost ones. The border is as wide as the distance of occluders, so the
-/// search needs no bounds checks.
+/// The depths, with a border that repeats the outermost ones. The border is as wide as the distance of occluders, so
+/// the search needs no bounds checks.
 struct DepthMap {
     depths: Vec<f32>,
     border: usize,
@@ -164,7 +164,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// The unit normal of the surface at a subpixel (x to the right, y up, z to the eye), and its colour in linear light.
+    /// The unit normal of the surface at a subpixel (x to the right, y up, z to the eye), and its colour in linear
+    /// light.
     fn facing(&self, at: usize) -> ([f32; 3], [f32; 3]) {
         let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
         let width = self.params.width as usize;
@@ -175,8 +176,8 @@ impl Canvas<'_> {
         let RenderParams { right, down, away, .. } = self.params;
         let seen = [dot(xyz(right), n), -dot(xyz(down), n), -dot(xyz(away), n)];
         let length = dot(seen, seen).sqrt().max(1e-30);
-        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, an
-        // interpolated normal may point away from the eye; it is then projected onto the picture plane.
+        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye,
+        // an interpolated normal may point away from the eye; it is then projected onto the picture plane.
         let side = if t.is_from_behind() { -1.0 } else { 1.0 };
         let length = match side * seen[2] < 0.0 {
             true => seen[0].hypot(seen[1]).max(1e-30),
@@ -255,8 +256,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// Blends a pixel over the background, given the number of covered subpixels and the sum of their colours. Blends sRGB
-    /// values, as other programs do.
+    /// Blends a pixel over the background, given the number of covered subpixels and the sum of their colours. Blends
+    /// sRGB values, as other programs do.
     fn blend(&self, colour: [f32; 3], covered: f32) -> [u8; 4] {
         let front = covered / (self.samples * self.samples) as f32;
         let behind = self.params.background[3] * (1.0 - front);
@@ -269,8 +270,8 @@ impl Canvas<'_> {
     }
 }
 
-/// Adds to `shades` the occlusion of the surface at `depths` by that at `there`, at the distance of `tap`. The tangent plane
-/// rises by `across` and `along` per subpixel.
+/// Adds to `shades` the occlusion of the surface at `depths` by that at `there`, at the distance of `tap`. The tangent
+/// plane rises by `across` and `along` per subpixel.
 #[inline(always)]
 fn shade(
     shades: &mut [f32],

@@ -70,8 +70,8 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Uploads the mesh in chunks of consecutive triangles whose range of vertices fits one binding. In a surface that was
-    /// extracted slice by slice, consecutive triangles use vertices with similar numbers.
+    /// Uploads the mesh in chunks of consecutive triangles whose range of vertices fits one binding. In a surface that
+    /// was extracted slice by slice, consecutive triangles use vertices with similar numbers.
     fn split(context: &Context, surface: &Surface, normals: &[[f32; 3]]) -> Result<Vec<Self>> {
         let is_colored = !surface.colors.is_empty();
         // A position, a normal and possibly a colour per vertex. A triangle takes as much as one of these.

@@ -83,7 +83,8 @@ impl Render {
     pub fn bytes(&self, surface: &Surface) -> u64 {
         let [width, height] = self.size.map(|side| u64::from(side * samples()));
         let border = 2 * u64::from(MAX_REACH);
-        // Depth and triangle of each subpixel, and depths with their border; the picture; points and normals of vertices.
+        // Depth and triangle of each subpixel, and depths with their border; the picture; points and normals of
+        // vertices.
         let picture = 8 * width * height + 4 * (width + border) * (height + border);
         let [columns, rows] = self.size.map(u64::from);
         picture + 4 * columns * rows + 24 * surface.positions.len() as u64

@@ -39,8 +39,8 @@ impl PreviewArgs {
         self.view
     }
 
-    /// The requested picture, if any. If there are `several` isovalues, each needs its own picture, unless their surfaces are
-    /// `together` in one file.
+    /// The requested picture, if any. If there are `several` isovalues, each needs its own picture, unless their
+    /// surfaces are `together` in one file.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown format, or one name for several pictures.

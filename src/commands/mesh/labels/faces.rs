@@ -1,4 +1,5 @@
-//! Processing of the faces between labels slab by slab: the set of labels with faces, and the vertices that later faces use.
+//! Processing of the faces between labels slab by slab: the set of labels with faces, and the vertices that later faces
+//! use.
 
 use std::{
     collections::BTreeSet,
@@ -65,8 +66,8 @@ pub(super) struct TopLayer {
 }
 
 impl TopLayer {
-    /// Splits each quad of the next part along its shorter diagonal and adds its labels to `found`. `first_vertex` is the
-    /// number of the first vertex of the part.
+    /// Splits each quad of the next part along its shorter diagonal and adds its labels to `found`. `first_vertex` is
+    /// the number of the first vertex of the part.
     pub(super) fn split(
         &mut self,
         first_vertex: u64,

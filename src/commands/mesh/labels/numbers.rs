@@ -1,7 +1,7 @@
 //! Maps labels to the numbers that the kernel processes: at most 32 bits, and 0 for labels that are not meshed.
 //!
-//! The number of a label in an integer of up to 32 bits is the label itself. Labels in 64-bit integers and in floats are
-//! numbered from 1 in the order of their first occurrence.
+//! The number of a label in an integer of up to 32 bits is the label itself. Labels in 64-bit integers and in floats
+//! are numbered from 1 in the order of their first occurrence.
 
 use std::{collections::HashMap, fmt};
 

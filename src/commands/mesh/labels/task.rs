@@ -70,7 +70,8 @@ pub(super) struct LabelTotals {
 }
 
 impl<'a> LabelJob<'a> {
-    /// Meshes the volume slab by slab and passes the faces of each slab to `consume`, with the number of its first vertex.
+    /// Meshes the volume slab by slab and passes the faces of each slab to `consume`, with the number of its first
+    /// vertex.
     pub(super) fn for_each_part(
         &self,
         mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,

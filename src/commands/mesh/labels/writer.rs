@@ -1,5 +1,5 @@
-//! Outputs that need the surface of each label: a file per label, one file with a part per label, a page, and a picture of
-//! all labels.
+//! Outputs that need the surface of each label: a file per label, one file with a part per label, a page, and a picture
+//! of all labels.
 
 use std::{
     mem::{swap, take},
@@ -62,8 +62,8 @@ impl LabelWriter<'_, '_> {
         Ok(surface)
     }
 
-    /// Passes each surface to `make`, on all threads, with its index in `order`, its label and, if needed, its measures.
-    /// Returns the results in order and adds the counts of all surfaces to `totals`.
+    /// Passes each surface to `make`, on all threads, with its index in `order`, its label and, if needed, its
+    /// measures. Returns the results in order and adds the counts of all surfaces to `totals`.
     fn for_each<T: Send>(
         &self,
         order: &[(u64, usize)],

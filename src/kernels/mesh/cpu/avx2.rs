@@ -52,8 +52,8 @@ fn flag_bits(simd: V3, flags: __m256i) -> u32 {
     simd.avx2._mm256_movemask_epi8(signs) as u32
 }
 
-/// The eight numbers at `indices`. An AVX2 permutation picks from eight numbers only, so both halves are permuted and then
-/// blended.
+/// The eight numbers at `indices`. An AVX2 permutation picks from eight numbers only, so both halves are permuted and
+/// then blended.
 #[inline(always)]
 fn pick(simd: V3, low: __m256i, high: __m256i, indices: u64) -> __m256i {
     let indices = simd.avx2._mm256_cvtepu8_epi32(cast([indices, 0]));

@@ -4,20 +4,20 @@ use std::sync::LazyLock;
 
 use super::super::table::{CASES, CORNERS};
 
-/// [`CASES`], renumbered so that bit `x + 2 y + 4 z` of a case is the corner x, y, z: four pairs of neighbouring bits, as
-/// in [`Corners`].
+/// [`CASES`], renumbered so that bit `x + 2 y + 4 z` of a case is the corner x, y, z: four pairs of neighbouring bits,
+/// as in [`Corners`].
 pub(super) struct CaseTable {
     /// Number of triangles of each case.
     pub(super) count: [u8; 256],
-    /// Corners of the triangles of each case, as indices into the sixteen vertex numbers around a cell: eight at its point,
-    /// eight at the next point along x.
+    /// Corners of the triangles of each case, as indices into the sixteen vertex numbers around a cell: eight at its
+    /// point, eight at the next point along x.
     pub(super) corners: [[u8; 16]; 256],
     /// Number of closed loops of crossed edges after the first.
     pub(super) more_loops: [u8; 256],
 }
 
-/// Index of each edge in the sixteen vertex numbers around a cell. Edges 5, 7, 9 and 11 begin at the next point along x,
-/// whose numbers are the last eight.
+/// Index of each edge in the sixteen vertex numbers around a cell. Edges 5, 7, 9 and 11 begin at the next point along
+/// x, whose numbers are the last eight.
 pub(super) const SLOTS: [u8; 12] = [0, 1, 2, 3, 4, 12, 5, 13, 6, 14, 7, 15];
 
 pub(super) static CASE_TABLE: LazyLock<CaseTable> = LazyLock::new(|| {
@@ -70,8 +70,8 @@ impl Corners {
         a & b & c & d & e & f & g & h
     }
 
-    /// Cells whose corners differ. The last point of a row counts as a cell whose corners beyond the row are outside; the
-    /// caller masks it.
+    /// Cells whose corners differ. The last point of a row counts as a cell whose corners beyond the row are outside;
+    /// the caller masks it.
     #[inline(always)]
     pub(super) fn mixed(&self) -> u64 {
         let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);

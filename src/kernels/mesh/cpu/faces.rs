@@ -1,7 +1,7 @@
 //! Emits triangles: the numbers of the vertices on the edges of each cell, in the order of its case.
 //!
-//! The vertices of a word of 32 points are numbered by axis, then by x. For each set of edges, a running number is advanced
-//! bit by bit:
+//! The vertices of a word of 32 points are numbered by axis, then by x. For each set of edges, a running number is
+//! advanced bit by bit:
 //!
 //! ```text
 //! point      7 6 5 4 3 2 1 0
@@ -100,8 +100,8 @@ impl BitPlanes {
         }
     }
 
-    /// Sets of crossed edges around the cells of a word that begin at the point of the cell: along x on all four rows, along
-    /// y on both slices, along z on both rows.
+    /// Sets of crossed edges around the cells of a word that begin at the point of the cell: along x on all four rows,
+    /// along y on both slices, along z on both rows.
     #[inline(always)]
     fn sets(&self, corners: &Corners, rows: &PointRows, word: usize) -> [u64; 8] {
         /// Axis, and offsets of row and slice in y and z.
@@ -128,7 +128,8 @@ impl BitPlanes {
         })
     }
 
-    /// Writes the triangles of the layer above slice `z`. `starts` holds the vertex numbers of this slice and of the next.
+    /// Writes the triangles of the layer above slice `z`. `starts` holds the vertex numbers of this slice and of the
+    /// next.
     #[inline(always)]
     fn triangles<S: SimdOps>(
         &self,

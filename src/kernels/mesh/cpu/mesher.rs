@@ -14,8 +14,8 @@ pub(super) struct Mesher<'a, T> {
     pub(super) first_vertex: u64,
 }
 
-/// Part of the surface that one slice writes: the vertices on the edges that begin at its points, and the triangles of the
-/// layer above it.
+/// Part of the surface that one slice writes: the vertices on the edges that begin at its points, and the triangles of
+/// the layer above it.
 pub(super) struct SlicePart<'a> {
     pub(super) z: usize,
     /// Number of the first vertex, and the number after the last.

@@ -63,8 +63,8 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     })
 }
 
-/// Consecutive slices of a task. Triangles need the vertex numbers of two slices, so a task numbers one slice more than it
-/// emits.
+/// Consecutive slices of a task. Triangles need the vertex numbers of two slices, so a task numbers one slice more than
+/// it emits.
 const TASK: usize = 4;
 
 impl<T: Voxel> Mesher<'_, T> {

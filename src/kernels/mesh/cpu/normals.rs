@@ -12,8 +12,8 @@ fn flush_tiny(value: f32) -> f32 {
     if value.abs() < MIN { 0.0 } else { value }
 }
 
-/// Power of two that scales the largest component of both vectors to between 1 and 2. `None` for vectors so small or large
-/// that devices would differ, and for infinite ones.
+/// Power of two that scales the largest component of both vectors to between 1 and 2. `None` for vectors so small or
+/// large that devices would differ, and for infinite ones.
 #[inline(always)]
 fn scale(a: [f32; 3], b: [f32; 3]) -> Option<f32> {
     let mut max = 0;
@@ -37,8 +37,8 @@ fn inverse_sqrt(value: f32) -> f32 {
 }
 
 impl<T: Voxel> Mesher<'_, T> {
-    /// Unit vector opposite to the gradient at position `t` of the edge along `axis` from a point: central differences at
-    /// both ends, interpolated.
+    /// Unit vector opposite to the gradient at position `t` of the edge along `axis` from a point: central differences
+    /// at both ends, interpolated.
     pub(super) fn normal(&self, from: [isize; 3], axis: usize, t: f32) -> [f32; 3] {
         let mut to = from;
         to[axis] += 1;

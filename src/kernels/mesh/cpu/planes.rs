@@ -27,8 +27,8 @@ pub(super) struct BitPlanes {
     pub(super) words: usize,
     /// Whether each point is inside.
     pub(super) inside: Vec<u64>,
-    /// Whether the cell at each point exists and has no NaN, from the layer below the first to the layer above the last.
-    /// Empty if no sample is NaN.
+    /// Whether the cell at each point exists and has no NaN, from the layer below the first to the layer above the
+    /// last. Empty if no sample is NaN.
     pub(super) valid: Vec<u64>,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct BitPlanes {
 pub(super) struct PointRows {
     pub(super) y: usize,
     pub(super) z: usize,
-    /// First words of the rows (y, z), (y + 1, z), (y, z + 1) and (y + 1, z + 1). Beyond the last row or slice, the last
-    /// one is repeated, so that no edge is crossed there.
+    /// First words of the rows (y, z), (y + 1, z), (y, z + 1) and (y + 1, z + 1). Beyond the last row or slice, the
+    /// last one is repeated, so that no edge is crossed there.
     pub(super) first: [usize; 4],
     /// Whether there are cells between the rows.
     pub(super) has_cells: bool,
@@ -120,8 +120,8 @@ impl BitPlanes {
         y.zip(word).map_or(0, |(y, word)| self.valid[at(y, word)])
     }
 
-    /// Edges along `axis` from the points of a word that touch a valid cell. Other edges have no vertex. Only for planes
-    /// with NaN.
+    /// Edges along `axis` from the points of a word that touch a valid cell. Other edges have no vertex. Only for
+    /// planes with NaN.
     pub(super) fn touches_valid(&self, axis: usize, y: usize, z: usize, word: usize) -> u64 {
         let (y, word) = (y as isize, word as isize);
         // The cells from x on; those from x - 1 on lie one bit lower.
@@ -178,8 +178,8 @@ impl<T: Voxel> Mesher<'_, T> {
         Ok(planes)
     }
 
-    /// Plane of one bit per point, of all slices and of `below` further slices below them: `is_set` of samples, `beyond`
-    /// outside of them.
+    /// Plane of one bit per point, of all slices and of `below` further slices below them: `is_set` of samples,
+    /// `beyond` outside of them.
     fn plane<S: SimdOps>(
         &self,
         simd: S,

@@ -60,8 +60,8 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
 }
 
 impl<T: Voxel> EmitVertices<'_, T> {
-    /// Writes the vertices on the edges along `AXIS` between two `rows` of samples. The edges begin at the points `crossed`,
-    /// counted from `point` on.
+    /// Writes the vertices on the edges along `AXIS` between two `rows` of samples. The edges begin at the points
+    /// `crossed`, counted from `point` on.
     #[inline(always)]
     fn along<const AXIS: usize>(
         &mut self,

@@ -135,8 +135,8 @@ pub(super) fn section(name: &str, blocks: u64) -> u64 {
     u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
 }
 
-/// Number of words of the buffer `blocks` before `starts`: tables, sections and totals. Padded to 256 bytes, the binding
-/// alignment of every device.
+/// Number of words of the buffer `blocks` before `starts`: tables, sections and totals. Padded to 256 bytes, the
+/// binding alignment of every device.
 fn starts_at(blocks: u64) -> u64 {
     (section("TOTALS", blocks) + size_of::<Totals>() as u64 / 4).next_multiple_of(64)
 }

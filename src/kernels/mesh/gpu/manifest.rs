@@ -37,8 +37,8 @@ pub struct PipelineManifest {
     starts: u64,
     /// Offset of the totals (vertices, triangles, active blocks) in `blocks`, in bytes.
     totals: u64,
-    /// The passes in order. A pass without `groups` has as many workgroups as there are active blocks; the totals are read
-    /// before the first such pass.
+    /// The passes in order. A pass without `groups` has as many workgroups as there are active blocks; the totals are
+    /// read before the first such pass.
     passes: Vec<ManifestPass>,
 }
 
@@ -55,8 +55,8 @@ impl PipelineManifest {
     /// The manifest for `slab`, which must be a whole volume.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for sample types that are converted anew for each isovalue, and for
-    /// volumes without cells.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for sample types that are converted anew for each isovalue, and
+    /// for volumes without cells.
     pub fn new(kernel: &MarchingCubes, slab: &Slab) -> Result<Self> {
         let samples = &slab.volume.samples;
         let iso = Isovalue::new(kernel.iso, samples);

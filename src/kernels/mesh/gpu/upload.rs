@@ -49,7 +49,8 @@ impl<'a> Voxels<'a> {
         matches!(self.samples, Cow::Owned(_))
     }
 
-    /// Borrows `samples`, or converts them to f32 distances from the isovalue if f32 does not represent their type exactly.
+    /// Borrows `samples`, or converts them to f32 distances from the isovalue if f32 does not represent their type
+    /// exactly.
     pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
         let (kind, size) = match samples {
             Samples::U8(_) => (VoxelKind::U8, 1),
@@ -86,8 +87,8 @@ pub(super) struct RowBand {
     pub(super) rows: Range<usize>,
 }
 
-/// Rows of samples needed before and after a row of points: one before it for the gradient, one after it where its edges
-/// end, and another one for the gradient there.
+/// Rows of samples needed before and after a row of points: one before it for the gradient, one after it where its
+/// edges end, and another one for the gradient there.
 const HALO: [usize; 2] = [1, 2];
 
 impl RowBand {

@@ -38,8 +38,8 @@ impl SurfaceNets {
         depth + 1
     }
 
-    /// Layers of cells that `layers` depend on, in a volume of `depth` slices: one on each side per smoothing step, but at
-    /// least [`SHEET_HALO`].
+    /// Layers of cells that `layers` depend on, in a volume of `depth` slices: one on each side per smoothing step, but
+    /// at least [`SHEET_HALO`].
     pub(super) fn reach(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
         let halo = (self.steps as usize).max(SHEET_HALO);
         layers.start.saturating_sub(halo)..(layers.end + halo).min(Self::layers(depth))

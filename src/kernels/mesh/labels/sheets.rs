@@ -1,9 +1,9 @@
-//! The sheets of a label's surface within a cell: the loops of crossed edges around the cell, for each of the 256 sets of
-//! corners with the label.
+//! The sheets of a label's surface within a cell: the loops of crossed edges around the cell, for each of the 256 sets
+//! of corners with the label.
 //!
-//! Crossed edges that follow each other around the cell, from face to face, belong to one sheet. On a face whose corners
-//! alternate, the four edges can be paired differently. Each corner with the label is cut off, so that a label is never
-//! joined across a diagonal:
+//! Crossed edges that follow each other around the cell, from face to face, belong to one sheet. On a face whose
+//! corners alternate, the four edges can be paired differently. Each corner with the label is cut off, so that a label
+//! is never joined across a diagonal:
 //!
 //! ```text
 //! a --- .      a /-- .         a and . alternate: the edges of each `a` follow each other
@@ -11,9 +11,9 @@
 //! |     |      |    /|
 //! . --- a      . --/ a
 //! ```
-//! The two pairs may still belong to one sheet if the rest of the cell joins the two corners. If this is so in both cells
-//! of the face, four quads would meet at an edge of the mesh. In this case, the face joins the label's corners in both
-//! cells, and the two pairs belong to different sheets.
+//! The two pairs may still belong to one sheet if the rest of the cell joins the two corners. If this is so in both
+//! cells of the face, four quads would meet at an edge of the mesh. In this case, the face joins the label's corners in
+//! both cells, and the two pairs belong to different sheets.
 //!
 //! ```text
 //! corner  x + 2 y + 4 z
@@ -23,8 +23,8 @@
 
 use std::sync::LazyLock;
 
-/// For each set of corners with the label, bits 2 e and 2 e + 1 are the sheet of edge e. The bits from [`FACE`] on are 1
-/// plus the number of the one face that may join the label's corners, or 0.
+/// For each set of corners with the label, bits 2 e and 2 e + 1 are the sheet of edge e. The bits from [`FACE`] on are
+/// 1 plus the number of the one face that may join the label's corners, or 0.
 pub(super) struct SheetTable {
     /// Sheets if all faces cut off the label's corners.
     pub(super) cut: [u32; 256],

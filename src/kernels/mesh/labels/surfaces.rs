@@ -168,8 +168,8 @@ fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
     }
 }
 
-/// Positions of the vertices of a mesh: `to_world` of their grid coordinates, where the box of sample i extends from i to
-/// i + 1.
+/// Positions of the vertices of a mesh: `to_world` of their grid coordinates, where the box of sample i extends from i
+/// to i + 1.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.

@@ -35,8 +35,8 @@ const CHUNK: usize = 256;
 pub(super) const BYTES: u64 = 3 * size_of::<Nearest>() as u64;
 
 /// The Hausdorff distance of two surfaces in units of the positions, or up to 1 % more: no point of either surface is
-/// farther from the other. 0 for two empty surfaces, infinite for an empty and a nonempty one. Degenerate triangles are not
-/// measured.
+/// farther from the other. 0 for two empty surfaces, infinite for an empty and a nonempty one. Degenerate triangles are
+/// not measured.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
@@ -50,7 +50,8 @@ pub(super) struct Deviation {
     /// The [`distance`](fn@distance) of both surfaces. If it exceeds the limit, the distance of some point beyond the
     /// limit.
     pub(super) distance: f64,
-    /// Vertices of the original near points beyond the limit, each with the limit divided by the distance there, below 1.
+    /// Vertices of the original near points beyond the limit, each with the limit divided by the distance there, below
+    /// 1.
     exceeded: Vec<(u32, f64)>,
 }
 
@@ -117,7 +118,8 @@ impl Deviation {
         Ok(())
     }
 
-    /// Lowers the `limits` of squared distances for the vertices near points beyond the limit, and for their neighbours.
+    /// Lowers the `limits` of squared distances for the vertices near points beyond the limit, and for their
+    /// neighbours.
     pub(super) fn lower_limits(&self, before: &Surface, limits: &mut [f32]) -> Result<()> {
         let mut parts = memory::room::<f32>(limits.len())?;
         parts.resize(limits.len(), 1.0);
@@ -199,9 +201,9 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// An upper bound of the distance of a triangle's points to the other surface. It exceeds the maximum distance by at most
-    /// [`PRECISION`], unless it is below the limit or a distance found before. If some point is beyond the limit, the
-    /// distance of that point.
+    /// An upper bound of the distance of a triangle's points to the other surface. It exceeds the maximum distance by
+    /// at most [`PRECISION`], unless it is below the limit or a distance found before. If some point is beyond the
+    /// limit, the distance of that point.
     fn farthest(&self, number: usize) -> Nearest {
         let triangle = self.surface.triangles[number];
         if self.surface.is_flat(triangle) {
@@ -276,8 +278,8 @@ impl Piece {
         Self { corners, squared, depth: 0 }
     }
 
-    /// The two pieces on both sides of the line from `middle`, a point on `side`, to the opposite corner. `to_nearest` holds
-    /// the squared distances of `middle` to the triangles nearest to the corners.
+    /// The two pieces on both sides of the line from `middle`, a point on `side`, to the opposite corner. `to_nearest`
+    /// holds the squared distances of `middle` to the triangles nearest to the corners.
     fn halves(
         &self,
         side: usize,

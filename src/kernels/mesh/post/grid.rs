@@ -24,8 +24,8 @@ const CHUNK: usize = 1 << 10;
 /// Memory of a grid, in bytes per triangle: ends of its cells, and the triangle numbers in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// Whether the cells of a grid with `total` entries are large enough: `triangles` cover few cells, and the entries can be
-/// numbered in 32 bits. A single cell is always large enough for less than 2^32 triangles.
+/// Whether the cells of a grid with `total` entries are large enough: `triangles` cover few cells, and the entries can
+/// be numbered in 32 bits. A single cell is always large enough for less than 2^32 triangles.
 fn is_coarse_enough(total: usize, triangles: usize) -> bool {
     total <= COVERED * triangles && u32::try_from(total).is_ok()
 }

@@ -12,8 +12,8 @@ const STEP: f32 = 1.0 / 64.0;
 /// Maximum number of attempts to find unique positions. Each moves vertices twice as far as the previous one.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// Moves vertices at equal positions apart. All but the first of them move slightly towards the mean of their neighbours.
-/// Vertices on a side of the surface's box stay on it. Returns the number of vertices that moved.
+/// Moves vertices at equal positions apart. All but the first of them move slightly towards the mean of their
+/// neighbours. Vertices on a side of the surface's box stay on it. Returns the number of vertices that moved.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.

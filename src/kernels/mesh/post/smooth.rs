@@ -2,10 +2,10 @@
 //!
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`. Shrinking and growing steps alternate. A pair
 //! of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`, so the overall
-//! shape, which has small k, is preserved to second order. Taubin's growing step is longer than the shrinking one, which
-//! preserves waves around one k but inflates the whole surface. Small and thin parts have large k and would shrink.
-//! Therefore, every few pairs, each closed part is moved along its normals towards its original volume. Vertices on an open
-//! boundary have only neighbours along the boundary.
+//! shape, which has small k, is preserved to second order. Taubin's growing step is longer than the shrinking one,
+//! which preserves waves around one k but inflates the whole surface. Small and thin parts have large k and would
+//! shrink. Therefore, every few pairs, each closed part is moved along its normals towards its original volume.
+//! Vertices on an open boundary have only neighbours along the boundary.
 
 use rayon::slice::ParallelSliceMut;
 
@@ -31,8 +31,8 @@ const PRECISION: f64 = 1e-4;
 /// Maximum number of moves towards the original volume.
 const MAX_MOVES: usize = 20;
 
-/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, are recomputed from
-/// the smoothed triangles.
+/// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, are recomputed
+/// from the smoothed triangles.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
@@ -164,8 +164,8 @@ impl Volumes {
     }
 }
 
-/// The distance that a part moves along its normals towards its original volume. It is exact for a ball and too short for
-/// a thin sheet. 0 if the volume is restored or has vanished.
+/// The distance that a part moves along its normals towards its original volume. It is exact for a ball and too short
+/// for a thin sheet. 0 if the volume is restored or has vanished.
 fn step_to(original: f64, volume: f64, area: f64) -> f64 {
     let ratio = original / volume;
     let is_restored = (ratio - 1.0).abs() <= PRECISION;

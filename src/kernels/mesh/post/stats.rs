@@ -56,8 +56,8 @@ impl Stats {
     }
 }
 
-/// Whether the surface has a boundary: an edge with more triangles in one direction than in the other. Takes no memory: it
-/// sums the hashes of all edges, with a sign by direction. The probability of a wrong answer is 2^-64.
+/// Whether the surface has a boundary: an edge with more triangles in one direction than in the other. Takes no memory:
+/// it sums the hashes of all edges, with a sign by direction. The probability of a wrong answer is 2^-64.
 pub fn has_boundary(surface: &Surface) -> bool {
     let hash = |from: u32, to: u32| {
         // SplitMix64's mixing function.

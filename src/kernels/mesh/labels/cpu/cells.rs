@@ -51,8 +51,8 @@ impl CellEdges {
         self.0.iter().fold(0, |any, edge| any | edge)
     }
 
-    /// For each face, the cells whose vertex it links to the vertex on the other side: faces with a crossed edge. If a cell
-    /// has faces with more than two crossed edges, only those count.
+    /// For each face, the cells whose vertex it links to the vertex on the other side: faces with a crossed edge. If a
+    /// cell has faces with more than two crossed edges, only those count.
     #[inline(always)]
     pub(super) fn links(&self) -> [u64; 6] {
         let face = |face: usize| FACES[face].map(|edge| self.0[edge]);
@@ -68,8 +68,8 @@ impl CellEdges {
         std::array::from_fn(|i| junctions[i] | passed[i] & !on_line)
     }
 
-    /// Cells where a label may have more than one sheet: those with a face whose four edges are crossed, or with all edges
-    /// crossed at both ends of a diagonal.
+    /// Cells where a label may have more than one sheet: those with a face whose four edges are crossed, or with all
+    /// edges crossed at both ends of a diagonal.
     #[inline(always)]
     pub(super) fn may_fold(&self) -> u64 {
         let all = |edges: &[usize]| edges.iter().fold(u64::MAX, |all, &edge| all & self.0[edge]);

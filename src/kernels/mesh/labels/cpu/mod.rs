@@ -1,5 +1,5 @@
-//! Surface nets on the CPU. One bit per edge of the grid is computed, 64 to a word; cells, vertices and quads follow from
-//! these bits.
+//! Surface nets on the CPU. One bit per edge of the grid is computed, 64 to a word; cells, vertices and quads follow
+//! from these bits.
 //!
 //! | module | does |
 //! |---|---|

@@ -17,8 +17,8 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The four cells around an edge from a point along each axis, counter-clockwise as seen from the upper end of the edge, as
-/// steps back from the point along x, y and z.
+/// The four cells around an edge from a point along each axis, counter-clockwise as seen from the upper end of the
+/// edge, as steps back from the point along x, y and z.
 const AROUND: [[[usize; 3]; 4]; 3] = [
     [[0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 1, 0]],
     [[1, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]],

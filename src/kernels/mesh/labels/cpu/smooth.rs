@@ -1,9 +1,9 @@
 //! Smoothing: in each step, all vertices move three quarters of the way to the mean of their neighbours, within their
 //! cells.
 //!
-//! The offset p of a vertex in its cell is three lanes of 16 bits in a word, each from 1 to `UNIT - 1`, so that sums of up
-//! to six of them do not carry into the next lane. For c neighbours at offsets p_i in cells at a distance of `s_i * UNIT`,
-//! with s_i in -1, 0 and 1:
+//! The offset p of a vertex in its cell is three lanes of 16 bits in a word, each from 1 to `UNIT - 1`, so that sums of
+//! up to six of them do not carry into the next lane. For c neighbours at offsets p_i in cells at a distance of `s_i *
+//! UNIT`, with s_i in -1, 0 and 1:
 //!
 //! ```text
 //! d = sum (p_i + s_i * UNIT) - c * p        less than 2^15
@@ -34,7 +34,8 @@ const ALL: u64 = 0x0001_0001_0001_0001;
 
 /// Tables of a smoothing step, indexed by the links of a vertex.
 struct StepTables {
-    /// Sum of s_i * UNIT for each set of links (below and above along x, y and z), plus UNIT so that no lane is negative.
+    /// Sum of s_i * UNIT for each set of links (below and above along x, y and z), plus UNIT so that no lane is
+    /// negative.
     shifts: [u64; 64],
     /// R\[c\] in all lanes.
     shares: [u64; 8],
@@ -128,7 +129,8 @@ impl NullaryFnOnce for FindLinks<'_> {
         let (words, slice, grid) = (planes.words, planes.slice(), &planes.grid);
         let is_fixed = |at: usize, axis: usize| at == 0 || at + 1 == grid.cells[axis];
         let fixed_z = u16::from(is_fixed(z + grid.reach.start, 2)) << 8;
-        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed vertices.
+        // Links to layers beyond reach are left out. The reach is wide enough that this does not affect meshed
+        // vertices.
         let (has_below, has_above) = (z > 0, z + 1 < grid.reach.len());
         let mut out = neighbours.iter_mut().zip(kinds);
         for y in 0..grid.cells[1] {

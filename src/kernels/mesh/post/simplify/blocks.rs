@@ -1,10 +1,10 @@
-//! Simplifies large surfaces block by block. The tables of a block fit the cache of a core, and blocks are simplified in
-//! parallel.
+//! Simplifies large surfaces block by block. The tables of a block fit the cache of a core, and blocks are simplified
+//! in parallel.
 //!
-//! Blocks are cells of a grid that depends on the triangles only, so the result does not depend on threads. Vertices shared
-//! by several blocks are locked. Collapses are made in rounds: a sample of the errors of all blocks determines up to which
-//! error each block collapses edges in a round, and how many. The last collapses, and those around locked vertices, are
-//! made after the blocks have been merged into one surface.
+//! Blocks are cells of a grid that depends on the triangles only, so the result does not depend on threads. Vertices
+//! shared by several blocks are locked. Collapses are made in rounds: a sample of the errors of all blocks determines
+//! up to which error each block collapses edges in a round, and how many. The last collapses, and those around locked
+//! vertices, are made after the blocks have been merged into one surface.
 //!
 //! ```text
 //! +------+------+   o locked: no edge at it collapses
@@ -60,8 +60,8 @@ const MAX_CELLS: f32 = 64.0;
 /// Triangles that a thread processes at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Memory in addition to the tables of the blocks, in bytes per vertex and bytes per triangle: the blocks hold a copy of the
-/// surface, and a tenth of the vertices more than once.
+/// Memory in addition to the tables of the blocks, in bytes per vertex and bytes per triangle: the blocks hold a copy
+/// of the surface, and a tenth of the vertices more than once.
 pub(super) const BYTES: [u64; 2] = [4 + 24 + 12, 12];
 
 // The owner of a vertex is the number of its block, or one of the following.
@@ -80,8 +80,8 @@ struct BlockSurface {
     limits: Limits,
 }
 
-/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the accumulated sums of
-/// its vertices; `None` for a surface that is too small, which is left unchanged.
+/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the accumulated sums
+/// of its vertices; `None` for a surface that is too small, which is left unchanged.
 pub(super) fn decimate(
     surface: &mut Surface,
     target: usize,

@@ -1,5 +1,5 @@
-//! Removes degenerate triangles and moves touching vertices apart. Samples that equal the isovalue cause such triangles,
-//! since all vertices around such a sample lie at its position.
+//! Removes degenerate triangles and moves touching vertices apart. Samples that equal the isovalue cause such
+//! triangles, since all vertices around such a sample lie at its position.
 //!
 //! Edges of zero length are collapsed as long as the surface stays closed and manifold. Then parts that lie at a single
 //! position are dropped, and vertices of pinched tubes are moved slightly.
@@ -23,9 +23,9 @@ pub struct Cleaned {
     pub flat_parts: u64,
 }
 
-/// Removes triangles with two corners at the same position. Then moves vertices apart that still touch, so that readers that
-/// merge vertices by position keep them separate. A few degenerate triangles may remain where the surface ends at an edge
-/// of its box.
+/// Removes triangles with two corners at the same position. Then moves vertices apart that still touch, so that readers
+/// that merge vertices by position keep them separate. A few degenerate triangles may remain where the surface ends at
+/// an edge of its box.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.

@@ -1,9 +1,9 @@
 //! Edge collapses in passes of rising error.
 //!
-//! A pass takes the share [`PASS`] of the edges with the smallest errors and visits them in the order of their numbers, so
-//! that memory is read nearly sequentially. A vertex takes part in at most one collapse per pass. The error of an edge
-//! depends only on its two ends, so the errors in a pass are exact. After the pass, all threads recompute the errors around
-//! the merged vertices. The order of collapses does not depend on threads.
+//! A pass takes the share [`PASS`] of the edges with the smallest errors and visits them in the order of their numbers,
+//! so that memory is read nearly sequentially. A vertex takes part in at most one collapse per pass. The error of an
+//! edge depends only on its two ends, so the errors in a pass are exact. After the pass, all threads recompute the
+//! errors around the merged vertices. The order of collapses does not depend on threads.
 
 use std::{
     ops::ControlFlow,
@@ -39,8 +39,8 @@ impl Simplifier<'_> {
         self.run_below(target, f32::MAX.to_bits(), 0)
     }
 
-    /// Collapses all edges that the limits allow, in levels of rising error. Whether an edge collapses depends only on the
-    /// surface nearby, so lower limits in one region leave other regions unchanged.
+    /// Collapses all edges that the limits allow, in levels of rising error. Whether an edge collapses depends only on
+    /// the surface nearby, so lower limits in one region leave other regions unchanged.
     pub(super) fn run_levels(&mut self) -> Result<()> {
         for level in self.scale.levels() {
             self.run_level(level)?;
@@ -48,8 +48,8 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// Collapses edges with errors up to `limit`, given as the bits of a float, until `target` triangles are left or a pass
-    /// would have no more than `few` edges.
+    /// Collapses edges with errors up to `limit`, given as the bits of a float, until `target` triangles are left or a
+    /// pass would have no more than `few` edges.
     pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         // Number of triangles when refused edges were last admitted.
@@ -162,8 +162,8 @@ impl Simplifier<'_> {
         Ok(all)
     }
 
-    /// Collapses an edge and returns the merged vertex. `None` if one of its ends has taken part in this pass, or if the
-    /// collapse would change the topology or spoil the shape of a triangle.
+    /// Collapses an edge and returns the merged vertex. `None` if one of its ends has taken part in this pass, or if
+    /// the collapse would change the topology or spoil the shape of a triangle.
     fn try_collapse(&mut self, edge: u32) -> Option<u32> {
         let mesh = &self.mesh;
         let error = &self.errors[edge as usize];

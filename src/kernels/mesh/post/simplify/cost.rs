@@ -1,4 +1,5 @@
-//! The error of an edge: the position that it would collapse to, and its distance to the planes of the original triangles.
+//! The error of an edge: the position that it would collapse to, and its distance to the planes of the original
+//! triangles.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,8 +16,8 @@ use crate::{
 
 /// Maximum distance of a merged vertex from the middle of its edge, in lengths of the edge.
 const REACH: f64 = 0.6;
-/// Share of the weight times the squared length of an edge that is added to its error, so that short edges collapse first
-/// where the surface is flat.
+/// Share of the weight times the squared length of an edge that is added to its error, so that short edges collapse
+/// first where the surface is flat.
 const LENGTH: f64 = 1e-7;
 /// Half edges whose errors a thread computes at a time.
 const CHUNK: usize = 1 << 12;
@@ -51,9 +52,9 @@ impl Simplifier<'_> {
         self.errors[half_edge as usize].store(error.to_bits(), Relaxed);
     }
 
-    /// Whether the triangles of a fan [keep their shape](Shape::is_kept) if the vertex of the fan moves to `position`, except
-    /// for triangles at the vertex `but`. If `normal`, the sum of normals that the vertex will represent, is given, triangles
-    /// are also compared with the normals that their corners represent.
+    /// Whether the triangles of a fan [keep their shape](Shape::is_kept) if the vertex of the fan moves to `position`,
+    /// except for triangles at the vertex `but`. If `normal`, the sum of normals that the vertex will represent, is
+    /// given, triangles are also compared with the normals that their corners represent.
     pub(super) fn keeps_shape(
         &self,
         fan: &Fan,

@@ -41,8 +41,8 @@ pub(super) struct Mesh {
     /// A half edge that leaves each vertex: on the boundary the first of the fan, otherwise any; [`NONE`] for removed
     /// vertices.
     out: Vec<u32>,
-    /// Originals of copied vertices. A vertex where several fans meet gets a copy for each further fan; copies are appended
-    /// to the vertices in this order.
+    /// Originals of copied vertices. A vertex where several fans meet gets a copy for each further fan; copies are
+    /// appended to the vertices in this order.
     pub(super) copied: Vec<u32>,
 }
 
@@ -223,9 +223,10 @@ impl Mesh {
         Some(fan)
     }
 
-    /// Whether the collapse of `edge` keeps the topology of the surface, by the link condition (Dey, Edelsbrunner, Guha,
-    /// Nekhayev 1999): the only common neighbours of both ends are the corners opposite to the edge; if both ends are on the
-    /// boundary, the edge is, too; and no two triangles get the same corners. `from` and `to` are the fans of the ends.
+    /// Whether the collapse of `edge` keeps the topology of the surface, by the link condition (Dey, Edelsbrunner,
+    /// Guha, Nekhayev 1999): the only common neighbours of both ends are the corners opposite to the edge; if both ends
+    /// are on the boundary, the edge is, too; and no two triangles get the same corners. `from` and `to` are the fans
+    /// of the ends.
     ///
     /// A vertex and its copies count as one, since their fans in a block may be parts of one fan of the whole surface.
     pub(super) fn keeps_topology(&self, edge: u32, from: &Fan, to: &Fan) -> bool {
@@ -257,8 +258,8 @@ impl Mesh {
         from.ends().iter().filter(is_shared).count()
     }
 
-    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, will still differ in
-    /// a corner.
+    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, will still
+    /// differ in a corner.
     fn stays_apart(&self, edge: u32) -> bool {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
             (Some(one), Some(other)) => {
@@ -270,8 +271,8 @@ impl Mesh {
         }
     }
 
-    /// Merges the ends of `edge` into its start vertex. `from` and `to` are the fans of its ends. Returns the number of removed
-    /// triangles.
+    /// Merges the ends of `edge` into its start vertex. `from` and `to` are the fans of its ends. Returns the number of
+    /// removed triangles.
     pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
         let (kept, gone) = (self.from(edge), self.to(edge));
         let twin = self.twin(edge);
@@ -351,8 +352,8 @@ fn check_size(triangles: usize) -> Result<()> {
     }
 }
 
-/// The twin of each half edge, which joins the same vertices in the opposite direction. [`NONE`] if there is none, or if a
-/// third half edge joins the same vertices.
+/// The twin of each half edge, which joins the same vertices in the opposite direction. [`NONE`] if there is none, or
+/// if a third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
     // Half edges by the lower of their vertices, in compressed sparse rows.
     let low = |h: u32| corners[h as usize].min(corners[next(h) as usize]) as usize;

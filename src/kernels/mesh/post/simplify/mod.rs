@@ -89,8 +89,8 @@ impl Goal {
 /// The outcome of [`simplify`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simplified {
-    /// The wanted number of triangles. More are left if the surface would otherwise be torn, folded or joined, or deviate
-    /// too much.
+    /// The wanted number of triangles. More are left if the surface would otherwise be torn, folded or joined, or
+    /// deviate too much.
     pub wanted: usize,
     /// Upper bound of the distance between the surface before and after. If [`Goal::max_error`] is `None`, the
     /// [`distance`](fn@super::distance) of both, if it is measured.
@@ -104,10 +104,10 @@ pub struct Simplified {
 const MAX_ATTEMPTS: usize = 10;
 const MAX_LOCAL_ATTEMPTS: usize = 6;
 
-/// Reduces the number of triangles. Parts stay connected and separate, closed surfaces stay closed, boundaries stay on the
-/// sides of the box that they lie on, and no vertex leaves the box of the surface. Parts without area are removed. No
-/// collapse may make the root mean square distance of a merged vertex to the planes of the triangles that it represents
-/// exceed 0.5 % of the box's diagonal.
+/// Reduces the number of triangles. Parts stay connected and separate, closed surfaces stay closed, boundaries stay on
+/// the sides of the box that they lie on, and no vertex leaves the box of the surface. Parts without area are removed.
+/// No collapse may make the root mean square distance of a merged vertex to the planes of the triangles that it
+/// represents exceed 0.5 % of the box's diagonal.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
@@ -143,9 +143,9 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified })
 }
 
-/// Removes degenerate triangles, then simplifies by [`simplify_within`]. Degenerate triangles, and triangles that only they
-/// connect, have no planes that could limit collapses. Returns `None` and leaves the surface unchanged if there are no such
-/// triangles, or if the two steps together move the surface farther than `max`.
+/// Removes degenerate triangles, then simplifies by [`simplify_within`]. Degenerate triangles, and triangles that only
+/// they connect, have no planes that could limit collapses. Returns `None` and leaves the surface unchanged if there
+/// are no such triangles, or if the two steps together move the surface farther than `max`.
 fn simplify_cleaned(surface: &mut Surface, wanted: usize, max: f64) -> Result<Option<Simplified>> {
     if surface.flat_triangles() == 0 {
         return Ok(None);
@@ -168,8 +168,8 @@ fn simplify_cleaned(surface: &mut Surface, wanted: usize, max: f64) -> Result<Op
 /// Leaves as few triangles as possible at a distance of at most `max`, but no fewer than `wanted`.
 fn simplify_within(surface: &mut Surface, wanted: usize, max: f64) -> Result<Simplified> {
     let before = copied(surface)?;
-    // Limits are mean distances, which most vertices stay well below. Therefore, limits start high and are lowered where
-    // the surface has moved too far; only the last attempts lower them everywhere.
+    // Limits are mean distances, which most vertices stay well below. Therefore, limits start high and are lowered
+    // where the surface has moved too far; only the last attempts lower them everywhere.
     let mean = max / 2.0;
     let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
     let grid = Grid::new(&before)?;
@@ -191,9 +191,9 @@ fn simplify_within(surface: &mut Surface, wanted: usize, max: f64) -> Result<Sim
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
-/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of degenerate
-/// triangles by at most `reach` at a time, and corrects triangles that face against `before`. Returns the number of parts
-/// that were dropped because they had no area.
+/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of
+/// degenerate triangles by at most `reach` at a time, and corrects triangles that face against `before`. Returns the
+/// number of parts that were dropped because they had no area.
 fn collapse_edges(
     surface: &mut Surface,
     before: &Surface,

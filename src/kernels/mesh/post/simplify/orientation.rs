@@ -1,9 +1,9 @@
-//! Corrects triangles that face against the original surface: those whose normal is opposite to that of the original triangle
-//! nearest to their centroid.
+//! Corrects triangles that face against the original surface: those whose normal is opposite to that of the original
+//! triangle nearest to their centroid.
 //!
-//! No collapse turns a triangle over. But the two sides of a wall or a gap that is thinner than the error can pass through
-//! each other, and sharp creases can fold. After all collapses, corners of such triangles are moved towards the nearest part
-//! of the original surface that faces in their direction.
+//! No collapse turns a triangle over. But the two sides of a wall or a gap that is thinner than the error can pass
+//! through each other, and sharp creases can fold. After all collapses, corners of such triangles are moved towards the
+//! nearest part of the original surface that faces in their direction.
 //!
 //! ```text
 //! before   -----^-----   up        after   -----v-----        corrected   -----^-----
@@ -25,13 +25,13 @@ use crate::{
 
 /// Number of attempts. A triangle may succeed after its neighbours have moved.
 const ROUNDS: usize = 4;
-/// Steps of a corner, in units of the vector from the triangle's centroid to the original surface. The centroid moves by a
-/// third of the step.
+/// Steps of a corner, in units of the vector from the triangle's centroid to the original surface. The centroid moves
+/// by a third of the step.
 const STEPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// Steps of a corner towards the original surface if none of [`STEPS`] helps, in units of its distance.
 const BACK: [f32; 3] = [1.0, 0.5, 1.5];
-/// Triangles are checked if the mean squared distance of a corner to its planes exceeds this many mean areas of triangles.
-/// A corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
+/// Triangles are checked if the mean squared distance of a corner to its planes exceeds this many mean areas of
+/// triangles. A corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
 const MIN_MOVED: f64 = 4e-4;
 /// Triangles that a thread checks at a time.
 const CHUNK: usize = 1 << 10;
@@ -40,8 +40,8 @@ const CHUNK: usize = 1 << 10;
 pub(super) const BYTES: u64 = grid::BYTES + mesh::BYTES[1];
 
 impl Simplifier<'_> {
-    /// Moves corners of triangles that face against `before`, if the triangles around the corner keep their shape and fewer
-    /// of them face against it afterwards.
+    /// Moves corners of triangles that face against `before`, if the triangles around the corner keep their shape and
+    /// fewer of them face against it afterwards.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
@@ -99,8 +99,8 @@ impl Simplifier<'_> {
         dot(triangle_normal(corners), original.normal(nearest)) < 0.0
     }
 
-    /// Moves a corner of a triangle so that the triangle agrees with the original surface and fewer triangles around the
-    /// corner face against it. Returns whether the triangle now agrees.
+    /// Moves a corner of a triangle so that the triangle agrees with the original surface and fewer triangles around
+    /// the corner face against it. Returns whether the triangle now agrees.
     fn correct_triangle(&mut self, number: u32, original: &Original<'_>) -> bool {
         let triangle = self.mesh.corners.as_chunks::<3>().0[number as usize];
         if !self.is_against(triangle, original) {
@@ -126,8 +126,8 @@ impl Simplifier<'_> {
             })
     }
 
-    /// The vector from a vertex to the nearest original triangle that agrees with the original triangles that the vertex
-    /// represents.
+    /// The vector from a vertex to the nearest original triangle that agrees with the original triangles that the
+    /// vertex represents.
     fn shift_back(&self, vertex: u32, original: &Original<'_>) -> [f32; 3] {
         let position = self.surface.positions[vertex as usize].map(f64::from);
         let normal = self.normals[vertex as usize].map(f64::from);
@@ -143,8 +143,8 @@ impl Simplifier<'_> {
         grid::away(position, original.corners(nearest)).map(|v| -v as f32)
     }
 
-    /// Moves a vertex by `shift` if `triangle` then agrees with the original surface and fewer triangles around the vertex
-    /// face against it. Returns whether it moved.
+    /// Moves a vertex by `shift` if `triangle` then agrees with the original surface and fewer triangles around the
+    /// vertex face against it. Returns whether it moved.
     fn move_by(
         &mut self,
         vertex: u32,

@@ -1,5 +1,5 @@
-//! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric error
-//! metrics", 1997).
+//! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric
+//! error metrics", 1997).
 
 use std::slice;
 
@@ -53,9 +53,9 @@ pub(super) struct Sum {
     pub(super) weight: f64,
 }
 
-/// Pull of the best position towards the middle of the edge, as a share of the trace of A that is added to the diagonal of
-/// A. The second share is used if the position is too far away with the first. If A is singular, as on a plane or along a
-/// straight crease, only the pull determines the position.
+/// Pull of the best position towards the middle of the edge, as a share of the trace of A that is added to the diagonal
+/// of A. The second share is used if the position is too far away with the first. If A is singular, as on a plane or
+/// along a straight crease, only the pull determines the position.
 const PULLS: [f64; 2] = [2e-4, 2e-2];
 
 impl Sum {
@@ -67,8 +67,8 @@ impl Sum {
         (0..6).for_each(|i| self.a[i] += weight * products[i]);
     }
 
-    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. The length of
-    /// `normal` is twice the area.
+    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. The
+    /// length of `normal` is twice the area.
     pub(super) fn add_triangle(&mut self, normal: [f64; 3], more: f64) {
         let length = dot(normal, normal).sqrt();
         if length > 0.0 {
@@ -108,8 +108,8 @@ impl Sum {
         self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
     }
 
-    /// The offset of the minimum error with one of the [`PULLS`] towards the origin, which grow with the trace of A up to
-    /// `steady`. It is at most `max` long.
+    /// The offset of the minimum error with one of the [`PULLS`] towards the origin, which grow with the trace of A up
+    /// to `steady`. It is at most `max` long.
     #[inline]
     pub(super) fn best(&self, max: f64, steady: f64) -> [f64; 3] {
         let mut position = [0.0; 3];
@@ -131,8 +131,8 @@ impl Sum {
         position.iter().all(|v| v.is_finite()).then_some(position)
     }
 
-    /// The step `s` with `dot(s, normal) == distance` that raises the error least, with the stronger of the [`PULLS`]. It is
-    /// at most `max` long. Zero if `normal` is zero.
+    /// The step `s` with `dot(s, normal) == distance` that raises the error least, with the stronger of the [`PULLS`].
+    /// It is at most `max` long. Zero if `normal` is zero.
     #[inline]
     pub(super) fn step_along(
         &self,

@@ -8,8 +8,9 @@ use super::{
 use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
-    /// Moves vertices of degenerate triangles towards the mean of their neighbours, by at most `reach` at a time. No collapse
-    /// could remove these triangles, for example where two parts of the surface touch at a sample that equals the isovalue.
+    /// Moves vertices of degenerate triangles towards the mean of their neighbours, by at most `reach` at a time. No
+    /// collapse could remove these triangles, for example where two parts of the surface touch at a sample that equals
+    /// the isovalue.
     pub(super) fn repair_degenerate(&mut self, reach: f32) {
         let min_area = min_double_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
@@ -30,8 +31,9 @@ impl Simplifier<'_> {
         dot(normal, normal) > min_area * min_area
     }
 
-    /// Moves a vertex of `triangle` so that the triangle gets an area. Fewer triangles around the vertex must be degenerate
-    /// afterwards and, unless the surface `may_fold`, all of them must keep their shape. Returns whether the vertex moved.
+    /// Moves a vertex of `triangle` so that the triangle gets an area. Fewer triangles around the vertex must be
+    /// degenerate afterwards and, unless the surface `may_fold`, all of them must keep their shape. Returns whether the
+    /// vertex moved.
     fn spread(
         &mut self,
         vertex: u32,

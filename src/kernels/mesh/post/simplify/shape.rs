@@ -18,14 +18,14 @@ pub(super) struct Shape {
     pub(super) after: [f64; 3],
     /// The other two corners.
     pub(super) side: [[f64; 3]; 2],
-    /// The sum of the original normals that its corners represent. Many small rotations cannot reverse it. Zero if it does not
-    /// matter.
+    /// The sum of the original normals that its corners represent. Many small rotations cannot reverse it. Zero if it
+    /// does not matter.
     pub(super) expected: [f64; 3],
 }
 
 impl Shape {
-    /// Whether the triangle keeps its orientation and its area and does not fold onto the neighbour at its fixed side, whose
-    /// third corner is `beyond`. A triangle that already violates a limit may do so if it does not get worse.
+    /// Whether the triangle keeps its orientation and its area and does not fold onto the neighbour at its fixed side,
+    /// whose third corner is `beyond`. A triangle that already violates a limit may do so if it does not get worse.
     #[inline]
     pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
         let [b, c] = self.side;

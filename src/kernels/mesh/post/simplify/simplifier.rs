@@ -33,8 +33,8 @@ const CHUNK: usize = 1 << 12;
 
 /// Memory of the tables, in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = {
-    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may have
-    // twice the needed capacity. A triangle: errors, and the edges of a pass, by block and then in one list.
+    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may
+    // have twice the needed capacity. A triangle: errors, and the edges of a pass, by block and then in one list.
     let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
     // The temporary tables of building the mesh are smaller, and freed before.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
@@ -46,9 +46,11 @@ pub(super) struct Simplifier<'a> {
     pub(super) surface: &'a mut Surface,
     pub(super) mesh: Mesh,
     pub(super) quadrics: Vec<Quadric>,
-    /// For each vertex, the sum of the normals of the original triangles that it represents, each twice as long as the area.
+    /// For each vertex, the sum of the normals of the original triangles that it represents, each twice as long as the
+    /// area.
     pub(super) normals: Vec<[f32; 3]>,
-    /// For each vertex, [`LOCKED`], and if it is on the boundary, one bit per side of the boundary's box that it lies on.
+    /// For each vertex, [`LOCKED`], and if it is on the boundary, one bit per side of the boundary's box that it lies
+    /// on.
     pub(super) sides: Vec<u8>,
     /// For each half edge, the bits of the error of its edge. Only the first half edge of an edge has the error.
     pub(super) errors: Vec<AtomicU32>,
@@ -60,8 +62,9 @@ pub(super) struct Simplifier<'a> {
     pub(super) left: usize,
 }
 
-/// Maximum error of the collapse of vertices without a limit, as a share of the diagonal of the surface's box. The error is
-/// the root mean square distance of the merged vertex to the planes of the original triangles that it represents.
+/// Maximum error of the collapse of vertices without a limit, as a share of the diagonal of the surface's box. The
+/// error is the root mean square distance of the merged vertex to the planes of the original triangles that it
+/// represents.
 const MAX_ERROR: f64 = 0.005;
 
 /// Number of error levels. Each is twice the previous one.
@@ -121,8 +124,8 @@ pub(super) struct Accumulated {
     pub(super) limits: Limits,
 }
 
-/// For each vertex, the maximum mean squared distance to the planes of the original triangles that it represents. Empty if
-/// [`MAX_ERROR`] limits all vertices.
+/// For each vertex, the maximum mean squared distance to the planes of the original triangles that it represents. Empty
+/// if [`MAX_ERROR`] limits all vertices.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {
@@ -134,8 +137,8 @@ impl<'a> Simplifier<'a> {
         Ok(this)
     }
 
-    /// The tables of a surface whose blocks have been simplified: its vertices represent more than their triangles, and its
-    /// normals are sums.
+    /// The tables of a surface whose blocks have been simplified: its vertices represent more than their triangles, and
+    /// its normals are sums.
     pub(super) fn resume(
         surface: &'a mut Surface,
         mut accumulated: Accumulated,
@@ -156,7 +159,8 @@ impl<'a> Simplifier<'a> {
     }
 
     /// The tables of a block, whose first `locked` vertices are locked. The caller must call
-    /// [`find_sides`](Self::find_sides) with the boundary of the whole surface, then [`find_errors`](Self::find_errors).
+    /// [`find_sides`](Self::find_sides) with the boundary of the whole surface, then
+    /// [`find_errors`](Self::find_errors).
     pub(super) fn for_block(
         surface: &'a mut Surface,
         locked: u32,
@@ -217,8 +221,8 @@ impl<'a> Simplifier<'a> {
             .fold([[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]], union)
     }
 
-    /// Sets `sides` of the vertices on the boundary, given the `low` and `high` corners of the box around the boundary. If
-    /// the surface ends at the box of its volume, both boxes have the same sides.
+    /// Sets `sides` of the vertices on the boundary, given the `low` and `high` corners of the box around the boundary.
+    /// If the surface ends at the box of its volume, both boxes have the same sides.
     pub(super) fn find_sides(&mut self, [low, high]: [[f32; 3]; 2]) -> Result<()> {
         let sides = parallel::generated(self.sides.len(), |vertex| {
             let position = self.surface.positions[vertex];
@@ -324,8 +328,8 @@ fn mean_weight(surface: &Surface) -> f64 {
     sums.iter().sum::<f64>() / surface.triangles.len().max(1) as f64
 }
 
-/// The quadric of a vertex: the planes of its triangles, and along boundary edges the planes perpendicular to them. An edge
-/// with both ends locked is not on the boundary: another block has its second triangle.
+/// The quadric of a vertex: the planes of its triangles, and along boundary edges the planes perpendicular to them. An
+/// edge with both ends locked is not on the boundary: another block has its second triangle.
 fn quadric(
     mesh: &Mesh,
     positions: &[[f32; 3]],

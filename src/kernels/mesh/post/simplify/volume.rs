@@ -1,6 +1,6 @@
-//! Preserves the enclosed volume: after a collapse, the merged vertex moves in the direction that raises its error least until
-//! the volume is as before (Lindstrom and Turk, "Fast and memory efficient polygonal simplification", 1998). Otherwise,
-//! triangles would cut off convex regions and fill concave ones, and small parts would vanish.
+//! Preserves the enclosed volume: after a collapse, the merged vertex moves in the direction that raises its error
+//! least until the volume is as before (Lindstrom and Turk, "Fast and memory efficient polygonal simplification",
+//! 1998). Otherwise, triangles would cut off convex regions and fill concave ones, and small parts would vanish.
 
 use super::{
     cost::Collapse,
