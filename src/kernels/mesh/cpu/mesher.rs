@@ -1,17 +1,18 @@
 //! Input of all steps, and the part of the result that each slice writes.
 
-use std::ops::Range;
-
-use super::super::{grid::CellGrid, params::MarchingCubes, voxel::Isovalue};
+use super::super::{
+    grid::CellGrid,
+    params::{MarchingCubes, Slab},
+    voxel::Isovalue,
+};
 
 /// A slab of samples of one type.
 pub(super) struct Mesher<'a, T> {
     pub(super) kernel: &'a MarchingCubes,
+    pub(super) slab: &'a Slab,
     pub(super) grid: CellGrid,
     pub(super) iso: Isovalue,
     pub(super) samples: &'a [T],
-    pub(super) layers: &'a Range<usize>,
-    pub(super) first_vertex: u64,
 }
 
 /// Part of the surface that one slice writes: the vertices on the edges that begin at its points, and the triangles of

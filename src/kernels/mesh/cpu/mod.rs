@@ -50,8 +50,7 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(Surface::default()) };
     let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
     for_samples!(&slab.volume.samples, samples => {
-        let (layers, first_vertex) = (&slab.layers, slab.first_vertex);
-        let mesher = Mesher { kernel, grid, iso, samples, layers, first_vertex };
+        let mesher = Mesher { kernel, slab, grid, iso, samples };
         match simd::arch() {
             // AVX-512 would be 3 % faster than AVX2: too little for another copy of all code.
             #[cfg(target_arch = "x86_64")]
@@ -74,11 +73,11 @@ impl<T: Voxel> Mesher<'_, T> {
         let exact = VariantLookup(&variant);
         let exact = (self.kernel.topology == Topology::Exact).then_some(&exact);
         let counts = slice_counts(&planes, exact, simd);
-        check_count(self.first_vertex, counts.iter().map(|c| c.vertices).sum())?;
+        check_count(self.slab.first_vertex, counts.iter().map(|c| c.vertices).sum())?;
         let owned = &counts[..self.grid.owned()];
         let total = |count: fn(&SliceCounts) -> u64| owned.iter().map(count).sum();
         let totals = [total(|slice| slice.vertices), total(|slice| slice.triangles)];
-        self.kernel.check_bytes(self.layers, totals)?;
+        self.kernel.check_bytes(&self.slab.layers, totals)?;
         let mut surface = self.allocate(owned)?;
         let mut parts = self.parts(&mut surface, owned);
         parts.chunks_mut(TASK).par_try_each(|parts| {
@@ -115,7 +114,7 @@ impl<T: Voxel> Mesher<'_, T> {
         let Surface { positions, normals, triangles, .. } = surface;
         let (mut positions, mut normals) = (&mut positions[..], &mut normals[..]);
         let mut triangles = &mut triangles[..];
-        let mut first = self.first_vertex;
+        let mut first = self.slab.first_vertex;
         let mut part = |(z, counts): (usize, &SliceCounts)| {
             let vertices = counts.vertices as usize;
             let part = SlicePart {

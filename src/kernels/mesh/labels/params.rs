@@ -137,6 +137,4 @@ pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
 /// Sample type of labels.
 pub(super) trait Label: bytemuck::Pod + Eq + Default + Into<u32> + Send + Sync {}
 
-impl Label for u8 {}
-impl Label for u16 {}
-impl Label for u32 {}
+impl<T: bytemuck::Pod + Eq + Default + Into<u32> + Send + Sync> Label for T {}

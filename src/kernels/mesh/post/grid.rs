@@ -24,12 +24,6 @@ const CHUNK: usize = 1 << 10;
 /// Memory of a grid, in bytes per triangle: ends of its cells, and the triangle numbers in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// Whether the cells of a grid with `total` entries are large enough: `triangles` cover few cells, and the entries can
-/// be numbered in 32 bits. A single cell is always large enough for less than 2^32 triangles.
-fn is_coarse_enough(total: usize, triangles: usize) -> bool {
-    total <= COVERED * triangles && u32::try_from(total).is_ok()
-}
-
 /// The triangles of a surface by cell, in compressed sparse rows.
 pub(super) struct Grid<'a> {
     pub(super) surface: &'a Surface,
@@ -84,7 +78,8 @@ impl<'a> Grid<'a> {
                 chunk.iter().map(count).sum::<usize>()
             };
             let total = surface.triangles.chunks(CHUNK).par_map(covered).iter().sum();
-            if is_coarse_enough(total, surface.triangles.len()) {
+            // Entries are numbered in 32 bits, which a single cell allows for less than 2^32 triangles.
+            if total <= COVERED * surface.triangles.len() && u32::try_from(total).is_ok() {
                 grid.fill(total)?;
                 return Ok(grid);
             }
@@ -265,17 +260,4 @@ pub(super) fn away(position: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
         if other.0 < one.0 { other } else { one }
     };
     nearer(nearer(to_side(ap, ab), to_side(ap, ac)), to_side(bp, sub(c, b))).1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_grow_until_triangles_cover_few_and_entries_are_numbers() {
-        assert!(is_coarse_enough(1600, 100));
-        assert!(!is_coarse_enough(1601, 100));
-        assert!(is_coarse_enough(u32::MAX as usize, 1 << 30));
-        assert!(!is_coarse_enough(1 << 32, 1 << 30));
-    }
 }
