@@ -513,7 +513,7 @@ fn a_histogram_page_holds_the_counts() {
     works(folder.path(), &format!("histogram {picture} -o h.json"));
     let page = Opened::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
     page.check();
-    let outcomes = page.facts["outcomes"].as_array().unwrap();
+    let outcomes = page.facts["histograms"].as_array().unwrap();
     assert!(outcomes.len() == 2 && page.facts["log"] == true && page.facts["end"].is_null());
     works(folder.path(), &format!("histogram {picture} -o end.html --ymax 250"));
     let end = Opened::new(fs::read_to_string(folder.path().join("end.html")).unwrap());

@@ -1,4 +1,4 @@
-//! The page that compares a picture before and after.
+//! Page that compares a picture before and after.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Page;
 
-/// The content of the page.
+/// Content of the page.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Heading of the page.
@@ -36,7 +36,7 @@ impl Comparison {
     }
 }
 
-/// The media type of a picture, by the first bytes of its file.
+/// Media type of a picture, from the first bytes of its file.
 fn media_type(bytes: &[u8]) -> &'static str {
     if bytes.starts_with(b"\xff\xd8") { "image/jpeg" } else { "image/png" }
 }

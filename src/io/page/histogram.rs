@@ -1,4 +1,4 @@
-//! The page that shows histograms.
+//! Page that shows histograms.
 
 use std::io::{self, Write};
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::{Page, deflate};
 
-/// The content of the page.
+/// Content of the page.
 #[derive(Clone, Debug)]
 pub struct HistogramPage {
     options: Value,
-    outcomes: Vec<Value>,
+    histograms: Vec<Value>,
     data: Vec<Vec<u8>>,
 }
 
 impl HistogramPage {
-    /// A page without histograms. `options` say how it opens: whether the axis is logarithmic (`log`) and counts are
-    /// `cumulative`, and where the axis ends (`end`: a count, `"max"` or null).
+    /// A page without histograms. `options` are its first settings: whether the axis is logarithmic (`log`) and counts are
+    /// `cumulative`, and the end of the axis (`end`: a count, `"max"` or null).
     pub fn new(options: Value) -> Self {
-        Self { options, outcomes: Vec::new(), data: Vec::new() }
+        Self { options, histograms: Vec::new(), data: Vec::new() }
     }
 
     /// Adds a histogram: facts for the script, and the counts of all bins, channel by channel.
     pub fn push(&mut self, facts: Value, counts: impl Iterator<Item = f64>) {
         let bytes: Vec<u8> = counts.flat_map(f64::to_le_bytes).collect();
         self.data.push(deflate([bytes], Compression::default()));
-        self.outcomes.push(facts);
+        self.histograms.push(facts);
     }
 
     /// Writes the page.
@@ -34,12 +34,12 @@ impl HistogramPage {
     /// # Errors
     /// When writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
-        let title = match &self.outcomes[..] {
+        let title = match &self.histograms[..] {
             [only] => only["name"].as_str().unwrap_or_default().to_owned(),
             several => format!("{} histograms", several.len()),
         };
         let mut facts = self.options;
-        facts["outcomes"] = self.outcomes.into();
+        facts["histograms"] = self.histograms.into();
         let page = Page {
             title: &title,
             styles: &[include_str!("web/common.css"), include_str!("web/histogram.css")],

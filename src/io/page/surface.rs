@@ -3,7 +3,7 @@
 //! Input: a surface. Output: bytes that `web/surface.js` decodes to a surface whose vertices and triangles are in
 //! another order, and whose coordinates are rounded to a 65,535th of the longest side of the bounding box.
 //!
-//! Triangles are encoded one after the other along the border of those encoded already, as by Gumhold and Straßer
+//! Triangles are encoded one after the other along the border of the encoded ones, as by Gumhold and Straßer
 //! ("Real time compression of triangle mesh connectivity", 1998). The border is a ring of edges. Each step looks at one
 //! of them, the gate a -> b, and writes in two bits which triangle lies on its other side:
 //!
@@ -13,8 +13,8 @@
 //! LEFT    c, the start of the edge before
 //!                                     c -> a -> b   becomes  c -> b
 //! OTHER   no triangle: the gate leaves the border; or a triangle with another old vertex c, given by its number: the
-//!         border changes as for NEW. Where it passes c already, p -> c -> q, the ring splits there, or two rings
-//!         join: a -> c -> q and p -> c -> b
+//!         border changes as for NEW. If it already passes c, p -> c -> q, the ring splits there, or two rings join:
+//!         a -> c -> q and p -> c -> b
 //! ```
 //!
 //! An edge and its reverse that are neighbours in a ring cancel, and both leave it. When a ring splits in two, one of
@@ -118,7 +118,7 @@ struct Edge {
 struct Border {
     edges: Vec<Edge>,
     /// For each vertex, the edge added last that begins there.
-    begun: Vec<u32>,
+    edge_from: Vec<u32>,
     /// Free slots of removed edges.
     free: Vec<u32>,
 }
@@ -138,7 +138,7 @@ impl Border {
             Some(slot) => *slot = new,
             None => self.edges.push(new),
         }
-        self.begun[from as usize] = edge;
+        self.edge_from[from as usize] = edge;
         self.edge(last).next = edge;
         self.edge(next).last = edge;
         edge
@@ -196,7 +196,7 @@ impl<'a> SurfaceEncoder<'a> {
             ends[corner as usize] += 1;
         }
         let is_encoded = vec![false; surface.triangles.len()];
-        let border = Border { begun: vec![NONE; count], ..Border::default() };
+        let border = Border { edge_from: vec![NONE; count], ..Border::default() };
         let (waiting, codes, numbers, vertices) = Default::default();
         let ids = vec![NONE; count];
         Self { surface, starts, around, is_encoded, ids, border, waiting, codes, numbers, vertices }
@@ -263,7 +263,7 @@ impl<'a> SurfaceEncoder<'a> {
         if last != gate && before.to == a && before.from == c {
             self.codes.push(LEFT);
             *border.edge(gate) = Edge { from: c, third: a, ..*border.edge(gate) };
-            border.begun[c as usize] = gate;
+            border.edge_from[c as usize] = gate;
             border.remove(last);
             return gate;
         }
@@ -275,7 +275,7 @@ impl<'a> SurfaceEncoder<'a> {
             self.push_number_of(c);
         }
         let border = &mut self.border;
-        let other = border.begun[c as usize];
+        let other = border.edge_from[c as usize];
         *border.edge(gate) = Edge { to: c, third: b, ..*border.edge(gate) };
         let edge = border.insert(gate, [c, b, a]);
         if other != NONE && border.edge(other).from == c {

@@ -1,4 +1,4 @@
-//! The page that shows surfaces.
+//! Page that shows surfaces.
 
 use std::io::{self, Write};
 
@@ -43,9 +43,9 @@ pub struct Viewer {
     pub subtitle: String,
     /// Azimuth and elevation of the camera in degrees; at 0 and 0 it looks along +y.
     pub view: [f32; 2],
-    /// The unit of coordinates, where it is known.
+    /// The unit of coordinates, if known.
     pub unit: Option<String>,
-    /// Directions of the axes, where they are known: `RAS`.
+    /// Directions of the axes, if known: `RAS`.
     pub space: Option<String>,
     /// Heading of the list of surfaces: `Labels`.
     pub noun: String,
@@ -63,8 +63,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Compresses samples of 8, 16 or 32 bits. `recipe` says how they are meshed, `placement` where the surface lies
-    /// unless the recipe says so, and `hash` the expected result at one isovalue.
+    /// Compresses samples of 8, 16 or 32 bits. `recipe` describes the passes of the mesher, `placement` the
+    /// position of the surface unless the recipe has it, and `hash` the expected result at one isovalue.
     pub fn new(samples: &Samples, recipe: Value, placement: Value, hash: Value) -> Self {
         let facts = json!({
             "type": samples.dtype().to_string(), "recipe": recipe, "placement": placement, "hash": hash,
@@ -96,7 +96,7 @@ impl Viewer {
     /// When writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let (mut packed, facts): (Vec<_>, Vec<_>) =
-            self.surfaces.into_iter().map(|shown| (shown.packed.bytes, shown.facts)).unzip();
+            self.surfaces.into_iter().map(|mesh| (mesh.packed.bytes, mesh.facts)).unzip();
         let live = self.live.map(|Live { packed: samples, mut facts }| {
             facts["data"] = packed.len().into();
             packed.push(samples);
@@ -114,6 +114,9 @@ impl Viewer {
                 include_str!("web/surface.js"),
                 include_str!("web/camera.js"),
                 include_str!("web/draw.js"),
+                include_str!("web/scene.js"),
+                include_str!("web/panel.js"),
+                include_str!("web/overlay.js"),
                 include_str!("web/live.js"),
                 include_str!("web/slider.js"),
                 include_str!("web/viewer.js"),

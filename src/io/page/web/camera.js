@@ -66,9 +66,8 @@ export class Camera {
     return { x, y, z };
   }
 
-  // Computes the view and projection matrices, by columns. `covered` is the fraction of the picture's width, on the
-  // right,
-  // that the panel covers: the target is in the middle of the rest.
+  // Computes the view and projection matrices, by columns. `covered` is the fraction of the picture's width that
+  // the panel on the right covers: the target is in the middle of the rest.
   update(aspect, covered = 0) {
     Object.assign(this, { aspect, covered });
     const { x, y, z } = this.axes(), height = this.height();

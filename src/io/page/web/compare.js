@@ -1,4 +1,4 @@
-// The page that compares two pictures: a divider between both, zoom and pan.
+// The page that compares two pictures: a divider between them, zoom and pan.
 
 import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, onTheme, switchTheme, setState } from './page.js';
 
@@ -60,7 +60,7 @@ function divide(at) {
   redraw();
 }
 
-// Zooms by a factor; the point of the picture at `place` stays there.
+// Zooms by a factor; the point of the picture at `place` does not move.
 function scaleBy(factor, place = [stage.clientWidth / 2, stage.clientHeight / 2]) {
   const before = fit() * zoom;
   zoom = Math.max(1, Math.min(64 / fit(), zoom * factor));
@@ -116,18 +116,18 @@ function listen() {
     if (event.key === ' ' && event.target.matches?.('button')) return;
     const act = {
       ArrowLeft: () => divide(divider - 0.02), ArrowRight: () => divide(divider + 0.02), '+': () => scaleBy(1.25), '=': () => scaleBy(1.25),
-      '-': () => scaleBy(0.8), Home: home, 0: home, 1: one, ' ': flip, t: switchTheme,
+      '-': () => scaleBy(0.8), Home: home, 0: home, 1: fullSize, ' ': flip, t: switchTheme,
     }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act) return;
     act();
     event.preventDefault();
   });
-  buttons({ fit: home, one, flip, theme: switchTheme });
+  buttons({ fit: home, one: fullSize, flip, theme: switchTheme });
   onTheme(redraw);
   new ResizeObserver(redraw).observe(stage);
 }
 
-function one() {
+function fullSize() {
   scaleBy(1 / (fit() * zoom * (devicePixelRatio || 1)));
 }
 

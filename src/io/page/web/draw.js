@@ -57,7 +57,7 @@ void main() {
 
 // Ambient occlusion: the fraction of the hemisphere above a pixel that nearby surfaces block (after McGuire et al.
 // 2012).
-const HOLLOW_FRAGMENT = `#version 300 es
+const OCCLUSION_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D depths;
 uniform vec4 unproject;
@@ -96,7 +96,7 @@ void main() {
 
 const FINAL_FRAGMENT = `#version 300 es
 precision highp float;
-uniform sampler2D colours, hollows, depths;
+uniform sampler2D colours, occlusions, depths;
 uniform vec3 above, below;
 in vec2 at;
 out vec4 result;
@@ -107,7 +107,7 @@ void main() {
     vec2 uv = at + (vec2(x, y) + 0.5) * pixel;
     float other = textureLod(depths, uv, 0.0).r;
     float weight = max(1.0 - abs(other - depth) * 400.0, 0.001);
-    sum += weight * textureLod(hollows, uv, 0.0).r, weights += weight;
+    sum += weight * textureLod(occlusions, uv, 0.0).r, weights += weight;
   }
   vec4 c = textureLod(colours, at, 0.0);
   float darker = mix(1.0, sum / weights, c.a);
@@ -117,7 +117,7 @@ void main() {
   result = vec4(c.rgb * darker + ground * (1.0 - c.a), 1.0);
 }`;
 
-// Packs the depth of one pixel into bytes.
+// Stores the depth of one pixel in bytes.
 const DEPTH_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D depths;
@@ -135,10 +135,10 @@ export class Drawing {
     if (!gl) throw new Error('This browser has no WebGL 2, which draws the surface.');
     Object.assign(this, { canvas, gl, surfaces: [], size: [0, 0] });
     this.surfaceProgram = program(gl, SURFACE_VERTEX, SURFACE_FRAGMENT);
-    this.hollowProgram = program(gl, FULL_VERTEX, HOLLOW_FRAGMENT);
+    this.occlusionProgram = program(gl, FULL_VERTEX, OCCLUSION_FRAGMENT);
     this.finalProgram = program(gl, FULL_VERTEX, FINAL_FRAGMENT);
     this.depthProgram = program(gl, FULL_VERTEX, DEPTH_FRAGMENT);
-    this.nothing = gl.createVertexArray();
+    this.noVertices = gl.createVertexArray();
     const one = target(gl, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, 1, 1);
     this.picked = frame(gl, [[gl.COLOR_ATTACHMENT0, one]]);
     gl.clearColor(0, 0, 0, 0);
@@ -148,23 +148,23 @@ export class Drawing {
   // Uploads a surface, which replaces that of the same index.
   set(index, { positions, normals, indices }) {
     const { gl } = this;
-    let held = this.surfaces[index];
-    if (!held) {
-      held = { array: gl.createVertexArray(), buffers: [0, 1, 2].map(() => gl.createBuffer()) };
-      this.surfaces[index] = held;
+    let uploaded = this.surfaces[index];
+    if (!uploaded) {
+      uploaded = { array: gl.createVertexArray(), buffers: [0, 1, 2].map(() => gl.createBuffer()) };
+      this.surfaces[index] = uploaded;
     }
-    gl.bindVertexArray(held.array);
+    gl.bindVertexArray(uploaded.array);
     [positions, normals].forEach((values, i) => {
       const at = gl.getAttribLocation(this.surfaceProgram.program, i ? 'normal' : 'position');
-      gl.bindBuffer(gl.ARRAY_BUFFER, held.buffers[i]);
+      gl.bindBuffer(gl.ARRAY_BUFFER, uploaded.buffers[i]);
       gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
       gl.enableVertexAttribArray(at);
       gl.vertexAttribPointer(at, 3, gl.FLOAT, false, 0, 0);
     });
-    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, held.buffers[2]);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, uploaded.buffers[2]);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, indices, gl.DYNAMIC_DRAW);
     gl.bindVertexArray(null);
-    held.count = indices.length;
+    uploaded.count = indices.length;
   }
 
   resize(width, height) {
@@ -182,13 +182,13 @@ export class Drawing {
     const [colour, depth] = [buffer(gl.RGBA8), buffer(gl.DEPTH_COMPONENT24)];
     this.colours = target(gl, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, width, height);
     this.depths = target(gl, gl.DEPTH_COMPONENT24, gl.DEPTH_COMPONENT, gl.UNSIGNED_INT, width, height);
-    this.hollows = target(gl, gl.R8, gl.RED, gl.UNSIGNED_BYTE, width, height);
+    this.occlusions = target(gl, gl.R8, gl.RED, gl.UNSIGNED_BYTE, width, height);
     this.sampled = frame(gl, [[gl.COLOR_ATTACHMENT0, colour], [gl.DEPTH_ATTACHMENT, depth]]);
     this.resolved = frame(gl, [[gl.COLOR_ATTACHMENT0, this.colours], [gl.DEPTH_ATTACHMENT, this.depths]]);
-    this.shaded = frame(gl, [[gl.COLOR_ATTACHMENT0, this.hollows]]);
+    this.shaded = frame(gl, [[gl.COLOR_ATTACHMENT0, this.occlusions]]);
     this.made = [
       ...[colour, depth].map((it) => () => gl.deleteRenderbuffer(it)),
-      ...[this.colours, this.depths, this.hollows].map((it) => () => gl.deleteTexture(it)),
+      ...[this.colours, this.depths, this.occlusions].map((it) => () => gl.deleteTexture(it)),
       ...[this.sampled, this.resolved, this.shaded].map((it) => () => gl.deleteFramebuffer(it)),
     ];
   }
@@ -209,7 +209,7 @@ export class Drawing {
       eye: camera.isFlat ? z : camera.eye, isFlat: camera.isFlat,
     });
     const opaque = shown.filter((surface) => surface.opacity >= 1);
-    const clear = shown.filter((surface) => surface.opacity < 1);
+    const transparent = shown.filter((surface) => surface.opacity < 1);
     const elements = ({ index }) => {
       const { array, count } = this.surfaces[index];
       gl.bindVertexArray(array);
@@ -219,8 +219,8 @@ export class Drawing {
     gl.depthFunc(gl.LESS);
     // Surfaces may share a border. In a cut, the side that faces the eye must be visible there, so those faces are
     // drawn first.
-    const culled = plane[0] || plane[1] || plane[2] ? [gl.BACK, gl.FRONT] : [null];
-    for (const side of culled) {
+    const faceSides = plane[0] || plane[1] || plane[2] ? [gl.BACK, gl.FRONT] : [null];
+    for (const side of faceSides) {
       if (side) gl.enable(gl.CULL_FACE), gl.cullFace(side);
       for (const surface of opaque) {
         uniforms.colour([...surface.colour, 1]);
@@ -237,7 +237,7 @@ export class Drawing {
       gl.bindFramebuffer(gl.FRAMEBUFFER, this.sampled);
     };
     if (opaque.length) blit(gl.DEPTH_BUFFER_BIT);
-    for (const surface of clear) {
+    for (const surface of transparent) {
       uniforms.colour([...surface.colour, surface.opacity]);
       gl.colorMask(false, false, false, false);
       elements(surface);
@@ -252,19 +252,19 @@ export class Drawing {
     blit(opaque.length ? gl.COLOR_BUFFER_BIT : gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
 
     gl.disable(gl.DEPTH_TEST);
-    gl.bindVertexArray(this.nothing);
+    gl.bindVertexArray(this.noVertices);
     const p = camera.projection;
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.shaded);
     this.texture(0, this.depths);
-    this.hollowProgram.use({
+    this.occlusionProgram.use({
       depths: 0, unproject: [p[0], p[5], p[10], p[14]], isFlat: camera.isFlat,
       radius: Math.min(camera.radius * 0.12, camera.height() * 0.12), pixelScale: camera.pixelScale, covered: camera.covered,
     });
     gl.drawArrays(gl.TRIANGLES, 0, 3);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     this.texture(1, this.colours);
-    this.texture(2, this.hollows);
-    this.finalProgram.use({ depths: 0, colours: 1, hollows: 2, above: background[0], below: background[1] });
+    this.texture(2, this.occlusions);
+    this.finalProgram.use({ depths: 0, colours: 1, occlusions: 2, above: background[0], below: background[1] });
     gl.drawArrays(gl.TRIANGLES, 0, 3);
   }
 
@@ -279,7 +279,7 @@ export class Drawing {
     const { gl } = this, bytes = new Uint8Array(4);
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.picked);
     gl.viewport(0, 0, 1, 1);
-    gl.bindVertexArray(this.nothing);
+    gl.bindVertexArray(this.noVertices);
     this.texture(0, this.depths);
     this.depthProgram.use({ depths: 0, pick: [x, 1 - y] });
     gl.drawArrays(gl.TRIANGLES, 0, 3);

@@ -4,17 +4,17 @@ import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, inflate, mak
 
 const plot = byId('plot'), canvas = byId('view'), tip = byId('tip');
 const MARGIN = { left: 64, right: 14, top: 26, bottom: 42 };
-let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative, isFull = facts.end === 'max';
+let histogram, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative, isFull = facts.end === 'max';
 const hidden = new Set();
 const loaded = new Map();
 
 async function choose(index) {
-  outcome = facts.outcomes[index];
+  histogram = facts.histograms[index];
   if (!loaded.has(index)) {
     const bytes = await inflate(bytesOf(index));
     loaded.set(index, new Float64Array(bytes.buffer, 0, bytes.length / 8));
   }
-  const all = loaded.get(index), { bins, channels } = outcome;
+  const all = loaded.get(index), { bins, channels } = histogram;
   channels.forEach((channel, i) => {
     channel.counts = all.subarray(i * bins, (i + 1) * bins);
     channel.total = channel.counts.reduce((total, count) => total + count, 0);
@@ -22,9 +22,9 @@ async function choose(index) {
     channel.cumulative = channel.counts.map((count) => below += count);
   });
   [first, last, chosen] = [0, bins, -1];
-  byId('title').textContent = outcome.name;
+  byId('title').textContent = histogram.name;
   const max = Math.max(0, ...channels.map((channel) => channel.total + channel.below + channel.above + channel.nan));
-  byId('subtitle').textContent = `${readable(max)} samples of type ${outcome.type}, ${readable(bins)} bins from ${readable(outcome.low, 7)} to ${readable(outcome.high, 7)}`;
+  byId('subtitle').textContent = `${readable(max)} samples of type ${histogram.type}, ${readable(bins)} bins from ${readable(histogram.low, 7)} to ${readable(histogram.high, 7)}`;
   byId('channels').replaceChildren(...(channels.length > 1 ? channels : []).map((channel) => {
     const button = make('button', { ariaPressed: String(!hidden.has(channel.name)) }, swatch(channel.colour), channel.label);
     button.addEventListener('click', () => {
@@ -46,10 +46,10 @@ function swatch(colour) {
 }
 
 function listStatistics() {
-  const { channels } = outcome, with_ = channels.filter((channel) => channel.statistics);
+  const { channels } = histogram, described = channels.filter((channel) => channel.statistics);
   const outside = channels.some((channel) => channel.below || channel.above || channel.nan);
   const heads = ['Channel', 'Samples', ...(outside ? ['Below', 'Above', 'NaN'] : []),
-    ...(with_.length ? ['Min', 'Max', 'Mean', 'Median', 'Std dev', 'Mode', 'Entropy (bits)'] : [])];
+    ...(described.length ? ['Min', 'Max', 'Mean', 'Median', 'Std dev', 'Mode', 'Entropy (bits)'] : [])];
   const cells = (channel) => {
     const s = channel.statistics;
     return [readable(channel.total), ...(outside ? [channel.below, channel.above, channel.nan].map((v) => readable(v)) : []),
@@ -62,7 +62,7 @@ function listStatistics() {
   );
 }
 
-const edge = (k) => (k >= outcome.bins ? outcome.high : outcome.low + (outcome.high - outcome.low) * k / outcome.bins);
+const edge = (k) => (k >= histogram.bins ? histogram.high : histogram.low + (histogram.high - histogram.low) * k / histogram.bins);
 
 function area() {
   const { clientWidth: width, clientHeight: height } = plot;
@@ -70,14 +70,14 @@ function area() {
 }
 
 function draw() {
-  if (!outcome) return;
+  if (!histogram) return;
   const { width, height, left, wide, top, tall } = area(), ratio = devicePixelRatio || 1;
   if (wide < 20 || tall < 20) return;
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   const context = canvas.getContext('2d');
   context.scale(ratio, ratio);
   const isDark = document.documentElement.dataset.theme === 'dark';
-  const channels = outcome.channels.filter((channel) => !hidden.has(channel.name));
+  const channels = histogram.channels.filter((channel) => !hidden.has(channel.name));
   const columns = Math.min(Math.ceil(wide * ratio), last - first);
   // The largest of the bins that share a column of pixels.
   shown = channels.map((channel) => {
@@ -94,12 +94,12 @@ function draw() {
   const total = Math.max(1, ...channels.map((channel) => channel.total));
   const common = isCumulative || isLog || isFull ? max : Math.min(max, 5 * total / Math.max(1, last - first));
   const end = isFull || typeof facts.end !== 'number' ? common : facts.end;
-  const least = Math.min(0.5, end / 2);
-  const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, least) / least) / Math.log(end / least)) : Math.min(1, value / end));
+  const floor = Math.min(0.5, end / 2);
+  const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, floor) / floor) / Math.log(end / floor)) : Math.min(1, value / end));
   context.font = '12px system-ui, sans-serif';
   context.fillStyle = cssColour('--faint');
   context.textBaseline = 'middle', context.textAlign = 'right';
-  const lines = isLog ? decades(least, end) : ticks(0, end, Math.max(2, tall / 70));
+  const lines = isLog ? decades(floor, end) : ticks(0, end, Math.max(2, tall / 70));
   for (const value of lines) {
     const y = top + tall * (1 - share(value));
     context.globalAlpha = 0.18, context.fillRect(left, Math.round(y), wide, 1);
@@ -194,9 +194,9 @@ function point(bin) {
   tip.hidden = bin < 0;
   if (bin >= 0) {
     const [low, high] = [edge(bin), edge(bin + 1)];
-    const isOne = outcome.isWhole && high - low <= 1.0001;
+    const isOne = histogram.isWhole && high - low <= 1.0001;
     const head = isOne ? `Value ${readable(Math.ceil(low - 1e-9))}` : `${readable(low, 7)} to ${readable(high, 7)}`;
-    tip.replaceChildren(make('b', { textContent: head }), ...outcome.channels.filter((channel) => !hidden.has(channel.name)).map((channel) => {
+    tip.replaceChildren(make('b', { textContent: head }), ...histogram.channels.filter((channel) => !hidden.has(channel.name)).map((channel) => {
       const value = (isCumulative ? channel.cumulative : channel.counts)[bin], share = channel.total ? 100 * value / channel.total : 0;
       return make('div', {}, swatch(channel.colour), make('span', { textContent: readable(value) }),
         make('span', { className: 'faint', textContent: `${share.toFixed(share < 0.1 && share > 0 ? 4 : 2)} %` }));
@@ -215,16 +215,16 @@ function binAt(clientX) {
 
 // Scales the number of visible bins by `factor`; the bin `around` stays where it is.
 function zoom(factor, around) {
-  const count = Math.max(4, Math.min(outcome.bins, Math.round((last - first) * factor)));
+  const count = Math.max(4, Math.min(histogram.bins, Math.round((last - first) * factor)));
   const at = (around - first) / (last - first);
-  first = Math.max(0, Math.min(outcome.bins - count, Math.round(around - at * count)));
+  first = Math.max(0, Math.min(histogram.bins - count, Math.round(around - at * count)));
   last = first + count;
   point(chosen >= first && chosen < last ? chosen : -1);
 }
 
 function slide(bins) {
   const count = last - first;
-  first = Math.max(0, Math.min(outcome.bins - count, first + bins));
+  first = Math.max(0, Math.min(histogram.bins - count, first + bins));
   last = first + count;
 }
 
@@ -236,7 +236,7 @@ function listen() {
       point(binAt(clientX));
     },
     drag: (event, by) => {
-      if (!by || event.pointerType !== 'mouse' || last - first === outcome.bins) return point(binAt(event.clientX));
+      if (!by || event.pointerType !== 'mouse' || last - first === histogram.bins) return point(binAt(event.clientX));
       carried -= by[0] * (last - first) / area().wide;
       slide(Math.trunc(carried));
       carried -= Math.trunc(carried);
@@ -252,14 +252,14 @@ function listen() {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const middle = chosen < 0 ? Math.floor((first + last) / 2) : chosen;
     if (step) {
-      const bin = chosen < 0 ? middle : Math.max(0, Math.min(outcome.bins - 1, chosen + step * (event.shiftKey ? 10 : 1)));
+      const bin = chosen < 0 ? middle : Math.max(0, Math.min(histogram.bins - 1, chosen + step * (event.shiftKey ? 10 : 1)));
       if (bin < first) slide(bin - first);
       if (bin >= last) slide(bin - last + 1);
       point(bin);
     } else {
       const act = {
         '+': () => zoom(0.7, middle), '=': () => zoom(0.7, middle), '-': () => zoom(1 / 0.7, middle),
-        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: cumulative, f: full, t: switchTheme,
+        Home: () => { [first, last] = [0, histogram.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: cumulative, f: full, t: switchTheme,
       }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (!act) return;
       act();
@@ -295,8 +295,8 @@ function press() {
 
 async function start() {
   const inputs = byId('inputs');
-  inputs.hidden = facts.outcomes.length < 2;
-  inputs.append(...facts.outcomes.map(({ name }, i) => make('option', { value: i, textContent: name })));
+  inputs.hidden = facts.histograms.length < 2;
+  inputs.append(...facts.histograms.map(({ name }, i) => make('option', { value: i, textContent: name })));
   inputs.addEventListener('change', () => choose(+inputs.value));
   await choose(0);
   listen();

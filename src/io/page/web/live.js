@@ -23,10 +23,10 @@ export async function unpackVolume() {
   return new Type(buffer, 0, count);
 }
 
-// The parameters `threshold` and `level` of the shaders. A sample is inside if it is greater than the threshold, which
-// is the greatest f32 up to the isovalue.
+// The parameters `threshold` and `level` of the shaders. A sample is inside if it is above the threshold, which is the
+// largest f32 up to the isovalue.
 export function thresholds(iso) {
-  const least = 2 ** -126;
+  const minNormal = 2 ** -126;
   const level = Math.fround(Math.max(-3.4028234663852886e38, Math.min(3.4028234663852886e38, iso)));
   let threshold = level;
   if (level > iso) {
@@ -35,8 +35,8 @@ export function thresholds(iso) {
     else bits[0] += level > 0 ? -1 : 1;
     threshold = new Float32Array(bits.buffer)[0];
   }
-  if (threshold === 0 || Math.abs(threshold) >= least) return [threshold, Math.abs(level) < least ? 0 : level];
-  return threshold > 0 ? [0, 0] : [-least, 0];
+  if (threshold === 0 || Math.abs(threshold) >= minNormal) return [threshold, Math.abs(level) < minNormal ? 0 : level];
+  return threshold > 0 ? [0, 0] : [-minNormal, 0];
 }
 
 export async function sha256(...arrays) {
@@ -46,7 +46,7 @@ export async function sha256(...arrays) {
 }
 
 export class Mesher {
-  // Fails with a message for the user where there is no device.
+  // Throws an error with a message for the user if there is no device.
   static async open(samples) {
     const { recipe } = facts.live;
     if (!navigator.gpu) throw new Error('This browser has no WebGPU');
@@ -127,7 +127,7 @@ export class Mesher {
     this.totals.unmap();
     if (!active) return { positions: new Float32Array(0), normals: new Float32Array(0), indices: new Uint32Array(0) };
     const sizes = { positions: 12 * vertices, normals: 12 * vertices, triangles: 12 * triangles };
-    this.room(sizes);
+    this.ensureBuffers(sizes);
     this.set({ active_blocks: active });
     encoder = device.createCommandEncoder();
     this.record(encoder, numbers.slice(split), active);
@@ -146,8 +146,8 @@ export class Mesher {
     };
   }
 
-  // Makes buffers of at least these sizes, larger by half, so that they may do for the next isovalue.
-  room(sizes) {
+  // Makes buffers of at least these sizes, half as large again, so that they often suffice for the next isovalue.
+  ensureBuffers(sizes) {
     const { device, buffers } = this, { maxStorageBufferBindingSize: max, maxBufferSize } = device.limits;
     let grown = !this.results;
     for (const name in sizes) {
@@ -167,7 +167,7 @@ export class Mesher {
 }
 
 // Moves a surface from the grid to the world coordinates of the file, as the command does.
-export function place({ positions, normals, indices }, { steps: [x, y, z], first, axes, isMirror }) {
+export function toWorld({ positions, normals, indices }, { steps: [x, y, z], first, axes, isMirror }) {
   for (let i = 0; i < positions.length; i += 3) {
     const a = positions[i] - 0.5, b = positions[i + 1] - 0.5, c = positions[i + 2] - 0.5;
     const p = normals[i], q = normals[i + 1], r = normals[i + 2], turned = [0, 0, 0];

@@ -1,8 +1,9 @@
 // The slider of the isovalue and its histogram: meshes the volume at the isovalue chosen.
 
 import { byId, cssColour, facts, onTheme, readable, setState } from './page.js';
-import { extraFacts, listFacts, message, show, surfaces } from './viewer.js';
-import { measure, Mesher, place, sha256, unpackVolume } from './live.js';
+import { message, show, surfaces } from './scene.js';
+import { extraFacts, listFacts } from './panel.js';
+import { measure, Mesher, toWorld, sha256, unpackVolume } from './live.js';
 
 const COLUMNS = 128;
 
@@ -14,10 +15,10 @@ export async function startLive() {
   byId('liveNote').textContent = 'Unpacking the volume…';
   const samples = await unpackVolume();
   const [low, high, counts] = count(samples), isWhole = type !== 'f32';
-  const wide = high > low ? high - low : 1;
-  Object.assign(slider, { min: low, max: high, step: isWhole && wide <= 1e5 ? 1 : 'any', value: surface.iso });
+  const span = high > low ? high - low : 1;
+  Object.assign(slider, { min: low, max: high, step: isWhole && span <= 1e5 ? 1 : 'any', value: surface.iso });
   Object.assign(number, { step: 'any', value: surface.iso });
-  const draw = () => drawBars(bars, counts, (wanted - low) / wide, !!mesher);
+  const draw = () => drawBars(bars, counts, (wanted - low) / span, !!mesher);
   let wanted = surface.iso, mesher = null, isBusy = false, restTimer;
   onTheme(draw);
   new ResizeObserver(draw).observe(bars);
@@ -46,20 +47,20 @@ export async function startLive() {
       for (let done = NaN; done !== wanted && mesher;) {
         done = wanted;
         const begin = performance.now();
-        const found = await mesher.mesh(done);
-        if (placement) place(found, placement);
-        show(0, found);
+        const mesh = await mesher.mesh(done);
+        if (placement) toWorld(mesh, placement);
+        show(0, mesh);
         const time = performance.now() - begin;
         byId('isoTime').textContent = `${readable(time, 2)} ms`;
         Object.assign(surface, {
-          iso: done, triangles: found.indices.length / 3, vertices: found.positions.length / 3, stats: null, label: `Isovalue ${readable(done, 7)}`,
+          iso: done, triangles: mesh.indices.length / 3, vertices: mesh.positions.length / 3, stats: null, label: `Isovalue ${readable(done, 7)}`,
         });
         byId('label0').textContent = surface.label;
         extraFacts.clear();
         listFacts();
         setState({ iso: done, live: 'on', triangles: surface.triangles, hash: '', milliseconds: time.toFixed(1) });
         clearTimeout(restTimer);
-        restTimer = setTimeout(() => finish(found, done), 200);
+        restTimer = setTimeout(() => finish(mesh, done), 200);
       }
     } catch (error) {
       message(error.message);
@@ -68,9 +69,9 @@ export async function startLive() {
     isBusy = false;
   };
   // Work that takes longer than a frame is done when the slider rests.
-  const finish = async (found, iso) => {
-    const { area, volume, box } = measure(found);
-    const sum = await sha256(found.positions, found.indices);
+  const finish = async (mesh, iso) => {
+    const { area, volume, box } = measure(mesh);
+    const sum = await sha256(mesh.positions, mesh.indices);
     if (iso !== wanted) return;
     if (surface.triangles) surface.box = box;
     surface.stats = { area, volume };
@@ -90,7 +91,7 @@ export async function startLive() {
   number.addEventListener('change', () => want(+number.value));
   const point = (event) => {
     const { left, width } = bars.getBoundingClientRect();
-    const value = low + wide * Math.max(0, Math.min(1, (event.clientX - left) / width));
+    const value = low + span * Math.max(0, Math.min(1, (event.clientX - left) / width));
     want(isWhole ? Math.round(value) : value);
   };
   bars.addEventListener('pointerdown', (event) => { bars.setPointerCapture(event.pointerId); if (mesher) point(event); });

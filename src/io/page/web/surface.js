@@ -1,14 +1,14 @@
 // Decodes a surface that `surface.rs` compressed; its comments describe the format.
 
 export function unpackSurface(bytes, { vertices, triangles, edges, low, step, sections }) {
-  const [turnBytes, numberBytes] = sections;
-  const planes = bytes.subarray(turnBytes + numberBytes);
+  const [codeBytes, numberBytes] = sections;
+  const planes = bytes.subarray(codeBytes + numberBytes);
   const steps = new Uint16Array(3 * vertices);
   const indices = new Uint32Array(3 * triangles);
   const from = new Uint32Array(edges), to = new Uint32Array(edges), third = new Uint32Array(edges);
   const next = new Uint32Array(edges), last = new Uint32Array(edges), free = new Uint32Array(edges);
-  const begun = new Int32Array(vertices).fill(-1), waiting = [], gone = 0xffffffff;
-  let used = 0, freed = 0, turn = 0, at = turnBytes, vertex = 0, written = 0;
+  const edgeFrom = new Int32Array(vertices).fill(-1), waiting = [], REMOVED = 0xffffffff;
+  let used = 0, freed = 0, code = 0, at = codeBytes, vertex = 0, written = 0;
 
   const number = () => {
     let value = 0, shift = 0, byte;
@@ -32,7 +32,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
   const insert = (before, begin, end, corner) => {
     const edge = freed ? free[--freed] : used++;
     from[edge] = begin, to[edge] = end, third[edge] = corner;
-    begun[begin] = edge;
+    edgeFrom[begin] = edge;
     const after = before < 0 ? edge : next[before];
     if (before < 0) before = edge;
     last[edge] = before, next[edge] = after;
@@ -42,7 +42,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
   const remove = (edge) => {
     const before = last[edge], after = next[edge];
     next[before] = after, last[after] = before;
-    from[edge] = gone;
+    from[edge] = REMOVED;
     free[freed++] = edge;
     return before === edge ? -1 : before;
   };
@@ -62,7 +62,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
     for (;;) {
       while (gate < 0 && waiting.length) {
         const edge = waiting.pop();
-        if (from[edge] !== gone) gate = edge;
+        if (from[edge] !== REMOVED) gate = edge;
       }
       if (gate < 0) break;
       const a = from[gate], b = to[gate], n = next[gate], l = last[gate];
@@ -71,8 +71,8 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
         gate = remove(gate);
         continue;
       }
-      const kind = (bytes[turn >> 2] >> (2 * (turn & 3))) & 3;
-      turn++;
+      const kind = (bytes[code >> 2] >> (2 * (code & 3))) & 3;
+      code++;
       if (kind === 1) {
         const c = to[n];
         emit(a, b, c);
@@ -82,7 +82,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
         const c = from[l];
         emit(a, b, c);
         from[gate] = c, third[gate] = a;
-        begun[c] = gate;
+        edgeFrom[c] = gate;
         remove(l);
       } else {
         const newer = kind === 3 ? number() : 0;
@@ -92,7 +92,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
         }
         const c = newer ? vertex - newer : add(a, b, third[gate]);
         emit(a, b, c);
-        const other = begun[c];
+        const other = edgeFrom[c];
         to[gate] = c, third[gate] = b;
         const edge = insert(gate, c, b, a);
         if (other >= 0 && from[other] === c) {
