@@ -101,5 +101,5 @@ static BEFORE_MAIN: extern "C" fn() = note_closed;
 
 #[cfg(unix)]
 extern "C" fn note_closed() {
-    gpuproc::io::standard::note_closed();
+    gpuproc::io::standard::record_closed();
 }

@@ -13,16 +13,16 @@ use std::ops::Range;
 
 use crate::util::{error::Result, memory};
 
-/// How an axis is cut.
+/// Division of an axis into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Positions along the axis.
+    /// Number of positions along the axis.
     pub len: usize,
-    /// Positions a block; the last block may have fewer. At least 1.
+    /// Number of positions in a block, at least 1; the last block may have fewer.
     pub block: usize,
-    /// Positions before and after a block that its results depend on.
+    /// Numbers of positions before and after a block that its results depend on.
     pub halo: [usize; 2],
-    /// Whether the halo continues at the other end of the axis; otherwise it ends with the axis.
+    /// Whether the halo continues at the other end of the axis. Otherwise it ends with the axis.
     pub wraps: bool,
 }
 
@@ -44,12 +44,12 @@ impl Split {
         Self { len, block: len.max(1), halo: [0; 2], wraps: false }
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub fn count(&self) -> usize {
         self.len.div_ceil(self.block)
     }
 
-    /// Block `index`. A block that covers the axis has no halo.
+    /// The block with the number `index`. A block that covers the axis has no halo.
     pub fn span(&self, index: usize) -> Span {
         let start = index * self.block;
         let core = start..(start + self.block).min(self.len);
@@ -58,8 +58,8 @@ impl Split {
             false => [self.halo[0].min(core.start), self.halo[1].min(self.len - core.end)],
         };
         // Positions are not negative: a halo that begins before 0 is moved by whole lengths of the axis.
-        let turns = before.saturating_sub(core.start).div_ceil(self.len.max(1));
-        let first = core.start + turns * self.len - before;
+        let lengths = before.saturating_sub(core.start).div_ceil(self.len.max(1));
+        let first = core.start + lengths * self.len - before;
         Span { padded: first..first + before + core.len() + after, core, before }
     }
 
@@ -68,7 +68,7 @@ impl Split {
         (0..self.count()).map(move |index| self.span(index))
     }
 
-    /// Positions of the longest padded block, or a few more.
+    /// Number of positions of the longest padded block, or a few more.
     pub fn longest(&self) -> usize {
         let padded = self.halo[0] + self.block + self.halo[1];
         match self.wraps && self.block < self.len {
@@ -78,7 +78,7 @@ impl Split {
     }
 }
 
-/// How a grid is cut along x, y and z.
+/// Division of a grid into blocks along x, y and z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks(pub [Split; 3]);
 
@@ -87,7 +87,7 @@ pub struct Blocks(pub [Split; 3]);
 pub struct Block(pub [Span; 3]);
 
 impl Block {
-    /// Positions along x, y and z, halo included.
+    /// Size along x, y and z with the halo.
     pub fn padded(&self) -> [usize; 3] {
         self.0.each_ref().map(|span| span.padded.len())
     }
@@ -95,7 +95,7 @@ impl Block {
 
 impl Blocks {
     /// The whole grid, halved along one axis after the other until `fits` accepts the dimensions of a padded block;
-    /// `None` where it refuses even a single position with its halo.
+    /// `None` if it refuses even a single position with its halo.
     pub fn fitting(
         dims: [usize; 3],
         halo: [usize; 3],
@@ -108,7 +108,7 @@ impl Blocks {
             ..Split::whole(dims[axis])
         }));
         while !fits(blocks.longest()) {
-            // Blocks that stay longer than their halo first, then y and z: rows are copied whole.
+            // Axes whose blocks stay longer than their halo come first, then y and z, since whole rows are copied fast.
             let axis = (0..3).filter(|&axis| blocks.0[axis].block > 1).max_by_key(|&axis| {
                 let block = blocks.0[axis].block;
                 (block.div_ceil(2) > halo[axis], axis > 0, block)
@@ -118,7 +118,7 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Positions along x, y and z.
+    /// Size of the grid.
     pub fn dims(&self) -> [usize; 3] {
         self.0.map(|axis| axis.len)
     }
@@ -128,7 +128,7 @@ impl Blocks {
         self.0.iter().all(|axis| axis.block >= axis.len)
     }
 
-    /// Positions along x, y and z of the largest padded block, or a few more.
+    /// Size of the largest padded block, or slightly more.
     pub fn longest(&self) -> [usize; 3] {
         self.0.map(|axis| axis.longest())
     }
@@ -142,10 +142,10 @@ impl Blocks {
         })
     }
 
-    /// The samples of a padded block, of a grid with `channels` samples a position.
+    /// Copies the samples of a padded block from a grid with `channels` samples per position.
     ///
     /// # Errors
-    /// When the memory is not there.
+    /// If there is not enough memory.
     pub fn gather<T: Copy>(&self, block: &Block, channels: usize, grid: &[T]) -> Result<Vec<T>> {
         let [nx, ny, nz] = self.dims();
         let [x, y, z] = block.0.each_ref().map(|span| span.padded.clone());
@@ -164,7 +164,7 @@ impl Blocks {
         Ok(samples)
     }
 
-    /// Puts the core of a padded block's `samples` into its place in `grid`.
+    /// Copies the core of a padded block's `samples` to its position in `grid`.
     pub fn scatter<T: Copy>(&self, block: &Block, channels: usize, samples: &[T], grid: &mut [T]) {
         let [nx, ny, _] = self.dims();
         let [x, y, z] = &block.0;
@@ -260,15 +260,15 @@ mod tests {
 
     #[test]
     fn blocks_are_halved_until_they_fit() {
-        let most = |most: usize| move |dims: [usize; 3]| dims.iter().product::<usize>() <= most;
-        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, most(1 << 18)).unwrap();
+        let at_most = |max: usize| move |dims: [usize; 3]| dims.iter().product::<usize>() <= max;
+        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, at_most(1 << 18)).unwrap();
         assert!(blocks.is_whole());
-        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, most(1 << 16)).unwrap();
+        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, at_most(1 << 16)).unwrap();
         // Rows stay whole as long as possible.
         assert_eq!(blocks.0[0].block, 64);
         assert!(blocks.longest().iter().product::<usize>() <= 1 << 16);
         // Down to single positions, each with 40 on every side.
-        let fitting = |most_samples| Blocks::fitting([200; 3], [40; 3], true, most(most_samples));
+        let fitting = |max| Blocks::fitting([200; 3], [40; 3], true, at_most(max));
         assert_eq!(fitting(81 * 81 * 81).map(|blocks| blocks.longest()), Some([81; 3]));
         assert_eq!(fitting(81 * 81 * 81 - 1), None);
     }

@@ -1,4 +1,4 @@
-//! Exact division of integers by a divisor known beforehand: a multiplication by its reciprocal.
+//! Exact division of integers by a known divisor: a multiplication by its reciprocal.
 //!
 //! With F = ceil(2^k / d) and e = F d - 2^k (so 0 <= e < d):
 //!
@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-/// times / divisor in lowest terms: floor(n times / divisor) then takes the fewest bits.
+/// The ratio `times / divisor` in lowest terms, so that floor(n times / divisor) takes the fewest bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     /// The numerator.
@@ -25,7 +25,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The ratio of two numbers that are not both 0.
+    /// The ratio of two numbers, at least one of which is not 0.
     pub fn new(times: u32, divisor: u32) -> Self {
         // Euclid's algorithm: the greatest common divisor.
         let (mut common, mut rest) = (times, divisor);
@@ -47,7 +47,7 @@ pub struct Reciprocal {
 
 impl Reciprocal {
     /// The reciprocal that is exact for every n up to `largest`, with a factor of at most `largest_factor` and the
-    /// largest shift in `shifts` that allows both; `None` where no shift does.
+    /// largest shift in `shifts` that allows both; `None` if no shift does.
     pub fn new(
         divisor: u64,
         largest: u64,
@@ -76,7 +76,7 @@ pub struct RoundedU32 {
 }
 
 impl RoundedU32 {
-    /// For quotients up to 255; `None` where the factor does not fit.
+    /// For quotients up to 255; `None` if the factor does not fit.
     pub fn new(up: u32, divisor: u32) -> Option<Self> {
         let divisor = u64::from(divisor);
         // n F < 256 d F, about 2^(8 + shift): shifts below 56 keep it within 64 bits.
@@ -103,7 +103,7 @@ pub struct RoundedU16 {
 }
 
 impl RoundedU16 {
-    /// For quotients up to 255; `None` where n or the factor does not fit.
+    /// For quotients up to 255; `None` if n or the factor does not fit.
     pub fn new(divisor: u32) -> Option<Self> {
         let half = u16::try_from(divisor / 2).ok()?;
         let largest = u16::try_from(255 * divisor + u32::from(half)).ok()?;
@@ -159,17 +159,17 @@ impl RoundedF64 {
 mod tests {
     use super::*;
 
-    /// Compares `divide` with the exact quotient before and after each of its steps up to `most`.
-    fn check(up: u32, divisor: u32, most: u64, divide: impl Fn(u32) -> u32) {
+    /// Compares `divide` with the exact quotient before and after each of its steps up to `max`.
+    fn check(up: u32, divisor: u32, max: u64, divide: impl Fn(u32) -> u32) {
         let d = u64::from(divisor);
         let exact = |n: u64| ((n << up) + d / 2) / d;
-        for quotient in 1..=most {
+        for quotient in 1..=max {
             let first = (quotient * d - d / 2).div_ceil(1 << up);
             assert!(exact(first - 1) < quotient && exact(first) >= quotient);
             for n in [first - 1, first, first + 1] {
                 let Ok(n) = u32::try_from(n) else { return };
                 let expected = exact(n.into());
-                if expected <= most {
+                if expected <= max {
                     assert_eq!(u64::from(divide(n)), expected, "{n} * 2^{up} / {divisor}");
                 }
             }

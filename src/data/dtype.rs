@@ -1,4 +1,4 @@
-//! The types of samples and of array numbers.
+//! Types of samples and of array numbers.
 
 use std::{fmt, str::FromStr};
 
@@ -68,17 +68,17 @@ impl Dtype {
         }
     }
 
-    /// Its name in Rust and WGSL.
+    /// The name in Rust and WGSL.
     pub fn name(self) -> &'static str {
         self.spellings()[0]
     }
 
-    /// Its name in NumPy.
+    /// The name in NumPy.
     pub fn numpy_name(self) -> &'static str {
         self.spellings()[1]
     }
 
-    /// NumPy's code of the type, without a byte order: `u2`, `f8`.
+    /// The code in NumPy, without a byte order: `u2`, `f8`.
     pub fn numpy_code(self) -> String {
         let kind = match (self.is_float(), self.is_signed()) {
             (true, _) => 'f',
@@ -88,22 +88,22 @@ impl Dtype {
         format!("{kind}{}", self.size())
     }
 
-    /// The type with a code of NumPy; a boolean, `b1`, is a byte.
+    /// The type of a NumPy code. A boolean, `b1`, is a byte.
     pub fn from_numpy(code: &str) -> Option<Self> {
         let code = if code == "b1" { "u1" } else { code };
         Self::ALL.into_iter().find(|dtype| dtype.numpy_code() == code)
     }
 
-    /// The type out of `known` that `text` spells, in upper or lower case.
+    /// Parses the name of one of the types `known`, in upper or lower case.
     ///
     /// # Errors
-    /// The names of all `known`.
+    /// A message that lists the types `known`.
     pub fn one_of(known: &[Self], text: &str) -> Result<Self, String> {
         let spelled = text.to_ascii_lowercase();
         let found = known.iter().find(|dtype| dtype.spellings().contains(&spelled.as_str()));
         found.copied().ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|dtype| dtype.name()).collect();
-            format!("`{text}` is none of {}", names.join(" "))
+            format!("unknown type `{text}`: expected one of {}", names.join(" "))
         })
     }
 
@@ -117,12 +117,12 @@ impl Dtype {
         }
     }
 
-    /// Whether it is a floating-point type.
+    /// Whether this is a floating-point type.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// Whether it has negative values.
+    /// Whether the type has negative values.
     pub fn is_signed(self) -> bool {
         !matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }
@@ -142,8 +142,8 @@ impl FromStr for Dtype {
     }
 }
 
-/// Evaluates an expression with `$T` as the Rust type of a [`Dtype`], which is one of those listed, or
-/// else the last expression:
+/// Evaluates an expression with `$T` as the Rust type of a [`Dtype`] that is one of those listed. For others, evaluates
+/// the last expression:
 /// `for_dtype!(dtype, T in [u32 f32] => size_of::<T>(), other => panic!("{other}"))`.
 #[macro_export]
 macro_rules! for_dtype {
@@ -160,7 +160,7 @@ macro_rules! for_dtype {
 
 /// A Rust type with a [`Dtype`].
 pub trait Scalar: bytemuck::Pod + Send + Sync {
-    /// Which one.
+    /// The [`Dtype`] of this type.
     const DTYPE: Dtype;
 }
 
@@ -189,7 +189,10 @@ mod tests {
                 assert_eq!(T::DTYPE.is_float(), 0.5 as T != 0 as T);
             });
         }
-        assert_eq!(Dtype::one_of(&[Dtype::U8], "u7"), Err("`u7` is none of u8".to_owned()));
+        assert_eq!(
+            Dtype::one_of(&[Dtype::U8], "u7"),
+            Err("unknown type `u7`: expected one of u8".to_owned())
+        );
         assert!(Dtype::one_of(&Dtype::NUMBERS, "u16").is_err());
         assert!(Dtype::one_of(&Dtype::SAMPLES, "u64").is_err());
     }

@@ -15,21 +15,21 @@ use serde::{Deserialize, Serialize};
 const DIGITS: usize = 102;
 /// Bits of the fraction.
 const FRACTION: u32 = 1074;
-/// Additions after which carries are passed on.
-const MOST: u32 = 1 << 30;
+/// Number of additions after which carries are propagated.
+const MAX_ADDITIONS: u32 = 1 << 30;
 
-/// A sum.
+/// An exact sum.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct ExactSum {
     digits: [i64; DIGITS],
-    /// Additions since the last carry.
+    /// Number of additions since the last carry.
     added: u32,
     /// The sum of all infinities and NaN.
     special: f64,
 }
 
-/// Digits with all carries passed on, and the bits of `special`.
+/// Digits after carry propagation, and the bits of `special`.
 #[derive(Serialize, Deserialize)]
 struct Stored(Vec<i64>, u64);
 
@@ -44,11 +44,11 @@ impl TryFrom<Stored> for ExactSum {
     type Error = &'static str;
 
     fn try_from(Stored(digits, special): Stored) -> Result<Self, &'static str> {
-        let digits: [i64; DIGITS] = digits.try_into().map_err(|_| "a sum has 102 digits")?;
+        let digits: [i64; DIGITS] = digits.try_into().map_err(|_| "expected 102 digits")?;
         let is_carried = digits[..DIGITS - 1].iter().all(|digit| (0..1 << 32).contains(digit));
         match is_carried && digits[DIGITS - 1].unsigned_abs() < 1 << 32 {
             true => Ok(Self { digits, added: 1, special: f64::from_bits(special) }),
-            false => Err("a digit of a sum has 32 bits"),
+            false => Err("a digit has more than 32 bits"),
         }
     }
 }
@@ -152,12 +152,12 @@ impl ExactSum {
 
     fn count(&mut self, more: u32) {
         self.added += more;
-        if self.added >= MOST {
+        if self.added >= MAX_ADDITIONS {
             self.carry();
         }
     }
 
-    /// Passes carries on: all digits but the last are then from 0 to 2^32 - 1.
+    /// Propagates carries. All digits but the last are from 0 to 2^32 - 1 afterwards.
     fn carry(&mut self) {
         let mut carry = 0;
         let last = DIGITS - 1;
@@ -170,7 +170,7 @@ impl ExactSum {
         self.added = 1;
     }
 
-    /// The absolute value with all carries passed on, and whether the sum is negative.
+    /// The absolute value after carry propagation, and whether the sum is negative.
     fn magnitude(&self) -> (Self, bool) {
         let mut sum = self.clone();
         sum.carry();

@@ -1,13 +1,13 @@
-//! Samples on a regular grid of one to three dimensions: what filters read and make.
+//! Samples on a regular grid of one to three dimensions: input and output of filters.
 
 use super::samples::Samples;
 
 /// An image (depth 1) or a volume in memory, with one to four interleaved channels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
-    /// Positions along x, y and z; an image has depth 1.
+    /// Number of positions along x, y and z; an image has depth 1.
     pub dims: [usize; 3],
-    /// Samples a position.
+    /// Number of samples per position.
     pub channels: usize,
     /// Whether the last channel is alpha.
     pub alpha: Alpha,
@@ -15,14 +15,14 @@ pub struct Grid {
     pub samples: Samples,
 }
 
-/// What is known about the alpha channel of a grid.
+/// Kind of the alpha channel of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpha {
     /// There is no alpha channel, or colours are premultiplied by it.
     None,
     /// The last channel is alpha.
     Straight,
-    /// The last channel is alpha, and some pixel of the image that the grid is a part of is not opaque.
+    /// The last channel is alpha, and a pixel of the image to which the grid belongs is not opaque.
     Translucent,
 }
 
@@ -32,7 +32,7 @@ impl Grid {
         self.alpha != Alpha::None
     }
 
-    /// Positions and channels.
+    /// The size in positions and channels.
     pub fn shape(&self) -> Shape {
         Shape { dims: self.dims, channels: self.channels }
     }
@@ -41,14 +41,14 @@ impl Grid {
 /// The size of a [`Grid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Positions along x, y and z.
+    /// Number of positions along x, y and z.
     pub dims: [usize; 3],
-    /// Samples a position.
+    /// Number of samples per position.
     pub channels: usize,
 }
 
 impl Shape {
-    /// Samples in all.
+    /// Number of samples.
     pub fn samples(&self) -> usize {
         self.dims.iter().product::<usize>() * self.channels
     }

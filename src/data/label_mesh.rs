@@ -1,14 +1,14 @@
-//! Where the labels of a volume meet: one mesh of quads for all of them, which neighbours share.
+//! Boundaries between the labels of a volume: one mesh of quads for all labels, which neighbours share.
 
 use crate::util::{error::Result, memory};
 
-/// Steps of a vertex coordinate a sample.
+/// Number of steps of a vertex coordinate per sample.
 pub const UNIT: u32 = 4096;
 
 /// The faces between labels, or the part of them that a slab contributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelMesh {
-    /// Coordinates in the grid, [`UNIT`] a sample, from the corner of the volume's box on.
+    /// Coordinates in the grid, [`UNIT`] per sample, from the corner of the volume's box.
     pub vertices: Vec<[u32; 3]>,
     /// The faces, one for each edge of the grid whose ends have different labels.
     pub quads: Vec<Quad>,
@@ -20,7 +20,7 @@ pub struct LabelMesh {
 pub struct Quad {
     /// Vertex numbers, counter-clockwise as seen from the second label.
     pub vertices: [u32; 4],
-    /// The labels on both sides: the lesser one first; but 0, the outside of all labels, always second.
+    /// The labels on both sides: the smaller one first; but 0, the outside of all labels, always second.
     pub labels: [u32; 2],
     /// For each corner, the sheet of each label's surface within the cell that it belongs to, in two bits:
     ///
@@ -34,8 +34,8 @@ pub struct Quad {
 
 impl Quad {
     /// The corners on side 0 or 1, counter-clockwise as seen from outside of that side's label, each as four times the
-    /// vertex number plus the sheet. Where a label touches itself only at a vertex, each sheet has a vertex of its own,
-    /// so that the label's surface is a closed manifold.
+    /// vertex number plus the sheet. If a label touches itself only at a vertex, each sheet has its own vertex, so
+    /// that the label's surface is a closed manifold.
     ///
     /// # Panics
     /// When `side` is neither 0 nor 1.
@@ -66,13 +66,13 @@ impl Quad {
         length(a, c) <= length(b, d)
     }
 
-    /// Notes the diagonal that cuts it: the one from its first corner, or the other one. Replaces the sheets, which a
-    /// file of all labels together does not need.
+    /// Records the diagonal that divides the quad: the one from its first corner, or the other one. Replaces the sheets,
+    /// which a file of all labels does not need.
     pub fn split(&mut self, from_first: bool) {
         self.sheets = u32::from(from_first);
     }
 
-    /// The triangles that [`split`](Self::split) has cut it into, counter-clockwise as seen from the second label.
+    /// The triangles into which [`split`](Self::split) has divided the quad, counter-clockwise as seen from the second label.
     pub fn triangles(&self) -> [[u32; 3]; 2] {
         let [a, b, c, d] = self.vertices;
         if self.sheets == 1 { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] }
@@ -80,7 +80,7 @@ impl Quad {
 }
 
 impl LabelMesh {
-    /// Bytes of its vectors.
+    /// Size of the vectors in bytes.
     pub fn bytes(&self) -> u64 {
         (size_of_val(&self.vertices[..]) + size_of_val(&self.quads[..])) as u64
     }
@@ -88,7 +88,7 @@ impl LabelMesh {
     /// Adds the next part of the same mesh, whose quads already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.vertices.is_empty() && self.quads.is_empty() {
             *self = next;

@@ -1,7 +1,6 @@
-//! Units of length: the names that files have for them, and their lengths.
+//! Units of length: their names in files, and their lengths.
 
-/// Units by their usual symbol: the length in picometres, and other names. The first of these is that of UDUNITS-2, as
-/// OME-NGFF spells it.
+/// Symbol of each unit, its length in picometres, and other names, beginning with that of UDUNITS-2, which OME-NGFF uses.
 const UNITS: [(&str, f64, &[&str]); 19] = [
     ("fm", 1e-3, &["femtometer"]),
     ("pm", 1.0, &["picometer"]),
@@ -24,15 +23,15 @@ const UNITS: [(&str, f64, &[&str]); 19] = [
     ("mi", 1.609_344e15, &["mile"]),
 ];
 
-/// Names that state no unit: `?` of MetaImage, `???` of NRRD, and the samples themselves.
+/// Names that do not state a unit: `?` of MetaImage, `???` of NRRD, and the samples themselves.
 const NONE: [&str; 9] =
     ["", "?", "???", "none", "unknown", "pixel", "pixels", "voxel", "reference frame"];
 
-/// The symbol of a unit that a file calls `name`: `um` for `microns`. The beginning of `name` itself where it is not
-/// known, without control characters; `None` where it states no unit.
+/// Symbol of the unit `name` in a file: `um` for `microns`. For an unknown unit, the beginning of `name` without control
+/// characters; `None` if `name` does not state a unit.
 pub fn symbol(name: &str) -> Option<String> {
-    /// Most characters of a name that is not known.
-    const LONGEST: usize = 60;
+    /// Maximum number of characters of an unknown name.
+    const MAX_NAME: usize = 60;
     let name = unescaped(name.trim());
     if NONE.contains(&name.to_lowercase().as_str()) {
         return None;
@@ -40,10 +39,10 @@ pub fn symbol(name: &str) -> Option<String> {
     if let Some((symbol, ..)) = find(&name) {
         return Some((*symbol).to_owned());
     }
-    Some(name.chars().filter(|c| !c.is_control()).take(LONGEST).collect())
+    Some(name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect())
 }
 
-/// The name with characters in place of their numbers: `&#181;` or `&#xb5;`, as in XML, and `\u00b5`, as in ImageJ.
+/// Replaces escaped characters: `&#181;` or `&#xb5;`, as in XML, and `\u00b5`, as in ImageJ.
 fn unescaped(name: &str) -> String {
     let (mut text, mut rest) = (String::new(), name);
     while let Some(at) = rest.find(['&', '\\']) {
@@ -56,7 +55,7 @@ fn unescaped(name: &str) -> String {
     text + rest
 }
 
-/// The character whose number `text` begins with, and the length of the escape.
+/// The escaped character at the beginning of `text`, and the length of the escape.
 fn escape(text: &str) -> Option<(char, usize)> {
     if let Some(digits) = text.strip_prefix("\\u") {
         let number = u32::from_str_radix(digits.get(..4)?, 16).ok()?;
@@ -93,7 +92,7 @@ pub fn is_known(symbol: &str) -> bool {
     find(symbol).is_some()
 }
 
-/// Converts a length from one unit to another; `None` where the length of either is not known.
+/// Converts a length from one unit to another; `None` if the length of either is unknown.
 pub fn convert(length: f64, from: &str, to: &str) -> Option<f64> {
     let (_, from, _) = find(from)?;
     let (_, to, _) = find(to)?;
@@ -101,17 +100,17 @@ pub fn convert(length: f64, from: &str, to: &str) -> Option<f64> {
     Some(if from == to { length } else { length * from / to })
 }
 
-/// Of the units `held`, the one for lengths in `own`: itself if it is among them, else the greatest that is not longer,
-/// else the shortest. `None` when the length of `own` is not known.
-pub fn nearest<'a>(own: &'a str, held: &[&'a str]) -> Option<&'a str> {
-    if held.contains(&own) {
+/// The unit out of `supported` for lengths in `own`: `own` itself if it is among them, else the longest that is not longer,
+/// else the shortest. `None` if the length of `own` is unknown.
+pub fn nearest<'a>(own: &'a str, supported: &[&'a str]) -> Option<&'a str> {
+    if supported.contains(&own) {
         return Some(own);
     }
     let (_, length, _) = find(own)?;
     let size = |unit: &&str| find(unit).map_or(f64::INFINITY, |(_, size, _)| *size);
-    let not_longer = held.iter().filter(|unit| size(unit) <= *length);
+    let not_longer = supported.iter().filter(|unit| size(unit) <= *length);
     let found = not_longer.max_by(|a, b| size(a).total_cmp(&size(b)));
-    found.or_else(|| held.iter().min_by(|a, b| size(a).total_cmp(&size(b)))).copied()
+    found.or_else(|| supported.iter().min_by(|a, b| size(a).total_cmp(&size(b)))).copied()
 }
 
 #[cfg(test)]

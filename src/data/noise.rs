@@ -1,8 +1,7 @@
 //! Seeded noise for benchmarks and tests: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
 //! Number Generators, OOPSLA 2014).
 //!
-//! Number n is `mix(seed + (n + 1) * GAMMA)`: it depends on no other number, so all cores can fill one
-//! vector.
+//! Number n is `mix(seed + (n + 1) * GAMMA)`. It depends on no other number, so all cores can fill one vector.
 
 use crate::util::{error::Result, parallel};
 
@@ -14,7 +13,7 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Noise(pub u64);
 
 impl Noise {
-    /// Number `n` of what is left of the sequence, from 0 up.
+    /// The number `n` places ahead in the sequence, counted from 0.
     pub fn at(&self, n: u64) -> u64 {
         let z = self.0.wrapping_add(n.wrapping_add(1).wrapping_mul(GAMMA));
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,10 +39,10 @@ impl Noise {
         (0..len).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// What `value` makes of each of the first `len` numbers, computed by all cores.
+    /// `value` of each of the first `len` numbers, computed by all cores.
     ///
     /// # Errors
-    /// When the memory is not there.
+    /// If there is not enough memory.
     pub fn collect<T: Send>(&self, len: usize, value: impl Fn(u64) -> T + Sync) -> Result<Vec<T>> {
         parallel::generated(len, |n| value(self.at(n as u64)))
     }
@@ -51,7 +50,7 @@ impl Noise {
     /// The upper halves of the first `len` numbers, computed by all cores.
     ///
     /// # Errors
-    /// When the memory is not there.
+    /// If there is not enough memory.
     pub fn u32s(&self, len: usize) -> Result<Vec<u32>> {
         self.collect(len, |number| (number >> 32) as u32)
     }

@@ -1,6 +1,6 @@
-//! Where the samples of a volume lie in the world: the affine map from sample numbers to coordinates.
+//! Placement of a volume: the affine map from sample indices to world coordinates.
 //!
-//! Sample numbers count from 0 and name the centres of samples:
+//! Indices count from 0 and stand for the centres of samples:
 //! `world = first + x * steps[0] + y * steps[1] + z * steps[2]`.
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::{
     vec3::{cross, dot, sub},
 };
 
-/// How the axes of world coordinates point, as medical formats name it.
+/// Directions of the axes of world coordinates, as in medical formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Space {
     /// x to the patient's right, y to the front (anterior), z up (superior): NIfTI.
@@ -25,7 +25,7 @@ impl Space {
     /// Every space.
     pub const ALL: [Self; 3] = [Self::Ras, Self::Lps, Self::Las];
 
-    /// Its three letters.
+    /// The three letters of the space.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ras => "RAS",
@@ -44,16 +44,16 @@ impl Space {
     }
 }
 
-/// An affine map from sample numbers to world coordinates.
+/// An affine map from sample indices to world coordinates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// For each axis of the grid, the vector from a sample to the next one.
     pub steps: [[f64; 3]; 3],
     /// The centre of the first sample.
     pub first: [f64; 3],
-    /// How the world's axes point, where that is known.
+    /// The directions of the world's axes, if known.
     pub space: Option<Space>,
-    /// The symbol of the unit of length, where the file states one: `mm`.
+    /// The symbol of the unit of length, if the file states one: `mm`.
     pub unit: Option<String>,
 }
 
@@ -62,7 +62,7 @@ fn norm(v: [f64; 3]) -> f64 {
 }
 
 impl Placement {
-    /// Samples `spacing` apart along the world's axes, the first one at `first`.
+    /// A grid along the world's axes, with the distances `spacing` between samples and the first sample at `first`.
     pub fn straight(spacing: [f64; 3], first: [f64; 3]) -> Self {
         let mut steps = [[0.0; 3]; 3];
         (0..3).for_each(|axis| steps[axis][axis] = spacing[axis]);
@@ -77,18 +77,18 @@ impl Placement {
         finite && box_volume.is_finite() && self.determinant().abs() > 1e-6 * box_volume
     }
 
-    /// The world coordinates of a place `at`, counted in samples.
+    /// World coordinates of the sample position `at`.
     pub fn at(&self, at: [f64; 3]) -> [f64; 3] {
         let [x, y, z] = self.steps;
         let place = |i: usize| self.first[i] + (at[0] * x[i] + at[1] * y[i] + at[2] * z[i]);
         std::array::from_fn(place)
     }
 
-    /// The inverse of [`at`](Self::at): where a place of the world lies, counted in samples.
-    pub fn samples_at(&self, place: [f64; 3]) -> [f64; 3] {
+    /// The inverse of [`at`](Self::at): the sample position of the world coordinates `point`.
+    pub fn samples_at(&self, point: [f64; 3]) -> [f64; 3] {
         let [x, y, z] = self.steps;
-        let (way, volume) = (sub(place, self.first), self.determinant());
-        [cross(y, z), cross(z, x), cross(x, y)].map(|axis| dot(way, axis) / volume)
+        let (offset, volume) = (sub(point, self.first), self.determinant());
+        [cross(y, z), cross(z, x), cross(x, y)].map(|axis| dot(offset, axis) / volume)
     }
 
     /// The distance between samples along each axis of the grid.
@@ -130,13 +130,13 @@ impl Placement {
         (0..3).all(straight)
     }
 
-    /// Whether spacing and first sample alone do not tell the placement: the grid is turned, or the world's axes have
+    /// Whether the placement is more than a spacing and a first sample: the grid is turned, or the world's axes have
     /// anatomical names.
     pub fn has_orientation(&self) -> bool {
         self.space.is_some() || !self.is_straight()
     }
 
-    /// The same place in the coordinates of `space`; nothing when its own are not known.
+    /// The same placement in the coordinates of `space`; `None` if its own space is unknown.
     pub fn to(&self, space: Space) -> Option<Self> {
         let (from, to) = (self.space?.signs(), space.signs());
         // A zero keeps its sign.
@@ -150,24 +150,23 @@ impl Placement {
         })
     }
 
-    /// The same place with lengths in one of `units`, the [`nearest`](length::nearest) to its own. A place without a
-    /// unit keeps its numbers. `None` when the length of its unit is not known.
+    /// The same placement with lengths in one of `units`, the [`nearest`](length::nearest) to its own. A placement without a
+    /// unit keeps its numbers. `None` if the length of its unit is unknown.
     pub fn in_unit_of(&self, units: &[&str]) -> Option<Self> {
         let Some(own) = self.unit.as_deref() else { return Some(self.clone()) };
         let goal = length::nearest(own, units)?;
-        let place = self.converted(|_, v| length::convert(v, own, goal).unwrap_or(v));
-        Some(Self { unit: Some(goal.to_owned()), ..place })
+        let converted = self.converted(|_, v| length::convert(v, own, goal).unwrap_or(v));
+        Some(Self { unit: Some(goal.to_owned()), ..converted })
     }
 
-    /// The same place with each coordinate changed by `convert`, which also takes the world's axis.
+    /// Applies `convert` to each coordinate, with the number of its world axis.
     fn converted(&self, convert: impl Fn(usize, f64) -> f64) -> Self {
         let all = |v: [f64; 3]| std::array::from_fn(|axis| convert(axis, v[axis]));
         Self { steps: self.steps.map(all), first: all(self.first), ..self.clone() }
     }
 
-    /// Sets the unit, given the name that the file has for the unit of each of the world's axes; `None` where it states
-    /// none. Lengths in several units are converted to that of the first axis that states one. Returns a message where
-    /// this takes an assumption.
+    /// Sets the unit from the names in the file of the units of the world's axes; `None` for an axis without a unit. Lengths
+    /// in several units are converted to that of the first axis that has one. Returns a warning if this is an assumption.
     pub fn set_units(&mut self, names: [Option<&str>; 3]) -> Option<String> {
         let symbols = names.map(|name| name.and_then(length::symbol));
         let first = symbols.iter().flatten().next()?.clone();
@@ -178,7 +177,7 @@ impl Placement {
             self.unit = None;
             let units: Vec<&str> = symbols.iter().flatten().map(String::as_str).collect();
             return Some(format!(
-                "its axes have different units ({}), which cannot be converted: no unit is taken",
+                "axes have different units ({}) that cannot be converted; ignoring them",
                 units.join(", ")
             ));
         }
@@ -188,11 +187,11 @@ impl Placement {
         });
         let missing = symbols.iter().position(Option::is_none)?;
         let axis = ["x", "y", "z"][missing];
-        Some(format!("its {axis} axis states no unit: {first}, that of another axis, is taken"))
+        Some(format!("unit of the {axis} axis is missing; assuming {first}, as for another axis"))
     }
 
-    /// Where each axis of the grid leads, in letters: `LPS` is towards left, back and up. Nothing when
-    /// the world's axes are not known.
+    /// Direction of each axis of the grid, in letters: `LPS` is towards left, back and up. `None` if the world's axes are
+    /// unknown.
     pub fn orientation(&self) -> Option<String> {
         let ras = self.to(Space::Ras)?;
         let letters = [['R', 'L'], ['A', 'P'], ['S', 'I']];
@@ -287,7 +286,7 @@ mod tests {
         assert_eq!((unit.as_deref(), message), (Some("um"), None));
         let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), None]);
         assert_eq!((spacing, unit.as_deref()), (own.0, Some("mm")));
-        assert!(message.unwrap().contains("its z axis states no unit"));
+        assert!(message.unwrap().contains("unit of the z axis is missing"));
         let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), Some("parsec")]);
         assert_eq!((spacing, unit), (own.0, None));
         assert!(message.unwrap().contains("(mm, mm, parsec)"));

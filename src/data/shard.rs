@@ -1,4 +1,4 @@
-//! Which part of a job a process does: shard I of N, counted from 0. A pure function of the job and N, so that
+//! The part of a job that one process does: shard I of N, counted from 0. It depends only on the job and N, so that
 //! processes need not know of each other.
 
 use std::{fmt, ops::Range, str::FromStr};
@@ -14,21 +14,21 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// All of a job.
+    /// The whole job.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Its number, less than [`count`](Self::count).
+    /// Number of the shard, less than [`count`](Self::count).
     pub fn index(self) -> usize {
         self.index as usize
     }
 
-    /// How many shards the job has.
+    /// Number of shards of the job.
     pub fn count(self) -> usize {
         self.count as usize
     }
 
-    /// Its positions on an axis of `len`: shards are in order, and their lengths differ by 1 at most. Of more shards
-    /// than positions, some have none.
+    /// Range of the shard on an axis of `len` positions. Shards are in order, and their lengths differ by at most 1; if there
+    /// are more shards than positions, some are empty.
     pub fn range(self, len: usize) -> Range<usize> {
         let cut = |index: u32| {
             let start = len as u128 * u128::from(index) / u128::from(self.count);
@@ -37,7 +37,7 @@ impl Shard {
         cut(self.index)..cut(self.index + 1)
     }
 
-    /// Whether it has the file with this number. Neighbours, which are often alike, go to different shards.
+    /// Whether the file with this number belongs to the shard. Neighbours, which are often similar, go to different shards.
     pub fn has(self, number: usize) -> bool {
         number % self.count() == self.index()
     }
@@ -49,7 +49,7 @@ impl TryFrom<[u32; 2]> for Shard {
     fn try_from([index, count]: [u32; 2]) -> Result<Self, String> {
         match index < count && count < u32::MAX {
             true => Ok(Self { index, count }),
-            false => Err(format!("there is no shard {index} of {count}: they count from 0")),
+            false => Err(format!("shard {index} of {count} does not exist: shards count from 0")),
         }
     }
 }
@@ -67,7 +67,8 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(index, count)| {
             Some([index.trim().parse().ok()?, count.trim().parse().ok()?])
         });
-        let numbers = numbers.ok_or_else(|| format!("`{text}` is not of the form 0/64"))?;
+        let numbers = numbers
+            .ok_or_else(|| format!("invalid shard `{text}`: expected a form such as 0/64"))?;
         Self::try_from(numbers)
     }
 }

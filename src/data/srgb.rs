@@ -1,4 +1,4 @@
-//! The sRGB transfer curve (IEC 61966-2-1), in f64 and f32.
+//! sRGB transfer function (IEC 61966-2-1), in f64 and f32.
 
 /// Linear light of an sRGB value, both in 0..1 (IEC 61966-2-1).
 pub fn to_linear(value: f64) -> f64 {

@@ -10,23 +10,23 @@ use crate::util::{
     parallel::{self, Parallel},
 };
 
-/// A surface, or the part of one that a slab contributes.
+/// A surface, or the part of it in one block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
-    /// One per vertex.
+    /// Position of each vertex.
     pub positions: Vec<[f32; 3]>,
-    /// Unit vectors from inside to outside, one per vertex, or none at all.
+    /// Outward unit normal of each vertex, or empty.
     pub normals: Vec<[f32; 3]>,
-    /// Red, green and blue in sRGB, one per vertex, or none at all.
+    /// sRGB colour of each vertex, or empty.
     pub colors: Vec<[u8; 3]>,
-    /// Three vertex numbers each, counter-clockwise as seen from outside.
+    /// Vertex indices of each triangle, counter-clockwise as seen from outside.
     pub triangles: Vec<[u32; 3]>,
-    /// Cells that were left out because a corner is not a number.
+    /// Number of cells that were left out because a corner is NaN.
     pub nan_cells: u64,
 }
 
 impl Surface {
-    /// Bytes of its vectors.
+    /// Size of the vectors in bytes.
     pub fn bytes(&self) -> u64 {
         let Self { positions, normals, colors, triangles, .. } = self;
         12 * (positions.len() + normals.len() + triangles.len()) as u64 + 3 * colors.len() as u64
@@ -41,7 +41,7 @@ impl Surface {
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
@@ -56,8 +56,7 @@ impl Surface {
         Ok(())
     }
 
-    /// Moves the surface from the grid, where the box of sample i is from i to i + 1, to where `placement` puts its
-    /// samples.
+    /// Transforms the surface from grid coordinates, in which the box of sample i is from i to i + 1, to those of `placement`.
     pub fn place(&mut self, placement: &Placement) {
         parallel::update(&mut self.positions, |p| {
             *p = placement.at(p.map(|v| f64::from(v) - 0.5)).map(|v| v as f32);
@@ -73,12 +72,12 @@ impl Surface {
             }
         });
         if placement.determinant() < 0.0 {
-            // A mirror turns the corners' order around.
+            // A reflection reverses the order of the corners.
             parallel::update(&mut self.triangles, |[_, b, c]| std::mem::swap(b, c));
         }
     }
 
-    /// The least and the greatest coordinates, unless there is no vertex.
+    /// Minimum and maximum coordinates; `None` if there are no vertices.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let first = *self.positions.first()?;
         Some(self.positions.iter().fold([first; 2], |[low, high], p| {
@@ -86,13 +85,13 @@ impl Surface {
         }))
     }
 
-    /// Whether two corners of a triangle are at one place.
+    /// Whether two corners of a triangle coincide.
     pub fn is_flat(&self, triangle: [u32; 3]) -> bool {
         let [a, b, c] = self.corners::<f32>(triangle);
         a == b || b == c || c == a
     }
 
-    /// How many triangles have two corners at one place, as samples that equal the isovalue make them.
+    /// Number of triangles of which two corners coincide, which happens at samples that equal the isovalue.
     pub fn flat_triangles(&self) -> usize {
         let count = |triangles: &[[u32; 3]]| {
             triangles.iter().filter(|triangle| self.is_flat(**triangle)).count()
@@ -105,11 +104,11 @@ impl Surface {
         triangle.map(|i| self.positions[i as usize].map(T::from))
     }
 
-    /// For each vertex, the sum of the normals of its triangles, each as long as twice the triangle's
-    /// area: a vertex normal that is still to be normalized.
+    /// Normal of each vertex before normalization: the sum of the normals of its triangles, each of which is as long as twice
+    /// the area.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.
+    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
     pub fn area_normals<T: Real>(&self) -> Result<Vec<[T; 3]>> {
         let mut sums = memory::zeros::<[T; 3]>(self.positions.len())?;
         for &triangle in &self.triangles {

@@ -29,7 +29,7 @@ pub fn cross<T: Real>(a: [T; 3], b: [T; 3]) -> [T; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
-/// The normal of a triangle that is counter-clockwise as seen from its tip; twice the area is its length.
+/// Normal of a triangle that is counter-clockwise as seen from its tip. Its length is twice the area.
 #[inline]
 pub fn triangle_normal<T: Real>([a, b, c]: [[T; 3]; 3]) -> [T; 3] {
     cross(sub(b, a), sub(c, a))

@@ -9,13 +9,13 @@ use super::samples::Samples;
 /// A volume in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
-    /// Samples along x, y and z.
+    /// Number of samples along x, y and z.
     pub dims: [usize; 3],
     /// `x * y * z` samples, x fastest.
     pub samples: Samples,
 }
 
-/// Samples along x, y and z, written as `256x256x128` or `256,256,128`.
+/// Size of a volume along x, y and z, written as `256x256x128` or `256,256,128`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Dims(pub [usize; 3]);
 
@@ -23,7 +23,7 @@ impl FromStr for Dims {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not of the form 256x256x128");
+        let wrong = || format!("invalid size `{text}`: expected a form such as 256x256x128");
         let mut dims = [0; 3];
         let mut parts = text.split(['x', 'X', ',']);
         for dim in &mut dims {

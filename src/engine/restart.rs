@@ -25,7 +25,7 @@ pub fn has_restarted() -> bool {
 pub fn on_the_cpu() -> io::Error {
     let command = || {
         // Standard input is set back to its position at the start of this process.
-        if let Some(offset) = standard::used()? {
+        if let Some(offset) = standard::restart_offset()? {
             standard::input()?.seek(SeekFrom::Start(offset))?;
         }
         let mut command = Command::new(env::current_exe()?);

@@ -1,4 +1,4 @@
-//! Reports of what is lost between an input and its result. All readers and writers of formats report losses here.
+//! Reports of losses between an input and its result, for all readers and writers of formats.
 
 use std::{
     fmt::Display,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::util::error::{Error, Result};
 
-/// Reports that `loss` happens to `subject`, the name of a file: as an error if `strict`, else as a warning.
+/// Reports the `loss` of `subject`, the name of a file: as an error if `strict`, else as a warning.
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if `strict`.

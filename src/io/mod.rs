@@ -1,4 +1,4 @@
-//! File formats and streams. `-` stands for stdin and stdout; an output file appears whole or not at all.
+//! File formats and streams. `-` stands for standard input or output. An output file is complete or absent.
 
 pub mod array;
 pub mod identity;

@@ -7,13 +7,13 @@ pub trait Reader: Send {
     /// The samples `before`, followed by those of the next `count` rows or slices.
     ///
     /// # Errors
-    /// When the data end early or are broken, and when reading fails.
+    /// If the data end early or are broken, and when reading fails.
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples>;
 
     /// Checks that no data follow the last row or slice.
     ///
     /// # Errors
-    /// When data follow, and when reading fails.
+    /// If data follow, and when reading fails.
     fn expect_end(&mut self) -> Result<()> {
         Ok(())
     }

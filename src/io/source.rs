@@ -14,7 +14,7 @@ use crate::util::{
     memory,
 };
 
-/// Where data come from.
+/// An input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Standard input, `-`.
@@ -83,7 +83,7 @@ fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
     })
 }
 
-/// The lower-case extension of a file name, not counting `.gz` at its end, and whether that `.gz` is there.
+/// The extension of a file name without `.gz`, in lower case, and whether the name ends in `.gz`.
 pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
     let lower = |name: Option<&OsStr>| {
         name.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
@@ -133,7 +133,7 @@ impl Source {
         }
     }
 
-    /// The extension in lower case; empty if there is none.
+    /// The extension in lower case, or an empty string.
     pub fn extension(&self) -> String {
         let extension = self.path().and_then(Path::extension);
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
@@ -160,7 +160,7 @@ impl Source {
         self.open_at(0)
     }
 
-    /// Opens the input for reading from byte `at` on. An input that is no regular file is read up to there.
+    /// Opens the input for reading from byte `at` on. A pipe or device is read up to there.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) if the input cannot be opened or read up to `at`.

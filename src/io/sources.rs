@@ -1,15 +1,15 @@
-//! The names of many inputs, held in little memory.
+//! Compact list of the names of many inputs.
 
 use std::ffi::{OsStr, OsString};
 
 use super::Source;
 
-/// Inputs in order. Their names lie one behind the other in a single allocation: a job may have millions of inputs, and
-/// an allocation for each would take several times as much memory, in pages that it shares with what is freed.
+/// Inputs in order. Their names are in a single allocation: a job may have millions of inputs, and one allocation for each
+/// would take several times as much memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     names: Vec<Unit>,
-    /// Where each name ends in `names`.
+    /// End of each name in `names`.
     ends: Vec<usize>,
 }
 
@@ -19,17 +19,17 @@ impl Sources {
         self.ends.len()
     }
 
-    /// Whether there is no input.
+    /// Whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of memory that the names take.
+    /// Size of the names in bytes.
     pub fn bytes(&self) -> u64 {
         (size_of_val(&self.names[..]) + size_of_val(&self.ends[..])) as u64
     }
 
-    /// The input `number`, counted from 0.
+    /// The input with the number `number`, counted from 0.
     ///
     /// # Panics
     /// When there are not so many inputs.

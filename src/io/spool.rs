@@ -1,4 +1,4 @@
-//! Bytes that wait to be read back, in little memory.
+//! Byte queue that spills to a temporary file.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -6,37 +6,37 @@ use tempfile::SpooledTempFile;
 
 use super::{temporary_folder, unfinished::no_temporary_file};
 
-/// Number of bytes above which all of them are moved from memory to a temporary file.
-const ROOM: u64 = 256 << 10;
+/// Number of bytes above which all bytes are moved from memory to a temporary file.
+const MAX_BUFFERED: u64 = 256 << 10;
 
 /// Records in the order in which they were added, in memory or in a temporary file.
 #[derive(Debug)]
 pub struct Spool {
     bytes: SpooledTempFile,
-    /// Bytes of all records.
+    /// Size of all records in bytes.
     len: u64,
-    /// Bytes that may be in memory where no temporary file can be made.
-    most: u64,
+    /// Maximum number of bytes in memory if no temporary file can be created.
+    max_memory: u64,
 }
 
 impl Spool {
-    /// Without records. Where no temporary file can be made, `most` bytes are kept in memory.
-    pub fn new(most: u64) -> Self {
+    /// An empty spool. If no temporary file can be created, up to `max_memory` bytes are kept in memory.
+    pub fn new(max_memory: u64) -> Self {
         let bytes = SpooledTempFile::new_in(usize::MAX, temporary_folder());
-        Self { bytes, len: 0, most }
+        Self { bytes, len: 0, max_memory }
     }
 
-    /// Adds a record. The first one is kept in memory, however long it is: it has been there anyway. Returns the number
-    /// of bytes before the record.
+    /// Adds a record and returns its offset. The first record is kept in memory, however long it is, since the caller has it
+    /// in memory anyway.
     ///
     /// # Errors
-    /// When a temporary file is needed and cannot be made or written.
+    /// If a temporary file is needed and cannot be made or written.
     pub fn push(&mut self, record: &[u8]) -> io::Result<u64> {
         let (at, len) = (self.len, self.len + record.len() as u64);
         if at > 0
-            && len > ROOM.min(self.most)
+            && len > MAX_BUFFERED.min(self.max_memory)
             && let Err(error) = self.bytes.roll()
-            && len > self.most
+            && len > self.max_memory
         {
             return Err(no_temporary_file(&temporary_folder(), error));
         }
@@ -46,10 +46,10 @@ impl Spool {
         Ok(at)
     }
 
-    /// The record of `len` bytes before which there are `at` bytes.
+    /// The record of `len` bytes at the offset `at`.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// If the temporary file cannot be read.
     pub fn get(&mut self, at: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut record = vec![0; len];
         self.bytes.seek(SeekFrom::Start(at))?;
@@ -57,10 +57,10 @@ impl Spool {
         Ok(record)
     }
 
-    /// All bytes, from the first one on.
+    /// Reader of all records.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// If the temporary file cannot be read.
     pub fn reader(&mut self) -> io::Result<impl Read> {
         self.bytes.rewind()?;
         Ok(&mut self.bytes)

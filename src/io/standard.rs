@@ -3,7 +3,7 @@
 //! Rust's `io::stdin` reads a stream that is not open for reading as if it were empty, and `io::stdout` drops bytes
 //! written to a stream that is not open for writing: both take `EBADF` for success. And a stream that is closed when
 //! the process begins is `/dev/null` by the time `main` runs: Rust's runtime opens that, since the next opened file
-//! would take the number of the closed stream. So [`note_closed`] has to look before `main`.
+//! would take the number of the closed stream. So [`record_closed`] has to look before `main`.
 
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,7 +41,7 @@ pub fn reserve() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
-/// Whether something was written that cannot be taken back.
+/// Whether output was written that cannot be taken back.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 /// The offset of standard input when it was first opened, or [`PIPE`] if it is not seekable; `None` if it was not
 /// opened.
@@ -49,13 +49,13 @@ static INPUT_BEGAN: Mutex<Option<u64>> = Mutex::new(None);
 /// Stands for the offset of an input that is not seekable, so cannot be read again.
 const PIPE: u64 = u64::MAX;
 
-/// The first bytes of standard input, once they have been read by [`look_at_first`].
+/// The first bytes of standard input, once [`peek`] has read them.
 static FIRST: Mutex<Option<First>> = Mutex::new(None);
 
 struct First {
     bytes: Vec<u8>,
-    /// Whether [`take_first`] has handed the bytes out.
-    is_given: bool,
+    /// Whether [`take_first`] has returned the bytes.
+    is_taken: bool,
 }
 
 /// The first bytes of standard input, at most 512, for recognizing its format. [`take_first`] gives these bytes to the
@@ -63,47 +63,48 @@ struct First {
 ///
 /// # Errors
 /// As [`input`], and those of reading.
-pub fn look_at_first() -> io::Result<Vec<u8>> {
+pub fn peek() -> io::Result<Vec<u8>> {
     const LEN: u64 = 512;
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     if first.is_none() {
         let mut bytes = Vec::new();
         input()?.take(LEN).read_to_end(&mut bytes)?;
-        *first = Some(First { bytes, is_given: false });
+        *first = Some(First { bytes, is_taken: false });
     }
     Ok(first.as_ref().map(|first| first.bytes.clone()).unwrap_or_default())
 }
 
-/// The bytes that [`look_at_first`] has read; empty after the first call.
+/// The bytes that [`peek`] has read; empty after the first call.
 pub fn take_first() -> Vec<u8> {
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-    let first = first.as_mut().filter(|first| !first.is_given);
+    let first = first.as_mut().filter(|first| !first.is_taken);
     first.map_or_else(Vec::new, |first| {
-        first.is_given = true;
+        first.is_taken = true;
         first.bytes.clone()
     })
 }
 
-/// Notes that something was written that cannot be taken back.
+/// Records that output was written that cannot be taken back.
 pub fn record_written() {
     WRITTEN.store(true, Ordering::Relaxed);
 }
 
-/// The offset to which standard input has to be set back before the job can begin again; `None` if it was not opened.
+/// The offset to which standard input must be set before the job can begin again; `None` if it was not opened.
+///
 /// # Errors
 /// If the job cannot begin again: output was written, or standard input cannot be read twice.
-pub fn used() -> io::Result<Option<u64>> {
+pub fn restart_offset() -> io::Result<Option<u64>> {
     let began = *INPUT_BEGAN.lock().unwrap_or_else(PoisonError::into_inner);
     match (WRITTEN.load(Ordering::Relaxed), began) {
-        (true, _) => Err(io::Error::other("a part of its results is written")),
+        (true, _) => Err(io::Error::other("part of its output is already written")),
         (_, Some(PIPE)) => Err(io::Error::other("standard input can be read only once")),
         (_, offset) => Ok(offset),
     }
 }
 
-/// Notes which streams are closed. It runs before `main`, so it must not use the heap, locks or threads.
+/// Records which streams are closed. It runs before `main`, so it must not use the heap, locks or threads.
 #[cfg(unix)]
-pub fn note_closed() {
+pub fn record_closed() {
     INPUT_WAS_CLOSED.store(fcntl_getfl(rustix::stdio::stdin()).is_err(), Ordering::Relaxed);
     OUTPUT_WAS_CLOSED.store(fcntl_getfl(rustix::stdio::stdout()).is_err(), Ordering::Relaxed);
 }
@@ -145,7 +146,7 @@ fn open(
     (useless, name): (OFlags, &str),
 ) -> io::Result<File> {
     if RESERVED.load(Ordering::Relaxed) {
-        return Err(io::Error::other("it is not the job's: name a file"));
+        return Err(io::Error::other("it belongs to the server: name a file"));
     }
     if was_closed.load(Ordering::Relaxed) {
         return Err(io::Error::other("it is closed"));
@@ -190,7 +191,7 @@ pub fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         let folder = parent_folder(&path).canonicalize().ok()?;
-        if is_of_descriptors(&folder) {
+        if is_descriptor_folder(&folder) {
             return path.file_name()?.to_str()?.parse().ok();
         }
         path = folder.join(path.read_link().ok()?);
@@ -198,8 +199,8 @@ pub fn descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// Whether `folder`, with links resolved, holds the open files of this process.
-fn is_of_descriptors(folder: &Path) -> bool {
+/// Whether `folder`, with links resolved, contains the open files of this process.
+fn is_descriptor_folder(folder: &Path) -> bool {
     let own = PathBuf::from(format!("/proc/{}", std::process::id()));
     let of_thread = folder.strip_prefix(own.join("task")).is_ok_and(|rest| rest.ends_with("fd"));
     folder == Path::new("/dev/fd") || folder == own.join("fd") || of_thread

@@ -511,7 +511,7 @@ fn axes_with_different_units_are_converted() {
     }
     zarr(&folder.join("e.zarr"), SPACING, [Some("millimeter"), Some("millimeter"), None]);
     let said = works(folder, "blur e.zarr o.nrrd --sigma 0");
-    assert!(said.contains("e.zarr: its z axis states no unit: mm"), "{said}");
+    assert!(said.contains("e.zarr: unit of the z axis is missing; assuming mm"), "{said}");
 }
 
 #[test]

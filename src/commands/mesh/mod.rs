@@ -220,7 +220,7 @@ impl MeshJob {
         if let Some(step) = self.format.precision(&surface) {
             log::info!("positions rounded by at most {step} along each axis");
         }
-        let left_out = self.format.leaves_out(&surface);
+        let left_out = self.format.skipped_triangles(&surface);
         if left_out > 0 {
             log::info!("{left_out} triangles without an area left out of the file");
         }

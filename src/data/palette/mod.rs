@@ -1,4 +1,4 @@
-//! Palettes: 256 colours for the numbers from 0 to 1, by matplotlib's names.
+//! Palettes of 256 colours for numbers from 0 to 1, named as in matplotlib.
 
 mod tables;
 
@@ -14,14 +14,14 @@ pub struct Palette {
     is_reversed: bool,
 }
 
-/// How a palette's colours are given.
+/// Definition of the colours of a palette.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Colors {
-    /// All of them, as `rrggbb` one after the other.
+    /// All 256 colours, as consecutive `rrggbb`.
     All(&'static str),
-    /// Some, as `0xrrggbb`, at equal distances, with straight lines between them.
+    /// Colours at equal distances, as `0xrrggbb`, with linear interpolation.
     Even(&'static [u32]),
-    /// For red, green and blue the ends of straight lines: place and value, both from 0 to 1.
+    /// For red, green and blue, the ends of line segments: position and value, both from 0 to 1.
     Lines([&'static [[f64; 2]]; 3]),
 }
 
@@ -83,7 +83,7 @@ const SPECTRAL: [u32; 11] = [
 ];
 
 impl Palette {
-    /// All 256 colours in sRGB: the number x has colour `floor(256 x)`, and 1 the last.
+    /// All 256 colours in sRGB. The number x has the colour `floor(256 x)`, and 1 the last one.
     pub fn table(&self) -> [[u8; 3]; 256] {
         std::array::from_fn(|i| self.colors.at(if self.is_reversed { 255 - i } else { i }))
     }
@@ -114,7 +114,7 @@ impl FromStr for Palette {
         let found = PALETTES.iter().find(|(name, _)| *name == stem);
         found.map(|&(name, colors)| Self { name, colors, is_reversed }).ok_or_else(|| {
             let known = PALETTES.map(|(name, _)| name).join(" ");
-            format!("unknown palette `{text}`: expected one of {known}, or one of these with _r, reversed")
+            format!("unknown palette `{text}`: expected one of {known}, or one of these with _r for the reverse")
         })
     }
 }
@@ -149,7 +149,7 @@ impl Colors {
 mod tests {
     use super::*;
 
-    /// What `matplotlib.colors.to_hex(matplotlib.colormaps[name](i))` says for i = 0, 64, 153, 255 (matplotlib 3.11).
+    /// Results of `matplotlib.colors.to_hex(matplotlib.colormaps[name](i))` for i = 0, 64, 153, 255 (matplotlib 3.11).
     #[test]
     fn colours_are_those_of_matplotlib() {
         for (name, expected) in EXPECTED {

@@ -1,4 +1,4 @@
-//! The colours of palettes that have no formula, as matplotlib 3.11 has them: `to_hex(colormaps[name](i))` of all i,
+//! The colours of palettes without a formula, from matplotlib 3.11: `to_hex(colormaps[name](i))` of all i,
 //! without `#`.
 
 pub(super) const VIRIDIS: &str = "\

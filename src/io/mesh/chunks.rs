@@ -44,15 +44,15 @@ pub(super) fn write_triples<T: Pod>(
     out.write_all(bytemuck::cast_slice(triples))
 }
 
-/// Writes `items` in order, each as `size` bytes made by `pack`. A chunk is written while the next is packed.
+/// Writes `items` in order, each as `size` bytes filled by `pack`. A chunk is written while the next one is packed.
 pub(super) fn write_ahead<T: Sync>(
     out: &mut (impl Write + Send + ?Sized),
     items: &[T],
     size: usize,
     pack: impl Fn(&[T], &mut [u8]) + Sync,
 ) -> io::Result<()> {
-    let room = || vec![0; CHUNK.min(items.len()) * size];
-    let (mut packed, mut next) = (room(), room());
+    let buffer = || vec![0; CHUNK.min(items.len()) * size];
+    let (mut packed, mut next) = (buffer(), buffer());
     let mut ready = 0;
     let mut chunks = items.chunks(CHUNK);
     loop {
@@ -73,7 +73,7 @@ pub(super) fn write_ahead<T: Sync>(
     }
 }
 
-/// Converts a count to the integer type of a format. Fails with `message` where the format cannot store it.
+/// Converts a count to the integer type of a format. Fails with `message` if the count is too large.
 pub(super) fn fitting<T: TryFrom<u64>>(count: impl TryInto<u64>, message: &str) -> io::Result<T> {
     let count = count.try_into().ok().and_then(|count| T::try_from(count).ok());
     count.ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, message))

@@ -1,4 +1,4 @@
-//! What a mesh file holds besides its surface.
+//! Contents of a mesh file besides its surface.
 
 use std::io::{self, Write};
 
@@ -12,9 +12,9 @@ pub type Out<'a> = dyn Write + Send + 'a;
 pub struct Details {
     /// Whether PLY and STL are written as text.
     pub ascii: bool,
-    /// The space of the coordinates, where it is known.
+    /// The space of the coordinates, if known.
     pub space: Option<Space>,
-    /// The unit of coordinates in metres; 1 where it is not known.
+    /// The unit of coordinates in metres; 1 if unknown.
     pub metres: f64,
 }
 

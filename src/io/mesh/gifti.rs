@@ -14,7 +14,7 @@ use crate::data::{placement::Space, surface::Surface};
 
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
-    fitting::<i32>(positions.len(), "GIfTI numbers at most 2,147,483,647 vertices")?;
+    fitting::<i32>(positions.len(), "GIfTI holds at most 2,147,483,647 vertices")?;
     writeln!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

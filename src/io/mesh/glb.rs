@@ -19,7 +19,7 @@ const FLOAT: u32 = 5126;
 pub(super) const ARRAY_BUFFER: u32 = 34962;
 pub(super) const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 
-/// A surface with name and colour.
+/// A surface with a name and a colour.
 #[derive(Clone, Debug)]
 pub struct ColoredSurface {
     /// Name of its node, mesh and material.
@@ -33,7 +33,7 @@ pub struct ColoredSurface {
 /// Writes all surfaces that are not empty.
 ///
 /// # Errors
-/// When writing fails, or the surfaces are too large for the format.
+/// If writing fails, or the surfaces are too large for the format.
 pub fn write_colored(
     out: &mut Out<'_>,
     surfaces: &[ColoredSurface],
@@ -67,12 +67,12 @@ fn write_arrays(out: &mut Out<'_>, surface: &Surface) -> io::Result<()> {
     write_triples(out, &surface.triangles)?;
     write_triples(out, &surface.normals)?;
     // Colours in glTF are linear; 8 bits would be too coarse for dark ones. Alpha is opaque.
-    let light: Vec<[u8; 2]> = (0..=255u8)
+    let linear: Vec<[u8; 2]> = (0..=255u8)
         .map(|v| (srgb::to_linear(f64::from(v) / 255.0) * 65535.0).round() as u16)
         .map(u16::to_le_bytes)
         .collect();
     write_each(out, &surface.colors, |color, bytes| {
-        color.iter().for_each(|&v| bytes.extend_from_slice(&light[usize::from(v)]));
+        color.iter().for_each(|&v| bytes.extend_from_slice(&linear[usize::from(v)]));
         bytes.extend_from_slice(&u16::MAX.to_le_bytes());
     })
 }
@@ -196,7 +196,7 @@ impl Document {
     /// Writes everything before the arrays: the header of the file, the JSON, and the header of the binary chunk of
     /// `length` bytes.
     pub(super) fn write_head(mut self, out: &mut Out<'_>, length: u64) -> io::Result<()> {
-        // glTF allows no empty list: an empty surface becomes a node without a mesh.
+        // glTF does not allow empty lists: an empty surface becomes a node without a mesh.
         if self.nodes.is_empty() {
             self.nodes.push(json!({}));
         }

@@ -26,10 +26,10 @@ use super::{
 };
 use crate::data::surface::Surface;
 
-/// Steps of a position along the longest side of the box.
+/// Number of steps along the longest side of the box.
 const STEPS: f64 = 65_535.0;
 
-/// How far rounding may move a position along each axis.
+/// Maximum rounding error of positions along each axis.
 pub(super) fn precision(surface: &Surface) -> f64 {
     surface.bounds().map_or(0.0, |[low, high]| side(low, high) / STEPS / 2.0)
 }
@@ -83,7 +83,7 @@ impl Arrays {
         let mut places = vec![0; positions.len()];
         let used = optimize_vertex_fetch_remap(&mut places, &indices);
         indices.iter_mut().for_each(|number| *number = places[*number as usize]);
-        // Vertices without a triangle are left out.
+        // Vertices without a triangle are skipped.
         let place = |vertex: usize| Some(places[vertex] as usize).filter(|&place| place < used);
         let mut points = vec![[0u16; 4]; used];
         for (vertex, position) in positions.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Arrays {
         target: u32,
         accessor: Value,
     ) -> io::Result<Value> {
-        let mut packed = packed.ok_or_else(|| io::Error::other("an array does not pack"))?;
+        let mut packed = packed.ok_or_else(|| io::Error::other("cannot compress an array"))?;
         self.body.resize(self.body.len().next_multiple_of(4), 0);
         view["buffer"] = 0.into();
         view["byteOffset"] = self.body.len().into();

@@ -1,5 +1,5 @@
-//! Mesh files. PLY is written part by part, the other formats as a whole. Folders for Neuroglancer are here, too; HTML
-//! pages are written by [`page`](super::page).
+//! Mesh formats. PLY is written block by block, the other formats as a whole. HTML pages are written by
+//! [`page`](super::page).
 
 mod chunks;
 mod details;
@@ -28,7 +28,7 @@ pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
 
 use crate::data::surface::Surface;
 
-/// A file format for meshes.
+/// A mesh format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MeshFormat {
     /// Stanford polygons: shared vertices, normals.
@@ -58,7 +58,7 @@ pub enum MeshFormat {
 }
 
 impl MeshFormat {
-    /// The names of all formats, an alias after a bar, and what they hold.
+    /// The names of all formats (an alias after a bar), and their help.
     pub const CHOICES: [(&'static str, Self, &'static str); 12] = {
         let mut choices = [("", Self::Ply, ""); 12];
         let mut i = 0;
@@ -74,12 +74,12 @@ impl MeshFormat {
         FORMATS.iter().find(|entry| entry.0 == self).expect("an entry for each format")
     }
 
-    /// The extension of its files.
+    /// The file extension.
     pub fn extension(self) -> &'static str {
         self.entry().2
     }
 
-    /// The unit of all lengths in files of the format; `None` where a file has those of its volume.
+    /// The unit that the format requires; `None` if lengths have the unit of the volume.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Self::ThreeMf => Some("mm"),
@@ -89,7 +89,7 @@ impl MeshFormat {
     }
 
     /// Whether the format has a text and a binary form.
-    pub fn may_be_text(self) -> bool {
+    pub fn has_text_form(self) -> bool {
         matches!(self, Self::Ply | Self::Stl)
     }
 
@@ -100,16 +100,16 @@ impl MeshFormat {
 
     /// Number of triangles of `surface` that are not written: those with equal corners, in a format without shared
     /// vertices.
-    pub fn leaves_out(self, surface: &Surface) -> usize {
+    pub fn skipped_triangles(self, surface: &Surface) -> usize {
         if self == Self::Stl { surface.flat_triangles() } else { 0 }
     }
 
-    /// How far rounding may move a vertex of `surface` along each axis; `None` where positions stay exact.
+    /// Maximum rounding error of vertices of `surface` along each axis; `None` if positions are exact.
     pub fn precision(self, surface: &Surface) -> Option<f64> {
         (self == Self::GlbMeshopt).then(|| glb_meshopt::precision(surface))
     }
 
-    /// Bytes of memory that writing needs in addition to `surface`; 0 if it needs little.
+    /// Bytes of memory that writing needs besides `surface`; 0 if it needs little.
     pub fn bytes(self, surface: &Surface) -> u64 {
         if self == Self::GlbMeshopt { glb_meshopt::bytes(surface) } else { 0 }
     }
@@ -120,12 +120,12 @@ impl FromStr for MeshFormat {
 
     /// Parses a file's extension.
     fn from_str(extension: &str) -> Result<Self, String> {
-        // Packed GLB has to be asked for by name.
+        // Compressed GLB is chosen by its name only.
         let named = || FORMATS.iter().filter(|entry| entry.0 != Self::GlbMeshopt);
         let found = named().find(|entry| entry.2 == extension);
         found.map(|entry| entry.0).ok_or_else(|| {
             let known: Vec<_> = named().map(|entry| entry.2).collect();
-            format!("`{extension}` is none of {}", known.join(" "))
+            format!("unknown mesh format `{extension}`: expected one of {}", known.join(" "))
         })
     }
 }
@@ -195,7 +195,7 @@ const FORMATS: [Entry; 12] = [
 /// Writes a surface.
 ///
 /// # Errors
-/// When writing fails, or the surface is too large for the format.
+/// If writing fails, or the surface is too large for the format.
 pub fn write(
     out: &mut Out<'_>,
     surface: &Surface,

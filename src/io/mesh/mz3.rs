@@ -1,5 +1,4 @@
-//! MZ3, of Surf Ice and NiiVue: a header of sixteen bytes, the triangles, the vertices; little-endian, here not
-//! compressed.
+//! MZ3 of Surf Ice and NiiVue: a header of sixteen bytes, the triangles, the vertices; little-endian and uncompressed.
 
 use super::{
     Details, Out,
@@ -12,9 +11,10 @@ const MAGIC: u16 = 0x5a4d;
 const ARRAYS: u16 = 1 | 2;
 
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> std::io::Result<()> {
-    let count = |len: usize| fitting::<i32>(len, "MZ3 counts to 2,147,483,647");
+    let count =
+        |len: usize| fitting::<i32>(len, "MZ3 holds at most 2,147,483,647 vertices and triangles");
     out.write_all(&[MAGIC.to_le_bytes(), ARRAYS.to_le_bytes()].concat())?;
-    // The third number counts bytes to skip before the arrays.
+    // The third number is the number of bytes to skip before the arrays.
     let counts = [count(surface.triangles.len())?, count(surface.positions.len())?, 0];
     out.write_all(&counts.map(i32::to_le_bytes).concat())?;
     write_triples(out, &surface.triangles)?;

@@ -1,4 +1,4 @@
-//! PLY (Stanford polygons), binary or text, written in any number of parts.
+//! PLY (Stanford polygons), binary or text, written block by block.
 
 use std::{
     fs::File,
@@ -23,8 +23,8 @@ pub struct Attributes {
     pub colors: bool,
 }
 
-/// Writes a PLY part by part. In the file, all vertices come before the first face, and their counts before both; so
-/// parts are kept in memory, and in temporary files once they take more than a limit. `F` is the type of faces.
+/// Writes a PLY block by block. In the file, all vertices precede the first face, and their counts precede both; so blocks
+/// are kept in memory, or in temporary files once they exceed a limit. `F` is the type of faces.
 #[derive(Debug)]
 pub struct PlyWriter<F = [u32; 3]> {
     details: Details,
@@ -32,7 +32,7 @@ pub struct PlyWriter<F = [u32; 3]> {
     limit: u64,
     folder: PathBuf,
     parts: Vec<(Surface, Vec<F>)>,
-    /// Bytes in `parts`.
+    /// Size of `parts` in bytes.
     held: u64,
     /// Formatted vertices, and faces in memory layout.
     files: Option<[File; 2]>,
@@ -41,7 +41,7 @@ pub struct PlyWriter<F = [u32; 3]> {
 }
 
 impl<F: Pod> PlyWriter<F> {
-    /// An empty file. Keeps about `limit` bytes at most in memory, and the rest in temporary files in `folder`.
+    /// An empty PLY. About `limit` bytes are kept in memory, the rest in temporary files in `folder`.
     pub fn new(details: Details, limit: u64, folder: PathBuf) -> Self {
         let (attributes, parts, held, files, vertices, faces) = Default::default();
         Self { details, attributes, limit, folder, parts, held, files, vertices, faces }
@@ -50,7 +50,7 @@ impl<F: Pod> PlyWriter<F> {
     /// Adds the vertices of a surface, and faces between the vertices added so far.
     ///
     /// # Errors
-    /// When a temporary file cannot be written.
+    /// If a temporary file cannot be written.
     pub fn push(&mut self, part: Surface, faces: Vec<F>) -> io::Result<()> {
         self.vertices += part.positions.len() as u64;
         self.faces += faces.len() as u64;
@@ -117,7 +117,7 @@ impl PlyWriter {
     /// Writes the header, all vertices and all triangles.
     ///
     /// # Errors
-    /// When writing fails, or reading a temporary file.
+    /// If writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
         let ascii = self.details.ascii;
         self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
@@ -137,7 +137,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
 /// of faces after their vertices. All vertices must follow, then all faces.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write_header(
     out: &mut Out<'_>,
     details: Details,
@@ -166,7 +166,7 @@ pub fn write_header(
 /// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write_vertices(
     out: &mut (impl Write + ?Sized),
     surface: &Surface,
@@ -197,7 +197,7 @@ const FACE: usize = 13;
 /// Writes triangles as faces of a PLY.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write_faces(out: &mut Out<'_>, triangles: &[[u32; 3]], ascii: bool) -> io::Result<()> {
     if ascii {
         return write_text!(out, triangles, |[a, b, c]| "3 {a} {b} {c}\n");

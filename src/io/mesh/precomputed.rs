@@ -33,11 +33,11 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Res
     write_triples(out, &surface.triangles)
 }
 
-/// A folder with one surface, which appears under its name when it is complete.
+/// A folder with one surface, which gets its name when it is complete.
 #[derive(Debug)]
 pub struct MeshFolder {
-    part: UnfinishedFolder,
-    place: PathBuf,
+    folder: UnfinishedFolder,
+    path: PathBuf,
     no_clobber: bool,
 }
 
@@ -45,28 +45,30 @@ impl MeshFolder {
     /// Begins the folder at `sink`; returns it and the output for its fragment.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::util::error::Kind::Usage) where the
-    /// name is taken by anything but a mesh folder, or is standard output.
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::util::error::Kind::Usage) if the
+    /// name is that of anything but a mesh folder, or is standard output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
-            return Err(Error::usage("a precomputed mesh is a folder: name it with -o"));
+            return Err(Error::usage(
+                "standard output cannot be a precomputed mesh, which is a folder: name one",
+            ));
         };
-        // Where the name is a symbolic link, its target is replaced.
-        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        // If the name is a symbolic link, its target is replaced.
+        let target = path.canonicalize().unwrap_or_else(|_| path.clone());
         let failed = |error: io::Error| Error::io("write", path, error);
-        if fs::symlink_metadata(&place).is_ok() {
+        if fs::symlink_metadata(&target).is_ok() {
             if no_clobber {
                 return Err(failed(already_exists()));
             }
-            if !is_mesh(&place) {
+            if !is_mesh(&target) {
                 return Err(Error::usage(format_args!(
                     "refusing to overwrite {sink}: it exists and is not a precomputed mesh"
                 )));
             }
         }
-        let part = UnfinishedFolder::create(&place).map_err(failed)?;
-        let output = Sink::File(part.path().join("1")).create(true)?;
-        Ok((Self { part, place, no_clobber }, output))
+        let folder = UnfinishedFolder::create(&target).map_err(failed)?;
+        let output = Sink::File(folder.path().join("1")).create(true)?;
+        Ok((Self { folder, path: target, no_clobber }, output))
     }
 
     /// Completes the folder after its fragment has been written.
@@ -74,12 +76,12 @@ impl MeshFolder {
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn finish(self) -> Result<()> {
-        let Self { part, place, no_clobber } = self;
-        let put = |name: &str, text: &str| fs::write(part.path().join(name), text);
+        let Self { folder, path, no_clobber } = self;
+        let put = |name: &str, text: &str| fs::write(folder.path().join(name), text);
         let put = put("info", "{\"@type\": \"neuroglancer_legacy_mesh\"}\n")
             .and_then(|()| put("1:0", "{\"fragments\": [\"1\"]}\n"));
-        put.and_then(|()| part.rename(&place, no_clobber))
-            .map_err(|error| Error::io("write", &place, error))
+        put.and_then(|()| folder.rename(&path, no_clobber))
+            .map_err(|error| Error::io("write", &path, error))
     }
 }
 

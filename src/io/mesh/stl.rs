@@ -1,5 +1,4 @@
-//! STL, as text or binary: 80 bytes of text, the count, then 50 bytes for each triangle: normal, corners, 2 unused
-//! bytes.
+//! STL, text or binary: 80 bytes of text, the number of triangles, then 50 bytes for each: normal, corners, 2 unused bytes.
 //!
 //! Triangles with two equal corners are left out: readers merge equal corners to one vertex, so that the surface is
 //! closed without these triangles.
@@ -57,7 +56,7 @@ fn with_area(surface: &Surface) -> Cow<'_, [[u32; 3]]> {
     Cow::Owned(all.filter(|triangle| !surface.is_flat(**triangle)).copied().collect())
 }
 
-/// The unit normal of a triangle; zeros where it has no area.
+/// The unit normal of a triangle; zeros if it has no area.
 fn unit_normal(corners: [[f64; 3]; 3]) -> [f32; 3] {
     let normal = triangle_normal(corners);
     let length = dot(normal, normal).sqrt();

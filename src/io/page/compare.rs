@@ -21,7 +21,7 @@ impl Comparison {
     /// Writes the page.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let types = self.pictures.each_ref().map(|bytes| media_type(bytes));
         let page = Page {

@@ -32,7 +32,7 @@ impl HistogramPage {
     /// Writes the page.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let title = match &self.histograms[..] {
             [only] => only["name"].as_str().unwrap_or_default().to_owned(),

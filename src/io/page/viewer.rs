@@ -93,7 +93,7 @@ impl Viewer {
     /// Writes the page.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let (mut packed, facts): (Vec<_>, Vec<_>) =
             self.surfaces.into_iter().map(|mesh| (mesh.packed.bytes, mesh.facts)).unzip();

@@ -1,6 +1,6 @@
-//! Positions and texts of the numbers along the axes of plots.
+//! Positions and labels of the ticks on the axes of plots.
 
-/// About `count` round numbers from `low` to `high`, at a distance of 1, 2 or 5 times a power of ten.
+/// About `count` round numbers from `low` to `high`, in steps of 1, 2 or 5 times a power of ten.
 pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let rough = (high - low) / count.max(1) as f64;
     if !rough.is_finite() || rough <= 0.0 {

@@ -1,4 +1,4 @@
-//! A drawing: shapes on a plain background, from the lowest to the topmost.
+//! Drawings: shapes on a plain background, from the bottom to the top.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::font::Line;
 /// Red, green and blue, 0 to 255.
 pub type Colour = [u8; 3];
 
-/// The colours of everything but the data.
+/// Colours of everything except the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// The background of the drawing.
@@ -66,7 +66,7 @@ pub fn text_width(text: &str, size: f32) -> f32 {
     line.width()
 }
 
-/// Distance from the middle of a line of text down to its baseline, in font sizes.
+/// Distance from the middle of a line of text to its baseline, in font sizes.
 const BASELINE: f32 = 0.36;
 
 /// The point of a text that is at its position.
@@ -80,7 +80,7 @@ pub enum Anchor {
     End,
 }
 
-/// How the area of a shape, or its line, is painted.
+/// Style in which the area or the line of a shape is painted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paint {
     /// Source over, with an opacity from 0 to 1.
@@ -115,7 +115,7 @@ pub(super) enum Shape {
         data: String,
         paint: Paint,
     },
-    /// One line of text. `at` is on its baseline; `is_rising` turns it by 90 degrees, to run upwards.
+    /// One line of text. `at` is on its baseline; if `is_rising`, it runs upwards.
     Text {
         at: [f32; 2],
         size: f32,
@@ -139,8 +139,8 @@ const NAME_GAP: u8 = 6;
 /// Pixels between the entries of a legend.
 const ENTRY_GAP: u8 = 18;
 
-/// The nearest multiple of 0.01: the SVG has two decimals, and the pixels use the same coordinates.
-fn hundredths(length: f32) -> f32 {
+/// Rounds to a multiple of 0.01: the SVG has two decimals, and the pixels use the same coordinates.
+fn round_to_hundredth(length: f32) -> f32 {
     ((f64::from(length) * 100.0).round_ties_even() / 100.0) as f32
 }
 
@@ -153,7 +153,7 @@ fn steps(x: f32, width: f32, tops: &[f32]) -> String {
     data
 }
 
-/// A picture made of shapes.
+/// A picture that consists of shapes.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     pub(super) width: usize,
@@ -170,7 +170,7 @@ impl Drawing {
 
     /// Adds a filled rectangle.
     pub fn rectangle(&mut self, x: f32, y: f32, width: f32, height: f32, paint: Paint) {
-        let [corner, size] = [[x, y], [width, height]].map(|pair| pair.map(hundredths));
+        let [corner, size] = [[x, y], [width, height]].map(|pair| pair.map(round_to_hundredth));
         self.shapes.push(Shape::Rectangle { corner, size, paint });
     }
 
@@ -241,6 +241,12 @@ impl Drawing {
         size: f32,
         spans: Vec<Span>,
     ) {
-        self.shapes.push(Shape::Text { at: at.map(hundredths), size, anchor, is_rising, spans });
+        self.shapes.push(Shape::Text {
+            at: at.map(round_to_hundredth),
+            size,
+            anchor,
+            is_rising,
+            spans,
+        });
     }
 }

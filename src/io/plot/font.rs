@@ -1,4 +1,4 @@
-//! Outlines of text in DejaVu Sans, which is part of the program; with kerning, from left to right.
+//! Outlines of text in DejaVu Sans, which is part of the program. Text runs from left to right, with kerning.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ const LIGATURES: [(&str, &str); 5] = [
     ("fl", "\u{fb02}"),
 ];
 
-/// A line of text made of several pieces. Its baseline is the x axis, and it begins at 0.
+/// A line of text of several pieces. Its baseline is the x axis, and it begins at 0.
 #[derive(Debug)]
 pub struct Line {
     /// Pixels per font unit.
@@ -39,7 +39,7 @@ impl Line {
     }
 
     /// Appends `text` and returns its outlines; `None` for text without outlines, such as a space. Control characters are
-    /// left out.
+    /// skipped.
     pub fn push(&mut self, text: &str) -> Option<Path> {
         let mut outlines = PathBuilder::new();
         let text =
@@ -51,8 +51,8 @@ impl Line {
             let mut outline = Outline(PathBuilder::new());
             FACE.outline_glyph(glyph, &mut outline);
             // Fonts measure y upwards.
-            let place = Transform::from_row(self.scale, 0.0, 0.0, -self.scale, self.end, 0.0);
-            let outline = outline.0.finish().and_then(|path| path.transform(place));
+            let transform = Transform::from_row(self.scale, 0.0, 0.0, -self.scale, self.end, 0.0);
+            let outline = outline.0.finish().and_then(|path| path.transform(transform));
             outline.inspect(|path| outlines.push_path(path));
             let advance = FACE.glyph_hor_advance(glyph).unwrap_or_default();
             self.end += f32::from(advance) * self.scale;
@@ -67,7 +67,7 @@ impl Line {
     }
 }
 
-/// Kerning between two glyphs in font units; most often negative.
+/// Kerning between two glyphs in font units, usually negative.
 fn kerning(left: GlyphId, right: GlyphId) -> i16 {
     let tables = FACE.tables().kern.into_iter().flat_map(|kern| kern.subtables);
     let mut plain = tables.filter(|table| table.horizontal && !table.has_cross_stream);

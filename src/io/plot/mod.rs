@@ -1,4 +1,4 @@
-//! Drawings of plots, as SVG and as pixels, which look the same. The font of the pixels is part of the program.
+//! Drawings of plots, as SVG and as pixels, which look the same.
 
 mod axis;
 mod drawing;
@@ -35,12 +35,14 @@ impl Drawing {
     /// The drawing as 8-bit RGB pixels.
     ///
     /// # Errors
-    /// When it is too large to be drawn.
+    /// If the drawing is too large.
     pub fn to_image(&self) -> Result<Image> {
         let (width, height) = (self.width, self.height);
         let rgb = pixels::rgb(self).ok_or_else(|| {
-            let size = format_args!("{width} x {height} pixels");
-            Error::new(Kind::Failure, format_args!("the plot cannot be drawn: {size}"))
+            Error::new(
+                Kind::Failure,
+                format_args!("cannot draw a plot of {width} x {height} pixels"),
+            )
         })?;
         let (samples, metadata) = (Samples::U8(rgb), Metadata::default());
         Ok(Image { width, height, channels: 3, samples, is_linear: false, metadata })
@@ -49,7 +51,7 @@ impl Drawing {
     /// Writes the drawing as SVG.
     ///
     /// # Errors
-    /// When `sink` cannot be written.
+    /// If `sink` cannot be written.
     pub fn write_svg(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
         let svg = self.to_svg();
         let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
@@ -59,7 +61,7 @@ impl Drawing {
     /// Writes the drawing as PNG.
     ///
     /// # Errors
-    /// As [`Drawing::to_image`], and when `sink` cannot be written.
+    /// As [`Drawing::to_image`], and if `sink` cannot be written.
     pub fn write_png(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
         let image = timings.time("plot", || self.to_image())?;
         let mut target = ImageTarget::new(sink, ImageFormat::Png, Encoding::default(), timings);

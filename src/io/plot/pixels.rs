@@ -10,7 +10,7 @@ use super::{
     font::Line,
 };
 
-/// Renders to RGB pixels, row by row; `None` where the size is zero or too large.
+/// Renders to RGB pixels, row by row; `None` if the size is zero or too large.
 pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
     let mut pixels = Pixmap::new(drawing.width as u32, drawing.height as u32)?;
     let [red, green, blue] = drawing.theme.ground;

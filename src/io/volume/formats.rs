@@ -36,7 +36,7 @@ fn has_volume_name(source: &Source) -> bool {
 
 /// Whether standard input begins as a volume, or as gzip, which no image does.
 fn is_volume_piped() -> bool {
-    let first = standard::look_at_first().unwrap_or_default();
+    let first = standard::peek().unwrap_or_default();
     first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
 }
 

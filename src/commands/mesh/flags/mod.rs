@@ -325,7 +325,7 @@ impl Args {
             }
             _ => MeshFormat::Ply,
         };
-        match self.ascii && !format.may_be_text() {
+        match self.ascii && !format.has_text_form() {
             true => Err(Error::usage("--ascii is for PLY and STL only")),
             false => Ok(format),
         }
