@@ -66,9 +66,9 @@
 //! | `commands` | one file or folder for each command: flags become a job, then read, run a kernel, write |
 //! | `engine` | moves data: blocks, memory limit, batches of files, shards, resumed runs, progress, log of a run, early ends |
 //! | `api` | the public API: this page |
-//! | `kernels` | one folder for each kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
+//! | `kernels` | one file or folder for each kernel family: parameters, CPU code, host code for its shaders in `wgsl/` |
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
-//! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
+//! | `device` | the device of a job: the [`Kernel`](device::Kernel) trait, the choice of a device, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
 //! | `jpeg` | the JPEG codec: bytes, coefficients and pixels in memory |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
@@ -78,8 +78,8 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
 // Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),
-// vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs before other threads
-// start and when the process crashes. The lint `unsafe_code` and a test refuse it elsewhere.
+// vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs
+// before other threads start and when the process crashes. The lint `unsafe_code` and a test refuse it elsewhere.
 #[cfg(target_endian = "big")]
 compile_error!("gpuproc needs a little-endian target: samples are used as they lie in memory");
 

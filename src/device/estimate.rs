@@ -79,14 +79,6 @@ mod tests {
     }
 
     #[test]
-    fn few_parts_are_not_shared() {
-        // A core takes 16 times as long for a part as the GPU.
-        let estimate = Estimate::of_seconds(2.0, 0.5);
-        assert_eq!(estimate.parts_per_core(4), 32);
-        assert_eq!(Estimate::of_seconds(1.0, 0.0).parts_per_core(4), usize::MAX);
-    }
-
-    #[test]
     fn inputs_of_unknown_size_are_as_large_as_the_others() {
         assert_eq!(sum_of_all([(); 3].into_iter(), |()| None), [0.0]);
         let sizes = [Some([10.0, 1.0]), None, Some([20.0, 1.0])].repeat(5);

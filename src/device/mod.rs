@@ -164,7 +164,7 @@ impl Device {
     fn set_opened(&self, opened: Result<Vec<Context>>) {
         let opened = match opened {
             Err(error) if self.choice == DeviceChoice::Auto => {
-                log::warn!("{}; going on with the CPU", error.one_line());
+                log::warn!("{}; using the CPU instead", error.one_line());
                 Ok(Vec::new())
             }
             other => other.map_err(|error| (error.kind(), error.one_line(), error.hint())),
@@ -235,7 +235,7 @@ impl Device {
             });
             match result {
                 Err(error) if error.kind() == Kind::Gpu && auto => {
-                    log::warn!("{}; doing it again on the CPU", error.one_line());
+                    log::warn!("{}; running {name} again on the CPU", error.one_line());
                 }
                 result => return result,
             }

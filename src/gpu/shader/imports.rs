@@ -23,22 +23,3 @@ pub fn resolve<'a>(shader: &str, text: &'a str, find: impl Fn(&str) -> Option<&'
     }
     resolved
 }
-
-#[cfg(test)]
-mod tests {
-    fn resolve(text: &str) -> String {
-        super::resolve("test", text, |name| match name {
-            "a" => Some("#import c\na"),
-            "b" => Some("b\n#import c\n"),
-            "c" => Some("c"),
-            _ => None,
-        })
-    }
-
-    #[test]
-    fn texts_are_appended_once() {
-        assert_eq!(resolve("x\n#import a\ny"), "x\ny\na\nc\n");
-        assert_eq!(resolve("#import a\n#import b\nx"), "x\nb\nc\na\n");
-        assert_eq!(resolve("// #import a"), "// #import a\n");
-    }
-}

@@ -32,41 +32,20 @@ macro_rules! wgsl {
     };
 }
 
+/// Pairs of a name and its text.
+macro_rules! texts {
+    ($($name:literal)*) => { &[$(($name, wgsl!($name))),*] };
+}
+
 /// Texts that shaders import, by their paths in `wgsl/` without the extension.
-const IMPORTS: &[(&str, &str)] = &[
-    ("blur/box_sums", wgsl!("blur/box_sums")),
-    ("blur/column_params", wgsl!("blur/column_params")),
-    ("blur/pixels_u8", wgsl!("blur/pixels_u8")),
-    ("blur/rounding", wgsl!("blur/rounding")),
-    ("blur/row_params", wgsl!("blur/row_params")),
-    ("blur/row_samples", wgsl!("blur/row_samples")),
-    ("blur/weighted_sums", wgsl!("blur/weighted_sums")),
-    ("jpeg/dct", wgsl!("jpeg/dct")),
-    ("jpeg/sparse", wgsl!("jpeg/sparse")),
-    ("mesh/cells", wgsl!("mesh/cells")),
-    ("mesh/classify", wgsl!("mesh/classify")),
-    ("mesh/count", wgsl!("mesh/count")),
-    ("mesh/crossing", wgsl!("mesh/crossing")),
-    ("mesh/faces", wgsl!("mesh/faces")),
-    ("mesh/grid", wgsl!("mesh/grid")),
-    ("mesh/label_cells", wgsl!("mesh/label_cells")),
-    ("mesh/label_quads", wgsl!("mesh/label_quads")),
-    ("mesh/normals", wgsl!("mesh/normals")),
-    ("mesh/prefix_sum", wgsl!("mesh/prefix_sum")),
-    ("mesh/samples", wgsl!("mesh/samples")),
-    ("mesh/validate", wgsl!("mesh/validate")),
-    ("mesh/variants", wgsl!("mesh/variants")),
-    ("mesh/vertices", wgsl!("mesh/vertices")),
-    ("mesh/wide", wgsl!("mesh/wide")),
-    ("mesh/words", wgsl!("mesh/words")),
-    ("scan/ops", wgsl!("scan/ops")),
-    ("scan/passes", wgsl!("scan/passes")),
-    ("shared/divide", wgsl!("shared/divide")),
-    ("shared/edge", wgsl!("shared/edge")),
-    ("shared/lanes", wgsl!("shared/lanes")),
-    ("shared/multiply_add", wgsl!("shared/multiply_add")),
-    ("shared/samples", wgsl!("shared/samples")),
-];
+const IMPORTS: &[(&str, &str)] = texts! {
+    "blur/box_sums" "blur/column_params" "blur/pixels_u8" "blur/rounding" "blur/row_params"
+    "blur/row_samples" "blur/weighted_sums" "jpeg/dct" "jpeg/sparse" "mesh/cells" "mesh/classify"
+    "mesh/count" "mesh/crossing" "mesh/faces" "mesh/grid" "mesh/label_cells" "mesh/label_quads"
+    "mesh/normals" "mesh/prefix_sum" "mesh/samples" "mesh/validate" "mesh/variants" "mesh/vertices"
+    "mesh/wide" "mesh/words" "scan/ops" "scan/passes" "shared/divide" "shared/edge" "shared/lanes"
+    "shared/multiply_add" "shared/samples"
+};
 
 /// Declares the [`Shader`] `wgsl/<name>.wgsl`.
 #[macro_export]

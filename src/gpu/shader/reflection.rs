@@ -167,16 +167,3 @@ impl Reflection {
         assert_eq!(size_of::<T>(), *span as usize, "{shader}.wgsl: size of {}", T::NAME);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Constants;
-
-    #[test]
-    fn constants_are_parsed_without_functions() {
-        let text = "alias Word = u32;\nfn f() { const B = 1u; }\nconst B = A * Word(3); // three\nconst A = 2u;\n\
-            alias ITEM = Item;\nstruct Item {\n    value: Word,\n}\nfn g() -> ITEM {\n    return Item(1u);\n}\n";
-        let constants = Constants::new("test", text);
-        assert_eq!(["A", "B"].map(|name| constants.get(name)), [2, 6]);
-    }
-}
