@@ -34,7 +34,7 @@ pub use multiply_add::MultiplyAdd;
 pub use pipeline::Pipeline;
 pub use probe::multiply_add_probes;
 pub use restrictions::{Baseline, Restrictions};
-pub use shader::{Shader, ShaderStruct};
+pub use shader::{ConstantValue, Shader, ShaderStruct};
 pub use watch::{driver_timeout, tick};
 pub(crate) use watch::{wait_in_steps, watched, watched_kernel};
 pub use wgpu::Features;

@@ -51,12 +51,8 @@ pub enum Threshold {
 
 /// The shader for samples of type `dtype`.
 fn specialised(dtype: Dtype) -> Shader {
-    let flag = |flag: bool| if flag { "true" } else { "false" };
-    SHADER.with(&[
-        ("BITS", &format!("{}u", 8 * dtype.size())),
-        ("SIGNED", flag(dtype.is_signed())),
-        ("FLOAT", flag(dtype.is_float())),
-    ])
+    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
+    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
 }
 
 /// The shaders for all types of samples.

@@ -16,6 +16,7 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
+pub use constants::ConstantValue;
 pub use layout::ShaderStruct;
 pub use reflection::{Binding, Reflection};
 
@@ -98,9 +99,9 @@ impl Shader {
     }
 
     /// The same shader with other values of some `const` or `alias` declarations.
-    pub fn with(&self, values: &[(&str, &str)]) -> Self {
+    pub fn with<V: ConstantValue>(&self, values: &[(&str, V)]) -> Self {
         let mut all = self.values.clone();
-        all.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        all.extend(values.iter().map(|(name, value)| ((*name).to_owned(), value.to_wgsl())));
         let (constants, reflection) = (OnceLock::new(), OnceLock::new());
         Self { values: all, constants, reflection, ..*self }
     }

@@ -68,7 +68,7 @@ pub struct CountRgba {
 
 /// The shader that counts `rows` histograms.
 pub(super) fn shader(rows: usize) -> Shader {
-    SHADER.with(&[("ROWS", &format!("{rows}u"))])
+    SHADER.with(&[("ROWS", rows)])
 }
 
 impl CountRgba {

@@ -19,7 +19,7 @@ fn raster(identify: &str) -> Shader {
 
 /// The shader of the passes that depend on colours.
 fn painter(is_colored: bool) -> Shader {
-    SHADER.with(&[("COLORED", if is_colored { "true" } else { "false" })])
+    SHADER.with(&[("COLORED", is_colored)])
 }
 
 /// All shaders of this family, in every specialisation.

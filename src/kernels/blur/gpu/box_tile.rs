@@ -2,7 +2,6 @@
 
 use super::{
     layout::Layout,
-    params::{flag, literal},
     route::{IN_RANGE, Record, Recording, Route, Task},
 };
 use crate::{
@@ -178,21 +177,17 @@ pub const ROUTE: Route = Route {
         let [_, largest] = task.limits.subgroup.expect("it fits");
         let segments = sizes.invocations.div_ceil(min_segment(task).expect("it fits"));
         let steps = largest.clamp(1, 32).ilog2() as usize;
-        let [channels, chunk, width, lead, taps, segments, steps] =
-            [channels, sizes.chunk, sizes.invocations, sizes.lead, 2 * x + 1, segments, steps]
-                .map(literal);
-        vec![SHADER.with(&[
-            ("CHANNELS", &channels),
-            ("CHUNK", &chunk),
-            ("Chunk", ["vec2<u32>", "vec4<u32>"][sizes.chunk / 4]),
-            ("WIDTH", &width),
-            ("LEAD", &lead),
-            ("TAPS", &taps),
-            ("SEGMENTS", &segments),
-            ("STEPS", &steps),
-            ("EDGE", task.edge.name()),
-            ("WIDE", flag(shift > 0)),
-            ("BLOCKS", flag(y >= BLOCKS_RADIUS)),
+        let chunk = ["vec2<u32>", "vec4<u32>"][sizes.chunk / 4];
+        let shader = SHADER.with(&[("Chunk", chunk), ("EDGE", task.edge.name())]);
+        let shader = shader.with(&[("WIDE", shift > 0), ("BLOCKS", y >= BLOCKS_RADIUS)]);
+        vec![shader.with(&[
+            ("CHANNELS", channels),
+            ("CHUNK", sizes.chunk),
+            ("WIDTH", sizes.invocations),
+            ("LEAD", sizes.lead),
+            ("TAPS", 2 * x + 1),
+            ("SEGMENTS", segments),
+            ("STEPS", steps),
         ])]
     },
     new: |_, task| {

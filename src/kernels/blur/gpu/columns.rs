@@ -2,7 +2,6 @@
 
 use super::{
     layout::Layout,
-    params::{flag, literal},
     route::{IN_RANGE, Record, Recording, Route, Task, label},
 };
 use crate::{
@@ -51,10 +50,10 @@ pub const U16: Route = Route {
     },
     shaders: |task| {
         let pass = &task.passes[0];
-        let rest = literal(pass.taps.radius % run_of(&COLUMNS_U16));
-        let shader = COLUMNS_U16.with(&pass.to.packed()).with(&[("REST", &rest)]);
-        let inner = shader.with(&[("INNER", flag(true))]);
-        let border = shader.with(&[("INNER", flag(false)), ("EDGE", task.edge.name())]);
+        let rest = pass.taps.radius % run_of(&COLUMNS_U16);
+        let shader = COLUMNS_U16.with(&pass.to.packed()).with(&[("REST", rest)]);
+        let inner = shader.with(&[("INNER", true)]);
+        let border = shader.with(&[("INNER", false)]).with(&[("EDGE", task.edge.name())]);
         vec![inner, border]
     },
     new: |context, task| {

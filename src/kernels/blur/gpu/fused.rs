@@ -1,9 +1,6 @@
 //! A small Gaussian along x and y at once, from u8.
 
-use super::{
-    params::{flag, literal},
-    route::{IN_RANGE, Record, Recording, Route, Task},
-};
+use super::route::{IN_RANGE, Record, Recording, Route, Task};
 use crate::{
     gpu::Shader,
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
@@ -53,10 +50,9 @@ pub const ROUTE: Route = Route {
             && radius(task) <= MAX_RADIUS
     },
     shaders: |task| {
-        let [radius, channels] = [radius(task), task.shape.channels].map(literal);
-        let has_fill = flag(matches!(task.edge, Edge::Constant(_)));
         let shader = SHADER.with(&task.passes[1].to.packed());
-        vec![shader.with(&[("RADIUS", &radius), ("CHANNELS", &channels), ("HAS_FILL", has_fill)])]
+        let shader = shader.with(&[("HAS_FILL", matches!(task.edge, Edge::Constant(_)))]);
+        vec![shader.with(&[("RADIUS", radius(task)), ("CHANNELS", task.shape.channels)])]
     },
     new: |_, task| {
         let shader = (ROUTE.shaders)(task).remove(0);

@@ -76,16 +76,6 @@ impl Format {
     }
 }
 
-/// A WGSL literal.
-pub fn literal(value: usize) -> String {
-    format!("{value}u")
-}
-
-/// A WGSL literal.
-pub fn flag(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
 impl Pass {
     /// Whether this is a box filter of integers: all taps have the weight 1.
     pub fn is_box(&self) -> bool {
@@ -116,15 +106,15 @@ impl Pass {
     }
 
     /// The constants of `wgsl/blur/rounding.wgsl`.
-    pub fn divides(&self) -> [(&'static str, &'static str); 2] {
+    pub fn divides(&self) -> [(&'static str, bool); 2] {
         let divides = matches!(self.rounding, Rounding::Divide { .. });
-        [("DIVIDE", flag(divides)), ("WIDE", flag(self.to == Format::U24))]
+        [("DIVIDE", divides), ("WIDE", self.to == Format::U24)]
     }
 
     /// The constants of `wgsl/blur/box_sums.wgsl`.
-    pub fn box_sums(&self) -> [(&'static str, &'static str); 3] {
+    pub fn box_sums(&self) -> [(&'static str, bool); 3] {
         let [divides, wide] = self.divides();
-        [divides, wide, ("SPLIT", flag(self.arithmetic == Arithmetic::U39))]
+        [divides, wide, ("SPLIT", self.arithmetic == Arithmetic::U39)]
     }
 
     /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.

@@ -1,9 +1,6 @@
 //! The routes for passes along x.
 
-use super::{
-    params::literal,
-    route::{IN_RANGE, Record, Recording, Route, Task, label},
-};
+use super::route::{IN_RANGE, Record, Recording, Route, Task, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
@@ -32,8 +29,7 @@ pub const BOX: Route = Route {
         let pass = &task.passes[0];
         let Span { invocations, groups, .. } = Span::of(task).expect("it fits");
         let shader = BOX_ROWS.with(&pass.formats()).with(&pass.box_sums());
-        let [width, groups] = [invocations, groups].map(literal);
-        vec![with_channels(&shader, task).with(&[("WIDTH", &width), ("GROUPS", &groups)])]
+        vec![with_channels(&shader, task).with(&[("WIDTH", invocations), ("GROUPS", groups)])]
     },
     new: |context, task| {
         let Span { groups, halo, .. } = Span::of(task).expect("it fits");
@@ -48,8 +44,8 @@ pub const U8: Route = Route {
     fits: |task| is_u8_gaussian(task, Arithmetic::ExactF32),
     shaders: |task| {
         let radius = task.passes[0].taps.radius;
-        let taps = literal(radius.next_multiple_of(4) + 1 + radius);
-        vec![with_channels(&ROWS_U8, task).with(&[("TAPS", &taps)])]
+        let taps = radius.next_multiple_of(4) + 1 + radius;
+        vec![with_channels(&ROWS_U8, task).with(&[("TAPS", taps)])]
     },
     new: |context, task| {
         // There are zeros before the weights, because a span begins at a multiple of four pixels.
@@ -70,8 +66,8 @@ pub const U8_LONG: Route = Route {
     shaders: |task| {
         // Only as much workgroup memory as needed, so that more workgroups share a multiprocessor.
         let max = ROWS_U8_LONG.constant("TAPS") as usize;
-        let taps = literal((2 * padded_radius(&task.passes[0]) + 4).min(max));
-        vec![with_channels(&ROWS_U8_LONG, task).with(&[("TAPS", &taps)])]
+        let taps = (2 * padded_radius(&task.passes[0]) + 4).min(max);
+        vec![with_channels(&ROWS_U8_LONG, task).with(&[("TAPS", taps)])]
     },
     new: |context, task| {
         let pass = &task.passes[0];
@@ -98,7 +94,7 @@ pub const ANY: Route = Route {
 };
 
 fn with_channels(shader: &Shader, task: &Task<'_>) -> Shader {
-    shader.with(&[("CHANNELS", &literal(task.shape.channels))])
+    shader.with(&[("CHANNELS", task.shape.channels)])
 }
 
 fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {

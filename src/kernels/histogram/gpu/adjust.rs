@@ -18,13 +18,8 @@ shader_struct! {
 
 /// The shader for samples of `size` bytes.
 fn specialised(size: usize, channels: usize, shifts: bool) -> Shader {
-    let flag = |flag: bool| if flag { "true" } else { "false" };
-    SHADER.with(&[
-        ("BITS", &format!("{}u", size * 8)),
-        ("CHANNELS", &format!("{channels}u")),
-        ("ALPHA", flag(matches!(channels, 2 | 4))),
-        ("SHIFTS", flag(shifts)),
-    ])
+    let shader = SHADER.with(&[("BITS", size * 8), ("CHANNELS", channels)]);
+    shader.with(&[("ALPHA", matches!(channels, 2 | 4)), ("SHIFTS", shifts)])
 }
 
 /// The shaders for all samples.

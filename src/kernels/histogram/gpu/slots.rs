@@ -204,19 +204,16 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
 fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
     let Layout { span, replicas, digits } = layout;
     let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
-    let number = |value: usize| format!("{value}u");
-    let flag = |flag: bool| if flag { "true" } else { "false" };
-    SHADER.with(&[
-        ("MODE", rule.mode),
-        ("CHANNELS", &number(channels)),
-        ("CHANNEL", &number(rule.channel)),
-        ("RED", &number(red as usize)),
-        ("GREEN", &number(green as usize)),
-        ("BLUE", &number(blue as usize)),
-        ("LINEAR", flag(rule.light.is_some())),
-        ("SPAN", &number(span)),
-        ("DIGITS", flag(digits)),
-        ("REPLICAS", &number(replicas)),
-        ("GROUP", &number(group as usize)),
+    let shader = SHADER.with(&[("MODE", rule.mode)]);
+    let shader = shader.with(&[("LINEAR", rule.light.is_some()), ("DIGITS", digits)]);
+    shader.with(&[
+        ("CHANNELS", channels),
+        ("CHANNEL", rule.channel),
+        ("RED", red as usize),
+        ("GREEN", green as usize),
+        ("BLUE", blue as usize),
+        ("SPAN", span),
+        ("REPLICAS", replicas),
+        ("GROUP", group as usize),
     ])
 }

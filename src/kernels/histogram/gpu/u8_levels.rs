@@ -130,19 +130,18 @@ fn specialised(
         u32::from_le_bytes([red, green, blue, 0])
     };
     let lanes = if has_little_memory(limits) { 16 } else { 32 };
-    let number = |value: u32| format!("{value}u");
-    let shader = SHADER.with(&[
-        ("CHANNELS", &number(channels as u32)),
-        ("ROWS", &number(rows.count as u32)),
-        ("LUMINANCE", if components.luma.is_some() { "true" } else { "false" }),
-        ("SHIFT", &number(rows.shift as u32)),
-        ("LANES", &number(lanes)),
-        ("GROUP", &number(workgroup_size(limits, WORKGROUP))),
-        ("HIGH", &number(bytes(8))),
-        ("LOW", &number(bytes(0))),
-        ("TIMES", &number(ratio.times)),
-        ("DIVISOR", &number(ratio.divisor)),
-        ("BINS", &number(count as u32)),
+    let shader = SHADER.with(&[("LUMINANCE", components.luma.is_some())]);
+    let shader = shader.with(&[
+        ("CHANNELS", channels as u32),
+        ("ROWS", rows.count as u32),
+        ("SHIFT", rows.shift as u32),
+        ("LANES", lanes),
+        ("GROUP", workgroup_size(limits, WORKGROUP)),
+        ("HIGH", bytes(8)),
+        ("LOW", bytes(0)),
+        ("TIMES", ratio.times),
+        ("DIVISOR", ratio.divisor),
+        ("BINS", count as u32),
     ]);
     (rows, shader)
 }

@@ -17,7 +17,7 @@ pub(super) const MODELS: [ColourModel; 5] =
 /// The shader that converts samples of the colour model `model` to pixels.
 pub(super) fn inverse(model: ColourModel) -> Shader {
     let number = MODELS.iter().position(|&known| known == model).expect("all are listed");
-    INVERSE.with(&[("MODEL", &format!("{number}u"))])
+    INVERSE.with(&[("MODEL", number)])
 }
 
 shader_struct! {

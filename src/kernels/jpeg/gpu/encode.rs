@@ -17,7 +17,7 @@ pub(super) const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
 /// The shader that makes the planes of pixels of `channels` samples; `shared` pixels along x share a sample.
 pub(super) fn forward((channels, shared): (usize, usize)) -> Shader {
     assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
-    FORWARD.with(&[("CHANNELS", &format!("{channels}u")), ("SHARED", &format!("{shared}u"))])
+    FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)])
 }
 
 shader_struct! {

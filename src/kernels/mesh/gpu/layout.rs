@@ -21,12 +21,8 @@ pub(super) static SHADER: Shader = shader!("mesh/cubes").unchecked(
 
 /// The shader for samples of a kind.
 pub(super) fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) -> Shader {
-    let (kind, is_exact) = (format!("{}u", kind as u32), topology == Topology::Exact);
-    SHADER.with(&[
-        ("KIND", &kind),
-        ("HAS_NAN", &has_nan.to_string()),
-        ("EXACT", &is_exact.to_string()),
-    ])
+    let shader = SHADER.with(&[("KIND", kind as u32)]);
+    shader.with(&[("HAS_NAN", has_nan), ("EXACT", topology == Topology::Exact)])
 }
 
 /// The shader in every specialisation.

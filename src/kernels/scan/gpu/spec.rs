@@ -64,7 +64,7 @@ impl Spec {
             ("STORED", bits),
             ("VALUE", if self.is_rounded() { self.dtype.name() } else { bits }),
             ("OP", op),
-            ("IDENTITY", &self.identity()),
+            ("IDENTITY", &*self.identity()),
             ("KEY", key),
             ("TOP", top),
             ("INFINITE", infinite),

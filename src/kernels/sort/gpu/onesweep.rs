@@ -49,8 +49,7 @@ pub fn pays(context: &Context) -> bool {
 pub fn specialise(shader: &Shader, width: u32) -> Shader {
     let lanes = shader.constant("GROUPS") * width;
     let tile = shader.constant("EACH") * lanes;
-    let [width, lanes, tile] = [width, lanes, tile].map(|value| format!("{value}u"));
-    shader.with(&[("WIDTH", &width), ("LANES", &lanes), ("TILE", &tile)])
+    shader.with(&[("WIDTH", width), ("LANES", lanes), ("TILE", tile)])
 }
 
 /// Records the sort.

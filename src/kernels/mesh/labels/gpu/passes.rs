@@ -25,7 +25,7 @@ static SHADER: Shader = shader!("mesh/labels").unchecked(
 
 /// The shader for labels of 8, 16 or 32 bits: 0, 1 or 2.
 fn specialised(kind: u32) -> Shader {
-    SHADER.with(&[("KIND", &format!("{kind}u"))])
+    SHADER.with(&[("KIND", kind)])
 }
 
 /// The shader in every specialisation.
