@@ -1,6 +1,7 @@
 //! The top-level parser, the flags that all commands share, and the session that is made from these flags.
 
 mod config;
+mod help;
 mod usage;
 
 use std::{
@@ -30,6 +31,7 @@ use crate::{
         session::Session,
         signals,
     },
+    guide::CHAPTERS,
     io::standard,
     util::{
         error::{Error, Kind, Result},
@@ -41,7 +43,7 @@ use crate::{
 
 /// Blur, measure, sum and mesh images and volumes on the GPU, or on the CPU with the same results.
 #[derive(Debug, Parser)]
-#[command(name = "gpuproc", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "gpuproc", version, after_help = MORE, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -51,6 +53,12 @@ pub struct Cli {
     #[arg(skip)]
     notes: Vec<String>,
 }
+
+/// The end of the output of `gpuproc -h`.
+const MORE: &str = "\
+`gpuproc COMMAND -h` shows the options used most, `gpuproc COMMAND --help` all,
+`gpuproc help volumes` a chapter of the guide (also zarr, pages, shell, scripts,
+scaling, speed), and `gpuproc --help` the exit codes and the shared options.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -74,7 +82,8 @@ GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line wins, then
 GPUPROC_FLAGS, then the file.
 
-`gpuproc help COMMAND` tells more, and `gpuproc man | man -l -` is a manual.";
+`gpuproc help COMMAND` shows the help of a command, `gpuproc help SUBJECT` a chapter
+of the guide (volumes, zarr, pages, shell, scripts, scaling, speed).";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -204,16 +213,24 @@ const SHELLS: Shells<'static> = Shells::builtins();
 /// [`Kind::Io`](crate::util::error::Kind::Io) when help cannot be written or the file of flags cannot be read,
 /// [`Kind::Usage`](crate::util::error::Kind::Usage) for wrong flags in the environment.
 pub fn parse() -> Result<Cli> {
-    let mut parser = command();
+    let mut parser = help::arrange(command());
     parser.build();
     let words = without_help(env::args_os().collect());
+    if let [_, word, subject] = &*env::args_os().collect::<Vec<_>>()
+        && word == "help"
+        && let Some(chapter) = CHAPTERS.iter().find(|chapter| *subject == chapter.name)
+        && parser.find_subcommand(chapter.name).is_none()
+    {
+        standard::print(chapter.text)?;
+        process::exit(0);
+    }
     if words.len() < 2 {
         parser.render_help().to_string().lines().for_each(tell);
         process::exit(Kind::Usage.exit_code().into());
     }
     let mut line = config::with_flags(&parser, words)?;
     // The parser takes the words, of which there may be many.
-    let error = match command()
+    let error = match help::arrange(command())
         .try_get_matches_from(take(&mut line.words))
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
     {

@@ -35,17 +35,20 @@ pub struct Args {
 /// The parameters of a blur.
 #[derive(Debug, clap::Args)]
 struct BlurArgs {
-    /// Standard deviation in pixels, 0 to 500: one value, or one for each axis, as 2,0.5 or 1,1,1.5. 0 leaves an axis
-    /// as it is [default: 2, or a third of --radius]
+    /// Standard deviation in pixels, 0 to 500, or one per axis: 1,1,1.5 [default: 2, or a third of --radius]
+    ///
+    /// With 0, an axis is not blurred.
     #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
     sigma: Option<PerAxis<f64>>,
 
-    /// Radius in pixels, 0 to 10000: one value, or one for each axis [default: --truncate times sigma, rounded up; for
-    /// a box, the one that gives it the standard deviation sigma]
+    /// Radius in pixels, 0 to 10000, or one per axis [default: from sigma]
+    ///
+    /// By default --truncate times sigma, rounded up; for a box, the radius that gives it the standard deviation sigma.
     #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
     radius: Option<PerAxis<usize>>,
 
     /// Where the Gaussian is cut off, in standard deviations
+    #[arg(hide_short_help = true)]
     #[arg(long, value_name = "T", default_value_t = 3.0, value_parser = parse_truncate)]
     truncate: f64,
 
@@ -58,18 +61,21 @@ struct BlurArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     iterations: u8,
 
-    /// Samples outside of the image: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
-    /// (bcd|abcd|abc), zero, or a number in units of the samples. The names of scipy and OpenCV are understood, too
+    /// Samples outside of the image: clamp, reflect, mirror, wrap, zero, or a number
+    ///
+    /// clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap (bcd|abcd|abc), zero, or a number in units
+    /// of the samples. The names of scipy and OpenCV work, too.
     #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
     #[arg(allow_hyphen_values = true, add = values(EDGES))]
     edge: Edge,
 
-    /// Blur only these of r, g, b, a (or grey, a); the others stay as they are
+    /// Blur only these channels: r, g, b, a, or grey, a
     #[arg(long, value_name = "C[,C..]", value_delimiter = ',', value_parser = one_of(&CHANNELS))]
     channels: Vec<ChannelName>,
 
-    /// Blur linear light rather than stored values: 8- and 16-bit samples are decoded from the sRGB
-    /// curve and encoded again; floats are taken as linear
+    /// Blur linear light instead of stored values
+    ///
+    /// 8- and 16-bit samples are decoded from the sRGB curve and encoded again; floats are taken as linear.
     #[arg(long)]
     linear: bool,
 }

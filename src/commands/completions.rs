@@ -3,7 +3,7 @@
 //! The script of a shell asks the program itself for each completion, so that devices are those of the machine, items
 //! of lists are completed after each comma, and all shells complete alike.
 
-use std::{any::TypeId, ffi::OsString, path::PathBuf};
+use std::{any::TypeId, env, ffi::OsString, fs, io::Write, path::PathBuf};
 
 use clap::{Arg, Command, ValueHint};
 use clap_complete::{
@@ -15,6 +15,7 @@ use clap_complete::{
 use super::flags::Target;
 use crate::{
     data::dtype::Dtype,
+    engine::progress::tell,
     gpu,
     io::{Sink, Source, standard},
     util::error::{Error, Result},
@@ -29,25 +30,74 @@ pub const VARIABLE: &str = "GPUPROC_COMPLETE";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  gpuproc completions bash > ~/.local/share/bash-completion/completions/gpuproc
-  gpuproc completions zsh > ~/.zfunc/_gpuproc
+  gpuproc completions bash --install
+  gpuproc completions zsh --install
   gpuproc completions fish > ~/.config/fish/completions/gpuproc.fish
   gpuproc completions powershell > gpuproc.ps1        # then . ./gpuproc.ps1")]
 pub struct Args {
     /// The shell
     shell: Shell,
+
+    /// Write the script to the folder of the user in which the shell looks for completions (bash, zsh, fish)
+    #[arg(long)]
+    install: bool,
 }
 
-/// Prints the script.
+/// What zsh runs when it loads the script from a file `_gpuproc` at the first completion: the script only defines the
+/// function then.
+const ZSH_FIRST_COMPLETION: &str = r#"
+if [[ "${funcstack[1]}" == _gpuproc ]]; then
+    _clap_dynamic_completer_gpuproc "$@"
+fi
+"#;
+
+/// Prints or installs the script.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// When the script cannot be written, or `--install` does not know the folder of the shell.
 pub fn run(args: Args) -> Result<()> {
     let (shells, name, mut script) = (Shells::builtins(), args.shell.to_string(), Vec::new());
     let shell = shells.completer(&name).expect("a known shell");
     let written = shell.write_registration(VARIABLE, "gpuproc", "gpuproc", "gpuproc", &mut script);
     written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
-    standard::print(&String::from_utf8_lossy(&script))
+    if args.shell == Shell::Zsh {
+        script.extend(ZSH_FIRST_COMPLETION.bytes());
+    }
+    if !args.install {
+        return standard::print(&String::from_utf8_lossy(&script));
+    }
+    let file = user_file(args.shell)?;
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+        if args.shell == Shell::Zsh {
+            let folder = folder.display();
+            tell(format_args!(
+                "zsh looks there if ~/.zshrc has, before compinit: fpath=({folder} $fpath)"
+            ));
+        }
+    }
+    Sink::File(file.clone()).write_with(false, |out| out.write_all(&script))?;
+    standard::print(&format!("{}\n", file.display()))
+}
+
+/// The file of the user from which `shell` loads completions of gpuproc.
+fn user_file(shell: Shell) -> Result<PathBuf> {
+    let folder = |variable: &str, below_home: &str| match env::var_os(variable) {
+        Some(folder) if !folder.is_empty() => Ok(PathBuf::from(folder)),
+        _ => env::home_dir()
+            .map(|home| home.join(below_home))
+            .ok_or_else(|| Error::usage("--install: the home folder is unknown: set HOME")),
+    };
+    let data = || folder("XDG_DATA_HOME", ".local/share");
+    Ok(match shell {
+        Shell::Bash => data()?.join("bash-completion/completions/gpuproc"),
+        Shell::Zsh => data()?.join("zsh/site-functions/_gpuproc"),
+        Shell::Fish => folder("XDG_CONFIG_HOME", ".config")?.join("fish/completions/gpuproc.fish"),
+        other => {
+            let message = "--install: no folder for completions is known";
+            return Err(Error::usage(format_args!("{message} for {other}: redirect the output")));
+        }
+    })
 }
 
 /// `parser` with hints for completion: arguments of a file type complete file names, and arguments of a sample type

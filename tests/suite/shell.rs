@@ -115,17 +115,21 @@ fn every_command_has_a_manual_page() {
     gpuproc().arg("man").assert().success().stdout(contains(".TH gpuproc 1"));
     works(folder.path(), "man pages");
     let page = |name: &str| fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
-    assert!(page("gpuproc.1").contains("Exit codes"));
+    assert!(page("man1/gpuproc.1").contains("Exit codes"));
     for (name, flag) in [("blur", "sigma"), ("mesh", "iso"), ("man", "device")] {
-        let page = page(&format!("gpuproc-{name}.1"));
+        let page = page(&format!("man1/gpuproc-{name}.1"));
         assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{page}");
-        assert!(page.contains("Examples:"));
+        // Examples keep their lines.
+        assert!(page.contains(".SH EXAMPLES\n.PP\n.RS 4\n.nf\n  gpuproc "), "{page}");
     }
     // The guide: the chapter of a command ends its page, and other chapters are pages of their own.
-    assert!(page("gpuproc-mesh.1").contains(".SS \"Labels\""));
-    assert!(page("gpuproc-volumes.7").starts_with(".TH gpuproc\\-volumes 7\n"));
-    assert!(page("gpuproc.1").contains(".BR gpuproc\\-volumes (7)"));
-    for entry in fs::read_dir(folder.path().join("pages")).unwrap() {
+    assert!(page("man1/gpuproc-mesh.1").contains(".SS \"Labels\""));
+    assert!(page("man7/gpuproc-volumes.7").starts_with(".TH gpuproc\\-volumes 7\n"));
+    assert!(page("man1/gpuproc.1").contains(".BR gpuproc\\-volumes (7)"));
+    for entry in ['1', '7']
+        .iter()
+        .flat_map(|n| fs::read_dir(folder.path().join(format!("pages/man{n}"))).unwrap())
+    {
         let path = entry.unwrap().path();
         let mut troff = Command::new("groff");
         let Ok(output) = troff.args(["-k", "-man", "-ww", "-Tutf8", "-z"]).arg(&path).output()
@@ -135,6 +139,108 @@ fn every_command_has_a_manual_page() {
         let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(complaints.is_empty(), "{}: {complaints}", path.display());
     }
+}
+
+#[test]
+fn man_finds_commands_and_subjects_in_the_folder_of_manuals() {
+    let folder = tempfile::tempdir().unwrap();
+    works(folder.path(), "man share/man");
+    for (page, line) in [
+        ("gpuproc-blur", "gpuproc blur photo.jpg -o soft.jpg --sigma 8"),
+        ("gpuproc-volumes", "NIfTI"),
+    ] {
+        let mut man = Command::new("man");
+        man.args(["-M", "share/man", page]).current_dir(folder.path()).env("MANWIDTH", "120");
+        let Ok(output) = man.env("MANROFFOPT", "-c").output() else {
+            return crate::harness::ignore("no man");
+        };
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if text.contains("unminimize") {
+            return crate::harness::ignore("man is a stub");
+        }
+        assert!(text.lines().any(|found| found.contains(line)), "{page}: {text}");
+    }
+}
+
+#[test]
+fn short_help_has_at_most_50_lines_and_names_the_other_groups() {
+    let help = |words: &[&str]| {
+        let output = gpuproc().args(words).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let text = help(&["--help"]);
+    let commands = text.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
+    assert!(help(&["-h"]).lines().count() <= 50);
+    for command in commands {
+        let (short, long) = (help(&[command, "-h"]), help(&[command, "--help"]));
+        assert!(short.lines().count() <= 50, "{command}: {} lines", short.lines().count());
+        let more =
+            short.split_once("More options in gpuproc").map(|(_, more)| more.replace('\n', " "));
+        let more = more.unwrap_or_else(|| panic!("{short}"));
+        // A heading is a line that ends with a colon and is not indented.
+        let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
+        let others = ["Arguments:", "Options:", "Examples:"];
+        let groups = long.lines().filter(is_heading).filter(|line| !others.contains(line));
+        for group in groups {
+            assert!(more.contains(group.trim_end_matches(':')), "{command}: {group} {more}");
+        }
+        // Examples come before the options.
+        let at = |text: &str, what| text.find(what).unwrap_or(usize::MAX);
+        assert!(at(&short, "Examples:") < at(&short, "Options:"), "{short}");
+        assert!(at(&long, "Examples:") < at(&long, "Options:"), "{long}");
+    }
+}
+
+#[test]
+fn help_shows_chapters_of_the_guide() {
+    gpuproc()
+        .args(["help", "volumes"])
+        .assert()
+        .success()
+        .stdout(predicates::str::starts_with("# ").and(contains("NIfTI")));
+    gpuproc().args(["help", "nothing"]).assert().code(2).stderr(contains("no command `nothing`"));
+}
+
+#[test]
+fn completions_are_installed_where_shells_look() {
+    let home = tempfile::tempdir().unwrap();
+    for (shell, file) in [
+        ("bash", ".local/share/bash-completion/completions/gpuproc"),
+        ("zsh", ".local/share/zsh/site-functions/_gpuproc"),
+        ("fish", ".config/fish/completions/gpuproc.fish"),
+    ] {
+        let file = home.path().join(file);
+        let install = |variable: &str, value: &Path| {
+            let mut command = gpuproc();
+            command.env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
+            command.env(variable, value).args(["completions", shell, "--install"]).assert()
+        };
+        install("HOME", home.path()).success().stdout(format!("{}\n", file.display()));
+        let printed = gpuproc().args(["completions", shell]).assert().success();
+        assert_eq!(fs::read(&file).unwrap(), printed.get_output().stdout, "{shell}");
+    }
+    gpuproc().args(["completions", "elvish", "--install"]).assert().code(2);
+    let data = home.path().join("data");
+    gpuproc()
+        .env("XDG_DATA_HOME", &data)
+        .args(["completions", "bash", "--install"])
+        .assert()
+        .success();
+    assert!(data.join("bash-completion/completions/gpuproc").is_file());
+}
+
+#[test]
+fn zsh_completes_at_the_first_tab_after_an_installation() {
+    let folder = files();
+    works(folder.path(), "completions zsh");
+    // An autoloaded function is the script itself; the first call must complete.
+    let script = "mkdir f; gpuproc completions zsh > f/_gpuproc; fpath=($PWD/f $fpath); \
+                  autoload -Uz _gpuproc; compdef() { : }; \
+                  _describe() { local -a all; all=(\"${(@P)3}\"); print -rl -- \"${(@)all%%:*}\" }; \
+                  words=(gpuproc hist); CURRENT=2; _gpuproc";
+    let Some(found) = in_shell(&["zsh", "--no-rcs", "-c"], folder.path(), script) else { return };
+    assert!(found.iter().any(|word| word == "histogram"), "{found:?}");
 }
 
 #[test]

@@ -33,41 +33,50 @@ pub struct FilterArgs {
     /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
     #[arg(long, value_name = "Q", default_value_t = 90)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(help_heading = "Output files")]
     quality: u8,
 
     /// Give JPEG output Huffman tables of its own: the same pixels in a smaller file, which takes longer
     #[arg(long)]
+    #[arg(help_heading = "Output files")]
     optimize: bool,
 
     /// Effort for PNG output, 0 (none) to 9 (smallest file)
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
+    #[arg(help_heading = "Output files")]
     compression: u8,
 
     /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
+    #[arg(help_heading = "Output files")]
     format: Option<ImageFormat>,
 
     /// Pages of images, or frames of animations, to take: 3, or 2..5 with both ends, or 2..; the first
     /// is 1 [default: all where the output's format holds several (TIFF, GIF, animated PNG and WebP)]
     #[arg(long, value_name = "N|A..B")]
+    #[arg(help_heading = "Output files")]
     page: Option<PageRange>,
 
     /// Levels of a Zarr output: each half as long as the one before [default: until no axis is longer than
     /// 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    #[arg(help_heading = "Output files")]
     levels: Option<u8>,
 
     /// Samples of a Zarr output's chunks along x, y and z [default: those of the input, else 128x128x64]
     #[arg(long, value_name = "XxYxZ")]
+    #[arg(help_heading = "Output files")]
     chunks: Option<Dims>,
 
     /// Version of a Zarr output: 2 (OME-Zarr 0.4) or 3 (0.5) [default: that of the input, else 3]
     #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
+    #[arg(help_heading = "Output files")]
     zarr_version: Option<u8>,
 
     /// Chunks in a file of a Zarr output along x and y: a shard of Zarr 3 [default: 1, or 8 of more than 65,536 chunks]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(help_heading = "Output files")]
     file_chunks: Option<u8>,
 
     /// Write a page for web browsers that shows the picture before and after, with a slider between: -o page.html

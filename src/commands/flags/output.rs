@@ -195,18 +195,20 @@ fn split_name(name: &str) -> (&str, &str) {
 /// Where results go.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
-    /// Where results go: a file; a folder (an existing one, or a name that ends with /), for files
-    /// named like the inputs; or a name made of {stem}, {ext}, {name} and {dir} of each input, as
-    /// 'soft/{stem}-blur.{ext}'; - is standard output
+    /// Output file, folder, or pattern such as 'soft/{stem}.{ext}'; - is standard output
+    ///
+    /// An existing folder, or a name that ends with /, gets files named like the inputs. A pattern is made of {stem},
+    /// {ext}, {name} and {dir} of each input, as 'soft/{stem}-blur.{ext}'.
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Option<Target>,
 
     /// As -o DIR/, but inputs with relative names keep their folders below DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
+    #[arg(help_heading = "Output files")]
     out_dir: Option<PathBuf>,
 
     /// Below the output folder, keep the folders of inputs
-    #[arg(long)]
+    #[arg(long, help_heading = "Output files")]
     keep_tree: bool,
 }
 

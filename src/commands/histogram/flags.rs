@@ -36,10 +36,11 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
-    /// Where results go: .csv (a row for each bin), .json (with statistics), .png or .svg (a plot,
-    /// also of several inputs together); may be given several times; - is standard output, in the
-    /// format of --format. A folder (an existing one, or a name that ends with /) or a name such as
-    /// 'plots/{stem}.png' gets a file for each input
+    /// Output file: .csv, .json, .png, .svg or .html; may be given several times; - is standard output
+    ///
+    /// .csv has a row per bin, .json statistics as well, .png and .svg are plots, also of several inputs together. Standard
+    /// output has the format of --format. A folder (an existing one, or a name that ends with /) or a name such as
+    /// 'plots/{stem}.png' gets a file for each input.
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 

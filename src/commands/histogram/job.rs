@@ -83,16 +83,16 @@ impl Outputs {
 pub struct Settings {
     /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
     /// the first is 1 [default: all]
-    #[arg(long = "page", value_name = "N|A..B")]
+    #[arg(long = "page", value_name = "N|A..B", help_heading = "Selection of pixels")]
     pub pages: Option<PageRange>,
 
     /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub bins: Option<u32>,
 
-    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
-    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
-    /// float volumes]
+    /// Lower and upper end of the bins, such as 0,255, or `data`: the minimum and maximum sample
+    ///
+    /// In units of the stored samples [default: the type's range; 0,1 for float images; data for float volumes]
     #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
     pub range: Option<Range>,
 
@@ -102,6 +102,7 @@ pub struct Settings {
 
     /// How red, green and blue make luminance
     #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
+    #[arg(help_heading = "Selection of pixels")]
     pub luma: Luma,
 
     #[command(flatten)]

@@ -22,14 +22,15 @@ pub struct Selection {
     /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
     /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
     #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
+    #[arg(help_heading = "Selection of pixels")]
     pub alpha: Alpha,
 
     /// Count only the box whose upper left corner is at x,y, in pixels
-    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
+    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT", help_heading = "Selection of pixels")]
     pub roi: Option<Roi>,
 
     /// Count only pixels where this image of the same size is not black (or, with alpha, not transparent)
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", help_heading = "Selection of pixels")]
     #[serde(skip)]
     pub mask: Option<Source>,
 }

@@ -25,8 +25,9 @@ pub struct View {
     #[arg(long)]
     pub log: bool,
 
-    /// Print a row of statistics for each channel instead of a row for each bin. The entropy of 8-bit and 16-bit
-    /// luminance is that of luminance rounded to whole samples
+    /// Print a row of statistics for each channel instead of a row for each bin
+    ///
+    /// The entropy of 8-bit and 16-bit luminance is that of luminance rounded to whole samples.
     #[arg(long = "stats")]
     pub by_component: bool,
 
@@ -37,11 +38,11 @@ pub struct View {
         value_delimiter = ',',
         default_value = "1,25,75,99"
     )]
-    #[arg(value_parser = percentage)]
+    #[arg(value_parser = percentage, hide_short_help = true)]
     pub percentages: Vec<f64>,
 
     /// Draw on standard output, even where that is no terminal, and write no table there
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub picture: bool,
 
     #[command(flatten)]

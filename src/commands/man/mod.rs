@@ -4,7 +4,7 @@ mod troff;
 
 use std::{fs, io::Write, path::PathBuf};
 
-use clap::{Command, ValueHint};
+use clap::{Command, ValueHint, builder::Resettable};
 use clap_mangen::Man;
 
 use crate::{
@@ -18,11 +18,10 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  gpuproc man > gpuproc.1
-  gpuproc man pages                 gpuproc.1, gpuproc-volumes.7 ...
-  gpuproc man ~/.local/share/man/man1")]
+  gpuproc man ~/.local/share/man     then: man gpuproc-blur, man gpuproc-volumes
+  gpuproc man > gpuproc.1")]
 pub struct Args {
-    /// The folder, which is made if it is not there
+    /// Folder of manuals. Commands go to its folder man1, subjects of the guide to man7; all are created if missing
     #[arg(value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }
@@ -38,7 +37,6 @@ pub fn run(args: Args, session: &Session, parser: Command) -> Result<()> {
     let Some(folder) = &args.dir else {
         return standard::print(&String::from_utf8_lossy(&page(&parser)?.1));
     };
-    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     let commands = std::iter::once(&parser).chain(parser.get_subcommands());
     let mut pages = commands.map(page).collect::<Result<Vec<_>>>()?;
     let names: Vec<&str> = parser.get_subcommands().map(Command::get_name).collect();
@@ -46,8 +44,12 @@ pub fn run(args: Args, session: &Session, parser: Command) -> Result<()> {
     pages.extend(subjects.map(|chapter| {
         let (name, title) = (chapter.name, title(chapter.text));
         let head = format!(".TH gpuproc\\-{name} 7\n.SH NAME\ngpuproc\\-{name} \\- {title}\n");
-        (format!("gpuproc-{name}.7"), (head + &troff::sections(chapter.text)).into_bytes())
+        (format!("man7/gpuproc-{name}.7"), (head + &troff::sections(chapter.text)).into_bytes())
     }));
+    for section in ["man1", "man7"] {
+        let section = folder.join(section);
+        fs::create_dir_all(&section).map_err(|error| Error::io("create", &section, error))?;
+    }
     for (name, page) in pages {
         let sink = Sink::File(folder.join(name));
         sink.write_with(session.no_clobber, |file| file.write_all(&page))?;
@@ -71,13 +73,27 @@ fn see_also(command: &Command) -> String {
     format!(".SH \"SEE ALSO\"\n{}", pages.collect::<String>())
 }
 
-/// The file name of a command's page, and the page.
+/// The examples or notes that end the help of a command, as a section with unchanged line breaks.
+fn notes(command: &Command) -> String {
+    let text = command.get_after_long_help().or_else(|| command.get_after_help());
+    let text = text.map(ToString::to_string).unwrap_or_default();
+    let (title, text) = match text.strip_prefix("Examples:\n") {
+        Some(examples) => ("EXAMPLES", examples),
+        None => ("NOTES", &*text),
+    };
+    format!(".SH {title}\n{}", troff::verbatim(text.lines()))
+}
+
+/// The path of a command's page in the folder of manuals, and the page.
 fn page(command: &Command) -> Result<(String, Vec<u8>)> {
-    let (man, mut page) = (Man::new(command.clone()), Vec::new());
+    let without_notes =
+        command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
+    let (man, mut page) = (Man::new(without_notes), Vec::new());
     man.render(&mut page).map_err(|error| Error::io("write", man.get_filename(), error))?;
+    page.extend(notes(command).into_bytes());
     if let Some(chapter) = CHAPTERS.iter().find(|chapter| chapter.name == command.get_name()) {
         page.extend(troff::sections(chapter.text).into_bytes());
     }
     page.extend(see_also(command).into_bytes());
-    Ok((man.get_filename(), page))
+    Ok((format!("man1/{}", man.get_filename()), page))
 }

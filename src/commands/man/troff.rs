@@ -14,11 +14,8 @@ pub fn sections(markdown: &str) -> String {
         } else if let Some(title) = line.strip_prefix("# ") {
             let _ = writeln!(page, ".SH \"{}\"", inline(&title.to_uppercase()));
         } else if line.trim_start().starts_with("```") {
-            page += ".PP\n.RS 4\n.nf\n";
-            for code in lines.by_ref().take_while(|line| !line.trim_start().starts_with("```")) {
-                let _ = writeln!(page, "{}", start(&escape(code)));
-            }
-            page += ".fi\n.RE\n";
+            page +=
+                &verbatim(lines.by_ref().take_while(|line| !line.trim_start().starts_with("```")));
         } else if line.trim_start().starts_with('|') {
             let heads = cells(line);
             // Skip the line of dashes below the headings.
@@ -40,6 +37,12 @@ pub fn sections(markdown: &str) -> String {
         }
     }
     page
+}
+
+/// Lines whose breaks and spaces are kept.
+pub fn verbatim<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: String = lines.map(|line| start(&escape(line)) + "\n").collect();
+    format!(".PP\n.RS 4\n.nf\n{lines}.fi\n.RE\n")
 }
 
 /// Whether a line continues the paragraph or the list item of the line above it.

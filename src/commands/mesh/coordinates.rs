@@ -62,15 +62,18 @@ pub(super) enum Coordinates {
 pub(super) struct CoordinateArgs {
     /// Coordinates of the mesh
     #[arg(long = "space", value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
+    #[arg(help_heading = "Coordinates")]
     pub(super) coordinates: Coordinates,
 
     /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
     #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
+    #[arg(help_heading = "Coordinates")]
     pub(super) spacing: Option<[f64; 3]>,
 
     /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
     /// [default: the file's, else 0,0,0]
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, allow_negative_numbers = true)]
+    #[arg(help_heading = "Coordinates")]
     pub(super) origin: Option<[f64; 3]>,
 }
 

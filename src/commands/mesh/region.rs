@@ -24,10 +24,12 @@ pub(super) struct RegionArgs {
     /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
     /// Coordinates stay those of the whole volume
     #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
+    #[arg(help_heading = "Selection of samples")]
     pub(super) roi: Option<Roi>,
 
     /// Replace samples by the volume's least value where this volume of the same size is 0
     #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Selection of samples")]
     pub(super) mask: Option<Source>,
 }
 

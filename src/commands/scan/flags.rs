@@ -78,11 +78,12 @@ pub struct Args {
     by_key: Option<Source>,
 
     /// Type of raw keys, u8 to f64, or the bytes of a key of any kind, as 12 [default: that of the numbers]
+    #[arg(hide_short_help = true)]
     #[arg(long, value_name = "TYPE|N", requires = "by_key", add = values(KEY_TYPES))]
     key_type: Option<KeyType>,
 
     /// Fail where an integer overflows, and say at which number; runs on the CPU
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     checked: bool,
 
     /// Which way an image is summed up [default: both], or a .npy array of rows x columns or rows x
@@ -91,7 +92,7 @@ pub struct Args {
     axis: Option<Axis>,
 
     /// Page of an image, or frame of an animation; the first is 1 [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     page: Option<u32>,
 
     #[command(flatten)]

@@ -34,23 +34,26 @@ Examples:
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
 pub struct Args {
-    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
-    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write: .ply,
-    /// .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output
-    /// [default: the volume's name with .ply, in the current folder]. With -o, volumes only
+    /// Volume, and the mesh to write [default: the volume's name with .ply]; with -o, volumes only
+    ///
+    /// Volumes: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw states the
+    /// shape and type of raw samples; .gz is unpacked; - is standard input. Meshes: .ply, .stl, .obj, .glb, .off, .vtp,
+    /// .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output.
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     pub(super) files: Vec<OsString>,
 
-    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
-    /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
-    /// volume's histogram, otsu:2 two between three classes, p80 the 80th percentile
+    /// Isovalue in the samples' units, or several; auto (Otsu's threshold), p80 (a percentile)
+    ///
+    /// Samples above it are inside. Several, separated by commas, make a file each, named with -{iso} unless {iso} is in
+    /// the name, or one GLB with a colour each. otsu:2 takes two thresholds between three classes.
     #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     pub(super) iso: Vec<Isovalues>,
 
-    /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
-    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own
-    /// where the output has {label} in its name
+    /// Mesh the labels of a segmentation: all but 0, or a list such as 1,3,10..20
+    ///
+    /// Labels are whole numbers. Each label's surface is closed, and neighbours share their borders. One file has all of
+    /// them, or each label its own file where the output has {label} in its name.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", value_parser = label_list)]
     pub(super) labels: Option<LabelList>,
@@ -58,21 +61,24 @@ pub struct Args {
     #[command(flatten)]
     pub(super) coordinates: CoordinateArgs,
 
-    /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
+    /// Close the surface where it leaves the volume
+    ///
+    /// It is closed on the volume's box, whose edges are cut off by half a sample.
     #[arg(long)]
     pub(super) close: bool,
 
     /// How to join the surface in cells whose samples leave that open
     #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
+    #[arg(help_heading = "Details of the surface")]
     pub(super) topology: Topology,
 
     /// Give every vertex a normal, from the volume's gradient
-    #[arg(long)]
+    #[arg(long, help_heading = "Details of the surface")]
     pub(super) normals: bool,
 
     /// Join vertices at the same position and remove triangles without an area, which samples that equal the isovalue
     /// cause; closed surfaces stay closed. Vertices that only touch are moved apart a little. Always done for STL
-    #[arg(long)]
+    #[arg(long, help_heading = "Details of the surface")]
     pub(super) clean: bool,
 
     /// Keep only the connected part with the most triangles, or the N with the most
@@ -82,37 +88,43 @@ pub struct Args {
 
     /// Keep only connected parts with at least N triangles
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(help_heading = "Details of the surface")]
     pub(super) min_triangles: u32,
 
     /// Keep only connected parts that enclose at least this volume, in cubic units of the mesh
     #[arg(long, value_name = "VOLUME", value_parser = volume, default_value_t = 0.0)]
-    #[arg(hide_default_value = true)]
+    #[arg(hide_default_value = true, help_heading = "Details of the surface")]
     pub(super) min_volume: f64,
 
     /// Leave out the closed surfaces of hollows inside of other parts
-    #[arg(long)]
+    #[arg(long, help_heading = "Details of the surface")]
     pub(super) fill_holes: bool,
 
     #[command(flatten)]
     pub(super) region: RegionArgs,
 
-    /// Smooth by N pairs of steps (Taubin); 10 is a good start. Closed parts keep their volume. With --labels, by N
-    /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
+    /// Smooth by N pairs of steps (Taubin); 10 is a good start
+    ///
+    /// Closed parts keep their volume. With --labels, N steps move no vertex by more than half a sample [default: 10]; 0
+    /// leaves the faces of voxels.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(super) smooth: Option<u32>,
 
-    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000 (above 100); those that matter
-    /// least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
-    /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size
+    /// Keep this share of the triangles, as 25%, or this number of them, as 10000
+    ///
+    /// A share is also 0.25; a number is above 100. Triangles that matter least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
+    /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) simplify: Option<Size>,
 
     /// Simplify as far as the surface moves by no more than this distance, in the mesh's units
     #[arg(long, value_name = "DISTANCE", value_parser = distance)]
+    #[arg(help_heading = "Details of the surface")]
     pub(super) max_error: Option<f64>,
 
-    /// Say area, enclosed volume, connected parts, Euler number, genus, whether the surface is closed, and how far
-    /// --simplify has moved it
+    /// Print area, volume, connected parts, genus, and whether the surface is closed
+    ///
+    /// Also the Euler number, and how far --simplify has moved the surface.
     #[arg(long)]
     pub(super) stats: bool,
 
@@ -122,30 +134,31 @@ pub struct Args {
 
     /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
     /// WebGPU, to the same vertices and triangles as this command
-    #[arg(long)]
+    #[arg(long, help_heading = "Details of the surface")]
     pub(super) live: bool,
 
     /// Colours of the surfaces in a GLB, in the order of the isovalues: names such as ivory, tab:red, C3 or #ffe0c0
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Colours")]
     pub(super) color: Vec<Color>,
 
     /// Colour the vertices by the values of this volume at their positions. Both volumes state world coordinates or
     /// have the same size. In PLY, OBJ, GLB and the picture; gray where there is no value
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Colours")]
     pub(super) color_by: Option<Source>,
 
     /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo
     /// jet hot bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
     #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
+    #[arg(help_heading = "Colours")]
     pub(super) palette: Palette,
 
     /// Values that have the first and the last colour [default: the least and the greatest on the surface]
     #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_negative_numbers = true)]
-    #[arg(requires = "color_by")]
+    #[arg(requires = "color_by", help_heading = "Colours")]
     pub(super) color_range: Option<[f64; 2]>,
 
     /// Write PLY or STL as text
-    #[arg(long)]
+    #[arg(long, help_heading = "Details of the surface")]
     pub(super) ascii: bool,
 
     #[command(flatten)]

@@ -14,9 +14,11 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Picture of the surface")]
 pub(super) struct PreviewArgs {
-    /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the isovalue. Without
-    /// {iso}, one picture shows all surfaces of a GLB, translucent around that of the greatest isovalue
-    #[arg(long, value_name = "FILE")]
+    /// Also draw the surface to this image
+    ///
+    /// It is smoothly shaded and framed to fit; {iso} becomes the isovalue. Without {iso}, one picture shows all surfaces
+    /// of a GLB, translucent around that of the maximum isovalue.
+    #[arg(long, value_name = "FILE", help_heading = None)]
     preview: Option<Sink>,
 
     /// Direction of the camera in degrees: how far it is turned around z, from looking along +y, and raised; also the
