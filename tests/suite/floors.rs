@@ -43,8 +43,8 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 12] = [
     ("api", 600),
-    ("cli", 900),
-    ("commands", 12_900),
+    ("cli", 1_000),
+    ("commands", 13_400),
     ("data", 3_600),
     ("device", 900),
     ("engine", 3_300),
