@@ -327,7 +327,7 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
     let mut all = Moments::default();
     each_part(file, 0..file.dims[2], "range", session, |samples, _| {
         let pixels = Pixels { samples, channels: 1 };
-        all = take(&mut all).and(range(&pixels));
+        all = take(&mut all).merged(range(&pixels));
         Ok(pixels.samples)
     })?;
     Ok(ends(all))
@@ -339,7 +339,7 @@ fn range(pixels: &Pixels) -> Moments {
         let component = Component::Channel(channel);
         moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false)
     };
-    (1..pixels.channels).fold(of(0), |all, channel| all.and(of(channel)))
+    (1..pixels.channels).fold(of(0), |all, channel| all.merged(of(channel)))
 }
 
 fn ends(moments: Moments) -> Option<[End; 2]> {

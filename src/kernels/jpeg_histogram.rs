@@ -6,7 +6,7 @@ use crate::{
     gpu::Context,
     jpeg::SparseCoefficients,
     kernels::{
-        histogram::{Counts, Histogram, Pixels, count_made},
+        histogram::{Counts, Histogram, Pixels, count_on_device},
         jpeg::{Decode, Decoder},
     },
     util::error::Result,
@@ -50,7 +50,7 @@ impl JpegHistogram {
         self.0.count_u8(channels, |components| {
             let coefficients = decoder.upload(picture)?;
             let pixels = (width * height) as u32;
-            count_made(context, components, channels, pixels, |batch| {
+            count_on_device(context, components, channels, pixels, |batch| {
                 decoder.record(batch, &coefficients)
             })
         })

@@ -1,4 +1,4 @@
-// Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
+// Replaces colour samples by entries of a table, or adds the entry for the luminance of a pixel to all its colours.
 //
 // In:     `data`, whole words of 8-bit or 16-bit samples, beginning with a pixel; `table`, by sample value.
 // Out:    `result`, as `data`; alpha is copied.
@@ -16,7 +16,7 @@ const GROUP = 256u;
 const PER_WORD = 32u / BITS;
 const MOST = (1u << BITS) - 1u;
 
-struct AdjustJob {
+struct AdjustParams {
     // 32-bit words of samples.
     words: u32,
 }
@@ -24,7 +24,7 @@ struct AdjustJob {
 @group(0) @binding(0) var<storage, read> data: array<u32>;
 @group(0) @binding(1) var<storage, read> table: array<i32>;
 @group(0) @binding(2) var<storage, read_write> result: array<u32>;
-@group(0) @binding(3) var<uniform> job: AdjustJob;
+@group(0) @binding(3) var<uniform> params: AdjustParams;
 
 fn sample(index: u32) -> u32 {
     return (data[index / PER_WORD] >> (BITS * (index % PER_WORD))) & MOST;
@@ -46,7 +46,7 @@ fn adjust(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     let word = (group.y * groups.x + group.x) * GROUP + local;
-    if word >= job.words {
+    if word >= params.words {
         return;
     }
     var packed = 0u;

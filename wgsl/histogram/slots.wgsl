@@ -1,4 +1,4 @@
-// One component in any number of slots: levels of a 16-bit channel, binned luminance, or binned values.
+// Counts one component in any number of slots: levels of a 16-bit channel, binned luminance, or binned values.
 //
 // In:     `data`, pixels of CHANNELS samples, padded to whole vectors of 16 bytes; `keys`, the edges of the
 //         bins as integers in the order of the values; `light`, linear light by sample value.
@@ -59,11 +59,11 @@ const UNIT = select(1u, select(4u, 8u, MODE == U16_LEVELS), IS_DENSE);
 // Vectors that an invocation loads before it counts them, which hides more of the memory's latency than one load.
 const LOADS = 2u;
 
-struct SlotsJob {
+struct SlotsParams {
     // Pixels in `data`.
     pixels: u32,
     bins: u32,
-    // The first bin's least key, or the bits of its lower edge for F32_VALUES.
+    // The smallest key of the first bin, or the bits of its lower edge for F32_VALUES.
     low: u32,
     // A value's bin is (value - low) * scale + offset, to within one.
     scale: f32,
@@ -71,11 +71,11 @@ struct SlotsJob {
 }
 
 @group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;
-// The least key of each bin, and the greatest key of the last.
+// The smallest key of each bin, and the largest key of the last bin.
 @group(0) @binding(1) var<storage, read> keys: array<u32>;
 @group(0) @binding(2) var<storage, read> light: array<u32>;
 @group(0) @binding(3) var<storage, read_write> counts: array<atomic<u32>>;
-@group(0) @binding(4) var<uniform> job: SlotsJob;
+@group(0) @binding(4) var<uniform> params: SlotsParams;
 
 var<workgroup> words: array<atomic<u32>, WORDS>;
 
@@ -106,12 +106,12 @@ fn sample(index: u32) -> u32 {
     return value;
 }
 
-// The slot of `key`. `guess` is its bin to within one; the comparisons decide, so how a device rounds the
-// guess does not matter.
+// The slot of `key`. `guess` is its bin to within one. The comparisons decide, so that the rounding of the guess does
+// not matter.
 fn slot_of(key: u32, guess: f32) -> u32 {
     if key < keys[0] { return 0u; }
-    if key > keys[job.bins] { return job.bins + 1u; }
-    let last = job.bins - 1u;
+    if key > keys[params.bins] { return params.bins + 1u; }
+    let last = params.bins - 1u;
     var bin = min(u32(max(guess, 0.0)), last);
     if key < keys[bin] {
         bin -= 1u;
@@ -122,18 +122,18 @@ fn slot_of(key: u32, guess: f32) -> u32 {
 }
 
 fn slot_of_integer(key: u32) -> u32 {
-    return slot_of(key, f32(key - min(key, job.low)) * job.scale + job.offset);
+    return slot_of(key, f32(key - min(key, params.low)) * params.scale + params.offset);
 }
 
 // Keys order floats as their values do; both zeros have one key.
 fn slot_of_float(bits: u32) -> u32 {
-    if (bits & 0x7fffffffu) > 0x7f800000u { return job.bins + 2u; }
+    if (bits & 0x7fffffffu) > 0x7f800000u { return params.bins + 2u; }
     var key = bits ^ 0x80000000u;
     if bits == 0x80000000u { key = 0x80000000u; }
     if bits > 0x80000000u { key = ~bits; }
     // A sixteenth of each keeps the difference finite.
-    let value = bitcast<f32>(bits) * 0.0625 - bitcast<f32>(job.low) * 0.0625;
-    return slot_of(key, value * job.scale + job.offset);
+    let value = bitcast<f32>(bits) * 0.0625 - bitcast<f32>(params.low) * 0.0625;
+    return slot_of(key, value * params.scale + params.offset);
 }
 
 fn slot_of_value(value: u32) -> u32 {
@@ -164,7 +164,8 @@ fn shift_of(place: u32) -> u32 {
     return (place << 3u) & 24u;
 }
 
-// Adds to `counts` what the digits of a word have lost or won by an addition that the digit of `place` had no room for.
+// Corrects `counts` after an addition that overflowed the digit at `place`: adds the difference of each digit that
+// changed.
 fn settle(place: u32, old: u32) {
     atomicAdd(&counts[place_of(place)], 256u);
     var carries = true;
@@ -174,7 +175,7 @@ fn settle(place: u32, old: u32) {
     }
 }
 
-// Counts `times` elements at one place. Many have no need of a digit.
+// Counts `times` elements at one place. More than 255 go directly to `counts`.
 fn add(place: u32, times: u32) {
     // A place below the base wraps round to a large number.
     let own = place - base;
@@ -191,7 +192,7 @@ fn add(place: u32, times: u32) {
     }
 }
 
-// Counts the elements at UNIT places. Digits are looked at when all are added, so that no atomic waits for another.
+// Counts the elements at UNIT places. Overflows are checked after all additions, so that no atomic waits for another.
 fn add_all(places: array<u32, UNIT>) {
     if DIGITS {
         var old: array<u32, UNIT>;
@@ -287,7 +288,7 @@ fn count(
     }
     workgroupBarrier();
 
-    let units = job.pixels / UNIT;
+    let units = params.pixels / UNIT;
     let stride = groups.y * GROUP;
     var unit = group.y * GROUP + local;
     if IS_DENSE {
@@ -304,9 +305,9 @@ fn count(
     } else {
         for (; unit < units; unit += stride) { add(place_of(slot_of_pixel(unit)), 1u); }
     }
-    // The rest, less than a unit: an element an invocation of the first workgroup of a span.
+    // The rest, less than a unit: one element per invocation of the first workgroup of a span.
     let last = units * UNIT + local;
-    if group.y == 0u && last < job.pixels {
+    if group.y == 0u && last < params.pixels {
         var slot = 0u;
         if IS_VALUES { slot = slot_of_value(u32_at(last)); } else { slot = slot_of_pixel(last); }
         add(place_of(slot), 1u);

@@ -1,4 +1,4 @@
-// Levels of interleaved 8-bit channels, and bins of their luminance, in one pass over the pixels.
+// Counts levels of interleaved 8-bit channels, and bins of their luminance, in one pass over the pixels.
 //
 // In:     `data`, pixels of CHANNELS bytes, padded to whole vectors of 16 bytes.
 // Out:    `counts`, ROWS histograms of 256 counters; passes add to them.
@@ -14,8 +14,8 @@
 //
 //   bins[level]   | row 0: copies 0 .. C-1 | row 1: copies 0 .. C-1 | ...     LANES words, word w in bank w
 //
-// Invocation i uses copy i % C. Those C apart share a copy, but begin with different rows, and so are in
-// different rows at any time. With 32 lanes no two of 32 neighbours ever meet, whatever the image.
+// Invocation i uses copy i % C. Invocations that are C apart share a copy, but start with different rows, so that they
+// are in different rows at any time. With 32 lanes no two of 32 neighbours access one counter at once, for any image.
 
 // Set by the host: samples per pixel (1 to 4); histograms counted (1, 2 or 4).
 const CHANNELS = 4u;
@@ -36,23 +36,23 @@ const DIVISOR = 159375u;
 const BINS = 256u;
 
 const COPIES = LANES / ROWS;
-// Pixels and vectors of a unit, the least that is whole in both.
+// Pixels and vectors of a unit, the smallest number of whole pixels in whole vectors.
 const UNIT_PIXELS = select(16u / CHANNELS, 16u, CHANNELS == 3u);
 const UNIT_VECTORS = select(1u, 3u, CHANNELS == 3u);
 
-struct U8Job {
+struct U8Params {
     // Pixels in `data`.
     pixels: u32,
 }
 
 @group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
-@group(0) @binding(2) var<uniform> job: U8Job;
+@group(0) @binding(2) var<uniform> params: U8Params;
 
 // By level, then row, then copy.
 var<workgroup> bins: array<array<atomic<u32>, LANES>, 256>;
 
-// Of the four bytes that this invocation counts one after the other: the first bit, and the word of `bins`.
+// For each of the four bytes that this invocation counts one after the other: its first bit, and its word of `bins`.
 var<private> shifts: vec4<u32>;
 var<private> places: vec4<u32>;
 
@@ -67,7 +67,7 @@ fn luma(pixel: u32) -> u32 {
     return min(sum * TIMES / DIVISOR, BINS - 1u);
 }
 
-// What a pixel counts, one byte per row. Its first channel is in the lowest byte.
+// The values of a pixel that are counted, one byte per row. The first channel is in the lowest byte.
 fn levels(pixel: u32) -> u32 {
     if ROWS == 1u {
         if LUMINANCE { return luma(pixel); }
@@ -130,7 +130,7 @@ fn count(
     prepare(local);
     workgroupBarrier();
 
-    let units = job.pixels / UNIT_PIXELS;
+    let units = params.pixels / UNIT_PIXELS;
     let stride = groups.x * GROUP;
     var unit = group.x * GROUP + local;
     if CHANNELS != 3u {
@@ -161,7 +161,7 @@ fn count(
     }
     // The rest, less than a unit: one pixel per invocation of the first workgroup.
     let last = units * UNIT_PIXELS + local;
-    if group.x == 0u && last < job.pixels {
+    if group.x == 0u && last < params.pixels {
         var pixel = 0u;
         for (var c = 0u; c < CHANNELS; c++) {
             pixel |= byte(last * CHANNELS + c) << (8u * c);

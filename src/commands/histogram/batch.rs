@@ -9,7 +9,7 @@ use crate::{
         session::Session,
     },
     io::{Source, Sources, image::is_jpeg},
-    kernels::histogram::VALUES_BYTES,
+    kernels::histogram::VALUE_COUNTS_BYTES,
     util::error::{Error, Kind, Result},
 };
 
@@ -73,7 +73,7 @@ impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
         const TALLY: u64 = (5 * 8) << 16;
         // The values of finished inputs are needed only for `--sum`.
         let has_values = self.job.sum && self.job.settings.statistics;
-        TALLY + if has_values { VALUES_BYTES } else { 0 }
+        TALLY + if has_values { VALUE_COUNTS_BYTES } else { 0 }
     }
 
     fn memory(&self, source: &Source) -> Option<u64> {

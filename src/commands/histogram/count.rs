@@ -15,7 +15,8 @@ use crate::{
     io::{Source, image::ImageFile},
     kernels::{
         histogram::{
-            Bins, Component, Counts, Histogram, Luma, Moments, Pixels, alpha_unit, moments, values,
+            Bins, Component, Counts, Histogram, Luma, Moments, Pixels, alpha_unit, count_values,
+            moments,
         },
         jpeg_histogram::JpegHistogram,
     },
@@ -60,7 +61,7 @@ pub fn count(
             let is_needed =
                 settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
             let measured =
-                is_needed.then(|| values(pixels, component, [bins.low, bins.high], weighted));
+                is_needed.then(|| count_values(pixels, component, [bins.low, bins.high], weighted));
             Counting { name, counts, measured }
         });
         part.collect()
@@ -173,7 +174,7 @@ fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(
         for &(_, component) in named {
             let take = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
             let more = session.timings.time("data range", take);
-            all = std::mem::take(&mut all).and(more);
+            all = std::mem::take(&mut all).merged(more);
         }
         Ok(())
     })?;

@@ -17,7 +17,7 @@ use crate::{
     },
     jpeg::SparseCoefficients,
     kernels::{
-        histogram::{Pixels, VALUES_BYTES},
+        histogram::{Pixels, VALUE_COUNTS_BYTES},
         jpeg::Decode,
     },
     util::error::{Error, Result},
@@ -133,8 +133,11 @@ impl<'a> Input<'a> {
             false => sample_bytes(source)?,
         };
         // The values, and as many again while they are sorted.
-        let values =
-            if settings.statistics { bytes.saturating_mul(32).min(2 * VALUES_BYTES) } else { 0 };
+        let values = if settings.statistics {
+            bytes.saturating_mul(32).min(2 * VALUE_COUNTS_BYTES)
+        } else {
+            0
+        };
         Some(bytes.saturating_mul(copies(settings)).saturating_add(values))
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{
     data::dtype::Dtype,
     engine::progress::printable,
-    kernels::histogram::{Bins, Counts, Moments, Statistics, Values},
+    kernels::histogram::{Bins, Counts, Moments, Statistics, ValueCounts},
     util::error::{Error, Result},
 };
 
@@ -29,7 +29,7 @@ pub struct Counting {
     pub name: Name,
     pub counts: Counts,
     /// Moments and values for statistics, needed if the counts hold no levels.
-    pub measured: Option<(Moments, Values)>,
+    pub measured: Option<(Moments, ValueCounts)>,
 }
 
 /// The name of a component: one of [`NAMES`].
@@ -50,7 +50,7 @@ impl Counting {
         let both = self.measured.take().zip(more.measured);
         self.measured = both.map(|((moments, mut values), (more_moments, more_values))| {
             values.add(more_values);
-            (moments.and(more_moments), values)
+            (moments.merged(more_moments), values)
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Adjustments that a histogram drives: equalisation and automatic levels, as tables of samples.
+//! Histogram equalisation and automatic levels, by lookup tables.
 
 use super::{
     bins::Bins,
@@ -14,67 +14,66 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// A table for 8-bit or 16-bit images. Alpha stays as it is.
+/// A lookup table for 8-bit or 16-bit images. Alpha is not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adjust {
-    /// Every sample becomes the table's entry for it.
+    /// Each sample is replaced by its entry in the table.
     Samples(Vec<i32>),
-    /// The table's entry for a pixel's luminance, rounded to a sample value, is added to all its colours, which keeps
-    /// their differences; then the colours are clamped.
+    /// The entry for the luminance of a pixel, rounded to a sample value, is added to all its colours, so that their
+    /// differences do not change. Then the colours are clamped.
     Shifts(Vec<i32>),
 }
 
-/// The histogram that [`Adjust::equalize`] and [`Adjust::levels`] need: of the luminance of pixels, rounded to sample
-/// values, or of the grey value of grey pixels.
+/// The histogram that [`Adjust::equalize`] and [`Adjust::levels`] need: that of the luminance, rounded to sample
+/// values, or of grey values.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the samples are of neither 8 nor 16 unsigned bits.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the samples are neither u8 nor u16.
 pub fn luminance_levels(dtype: Dtype, channels: usize) -> Result<Histogram> {
-    let most = most(dtype)?;
-    let bins = Bins::new(most as usize + 1, -0.5, f64::from(most) + 0.5, dtype)?;
+    let max = max_sample(dtype)?;
+    let bins = Bins::new(max as usize + 1, -0.5, f64::from(max) + 0.5, dtype)?;
     let component = if channels < 3 { Component::Channel(0) } else { Component::Luma(Luma::Bt709) };
     Ok(Histogram { components: vec![component], bins, weighted: false })
 }
 
-fn most(dtype: Dtype) -> Result<i32> {
+fn max_sample(dtype: Dtype) -> Result<i32> {
     match dtype {
         Dtype::U8 => Ok(255),
         Dtype::U16 => Ok(65535),
         other => Err(Error::bad_input(format_args!(
-            "only images of 8 or 16 bits are adjusted, not samples of type {other}"
+            "cannot adjust samples of type {other}: expected u8 or u16"
         ))),
     }
 }
 
 impl Adjust {
-    /// Histogram equalisation (Gonzalez and Woods, Digital Image Processing, 3.3.1): a luminance moves
-    /// to its share in the cumulative counts, so that all become about equally frequent. The least
-    /// one moves to 0 and the greatest to full; an image of one luminance stays.
+    /// Histogram equalisation (Gonzalez and Woods, Digital Image Processing, 3.3.1): maps each luminance to its share
+    /// in the cumulative counts, so that all become about equally frequent. The minimum is mapped to 0, the maximum to
+    /// full intensity. An image with a single luminance is not changed.
     pub fn equalize(levels: &Counts) -> Self {
         let counts = &levels.bins;
-        let most = counts.len() as i64 - 1;
+        let max = counts.len() as i64 - 1;
         let total: u64 = counts.iter().sum();
-        let least = counts.iter().copied().find(|&n| n > 0).unwrap_or(0);
-        let spread = total - least;
+        let min = counts.iter().copied().find(|&n| n > 0).unwrap_or(0);
+        let spread = total - min;
         let mut seen = 0;
         let shift = |(level, &n): (usize, &u64)| {
             seen += n;
             if spread == 0 {
                 return 0;
             }
-            let above = u128::from(seen.saturating_sub(least));
-            let to = (above * most as u128 * 2 + u128::from(spread)) / (2 * u128::from(spread));
+            let above = u128::from(seen.saturating_sub(min));
+            let to = (above * max as u128 * 2 + u128::from(spread)) / (2 * u128::from(spread));
             (to as i64 - level as i64) as i32
         };
         Self::Shifts(counts.iter().enumerate().map(shift).collect())
     }
 
-    /// Automatic levels: one straight line for all colours. It takes the luminance below which a share `clip` of the
-    /// pixels lies, from 0 to less than 1/2, to 0, and the luminance above which the same share lies to the greatest
-    /// value.
+    /// Automatic levels: one linear function for all colours. It maps to 0 the luminance below which a share `clip` of
+    /// the pixels lies, from 0 to less than 1/2, and to full intensity the luminance above which the same share lies.
     pub fn levels(levels: &Counts, clip: f64) -> Self {
         let counts = &levels.bins;
-        let most = counts.len() as i64 - 1;
+        let max = counts.len() as i64 - 1;
         let total: u64 = counts.iter().sum();
         let spare = (clip * total as f64) as u64;
         let is_past = || {
@@ -85,16 +84,16 @@ impl Adjust {
             }
         };
         let low = counts.iter().position(is_past()).unwrap_or(0) as i64;
-        let high = most - counts.iter().rev().position(is_past()).unwrap_or(0) as i64;
+        let high = max - counts.iter().rev().position(is_past()).unwrap_or(0) as i64;
         let width = high - low;
         let line = |level: i64| match width > 0 {
-            true => ((2 * (level - low) * most + width).div_euclid(2 * width)).clamp(0, most),
+            true => ((2 * (level - low) * max + width).div_euclid(2 * width)).clamp(0, max),
             false => level,
         };
-        Self::Samples((0..=most).map(|level| line(level) as i32).collect())
+        Self::Samples((0..=max).map(|level| line(level) as i32).collect())
     }
 
-    /// The table, and whether it holds shifts.
+    /// The table, and whether its entries are shifts.
     fn table(&self) -> (&[i32], bool) {
         match self {
             Self::Samples(table) => (table, false),
@@ -102,12 +101,12 @@ impl Adjust {
         }
     }
 
-    /// Checks that the table fits the pixels.
+    /// Checks that the table fits the pixels, and returns the largest sample value.
     fn check(&self, pixels: &Pixels) -> Result<i32> {
-        let most = most(pixels.samples.dtype())?;
-        match self.table().0.len() == most as usize + 1 && (1..=4).contains(&pixels.channels) {
-            true => Ok(most),
-            false => Err(Error::usage("the table of the adjustment does not fit the image")),
+        let max = max_sample(pixels.samples.dtype())?;
+        match self.table().0.len() == max as usize + 1 && (1..=4).contains(&pixels.channels) {
+            true => Ok(max),
+            false => Err(Error::usage("the adjustment and the image have different sample types")),
         }
     }
 }
@@ -118,14 +117,14 @@ impl Kernel for Adjust {
     const NAME: &'static str = "adjust";
 
     fn cpu(&self, pixels: &Pixels) -> Result<Samples> {
-        let most = self.check(pixels)?;
+        let max = self.check(pixels)?;
         let (table, shifts) = self.table();
         Ok(match &pixels.samples {
             Samples::U8(samples) => {
-                Samples::U8(cpu::adjust::apply(samples, pixels.channels, most, table, shifts))
+                Samples::U8(cpu::adjust::apply(samples, pixels.channels, max, table, shifts))
             }
             Samples::U16(samples) => {
-                Samples::U16(cpu::adjust::apply(samples, pixels.channels, most, table, shifts))
+                Samples::U16(cpu::adjust::apply(samples, pixels.channels, max, table, shifts))
             }
             other => unreachable!("{} passed the check", other.dtype()),
         })

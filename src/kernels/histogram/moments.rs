@@ -1,24 +1,24 @@
-//! Sums over the samples of a component, for its statistics. Terms are added exactly, so that the sums do not depend on
-//! how the samples are divided.
+//! Sums over the samples of a component, for its statistics. They are exact, so that they do not depend on how the
+//! samples are divided.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{Component, Pixels},
-    cpu::values::{Work, each_value},
+    cpu::values::{ValueFold, fold_values},
 };
 use crate::data::exact_sum::ExactSum;
 
-/// Sums over samples inside a range; samples outside and NaN are left out.
+/// Sums over the samples within a range, without NaN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// Samples inside.
+    /// Number of samples.
     pub count: u64,
-    /// Least of them.
+    /// Minimum.
     pub min: f64,
-    /// Greatest of them.
+    /// Maximum.
     pub max: f64,
-    /// The sum of the samples, where the range has a lower end.
+    /// The sum of the samples, if the range has a lower end.
     sum: ExactSum,
     /// The sum of their squares.
     squares: ExactSum,
@@ -29,7 +29,7 @@ pub struct Moments {
 }
 
 impl Default for Moments {
-    /// Those of no sample.
+    /// The moments of no samples.
     fn default() -> Self {
         Self {
             count: 0,
@@ -58,7 +58,7 @@ impl Moments {
             self.count += n;
             self.min = self.min.min(value);
             self.max = self.max.max(value);
-            // A range without a lower end serves to find the ends of the data: no sums are wanted.
+            // A range without a lower end is used to find minimum and maximum only.
             if low.is_finite() {
                 self.sum.add_times(value, n);
                 self.squares.add_square(value, n);
@@ -68,9 +68,9 @@ impl Moments {
         }
     }
 
-    /// The moments of two sets together.
+    /// The moments of both sets of samples.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merged(mut self, other: Self) -> Self {
         self.sum.add_sum(&other.sum);
         self.squares.add_sum(&other.squares);
         Self {
@@ -85,7 +85,7 @@ impl Moments {
 
     /// The arithmetic mean and the standard deviation of the whole population, which is at least one sample.
     ///
-    /// With m, the mean rounded to f64, the two sums of this equation are exact:
+    /// Both sums of this equation are exact; m is the mean rounded to f64:
     ///
     /// ```text
     /// variance = sum (v - m)^2 / n - (sum (v - m) / n)^2,    sum (v - m)^2 = sum v^2 - 2 m sum v + n m^2
@@ -102,11 +102,11 @@ impl Moments {
     }
 }
 
-/// The moments of the values of one component from `low` to `high`; with `weighted`, weighted by alpha as the counts
-/// are.
+/// The moments of the values of one component from `low` to `high`. If `weighted`, values are weighted by alpha, as the
+/// counts are.
 ///
 /// # Panics
-/// When there is no such component, for which counting fails.
+/// If the pixels lack the component.
 pub fn moments(
     pixels: &Pixels,
     component: Component,
@@ -114,8 +114,8 @@ pub fn moments(
     high: f64,
     weighted: bool,
 ) -> Moments {
-    let parts = each_value(pixels, component, weighted, &Range { low, high });
-    parts.into_iter().fold(Moments::default(), Moments::and)
+    let parts = fold_values(pixels, component, weighted, &Range { low, high });
+    parts.into_iter().fold(Moments::default(), Moments::merged)
 }
 
 /// The range of the values whose moments are computed.
@@ -124,7 +124,7 @@ struct Range {
     high: f64,
 }
 
-impl Work for Range {
+impl ValueFold for Range {
     type State = Moments;
 
     fn start(&self) -> Moments {

@@ -1,27 +1,28 @@
-//! Statistics of a component: mean, percentiles, entropy and the like.
+//! Statistics of a component, such as mean, percentiles and entropy.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     bins::{Bins, type_range},
     counts::Counts,
-    exact::Values,
     moments::Moments,
+    value_counts::ValueCounts,
 };
 use crate::data::dtype::Dtype;
 
-/// Statistics of the samples inside the bins' range, in units of the stored samples.
+/// Statistics of the samples within the range of the bins, in units of the stored samples.
 ///
 /// For channels of 8 and 16 bits, all are exact. For other samples, count, minimum, maximum, mean, deviation and
-/// clipped shares are exact to double precision. The rest are as precise as [`Values`], which may drop bits of values.
+/// clipped shares are exact to double precision. The rest have the precision of [`ValueCounts`], which may drop low
+/// bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Samples inside the range; of weighted pixels the sum of alpha in steps.
-    #[serde(serialize_with = "as_integer_where_it_is_one")]
+    /// Number of samples within the range; of weighted pixels the sum of alpha in steps.
+    #[serde(serialize_with = "serialize_integer_if_whole")]
     pub count: f64,
-    /// Least sample.
+    /// Minimum.
     pub min: f64,
-    /// Greatest sample.
+    /// Maximum.
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -29,7 +30,7 @@ pub struct Statistics {
     pub median: f64,
     /// Standard deviation of the whole population.
     pub deviation: f64,
-    /// Most frequent value; of several, the least.
+    /// Most frequent value; the smallest one if there are several.
     pub mode: f64,
     /// Shannon entropy of the values, in bits. For the luminance of 8-bit and 16-bit pixels, values are rounded to the
     /// nearest sample first.
@@ -38,11 +39,11 @@ pub struct Statistics {
     pub clipped_low: f64,
     /// Share of all samples at or above the upper end of the range.
     pub clipped_high: f64,
-    /// Each requested percentage with the least value that at least so many percent of the samples do not exceed.
+    /// Each requested percentage with its percentile (nearest-rank method).
     pub percentiles: Vec<(f64, f64)>,
 }
 
-fn as_integer_where_it_is_one<S: serde::Serializer>(
+fn serialize_integer_if_whole<S: serde::Serializer>(
     value: &f64,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -54,13 +55,13 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
 }
 
 impl Statistics {
-    /// The statistics of `counts`; `None` if no sample is in the range. `measured`, over the same range, is needed if
-    /// the counts hold no levels. With `rounds`, the entropy is that of values rounded to integers.
+    /// The statistics of `counts`; `None` if no sample is within the range. `measured`, over the same range, is needed
+    /// if the counts have no levels. If `rounds`, the entropy is that of values rounded to integers.
     pub fn new(
         counts: &Counts,
         bins: &Bins,
         dtype: Dtype,
-        measured: Option<(Moments, Values)>,
+        measured: Option<(Moments, ValueCounts)>,
         rounds: bool,
         percentages: &[f64],
     ) -> Option<Self> {
@@ -70,9 +71,9 @@ impl Statistics {
                 (moments, levels)
             }
             None => {
-                let least = type_range(dtype).map_or(0.0, |(least, _)| least);
+                let min = type_range(dtype).map_or(0.0, |(min, _)| min);
                 let all = counts.levels.as_ref()?.iter().zip(0..);
-                let all = all.map(|(&n, level)| (least + f64::from(level), n));
+                let all = all.map(|(&n, level)| (min + f64::from(level), n));
                 let is_inside = |value| (bins.low..=bins.high).contains(&value);
                 let levels: Vec<_> = all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
                 (Moments::of(levels.iter().copied(), bins.low, bins.high), levels)
@@ -113,7 +114,7 @@ pub fn rank(percentage: f64, count: u64) -> u64 {
     ((percentage * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))
 }
 
-/// Computes -sum p log2 p over values in order; with `rounds`, over values rounded to the nearest integer.
+/// -sum p log2 p over values in ascending order, rounded to the nearest integer if `rounds`.
 fn entropy(levels: &[(f64, u64)], rounds: bool) -> f64 {
     let total = levels.iter().map(|&(_, n)| n).sum::<u64>() as f64;
     let level = |value: f64| if rounds { (value + 0.5).floor() } else { value };

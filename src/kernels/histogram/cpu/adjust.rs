@@ -1,21 +1,21 @@
-//! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
+//! Replaces colour samples by entries of a table, or adds the entry for the luminance of a pixel to all its colours.
 
 use crate::util::{
     memory::{self, raise},
     parallel::Parallel,
 };
 
-/// Pixels of `channels` samples from 0 to `most`, of which the second or fourth is alpha and stays.
-/// `shifts`: whether the table holds shifts by luminance, or else new samples by old ones.
+/// Adjusts the colours of pixels with samples from 0 to `max`. Alpha, the second or fourth channel, is not changed. If
+/// `shifts`, the table has a shift for each luminance, otherwise a new sample for each old one.
 pub fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
     samples: &[T],
     channels: usize,
-    most: i32,
+    max: i32,
     table: &[i32],
     shifts: bool,
 ) -> Vec<T> {
     let colours = channels - usize::from(matches!(channels, 2 | 4));
-    let clamped = |value: i32| T::try_from(value.clamp(0, most)).ok().expect("clamped");
+    let clamped = |value: i32| T::try_from(value.clamp(0, max)).ok().expect("clamped");
     let level = |pixel: &[T]| match *pixel {
         [r, g, b, ..] => (1063 * r.into() + 3576 * g.into() + 361 * b.into() + 2500) / 5000,
         _ => pixel[0].into(),

@@ -1,4 +1,4 @@
-//! The native twin: one file a route.
+//! The CPU routes, one file each.
 
 pub mod adjust;
 pub mod slots;
@@ -7,5 +7,5 @@ pub mod u16_levels;
 pub mod u8_levels;
 pub mod values;
 
-/// Pixels that a thread takes at a time: few enough for 32-bit counters.
+/// Number of pixels that a thread counts at a time: few enough for 32-bit counters.
 const CHUNK: usize = 1 << 18;

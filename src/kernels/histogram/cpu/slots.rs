@@ -11,31 +11,33 @@ use crate::{
         bins::Bins,
         counts::{Component, Pixels},
         luma::Luma,
-        plan::Plan,
+        route::Route,
     },
     util::parallel::Parallel,
 };
 use bytemuck::Pod;
 
 /// Levels or slots of one component, as `plan` says.
-pub fn count(pixels: &Pixels, bins: &Bins, plan: &Plan) -> Vec<u64> {
+pub fn count(pixels: &Pixels, bins: &Bins, route: &Route) -> Vec<u64> {
     let channels = pixels.channels;
-    match (plan, &pixels.samples) {
-        (Plan::U16Levels(channel), samples) => {
+    match (route, &pixels.samples) {
+        (Route::U16Levels(channel), samples) => {
             let samples: &[u16] = bytemuck::cast_slice(samples.as_bytes());
             count_slots(samples, channels, 1 << 16, |pixel| usize::from(pixel[*channel]))
         }
-        (Plan::Luma(luma), Samples::U8(samples)) => count_luma(samples, channels, bins, *luma, 255),
-        (Plan::Luma(luma), Samples::U16(samples)) => {
+        (Route::Luma(luma), Samples::U8(samples)) => {
+            count_luma(samples, channels, bins, *luma, 255)
+        }
+        (Route::Luma(luma), Samples::U16(samples)) => {
             count_luma(samples, channels, bins, *luma, 65535)
         }
-        (Plan::Values(Component::Luma(luma)), samples) => {
+        (Route::Values(Component::Luma(luma)), samples) => {
             let values = luma.float_plane(samples, channels);
-            let find = bins.finder(1.0);
+            let find = bins.slot_finder(1.0);
             count_slots(&values, 1, bins.slots(), |value| find.slot(value[0].into()))
         }
-        (Plan::Values(Component::Channel(channel)), samples) => {
-            let find = bins.finder(1.0);
+        (Route::Values(Component::Channel(channel)), samples) => {
+            let find = bins.slot_finder(1.0);
             for_samples!(samples, values => {
                 count_slots(values, channels, bins.slots(), |pixel| {
                     #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
@@ -43,7 +45,7 @@ pub fn count(pixels: &Pixels, bins: &Bins, plan: &Plan) -> Vec<u64> {
                 })
             })
         }
-        (plan, samples) => unreachable!("{plan:?} of {}", samples.dtype()),
+        (route, samples) => unreachable!("{route:?} of {}", samples.dtype()),
     }
 }
 
@@ -56,13 +58,13 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
 ) -> Vec<u64> {
     let (value, unit) = luma.integer(max);
     if (bins.low, bins.high) != (0.0, f64::from(max)) {
-        let find = bins.finder(unit);
+        let find = bins.slot_finder(unit);
         return count_slots(samples, channels, bins.slots(), |pixel| {
             find.slot(value(pixel).into())
         });
     }
-    // Over the whole range the bin is v * count / d in integers. The inverse is too large by less than
-    // one, so the quotient by less than v / 2^64, and v and d are below 2^30.
+    // Over the whole range, the bin is v * count / d in integers. The inverse is too large by less than 1, so the
+    // quotient by less than v / 2^64; v and d are below 2^30.
     let d = unit as u128 * u128::from(max);
     let inverse = ((bins.count as u128) << 64).div_ceil(d);
     let last = bins.count - 1;
@@ -72,7 +74,7 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
     })
 }
 
-/// Counts `slot` of every pixel in `slots` counters.
+/// Counts the slot of every pixel.
 fn count_slots<T: Pod + Sync>(
     samples: &[T],
     channels: usize,

@@ -1,32 +1,34 @@
-//! Counters for many slots, small enough to stay in the first-level cache, which counters of 32 bits would not.
+//! Counters of many slots that fit into the first-level cache, for which counters of 32 bits would be too large.
 //!
-//! The count of a slot is `sums[slot]` plus its `WAYS` bytes in `low`. Increments go to the bytes; one in 256 overflows
-//! and adds 256 to `sums`. With two ways, neighbouring samples increment different bytes: a second increment of the
-//! same byte would wait for the write of the first.
+//! The count of a slot is `sums[slot]` plus its `COPIES` bytes in `low`. Increments go to the bytes. One in 256
+//! overflows and adds 256 to `sums`. With two copies, neighbouring samples increment different bytes: a second
+//! increment of the same byte would wait for the write of the first.
 
 /// A thread's counters.
-pub struct Tally<const WAYS: usize> {
-    low: Vec<[u8; WAYS]>,
+pub struct Tally<const COPIES: usize> {
+    low: Vec<[u8; COPIES]>,
     sums: Vec<u64>,
 }
 
-impl<const WAYS: usize> Tally<WAYS> {
+impl<const COPIES: usize> Tally<COPIES> {
     pub fn new(slots: usize) -> Self {
-        Self { low: vec![[0; WAYS]; slots], sums: vec![0; slots] }
+        Self { low: vec![[0; COPIES]; slots], sums: vec![0; slots] }
     }
 
-    /// The counters for [`increment`], as arrays of `SLOTS`, which spares checks of indices known to be below it.
-    pub fn tables<const SLOTS: usize>(&mut self) -> (&mut [[u8; WAYS]; SLOTS], &mut [u64; SLOTS]) {
+    /// The counters for [`increment`], as arrays of `SLOTS`: indices that are known to be below `SLOTS` need no check.
+    pub fn tables<const SLOTS: usize>(
+        &mut self,
+    ) -> (&mut [[u8; COPIES]; SLOTS], &mut [u64; SLOTS]) {
         let low = self.low.as_mut_slice().try_into().expect("as many slots");
         (low, self.sums.as_mut_slice().try_into().expect("as many slots"))
     }
 
     /// The counters for [`increment`].
-    pub fn slices(&mut self) -> (&mut [[u8; WAYS]], &mut [u64]) {
+    pub fn slices(&mut self) -> (&mut [[u8; COPIES]], &mut [u64]) {
         (&mut self.low, &mut self.sums)
     }
 
-    /// The counts of `slots` in all of `tallies`.
+    /// The counts of `slots` slots, summed over `tallies`.
     pub fn total(tallies: Vec<Self>, slots: usize) -> Vec<u64> {
         let mut totals = vec![0; slots];
         for Self { low, sums } in tallies {
@@ -38,16 +40,16 @@ impl<const WAYS: usize> Tally<WAYS> {
     }
 }
 
-/// Counts `slot` once, in its byte number `way`.
+/// Adds 1 to `slot`, in its byte number `copy`.
 #[inline(always)]
-pub fn increment<const WAYS: usize>(
-    low: &mut [[u8; WAYS]],
+pub fn increment<const COPIES: usize>(
+    low: &mut [[u8; COPIES]],
     sums: &mut [u64],
     slot: usize,
-    way: usize,
+    copy: usize,
 ) {
-    let (count, overflows) = low[slot][way].overflowing_add(1);
-    low[slot][way] = count;
+    let (count, overflows) = low[slot][copy].overflowing_add(1);
+    low[slot][copy] = count;
     if overflows {
         sums[slot] += 256;
     }

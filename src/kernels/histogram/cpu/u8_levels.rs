@@ -1,6 +1,6 @@
 //! Levels of all 8-bit channels, and bins of their luminance, in one pass over the pixels.
 //!
-//! Each thread counts chunks in tables of its own. Four neighbouring pixels count in four tables: a second increment of
+//! Each thread counts in its own tables. Four neighbouring pixels count in four tables: a second increment of
 //! the same counter would wait for the write of the first.
 
 use bytemuck::allocation::zeroed_box;
@@ -11,7 +11,7 @@ use crate::{
     kernels::histogram::{
         counts::Pixels,
         luma::LumaBins,
-        plan::{U8Components, U8Counts},
+        route::{U8Components, U8Counts},
     },
     util::parallel::Parallel,
 };
@@ -38,7 +38,7 @@ pub fn count(pixels: &Pixels, components: &U8Components) -> U8Counts {
     let [red, green, blue, alpha, by_luma] = &*sums;
     let luma = luma.map(|luma| {
         let mut bins = by_luma[..luma.count].to_vec();
-        // Full white is counted one past the last bin, where it belongs.
+        // Full white is counted in the bin after the last one, to which it belongs.
         bins[luma.count - 1] += by_luma[luma.count];
         bins
     });
@@ -48,17 +48,17 @@ pub fn count(pixels: &Pixels, components: &U8Components) -> U8Counts {
     }
 }
 
-/// Counters of a table: 256 levels, or bins of luminance with one for full white, in a power of two that
-/// needs no check of the index.
+/// Counters of a table: 256 levels, or bins of luminance and one more for full white, rounded up to a power of two, by
+/// which indices are masked.
 const SIZE: usize = 512;
 
 /// Four channels, then luminance.
 type Tables<T> = [[T; SIZE]; 5];
 
-/// A thread's tables. They are not on its stack: a thread that waits for a loop within a loop begins other work on top
-/// of its stack.
+/// Tables of a thread. They are not on the stack: a thread that waits for a nested loop starts other work on the same
+/// stack.
 struct Counters {
-    /// Tables of a chunk, one for each of four neighbouring pixels.
+    /// Tables of the current chunk, one for each of four neighbouring pixels.
     chunk: Box<[Tables<u32>; 4]>,
     /// Sums of all chunks.
     sums: Box<Tables<u64>>,
@@ -70,7 +70,7 @@ impl Counters {
     }
 }
 
-/// Counts every channel of C, and the luminance where it is asked for.
+/// Counts all C channels, and the luminance if asked for.
 fn count_chunk<const C: usize>(counters: &mut Counters, chunk: &[u8], luma: Option<&LumaBins>) {
     let Counters { chunk: tables, sums } = counters;
     tables.as_flattened_mut().as_flattened_mut().fill(0);
@@ -97,8 +97,8 @@ fn count_chunk<const C: usize>(counters: &mut Counters, chunk: &[u8], luma: Opti
     }
 }
 
-/// The shift of the reciprocal by which weighted sums n < 2^30 are divided, by d < 2^21: the excess e < d of
-/// [`Reciprocal`] then fulfils n e < 2^51. A constant shift compiles to a faster loop than the best one.
+/// Shift of the reciprocal that divides weighted sums n < 2^30 by d < 2^21: for the excess e < d of [`Reciprocal`],
+/// n e < 2^51. A constant shift gives a faster loop than the smallest possible one.
 const SHIFT: u32 = 52;
 
 #[inline(always)]

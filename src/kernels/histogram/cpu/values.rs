@@ -14,12 +14,12 @@ use crate::{
     util::parallel::Parallel,
 };
 
-/// A computation over values and their weights. Parts are computed in parallel.
-pub trait Work: Sync {
+/// A fold over values and their weights. Parts of the pixels are folded in parallel.
+pub trait ValueFold: Sync {
     /// Number of pixels in a part.
     const PART: usize = CHUNK / 4;
 
-    /// The result of several parts.
+    /// The result of one or more parts.
     type State: Send;
 
     /// The result before the first part.
@@ -29,9 +29,9 @@ pub trait Work: Sync {
     fn add(&self, state: &mut Self::State, values: impl Iterator<Item = (f64, u64)>);
 }
 
-/// Passes the values of `component` to `work`, and returns the results of all threads. With `weighted`, the weight of a
-/// pixel that has alpha is its alpha in steps of 1 / [`alpha_unit`]; otherwise it is 1.
-pub fn each_value<W: Work>(
+/// Folds the values of `component`, and returns the results of all threads. If `weighted`, the weight of a pixel with
+/// alpha is its alpha in steps of 1 / [`alpha_unit`]; otherwise it is 1.
+pub fn fold_values<W: ValueFold>(
     pixels: &Pixels,
     component: Component,
     weighted: bool,
@@ -56,7 +56,7 @@ pub fn each_value<W: Work>(
     }
 }
 
-fn each<T: Scalar + Into<f64> + Sync, W: Work>(
+fn each<T: Scalar + Into<f64> + Sync, W: ValueFold>(
     samples: &[T],
     channels: usize,
     weighted: bool,
@@ -85,11 +85,11 @@ fn alpha_steps<T: Scalar + Into<f64>>(alpha: T) -> u64 {
 pub fn count_weighted(pixels: &Pixels, bins: &Bins, component: Component) -> Counts {
     let dtype = pixels.samples.dtype();
     let has_levels = matches!((component, dtype), (Component::Channel(_), Dtype::U8 | Dtype::U16));
-    let find = bins.finder(1.0);
+    let find = bins.slot_finder(1.0);
     let slots = if has_levels { alpha_unit(dtype) as usize + 1 } else { bins.slots() };
     let slot = |value: f64| if has_levels { value as usize } else { find.slot(value) };
     let mut sums = vec![0; slots];
-    for part in each_value(pixels, component, true, &Slots { slots, slot }) {
+    for part in fold_values(pixels, component, true, &Slots { slots, slot }) {
         sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
     }
     match has_levels {
@@ -104,7 +104,7 @@ struct Slots<F> {
     slot: F,
 }
 
-impl<F: Fn(f64) -> usize + Sync> Work for Slots<F> {
+impl<F: Fn(f64) -> usize + Sync> ValueFold for Slots<F> {
     type State = Vec<u64>;
 
     fn start(&self) -> Vec<u64> {

@@ -1,4 +1,4 @@
-//! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
+//! Replaces colour samples by entries of a table, or adds the entry for the luminance of a pixel to all its colours.
 
 use crate::{
     data::samples::Samples,
@@ -11,7 +11,7 @@ use crate::{
 static SHADER: Shader = shader!("histogram/adjust");
 
 shader_struct! {
-    struct AdjustJob {
+    struct AdjustParams {
         words: u32,
     }
 }
@@ -35,14 +35,14 @@ pub fn variants() -> Vec<Shader> {
 /// else new samples by old ones.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::util::error::Kind::Failure) when
-/// there is no memory for the result.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails,
+/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
     let (shader, table) = (specialised(size, channels, shifts), context.upload("table", table)?);
     let mut result = Samples::zeros(pixels.samples.dtype(), pixels.samples.len())?;
     let data = (pixels.samples.as_bytes(), result.as_bytes_mut());
     let (sizes, table) = (([size; 2], channels), ("table", &table));
-    map_words(context, (&shader, "adjust"), data, sizes, table, |words| AdjustJob { words })?;
+    map_words(context, (&shader, "adjust"), data, sizes, table, |words| AdjustParams { words })?;
     Ok(result)
 }

@@ -1,13 +1,13 @@
-//! The GPU routes: one file each, with its shader's stem.
+//! The GPU routes, one file each, named like its shader.
 
 pub mod adjust;
-mod bands;
+mod blocks;
 pub mod slots;
 pub mod u8_levels;
 
 use crate::gpu::{DeviceLimits, Shader};
 
-/// A device with a GPU's limits, one whose workgroups are small, and one that has little memory for them.
+/// Limits of a usual GPU, of a device with small workgroups, and of one with little workgroup memory.
 const DEVICES: [DeviceLimits; 3] =
     [limits(48 << 10, 1024), limits(32 << 10, 256), limits(16_352, 256)];
 
@@ -22,7 +22,7 @@ const fn limits(workgroup_bytes: u32, workgroup_size: u32) -> DeviceLimits {
     }
 }
 
-/// Every text of this family that can run.
+/// All specialisations of the shaders of this family.
 pub fn variants() -> Vec<Shader> {
     let mut shaders = adjust::variants();
     for limits in &DEVICES {

@@ -1,15 +1,15 @@
 //! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
 
-use super::bands::{count_bands, most_workgroups, workgroup_size};
+use super::blocks::{count_blocks, max_workgroups, workgroup_size};
 use crate::{
     data::dtype::Dtype,
     gpu::{Batch, Buffer, Context, DeviceLimits, Shader},
     kernels::histogram::{
-        bins::{Bins, Keys, MAX_BINS},
+        bins::{Bins, MAX_BINS, SlotKeys},
         counts::{Component, Pixels},
         cpu,
         luma::Luma,
-        plan::Plan,
+        route::Route,
     },
     shader, shader_struct,
     util::error::Result,
@@ -21,7 +21,7 @@ static SHADER: Shader = shader!("histogram/slots").unchecked(
 );
 
 shader_struct! {
-    struct SlotsJob {
+    struct SlotsParams {
         pixels: u32,
         bins: u32,
         low: u32,
@@ -34,21 +34,21 @@ shader_struct! {
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Result<Vec<u64>> {
+pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> Result<Vec<u64>> {
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;
-    let (bytes, channels, dtype) = match plan {
-        // No device computes in double precision for certain.
-        Plan::Values(_) if dtype == Dtype::F64 => {
+    let (bytes, channels, dtype) = match route {
+        // f64 is optional on devices.
+        Route::Values(_) if dtype == Dtype::F64 => {
             log::debug!("{dtype} samples are counted on the CPU");
-            return Ok(cpu::slots::count(pixels, bins, plan));
+            return Ok(cpu::slots::count(pixels, bins, route));
         }
-        Plan::Values(Component::Luma(luma)) => {
+        Route::Values(Component::Luma(luma)) => {
             let values = luma.float_plane(&pixels.samples, pixels.channels);
             plane = bytemuck::pod_collect_to_vec(&values);
             (plane.as_slice(), 1, Dtype::F32)
         }
-        Plan::Values(Component::Channel(channel)) if pixels.channels > 1 => {
+        Route::Values(Component::Channel(channel)) if pixels.channels > 1 => {
             plane = channel_of(pixels, *channel);
             (plane.as_slice(), 1, dtype)
         }
@@ -56,26 +56,26 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Re
     };
     let limits = &context.limits;
     let Specialised { shader, rule, slots, layout } =
-        Specialised::new(limits, dtype, channels, bins, plan);
+        Specialised::new(limits, dtype, channels, bins, route);
     let group = context.pipeline(&shader, "count")?.workgroup_size[0];
     let (unit, spans) = (shader.constant("UNIT"), slots.div_ceil(layout.span));
-    // Few workgroups have to add many digits in the end.
+    // With digits, each workgroup adds many counters to the result, so fewer workgroups are faster.
     let fewer = if layout.digits { 2 * spans as u64 } else { 1 };
-    let most = (most_workgroups(context) / fewer).max(1);
-    let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
-    let Keys { low, scale, offset, .. } = keys;
+    let max = (max_workgroups(context) / fewer).max(1);
+    let keys = rule.keys.unwrap_or(SlotKeys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
+    let SlotKeys { low, scale, offset, .. } = keys;
     let keys = context.upload("bin edges", &keys.keys)?;
     let light = context.upload("linear light", &rule.light.unwrap_or(vec![0]))?;
     let size = channels * dtype.size();
     let bytes = &bytes[..bytes.len() / size * size];
     let record = |batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer| {
-        let groups = u64::from(pixels / unit).div_ceil(group.into()).clamp(1, most);
-        let job = SlotsJob { pixels, bins: bins.count as u32, low, scale, offset };
+        let groups = u64::from(pixels / unit).div_ceil(group.into()).clamp(1, max);
+        let params = SlotsParams { pixels, bins: bins.count as u32, low, scale, offset };
         let buffers = [("data", data), ("keys", &keys), ("light", &light), ("counts", counts)];
         let groups = [spans as u32, groups as u32, 1];
-        batch.dispatch("histogram", (&shader, "count"), &job, &buffers, groups)
+        batch.dispatch("histogram", (&shader, "count"), &params, &buffers, groups)
     };
-    let mut counted = count_bands(context, bytes, size, spans * layout.span, record)?;
+    let mut counted = count_blocks(context, bytes, size, spans * layout.span, record)?;
     counted.truncate(slots);
     Ok(counted)
 }
@@ -86,64 +86,66 @@ fn channel_of(pixels: &Pixels, channel: usize) -> Vec<u8> {
     samples.step_by(pixels.channels).flatten().copied().collect()
 }
 
-/// How a pixel's slot is found: the shader's rule for it, and the tables of that rule.
+/// The rule by which the shader finds the slot of a pixel, and its tables.
 struct Rule {
-    /// The shader's name for it.
+    /// Name of the rule in the shader.
     mode: &'static str,
     /// The channel whose levels are counted.
     channel: usize,
     luma: Option<Luma>,
-    /// The edges of the bins; levels need none.
-    keys: Option<Keys>,
+    /// The edges of the bins; `None` for levels.
+    keys: Option<SlotKeys>,
     /// The light of each sample value in linear light.
     light: Option<Vec<u32>>,
 }
 
 impl Rule {
-    fn new(dtype: Dtype, bins: &Bins, plan: &Plan) -> Self {
+    fn new(dtype: Dtype, bins: &Bins, route: &Route) -> Self {
         let values =
             |mode, keys| Self { mode, channel: 0, luma: None, keys: Some(keys), light: None };
         let luma = |mode, luma: Luma, max| {
             let (light, fine) = luma.light(max);
             let unit = f64::from(luma.weights().1) * f64::from(fine);
             let light = (fine > 1).then_some(light);
-            let keys = bins.finder(unit).integer_keys(0.0);
+            let keys = bins.slot_finder(unit).integer_keys(0.0);
             Self { luma: Some(luma), light, ..values(mode, keys) }
         };
-        let finder = || bins.finder(1.0);
-        match (*plan, dtype) {
-            (Plan::U16Levels(channel), _) => {
+        let slot_finder = || bins.slot_finder(1.0);
+        match (*route, dtype) {
+            (Route::U16Levels(channel), _) => {
                 Self { mode: "U16_LEVELS", channel, luma: None, keys: None, light: None }
             }
-            (Plan::Luma(kind), Dtype::U8) => luma("U8_LUMA", kind, 255),
-            (Plan::Luma(kind), Dtype::U16) => luma("U16_LUMA", kind, 65535),
-            (_, Dtype::U32) => values("U32_VALUES", finder().integer_keys(0.0)),
-            (_, Dtype::I32) => values("I32_VALUES", finder().integer_keys(f64::from(1u32 << 31))),
-            (_, Dtype::F32) => values("F32_VALUES", finder().float_keys()),
-            (plan, dtype) => unreachable!("{plan:?} of {dtype}"),
+            (Route::Luma(kind), Dtype::U8) => luma("U8_LUMA", kind, 255),
+            (Route::Luma(kind), Dtype::U16) => luma("U16_LUMA", kind, 65535),
+            (_, Dtype::U32) => values("U32_VALUES", slot_finder().integer_keys(0.0)),
+            (_, Dtype::I32) => {
+                values("I32_VALUES", slot_finder().integer_keys(f64::from(1u32 << 31)))
+            }
+            (_, Dtype::F32) => values("F32_VALUES", slot_finder().float_keys()),
+            (route, dtype) => unreachable!("{route:?} of {dtype}"),
         }
     }
 }
 
-/// How the counters of `slots` slots lie in workgroup memory.
+/// Layout of the counters in workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Layout {
-    /// Slots that a workgroup counts; other workgroups count the next span.
+    /// Number of slots that a workgroup counts. Other workgroups count the following slots.
     span: usize,
-    /// Counters a slot, so that fewer invocations meet at one.
+    /// Counters per slot, which reduce contention.
     replicas: usize,
-    /// Whether a slot has a digit of 8 bits, which carries into wider counters.
+    /// Whether a slot has only 8 bits, which overflow into the wider counters of the result.
     digits: bool,
 }
 
 impl Layout {
-    /// Few slots have several counters each, more have one. Even more have a digit each, in as few spans as there is
-    /// room for: each span reads all pixels.
+    /// A few slots have several counters each, more slots have one. If there is no room for these, slots have a digit
+    /// each, in as few spans as possible, since each span reads all pixels.
     fn new(limits: &DeviceLimits, slots: usize) -> Self {
         let bytes = limits.workgroup_bytes.min(48 << 10) as usize;
         let words = bytes / 4;
         if slots <= words {
-            // The largest power of two up to 32 for which there is room.
+            // The largest power of two up to 32 that fits.
             let replicas = 1 << (words.min(4 << 10) / slots).clamp(1, 32).ilog2();
             return Self { span: slots, replicas, digits: false };
         }
@@ -153,10 +155,10 @@ impl Layout {
     }
 }
 
-/// Slots whose digits the shader puts in another order among themselves: four for each bank of workgroup memory.
+/// Number of slots whose digits the shader permutes: four for each bank of workgroup memory.
 const PLACES: usize = 128;
 
-/// How a device counts in slots.
+/// The shader for a component, and the layout of its counters.
 struct Specialised {
     shader: Shader,
     rule: Rule,
@@ -166,11 +168,17 @@ struct Specialised {
 }
 
 impl Specialised {
-    fn new(limits: &DeviceLimits, dtype: Dtype, channels: usize, bins: &Bins, plan: &Plan) -> Self {
-        let rule = Rule::new(dtype, bins, plan);
+    fn new(
+        limits: &DeviceLimits,
+        dtype: Dtype,
+        channels: usize,
+        bins: &Bins,
+        route: &Route,
+    ) -> Self {
+        let rule = Rule::new(dtype, bins, route);
         let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
         let layout = Layout::new(limits, slots);
-        // Many invocations share the memory that digits take.
+        // Digits take much memory, which many invocations then share.
         let group = if layout.digits { 1024 } else { 512 };
         let shader = shader(&rule, layout, channels, workgroup_size(limits, group));
         Self { shader, rule, slots, layout }
@@ -179,23 +187,23 @@ impl Specialised {
 
 /// The shaders for all components that are counted in slots, with some numbers of bins.
 pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
-    let mut jobs = Vec::new();
+    let mut inputs = Vec::new();
     for channels in 1..=4 {
-        let levels = (0..channels).map(|channel| (Dtype::U16, channels, Plan::U16Levels(channel)));
-        jobs.extend(levels);
+        let levels = (0..channels).map(|channel| (Dtype::U16, channels, Route::U16Levels(channel)));
+        inputs.extend(levels);
     }
     for luma in [Luma::Bt709, Luma::Bt601, Luma::Linear] {
         for dtype in [Dtype::U8, Dtype::U16] {
-            jobs.extend([3, 4].map(|channels| (dtype, channels, Plan::Luma(luma))));
+            inputs.extend([3, 4].map(|channels| (dtype, channels, Route::Luma(luma))));
         }
     }
-    let values = Plan::Values(Component::Channel(0));
-    jobs.extend([Dtype::U32, Dtype::I32, Dtype::F32].map(|dtype| (dtype, 1, values)));
+    let values = Route::Values(Component::Channel(0));
+    inputs.extend([Dtype::U32, Dtype::I32, Dtype::F32].map(|dtype| (dtype, 1, values)));
     let mut shaders = Vec::new();
-    for (dtype, channels, plan) in jobs {
+    for (dtype, channels, route) in inputs {
         for count in [1, 100, 256, 1000, 10_000, MAX_BINS] {
-            let bins = Bins::new(count, 0.0, 255.0, dtype).expect("any range has so many bins");
-            shaders.push(Specialised::new(limits, dtype, channels, &bins, &plan).shader);
+            let bins = Bins::new(count, 0.0, 255.0, dtype).expect("a valid range");
+            shaders.push(Specialised::new(limits, dtype, channels, &bins, &route).shader);
         }
     }
     shaders

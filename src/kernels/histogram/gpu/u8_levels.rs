@@ -1,13 +1,13 @@
 //! Levels of all 8-bit channels, and bins of their luminance, in one pass over the pixels.
 
-use super::bands::{count_bands, has_little_memory, most_workgroups, workgroup_size};
+use super::blocks::{count_blocks, has_little_memory, max_workgroups, workgroup_size};
 use crate::{
     data::division::Ratio,
     gpu::{Batch, Buffer, Context, DeviceLimits, Shader},
     kernels::histogram::{
         counts::Pixels,
         luma::{Luma, LumaBins},
-        plan::{U8Components, U8Counts},
+        route::{U8Components, U8Counts},
     },
     shader, shader_struct,
     util::error::Result,
@@ -19,16 +19,15 @@ static SHADER: Shader = shader!("histogram/u8_levels").unchecked(
 );
 
 shader_struct! {
-    struct U8Job {
+    struct U8Params {
         pixels: u32,
     }
 }
 
-/// Invocations of a workgroup: many, because each workgroup clears its counters and in the end adds them to those of
-/// all.
+/// Invocations per workgroup: many, because each workgroup clears its counters and adds them to the result.
 const WORKGROUP: u32 = 1024;
 
-/// Invocations in all: one workgroup per core of an NVIDIA H200 was fastest there.
+/// Maximum number of invocations. One workgroup per core of an NVIDIA H200 was fastest there.
 const INVOCATIONS: u32 = 132 * WORKGROUP;
 
 /// Counts `components` of 8-bit pixels.
@@ -44,7 +43,7 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
     }
     let pass = U8Pass::new(context, components, pixels.channels);
     let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
-    let counters = count_bands(
+    let counters = count_blocks(
         context,
         bytes,
         pixels.channels,
@@ -54,12 +53,12 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
     Ok(pass.counts(&counters))
 }
 
-/// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes. `make` records the passes that
-/// write the pixels, and returns their buffer, a whole number of 16-byte vectors.
+/// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes that a device computes. `make`
+/// records the passes that write the pixels, and returns their buffer, a whole number of 16-byte vectors.
 ///
 /// # Errors
 /// Those of `make` and of the device.
-pub fn count_made(
+pub fn count_on_device(
     context: &Context,
     components: &U8Components,
     channels: usize,
@@ -78,7 +77,7 @@ pub fn count_made(
     Ok(pass.counts(&counters))
 }
 
-/// Which row of the shader's counters counts which component.
+/// Assignment of components to rows of the shader's counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rows {
     count: usize,
@@ -92,7 +91,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// For pixels of `channels` bytes. Luminance takes the place of a channel that is not counted.
+    /// Rows for pixels of `channels` bytes. Luminance takes the row of a channel that is not counted.
     fn new(components: &U8Components, channels: usize) -> Self {
         let bins = components.luma.map(|luma| luma.count);
         let counted = |channel: &usize| components.channels[*channel];
@@ -116,7 +115,7 @@ impl Rows {
     }
 }
 
-/// The shader that counts `components`, four of them at most, of pixels of `channels` bytes, and its rows.
+/// The shader that counts `components`, at most four, of pixels of `channels` bytes, and its rows.
 fn specialised(
     components: &U8Components,
     channels: usize,
@@ -146,7 +145,7 @@ fn specialised(
     (rows, shader)
 }
 
-/// The shaders for all components of all pixels that a pass counts, with some numbers of bins.
+/// The shaders for all sets of components that a pass counts, with some numbers of bins.
 pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
     let bins = [None, Some((Luma::Bt709, 256)), Some((Luma::Bt709, 1)), Some((Luma::Bt601, 100))];
     let mut shaders = Vec::new();
@@ -176,13 +175,13 @@ pub struct U8Pass {
     rows: Rows,
     /// Pixels that an invocation counts at a time.
     unit: u32,
-    most_workgroups: u64,
+    max_workgroups: u64,
     /// Counters needed, 256 per row.
     pub counters: usize,
 }
 
 impl U8Pass {
-    /// For at most four components of pixels of `channels` bytes.
+    /// A shader for at most four components of pixels of `channels` bytes.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Self {
         let (rows, shader) = specialised(components, channels, &context.limits);
         let group = workgroup_size(&context.limits, WORKGROUP);
@@ -190,18 +189,18 @@ impl U8Pass {
             unit: shader.constant("UNIT_PIXELS"),
             shader,
             group,
-            most_workgroups: most_workgroups(context).min(u64::from(INVOCATIONS / group)),
+            max_workgroups: max_workgroups(context).min(u64::from(INVOCATIONS / group)),
             counters: rows.count * 256,
             rows,
         }
     }
 
-    /// For the four bytes of words: 256 counters of the lowest byte, then of the next.
+    /// A shader for the four bytes of words: 256 counters of the lowest byte, then 256 of the next, and so on.
     pub fn of_words(context: &Context) -> Self {
         Self::new(context, &U8Components { channels: [true; 4], luma: None }, 4)
     }
 
-    /// The counts of each component out of all counters.
+    /// The counts of each component, from all counters.
     pub fn counts(&self, counters: &[u64]) -> U8Counts {
         let row = |row: usize, bins: usize| counters[row * 256..][..bins].to_vec();
         U8Counts {
@@ -222,8 +221,8 @@ impl U8Pass {
         counts: &Buffer,
     ) -> Result<()> {
         let units = u64::from(pixels / self.unit);
-        let groups = units.div_ceil(self.group.into()).clamp(1, self.most_workgroups) as u32;
-        let (job, buffers) = (U8Job { pixels }, [("data", data), ("counts", counts)]);
-        batch.dispatch("histogram", (&self.shader, "count"), &job, &buffers, [groups, 1, 1])
+        let groups = units.div_ceil(self.group.into()).clamp(1, self.max_workgroups) as u32;
+        let (params, buffers) = (U8Params { pixels }, [("data", data), ("counts", counts)]);
+        batch.dispatch("histogram", (&self.shader, "count"), &params, &buffers, [groups, 1, 1])
     }
 }

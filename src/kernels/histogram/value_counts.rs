@@ -1,13 +1,13 @@
-//! How often each different value occurs, for exact percentiles, modes and entropies of samples that have no table of
-//! levels: floats, 32-bit integers, luminance.
+//! Number of samples of each value, for exact percentiles, modes and entropies of samples without a table of levels:
+//! floats, 32-bit integers, luminance.
 //!
-//! Values are kept as keys: 64-bit integers in the order of the values. If there are more than `most` different keys,
-//! their lowest bits are dropped until no more than `most` are left:
+//! Values are stored as keys: 64-bit integers in the order of the values. If there are more than `max_keys` different
+//! keys, their lowest bits are dropped until at most `max_keys` are left:
 //!
 //! ```text
-//! shift = min { s : |{ key >> s }| <= most }
+//! shift = min { s : |{ key >> s }| <= max_keys }
 //! ```
-//! The shift depends on the samples alone and not on how they are divided, since no part has more different keys than
+//! The shift depends only on the samples and not on how they are divided, since no part has more different keys than
 //! the whole.
 
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{Component, Pixels},
-    cpu::values::{Work, each_value},
+    cpu::values::{ValueFold, fold_values},
     luma::Luma,
     moments::{Moments, moments},
 };
@@ -27,69 +27,70 @@ use crate::data::{
 };
 
 /// Maximum number of different values that are kept for a component.
-const MOST: usize = 1 << 18;
+const MAX_VALUES: usize = 1 << 18;
 
 /// Maximum number of different luminances of 8-bit and 16-bit pixels that are kept. 8-bit pixels have at most
 /// `255 * 5000 + 1` different luminances, unless light is decoded first.
-const MOST_LUMINANCES: usize = 5 << 18;
+const MAX_LUMINANCES: usize = 5 << 18;
 
 /// Maximum number of bytes of the values of one component.
-pub const VALUES_BYTES: u64 = (MOST_LUMINANCES * size_of::<(u64, u64)>()) as u64;
+pub const VALUE_COUNTS_BYTES: u64 = (MAX_LUMINANCES * size_of::<(u64, u64)>()) as u64;
 
-/// Keys are not sorted while there are fewer of them than this.
+/// Minimum number of recent keys that are sorted at a time.
 const FEW: usize = 1 << 16;
 
-/// Different values in order, and how often each occurs.
+/// Different values in order, and the number of samples of each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
-pub struct Values {
+pub struct ValueCounts {
     /// Maximum number of different keys.
-    most: usize,
+    max_keys: usize,
     /// Bits of the keys that are dropped.
     shift: u32,
-    /// Keys without those bits, in order, and counts.
+    /// Keys, shifted right by `shift`, in order, and counts.
     keys: Vec<(u64, u64)>,
-    /// Further keys and counts, in runs that are each in order. They are sorted once they are as many as `keys`:
-    /// if each run were merged at once, all `keys` would be copied each time.
+    /// Further keys and counts, in sorted runs. They are merged into `keys` once there are as many of them: merging
+    /// each run by itself would copy all `keys` each time.
     recent: Vec<(u64, u64)>,
 }
 
-/// [`Values`] as a file holds them, not checked yet.
+/// Serialized [`ValueCounts`], which are not checked yet.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    most: usize,
+    #[serde(rename = "most")]
+    max_keys: usize,
     shift: u32,
     keys: Vec<(u64, u64)>,
 }
 
-impl From<Values> for Stored {
-    fn from(mut values: Values) -> Self {
+impl From<ValueCounts> for Stored {
+    fn from(mut values: ValueCounts) -> Self {
         values.settle();
-        let Values { most, shift, keys, .. } = values;
-        Self { most, shift, keys }
+        let ValueCounts { max_keys, shift, keys, .. } = values;
+        Self { max_keys, shift, keys }
     }
 }
 
-impl TryFrom<Stored> for Values {
+impl TryFrom<Stored> for ValueCounts {
     type Error = &'static str;
 
-    fn try_from(Stored { most, shift, keys }: Stored) -> Result<Self, &'static str> {
-        let greatest = u64::MAX.checked_shr(shift).ok_or("keys have 64 bits")?;
+    fn try_from(Stored { max_keys, shift, keys }: Stored) -> Result<Self, &'static str> {
+        let max = u64::MAX.checked_shr(shift).ok_or("expected a shift below 64 bits")?;
         let is_ascending = keys.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let fits = keys.last().is_none_or(|last| last.0 <= greatest)
-            && most <= MOST_LUMINANCES
-            && keys.len() <= most;
-        let values = Self { most, shift, keys, recent: Vec::new() };
+        let fits = keys.last().is_none_or(|last| last.0 <= max)
+            && max_keys <= MAX_LUMINANCES
+            && keys.len() <= max_keys;
+        let values = Self { max_keys, shift, keys, recent: Vec::new() };
         (is_ascending && fits).then_some(values).ok_or("keys are not in order")
     }
 }
 
-/// The key of a number; -0 has that of +0.
+/// The key of a number. -0 has the key of +0.
 fn key(value: f64) -> u64 {
     key_of_f64(value + 0.0)
 }
 
-/// Joins neighbours that have the same key once `shift` bits are dropped.
+/// Drops `shift` bits of the keys, and merges neighbours that then have the same key.
 fn join(keys: &mut Vec<(u64, u64)>, shift: u32) {
     keys.iter_mut().for_each(|(key, _)| *key >>= shift);
     keys.dedup_by(|(key, count), (last, sum)| {
@@ -99,18 +100,18 @@ fn join(keys: &mut Vec<(u64, u64)>, shift: u32) {
     });
 }
 
-impl Values {
-    /// The values of keys and counts in order. Keys may be equal.
-    fn new(most: usize, mut keys: Vec<(u64, u64)>) -> Self {
+impl ValueCounts {
+    /// Values from keys and counts in ascending order. Keys may occur several times.
+    fn new(max_keys: usize, mut keys: Vec<(u64, u64)>) -> Self {
         join(&mut keys, 0);
-        let mut values = Self { most, shift: 0, keys, recent: Vec::new() };
+        let mut values = Self { max_keys, shift: 0, keys, recent: Vec::new() };
         values.drop_bits();
         values
     }
 
     /// Adds another set.
     pub fn add(&mut self, mut other: Self) {
-        self.most = self.most.min(other.most);
+        self.max_keys = self.max_keys.min(other.max_keys);
         let shift = self.shift.max(other.shift);
         self.shift_to(shift);
         other.shift_to(shift);
@@ -130,18 +131,18 @@ impl Values {
         self.drop_bits();
     }
 
-    /// Drops further bits where there are too many keys.
+    /// Drops more bits if there are too many keys.
     fn drop_bits(&mut self) {
-        if self.keys.len() <= self.most {
+        if self.keys.len() <= self.max_keys {
             return;
         }
-        // Neighbours differ after a shift of s where they differ in a bit from s on.
+        // After a shift of s, neighbours differ if they differ in a bit from s on.
         let mut highest = [0; 64];
         for pair in self.keys.windows(2) {
             highest[(pair[0].0 ^ pair[1].0).ilog2() as usize] += 1;
         }
         let (mut left, mut more) = (self.keys.len(), 0);
-        while left > self.most {
+        while left > self.max_keys {
             left -= highest[more as usize];
             more += 1;
         }
@@ -162,7 +163,7 @@ impl Values {
         (self.shift == 0).then(|| Moments::of(values(), low, high))
     }
 
-    /// Each value with its count; of values with equal keys, the least one, but no less than `low`.
+    /// Each value with its count. Values with equal keys are represented by the smallest one, but at least `low`.
     pub(super) fn levels(mut self, low: f64) -> Vec<(f64, u64)> {
         self.settle();
         let level = |&(key, count): &(u64, u64)| (f64_of_key(key << self.shift).max(low), count);
@@ -170,43 +171,43 @@ impl Values {
     }
 }
 
-/// How often each value of a component from `low` to `high` occurs, with `weighted` weighted by alpha as the counts are,
-/// and the moments of these values.
+/// Counts each value of a component from `low` to `high`, and computes the moments of these values. If `weighted`, both
+/// are weighted by alpha, as the counts of the histogram are.
 ///
 /// # Panics
-/// When there is no such component, for which counting fails.
-pub fn values(
+/// If the pixels lack the component.
+pub fn count_values(
     pixels: &Pixels,
     component: Component,
     [low, high]: [f64; 2],
     weighted: bool,
-) -> (Moments, Values) {
-    let most = match (component, pixels.samples.dtype()) {
-        (Component::Luma(_), Dtype::U8 | Dtype::U16) => MOST_LUMINANCES,
-        _ => MOST,
+) -> (Moments, ValueCounts) {
+    let max_keys = match (component, pixels.samples.dtype()) {
+        (Component::Luma(_), Dtype::U8 | Dtype::U16) => MAX_LUMINANCES,
+        _ => MAX_VALUES,
     };
     let all = match (component, &pixels.samples) {
         (Component::Luma(luma), Samples::U8(_))
             if luma != Luma::Linear && !weighted && TABLE.contains(&pixels.len()) =>
         {
             let unit = f64::from(luma.weights().1);
-            let mut all = Values::new(most, Vec::new());
-            for table in each_value(pixels, component, false, &Table { unit }) {
+            let mut all = ValueCounts::new(max_keys, Vec::new());
+            for table in fold_values(pixels, component, false, &Table { unit }) {
                 let values = table.into_iter().zip(0..).filter(|&(n, _)| n > 0);
                 let values = values.map(|(n, level)| (f64::from(level) / unit, n.into()));
                 let is_inside = |&(value, _): &(f64, u64)| value >= low && value <= high;
                 let keys = values.filter(is_inside).map(|(value, n)| (key(value), n));
-                all.add(Values::new(most, keys.collect()));
+                all.add(ValueCounts::new(max_keys, keys.collect()));
             }
             all
         }
         _ => {
-            let all = Mutex::new(Values::new(most, Vec::new()));
-            each_value(
+            let all = Mutex::new(ValueCounts::new(max_keys, Vec::new()));
+            fold_values(
                 pixels,
                 component,
                 weighted,
-                &Inside { low, high, weighted, most, all: &all },
+                &InRange { low, high, weighted, max_keys, all: &all },
             );
             all.into_inner().expect("no thread panics")
         }
@@ -215,17 +216,17 @@ pub fn values(
     (found.unwrap_or_else(|| moments(pixels, component, low, high, weighted)), all)
 }
 
-/// Numbers of 8-bit pixels for which luminances are counted in a table rather than sorted: enough that clearing the
-/// table pays, and no more than a counter holds.
+/// Numbers of 8-bit pixels whose luminances are counted in a table instead of sorted: fewer would not be worth clearing
+/// the table, and more would overflow a counter.
 const TABLE: std::ops::Range<usize> = 1 << 19..1 << 32;
 
 /// Counts luminances in a table of all possible luminances of 8-bit pixels.
 struct Table {
-    /// Number of luminances in a step of a sample.
+    /// Number of units of luminance in a step of a sample.
     unit: f64,
 }
 
-impl Work for Table {
+impl ValueFold for Table {
     type State = Vec<u32>;
 
     const PART: usize = 1 << 20;
@@ -239,16 +240,16 @@ impl Work for Table {
     }
 }
 
-/// Adds the values inside a range to those of all parts.
-struct Inside<'a> {
+/// Adds the values within a range to those of all parts.
+struct InRange<'a> {
     low: f64,
     high: f64,
     weighted: bool,
-    most: usize,
-    all: &'a Mutex<Values>,
+    max_keys: usize,
+    all: &'a Mutex<ValueCounts>,
 }
 
-impl Work for Inside<'_> {
+impl ValueFold for InRange<'_> {
     type State = ();
 
     fn start(&self) {}
@@ -263,14 +264,14 @@ impl Work for Inside<'_> {
                 keys.extend(values);
                 keys.sort_unstable_by_key(|&(key, _)| key);
             }
-            // Half as many bytes are sorted faster.
+            // Keys without counts have half as many bytes and are sorted faster.
             false => {
                 let mut alone: Vec<u64> = values.map(|(key, _)| key).collect();
                 alone.sort_unstable();
                 keys.extend(alone.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)));
             }
         }
-        let part = Values::new(self.most, keys);
+        let part = ValueCounts::new(self.max_keys, keys);
         self.all.lock().expect("no thread panics").add(part);
     }
 }
@@ -280,31 +281,24 @@ mod tests {
     use super::*;
     use crate::data::noise::Noise;
 
-    #[test]
-    fn keys_have_the_order_of_numbers() {
-        let numbers = [f64::NEG_INFINITY, -1e300, -1.0, -1e-320, 0.0, 1e-320, 0.5, 2.0, 1e300];
-        assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
-        assert!(numbers.iter().all(|&number| f64_of_key(key(number)) == number));
-        assert_eq!(key(-0.0), key(0.0));
-    }
-
     /// Stored values are untrusted: their order is relied on.
     #[test]
     fn stored_values_are_checked() {
-        let read = |text: &str| serde_json::from_str::<Values>(text).map_err(|e| e.to_string());
-        let stored = r#"{"most":9,"shift":60,"keys":[[3,1],[15,2]]}"#;
+        let read =
+            |text: &str| serde_json::from_str::<ValueCounts>(text).map_err(|e| e.to_string());
+        let stored = r#"{"max_keys":9,"shift":60,"keys":[[3,1],[15,2]]}"#;
         let values = read(stored).unwrap();
         assert_eq!(serde_json::to_string(&values).unwrap(), stored);
         for keys in ["[[3,1],[3,1]]", "[[4,1],[3,1]]", "[[16,1]]"] {
-            let error = read(&format!(r#"{{"most":9,"shift":60,"keys":{keys}}}"#)).unwrap_err();
+            let error = read(&format!(r#"{{"max_keys":9,"shift":60,"keys":{keys}}}"#)).unwrap_err();
             assert!(error.contains("keys are not in order"), "{error}");
         }
-        for (most, shift, expected) in [
-            (9usize, 64, "keys have 64 bits"),
+        for (max_keys, shift, expected) in [
+            (9usize, 64, "expected a shift below 64 bits"),
             (1, 60, "not in order"),
             (1 << 40, 60, "not in order"),
         ] {
-            let stored = format!(r#"{{"most":{most},"shift":{shift},"keys":[[3,1],[15,2]]}}"#);
+            let stored = format!(r#"{{"max_keys":{most},"shift":{shift},"keys":[[3,1],[15,2]]}}"#);
             assert!(read(&stored).unwrap_err().contains(expected), "{stored}");
         }
     }
@@ -323,10 +317,10 @@ mod tests {
                 .collect();
             let of = |samples: &[f32]| {
                 let pixels = Pixels { samples: Samples::F32(samples.to_vec()), channels: 1 };
-                values(&pixels, Component::Channel(0), [-50.0, f64::INFINITY], false)
+                count_values(&pixels, Component::Channel(0), [-50.0, f64::INFINITY], false)
             };
             let (moments, whole) = of(&samples);
-            let stored = |values: Values| Stored::from(values).keys;
+            let stored = |values: ValueCounts| Stored::from(values).keys;
             let shift = whole.shift;
             let whole = stored(whole);
             for divisor in [7, 300] {
@@ -339,7 +333,7 @@ mod tests {
                     .unwrap();
                 assert_eq!((&sums, parts.shift, stored(parts) == whole), (&moments, shift, true));
             }
-            assert!(whole.len() <= MOST);
+            assert!(whole.len() <= MAX_VALUES);
             assert_eq!(shift > 0, bits == 24);
             let inside = samples.iter().filter(|&&sample| sample >= -50.0).count() as u64;
             assert_eq!(
@@ -365,18 +359,18 @@ mod tests {
         let component = Component::Luma(Luma::Bt709);
         // In a table, and by sorting.
         for part in [samples.len(), 3 << 18] {
-            let mut all = Values::new(MOST_LUMINANCES, Vec::new());
+            let mut all = ValueCounts::new(MAX_LUMINANCES, Vec::new());
             let mut sums = Moments::default();
             for part in samples.chunks(part) {
                 let pixels = Pixels { samples: Samples::U8(part.to_vec()), channels: 3 };
-                let (moments, values) = values(&pixels, component, range, false);
+                let (moments, values) = count_values(&pixels, component, range, false);
                 sums = sums.and(moments);
                 all.add(values);
             }
             let naive = sorted.iter().map(|&value| (value, 1));
             assert_eq!(sums, Moments::of(naive, range[0], range[1]));
             let levels = all.levels(0.0);
-            assert!(levels.len() > MOST, "{}", levels.len());
+            assert!(levels.len() > MAX_VALUES, "{}", levels.len());
             let all = levels.into_iter().flat_map(|(value, n)| (0..n).map(move |_| value));
             assert!(all.eq(sorted.iter().copied()));
         }
