@@ -32,8 +32,8 @@ impl JpegFile<'_> {
         Ok((pixels, damage))
     }
 
-    /// Decodes the pixels and passes them to `consume`, whole rows at a time, from several threads and in any order. Returns
-    /// the damage of the file.
+    /// Decodes the pixels and passes them to `consume`, whole rows at a time, from several threads and in any order.
+    /// Returns the damage of the file.
     ///
     /// # Errors
     /// If the kind of file is not supported.

@@ -31,8 +31,8 @@ pub fn coefficients(frame: &Frame, pixels: &[u8]) -> Result<SparseCoefficients> 
     Ok(all)
 }
 
-/// Computes the coefficients of the MCU rows `rows`. `pixels` are those of the whole picture, grey or RGB, rows from the
-/// top.
+/// Computes the coefficients of the MCU rows `rows`. `pixels` are those of the whole picture, grey or RGB, rows from
+/// the top.
 ///
 /// To the right of the picture, samples repeat its last column. Below the picture, chroma rows repeat the last one that
 /// has a pixel, and luma rows the last row of the picture.

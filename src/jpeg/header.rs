@@ -260,8 +260,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Reads a scan header. Each scan of a progressive file should continue the scans before it. As in libjpeg, a scan that
-    /// does not is read, too.
+    /// Reads a scan header. Each scan of a progressive file should continue the scans before it. As in libjpeg, a scan
+    /// that does not is read, too.
     fn scan(&mut self, body: &[u8], data: Range<usize>) -> Result<()> {
         let scan = self.scan_header(body, data);
         let scan = scan.ok_or_else(|| Error::bad_input("invalid scan header"))?;

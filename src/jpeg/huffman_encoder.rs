@@ -89,8 +89,8 @@ impl HuffmanTable {
         }
         let mut len_counts = [0usize; RESERVED + 2];
         lens.iter().filter(|&&len| len > 0).for_each(|&len| len_counts[len] += 1);
-        // Figure K.3: two of the longest codes are replaced by one code that is shorter by a bit, and one shorter code by
-        // two codes that are longer by a bit.
+        // Figure K.3: two of the longest codes are replaced by one code that is shorter by a bit, and one shorter code
+        // by two codes that are longer by a bit.
         for len in (MAX_LEN + 1..len_counts.len()).rev() {
             while len_counts[len] > 0 {
                 let shorter = (1..len - 1).rev().find(|&shorter| len_counts[shorter] > 0);

@@ -32,8 +32,8 @@ pub const APP13: u8 = 0xed;
 pub const APP14: u8 = 0xee;
 pub const COM: u8 = 0xfe;
 
-/// An iterator over the marker segments of a file. As in libjpeg, bytes where a marker is expected are skipped up to the
-/// next marker.
+/// An iterator over the marker segments of a file. As in libjpeg, bytes where a marker is expected are skipped up to
+/// the next marker.
 #[derive(Debug)]
 pub struct Segments<'a> {
     bytes: &'a [u8],

@@ -1,8 +1,9 @@
 //! The JPEG codec (ITU-T T.81 and T.871): converts between the bytes of a file, quantized DCT coefficients, and pixels,
-//! on all cores. It reads no files. All of it is integer arithmetic with the results of libjpeg's default DCT ("islow").
+//! on all cores. It reads no files. All of it is integer arithmetic with the results of libjpeg's default DCT
+//! ("islow").
 //!
-//! Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than libjpeg, and do
-//! not report damage.
+//! Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than libjpeg, and
+//! do not report damage.
 //!
 //! ```text
 //! bytes -- marker, header --> JpegFile -- huffman_decoder, entropy, scan, decode --> rows of blocks

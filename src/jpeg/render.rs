@@ -72,7 +72,8 @@ impl<'a> Renderer<'a> {
         start.min(all)..((number + 1) * rows + beyond).min(all)
     }
 
-    /// Computes the pixels of band `number`. `blocks(c, y)` returns row `y` of the blocks of component `c`, each in row-major order.
+    /// Computes the pixels of band `number`. `blocks(c, y)` returns row `y` of the blocks of component `c`, each in
+    /// row-major order.
     pub fn render<'b>(
         &self,
         blocks: impl Fn(usize, usize) -> Cow<'b, [[i16; 64]]>,

@@ -20,7 +20,8 @@ use crate::util::{
 pub struct BlockRow {
     /// The coefficients of each block, row by row; not dequantized.
     pub values: Vec<[i16; 64]>,
-    /// In progressive files, for each block a mask whose bit `k` is set if AC coefficient `k` in zig-zag order is not 0.
+    /// In progressive files, for each block a mask whose bit `k` is set if AC coefficient `k` in zig-zag order is not
+    /// 0.
     nonzero: Vec<u64>,
 }
 
@@ -238,9 +239,9 @@ impl<'a> ScanData<'a> {
         }
     }
 
-    /// Reads the blocks of the rows `rows`, which begin with the first of `intervals`. Once the data of an interval end,
-    /// the blocks up to the next restart are left unchanged and recorded as damage. After an invalid code, blocks are
-    /// still read, but the rows up to the next restart are recorded as damage, too.
+    /// Reads the blocks of the rows `rows`, which begin with the first of `intervals`. Once the data of an interval
+    /// end, the blocks up to the next restart are left unchanged and recorded as damage. After an invalid code, blocks
+    /// are still read, but the rows up to the next restart are recorded as damage, too.
     fn read_rows(
         &self,
         rows: Range<usize>,

@@ -1,5 +1,5 @@
-//! Quantized coefficients without zeros, in the order of Huffman coding. They are transferred to and from a device in this
-//! form. For a photograph it takes 23 % of the bytes of the pixels, and 12 % after a blur.
+//! Quantized coefficients without zeros, in the order of Huffman coding. They are transferred to and from a device in
+//! this form. For a photograph it takes 23 % of the bytes of the pixels, and 12 % after a blur.
 //!
 //! ```text
 //! block   | index of the first entry | count of entries << 16 | DC coefficient |

@@ -56,8 +56,8 @@ pub fn avx2(arch: Arch) -> Option<V3> {
     }
 }
 
-/// Writes the samples of two blocks to eight rows of 16 bytes, `stride` apart. Returns false, without a result, if their
-/// values exceed 16 bits.
+/// Writes the samples of two blocks to eight rows of 16 bytes, `stride` apart. Returns false, without a result, if
+/// their values exceed 16 bits.
 #[inline(always)]
 pub fn inverse(
     s: V3,

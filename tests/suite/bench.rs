@@ -11,7 +11,7 @@ use gpuproc::{
     commands::bench::{self, Case, Input},
     data::dtype::Dtype,
     gpu::Context,
-    kernels::scan::{Algorithm, Arrays, Op, Spec},
+    kernels::scan::{Algorithm, Op, ScanBuffers, Spec},
     util::error::Result,
 };
 use predicates::{prelude::*, str::contains};
@@ -195,7 +195,8 @@ fn recordings_repeat_what_the_device_did() {
             let carry = context.upload("carry", &[7u32, 0])?;
             for _ in 0..2 {
                 let mut batch = context.batch();
-                let arrays = Arrays { source: &source, result: &result, len: 5001, carry: &carry };
+                let arrays =
+                    ScanBuffers { source: &source, result: &result, len: 5001, carry: &carry };
                 spec.record(context, &mut batch, arrays)?;
                 batch.run()?;
             }

@@ -8,7 +8,7 @@ use gpuproc::{
     device::Kernel,
     gpu::Features,
     kernels::scan::{
-        Algorithm, Arrays, Axis, BLOCK, CHAINED, LOOKBACK, Op, Scan, Scannable, Scanned,
+        Algorithm, Axis, BLOCK, CHAINED, LOOKBACK, Op, Scan, ScanBuffers, Scannable, Scanned,
         SegmentedScan, Segments, Spec, Table, TableScan,
     },
 };
@@ -79,12 +79,12 @@ fn assert_same<T: Number>(a: &Scanned<T>, b: &Scanned<T>, what: &str) {
     assert_eq!(a.values.len(), b.values.len(), "{what}");
     let wrong = a.values.iter().zip(&b.values).position(|(a, b)| bytes(&[*a]) != bytes(&[*b]));
     assert_eq!(wrong.map(|i| (i, a.values[i], b.values[i])), None, "{what}");
-    assert_eq!(bytes(&[a.after]), bytes(&[b.after]), "{what}: what comes after");
+    assert_eq!(bytes(&[a.carry_out]), bytes(&[b.carry_out]), "{what}: what comes after");
 }
 
 #[test]
 fn comparators_see_one_wrong_bit() {
-    let right = Scanned { values: vec![0.0f32, 1.0], after: 3.0 };
+    let right = Scanned { values: vec![0.0f32, 1.0], carry_out: 3.0 };
     let mut wrong = right.clone();
     wrong.values[0] = -0.0;
     let differs = |wrong: &Scanned<f32>| {
@@ -92,8 +92,8 @@ fn comparators_see_one_wrong_bit() {
     };
     assert!(!differs(&right));
     assert!(differs(&wrong));
-    assert!(differs(&Scanned { after: 4.0, ..right.clone() }));
-    assert!(differs(&Scanned { values: vec![0.0], after: 3.0 }));
+    assert!(differs(&Scanned { carry_out: 4.0, ..right.clone() }));
+    assert!(differs(&Scanned { values: vec![0.0], carry_out: 3.0 }));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn sums_of_u32_equal_the_serial_scan_at_every_length() {
     for &len in LENGTHS.iter().chain(&[(1 << 20) + 7]) {
         let input: Vec<u32> = noise(len, len as u64);
         for inclusive in [false, true] {
-            let scan = Scan { before: 7, ..Scan::new(Op::Sum, inclusive) };
+            let scan = Scan { carry_in: 7, ..Scan::new(Op::Sum, inclusive) };
             assert_scan(&scan, &input, &naive(&input, inclusive, 7, u32::wrapping_add));
         }
     }
@@ -237,9 +237,9 @@ fn stretches_give_what_the_whole_gives() {
     for stretch in input.chunks(BLOCK) {
         let scanned = scan.cpu(stretch).unwrap();
         parts.extend(scanned.values);
-        scan.before = scanned.after;
+        scan.carry_in = scanned.carry_out;
     }
-    assert_same(&whole, &Scanned { values: parts, after: scan.before }, "in two stretches");
+    assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "in two stretches");
 }
 
 #[test]
@@ -254,9 +254,13 @@ fn tiny_stretches_give_what_the_whole_gives() {
                 for stretch in input.chunks(length) {
                     let scanned = scan.cpu(stretch).unwrap();
                     parts.extend(scanned.values);
-                    scan.before = scanned.after;
+                    scan.carry_in = scanned.carry_out;
                 }
-                assert_same(&whole, &Scanned { values: parts, after: scan.before }, "stretches");
+                assert_same(
+                    &whole,
+                    &Scanned { values: parts, carry_out: scan.carry_in },
+                    "stretches",
+                );
             }
         }
     }
@@ -300,7 +304,7 @@ fn segments_begin_anew() {
         for (op, join) in [(Op::Sum, u32::wrapping_add as fn(u32, u32) -> u32), (Op::Max, Ord::max)]
         {
             for inclusive in [false, true] {
-                let scan = Scan { before: 5, ..Scan::new(op, inclusive) };
+                let scan = Scan { carry_in: 5, ..Scan::new(op, inclusive) };
                 let expected = naive_segments(&input, inclusive, (5, 9), join);
                 let kernel = SegmentedScan { scan, start: 9 };
                 let found = assert_twins(&kernel, &input, |cpu, gpu, name| {
@@ -336,13 +340,13 @@ fn float_segments_have_the_same_bits_everywhere() {
 #[test]
 fn segments_go_on_in_the_next_stretch() {
     let input = segments::<u32>(200_003);
-    let mut scan = Scan { before: 5, ..Scan::new(Op::Sum, false) };
+    let mut scan = Scan { carry_in: 5, ..Scan::new(Op::Sum, false) };
     let mut parts = Vec::new();
     for (numbers, starts) in input.numbers.chunks(77_777).zip(input.starts.chunks(77_777)) {
         let part = Segments { numbers: numbers.to_vec(), starts: starts.to_vec() };
         let scanned = SegmentedScan { scan, start: 9 }.cpu(&part).unwrap();
         parts.extend(scanned.values);
-        scan.before = scanned.after;
+        scan.carry_in = scanned.carry_out;
     }
     assert!(parts == naive_segments(&input, false, (5, 9), u32::wrapping_add));
 }
@@ -363,7 +367,7 @@ fn the_baseline_equals_the_serial_scan() {
         for inclusive in [false, true] {
             let before = T::random(12_345);
             let new = Scan::new(Op::Sum, inclusive);
-            let scan = Scan { algorithm: Algorithm::Blelloch, before, ..new };
+            let scan = Scan { algorithm: Algorithm::Blelloch, carry_in: before, ..new };
             assert_scan(&scan, &input, &naive(&input, inclusive, before, &join));
         }
     }
@@ -389,11 +393,12 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
         let source = context.allocate("source", padded).unwrap();
         context.write(&source, 0, input).unwrap();
         let result = context.allocate("result", padded).unwrap();
-        let places = vec![before; spec.carry_places(context, input.len())];
+        let places = vec![before; spec.carry_len(context, input.len())];
         let carry = context.upload("carry", &places).unwrap();
         let shader = LOOKBACK.with(changed);
         let mut batch = context.batch();
-        let arrays = Arrays { source: &source, result: &result, len: input.len(), carry: &carry };
+        let arrays =
+            ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
         spec.record_lookback(context, &mut batch, arrays, &shader).unwrap();
         batch.run().unwrap();
         let found: Vec<u32> = context.read(&result, input.len()).unwrap();
@@ -459,7 +464,7 @@ fn the_look_back_is_right_every_time() {
         // Nothing of the previous run may be left.
         batch.clear(&result);
         batch.clear(&carry);
-        let arrays = Arrays { source: &source, result: &result, len, carry: &carry };
+        let arrays = ScanBuffers { source: &source, result: &result, len, carry: &carry };
         spec.record_lookback(context, &mut batch, arrays, &LOOKBACK).unwrap();
         for round in 0..rounds {
             batch.run().unwrap();
@@ -507,7 +512,8 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
         let result = context.allocate("result", padded).unwrap();
         let carry = context.upload("carry", &[before; 3]).unwrap();
         let mut batch = context.batch();
-        let arrays = Arrays { source: &source, result: &result, len: input.len(), carry: &carry };
+        let arrays =
+            ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
         spec.record_lookback(context, &mut batch, arrays, &CHAINED.with(changed)).unwrap();
         batch.run().unwrap();
         let found: Vec<f32> = context.read(&result, input.len()).unwrap();
@@ -515,7 +521,7 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
         let wrong = found.iter().zip(&expected.values).position(differs);
         assert_eq!(wrong, None, "{name}, {} numbers, {changed:?}", input.len());
         let after = context.read::<f32>(&carry, 2).unwrap()[1];
-        assert_eq!(after.to_bits(), expected.after.to_bits(), "{name}, {}", input.len());
+        assert_eq!(after.to_bits(), expected.carry_out.to_bits(), "{name}, {}", input.len());
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use assert_cmd::Command;
 use gpuproc::{
     gpu::{Buffer, Context},
-    kernels::sort::{Arrays, Records, Sort, Sortable, onesweep},
+    kernels::sort::{Records, Sort, SortBuffers, Sortable, onesweep},
 };
 
 use crate::common::{Noise, Subject, assert_twins, subjects};
@@ -138,7 +138,7 @@ fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
     sorted.sort_by_key(|&(key, _)| key);
     let (sorted, places): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
     for Subject { name, context } in subjects() {
-        if !onesweep::runs_on(context) {
+        if !onesweep::is_supported(context) {
             continue;
         }
         for count in 0..3 {
@@ -149,7 +149,7 @@ fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
             let data = pair(context, keys.len(), 0);
             context.write(&data[0], 0, keys).unwrap();
             let mut batch = context.batch();
-            let arrays = Arrays { keys: &data, moved: &moved, len: keys.len(), differing };
+            let arrays = SortBuffers { keys: &data, moved: &moved, len: keys.len(), differing };
             let shader = onesweep::ONESWEEP.with(changed);
             let at = onesweep::record_with(context, &mut batch, arrays, &shader).unwrap();
             batch.run().unwrap();

@@ -1,7 +1,7 @@
-// Blelloch's scan (1990): blocks of 512 as a tree, a scan of their sums, and adding it back.
+// Blelloch's scan (1990): scans blocks of 512 as trees, scans their sums, and adds these back.
 //
-// In: `source`, `carry[0]`. Out: `result`, `carry[1]`. On every level of sums, each number is read and
-// written twice. Kept for comparison; chosen only when asked for.
+// In: `source`, `carry[0]`. Out: `result`, `carry[1]`. On every level of sums, each number is read and written twice.
+// Kept for comparison, and used only on request.
 
 #import scan/ops
 
@@ -18,7 +18,7 @@ struct Level {
 
 @group(0) @binding(0) var<storage, read> source: array<STORED>;
 @group(0) @binding(1) var<storage, read_write> result: array<STORED>;
-// One number per block. Out of `scan_block`: its sum. Into `add_back`: everything before it.
+// One number per block. Output of `scan_block`: its sum. Input of `add_back`: the sum before it.
 @group(0) @binding(2) var<storage, read_write> sums: array<STORED>;
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> level: Level;
@@ -36,14 +36,14 @@ fn apart(i: u32) -> u32 {
 
 fn load(at: u32) -> VALUE {
     if at < level.len {
-        return enter(source[at]);
+        return to_value(source[at]);
     }
     return VALUE(IDENTITY);
 }
 
 fn put(at: u32, before: VALUE, own: VALUE) {
     if at < level.len {
-        result[at] = leave(select(before, join(before, own), level.inclusive != 0u));
+        result[at] = from_value(select(before, join(before, own), level.inclusive != 0u));
     }
 }
 
@@ -63,7 +63,7 @@ fn scan_block(
     tree[apart(lane)] = a;
     tree[apart(LANES + lane)] = b;
 
-    // Up: each node becomes the sum below it.
+    // Up-sweep: each node becomes the sum below it.
     var distance = 1u;
     for (var nodes = LANES; nodes > 0u; nodes >>= 1u) {
         workgroupBarrier();
@@ -78,14 +78,14 @@ fn scan_block(
         let sum = tree[apart(BLOCK - 1u)];
         var before = VALUE(IDENTITY);
         if level.root != 0u {
-            before = enter(carry[0]);
-            carry[1] = leave(join(before, sum));
+            before = to_value(carry[0]);
+            carry[1] = from_value(join(before, sum));
         } else {
-            sums[level.first_block + block] = leave(sum);
+            sums[level.first_block + block] = from_value(sum);
         }
         tree[apart(BLOCK - 1u)] = before;
     }
-    // Down: each node becomes what comes before it.
+    // Down-sweep: each node becomes the sum before it.
     for (var nodes = 1u; nodes <= LANES; nodes <<= 1u) {
         distance >>= 1u;
         workgroupBarrier();
@@ -112,8 +112,8 @@ fn add_back(
     if block >= level.blocks {
         return;
     }
-    let before = enter(sums[level.first_block + block]);
+    let before = to_value(sums[level.first_block + block]);
     for (var at = block * BLOCK + lane; at < min(level.len, (block + 1u) * BLOCK); at += LANES) {
-        result[at] = leave(join(before, enter(result[at])));
+        result[at] = from_value(join(before, to_value(result[at])));
     }
 }

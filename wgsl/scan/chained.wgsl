@@ -1,11 +1,11 @@
-// Chained scan in one pass whose order of joining is fixed, so that rounded sums and products have the same bits on
+// Chained scan in one pass with a fixed order of evaluation, so that rounded sums and products have the same bits on
 // every device and in every run.
 //
 // In: `source`, `carry[part]`. Out: `result`, `carry[part + 1]`. Each number is read once and written once. Chosen on
 // NVIDIA hardware for sums and products of f32.
 //
-// The order is that of `passes.wgsl`. The values that its passes leave for the next pass are states here: the tile that
-// completes one publishes it, and later tiles await it and join it as the spine does:
+// The order is that of `passes.wgsl`. The values that its passes store for the next pass are states here. The tile that
+// completes a state publishes it, and later tiles wait for it and join it as the spine does:
 //
 //   state        value                                    published by
 //   tile sum     of a tile                                the tile
@@ -14,11 +14,11 @@
 //
 //   a tile awaits   the carry of its block, the strips before its own in that block, the tiles before it in its strip
 //
-// A workgroup has a pair of neighbouring tiles: the more numbers are in registers, the more of the waiting is hidden.
+// A workgroup scans two neighbouring tiles: the more numbers are in registers, the more of the waiting is hidden.
 //
-// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
-// waiting is bounded: after SPINS looks at a state, the workgroup computes everything that it waits for itself, from
-// `source`, which must not change meanwhile.
+// Progress: nothing guarantees that workgroups start in order, or that a waiting workgroup lets others run. So waiting
+// is bounded: after SPINS loads of a state, the workgroup computes everything that it waits for itself, from `source`,
+// which must not change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup, and all of its invocations that
 // store to one place store equal values. After such a branch a driver need not reconverge, and the next operation
@@ -47,7 +47,7 @@ const TILE_QUADS = 1024u;
 // Tiles of a strip, and of a block.
 const STRIP = 16u;
 const BLOCK = 4096u;
-// Looks at a state before its value is computed here.
+// Loads of a state before its value is computed here.
 const SPINS = 1024u;
 // For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
@@ -62,7 +62,7 @@ var<workgroup> octets_upto: array<vec2<VALUE>, 32>;
 // Sums of the tiles of the pair's strip. At least as many as a subgroup has invocations.
 var<workgroup> strip: array<VALUE, 128>;
 var<workgroup> before_strip: VALUE;
-// 1 if a state did not appear within SPINS looks.
+// 1 if a state was not published within SPINS loads.
 var<workgroup> is_lost: u32;
 
 struct Place {
@@ -95,7 +95,7 @@ fn carry_state(block: u32) -> u32 {
     return tile_states() + tile_states() / STRIP + block;
 }
 
-// The value of a state, for the invocations that want one. The others get the identity.
+// The value of a state where `is_wanted`, else the identity.
 fn wait(at: u32, is_wanted: bool) -> VALUE {
     let place = select(0u, at, is_wanted);
     var state = 0u;
@@ -114,9 +114,9 @@ fn wait(at: u32, is_wanted: bool) -> VALUE {
 fn load(quad: u32, whole: bool) -> vec4<VALUE> {
     if whole {
         let v = source[quad];
-        return vec4<VALUE>(enter(v.x), enter(v.y), enter(v.z), enter(v.w));
+        return vec4<VALUE>(to_value(v.x), to_value(v.y), to_value(v.z), to_value(v.w));
     }
-    return enter_quad(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
+    return quad_values(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
 }
 
 fn total(v: vec4<VALUE>) -> VALUE {
@@ -131,7 +131,7 @@ struct Rows {
     d: vec4<VALUE>,
 }
 
-// The four rows of a tile; identities behind the last number.
+// The four rows of a tile; identities after the last number.
 fn load_rows(tile: u32, lane: u32) -> Rows {
     let first = tile * TILE_QUADS + lane;
     let whole = (tile + 1u) * TILE_QUADS <= chain.len / 4u;
@@ -151,7 +151,7 @@ struct Near {
     w: vec2<VALUE>,
 }
 
-// From this invocation's quads, one per row, to the sums of four neighbouring quads.
+// Exchanges the quads of this invocation, one per row, for the sums of four neighbouring quads.
 fn neighbours(lane: u32, p: Rows, q: Rows) -> Near {
     quads[lane] = vec2<VALUE>(total(p.a), total(q.a));
     quads[LANES + lane] = vec2<VALUE>(total(p.b), total(q.b));
@@ -271,10 +271,10 @@ fn put(quad: u32, v: vec4<VALUE>, base: VALUE) {
     }
     if 4u * quad < chain.len {
         result[quad] = vec4<STORED>(
-            leave(scanned.x),
-            leave(scanned.y),
-            leave(scanned.z),
-            leave(scanned.w),
+            from_value(scanned.x),
+            from_value(scanned.y),
+            from_value(scanned.z),
+            from_value(scanned.w),
         );
     }
 }
@@ -325,11 +325,11 @@ fn chained(
     var own = wait(strip_state(first_strip + lane), first_strip + lane < own_strip);
     var before = wait(carry_state(block), block > 0u);
     if block == 0u {
-        before = enter(carry[chain.part]);
+        before = to_value(carry[chain.part]);
     }
     if workgroupUniformLoad(&is_lost) != 0u {
         own = sum_strips(first_strip, own_strip, place);
-        before = enter(carry[chain.part]);
+        before = to_value(carry[chain.part]);
         for (var other = 0u; other < first_strip; other += BLOCK / STRIP) {
             let strips = sum_strips(other, other + BLOCK / STRIP, place);
             before = join(before, scan_lanes(vec2<VALUE>(strips), place).sum.x);
@@ -337,7 +337,7 @@ fn chained(
         }
         sum_tiles(own_strip * STRIP, tile + 2u, place);
         strip_sum = sum_strip();
-        // Loaded again, so that none of it takes registers meanwhile.
+        // Loaded again, so that they do not occupy registers in the meantime.
         p = load_rows(tile, lane);
         q = load_rows(tile + 1u, lane);
         near = neighbours(lane, p, q);
@@ -357,7 +357,7 @@ fn chained(
         publish(tile, carry_state(block + 1u), after);
     }
     if lane == 0u && tile + 2u >= chain.tiles {
-        carry[chain.part + 1u] = leave(after);
+        carry[chain.part + 1u] = from_value(after);
     }
     workgroupBarrier();
 

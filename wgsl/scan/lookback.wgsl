@@ -1,7 +1,7 @@
 // Chained scan with decoupled look-back (Merrill and Garland 2016) in one pass.
 //
 // In: `source`, `carry[part]`. Out: `result`, `carry[part + 1]`. Each number is read once and written once.
-// Chosen on NVIDIA hardware for 32-bit numbers whose results do not depend on the order of joining.
+// Chosen on NVIDIA hardware for 32-bit numbers whose results do not depend on the order of evaluation.
 //
 // Each workgroup publishes the sum of its tile, then looks back over the tiles before it: it joins their sums
 // down to the nearest tile that has published the sum of everything up to its end, and publishes its own.
@@ -18,8 +18,8 @@
 // Words are stored and loaded in no order. They are of one value where their tags are equal: each tag is
 // published once, and a state with unequal tags counts as not published.
 //
-// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run.
-// So waiting is bounded: after SPINS looks at a state, its tile's sum is computed here, from `source`, which
+// Progress: nothing guarantees that workgroups start in order, or that a waiting workgroup lets others run.
+// So waiting is bounded: after SPINS loads of a state, the sum of its tile is computed here, from `source`, which
 // must not change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup, and all of its invocations
@@ -54,12 +54,12 @@ const TILE = 8192u;
 // Words from one state to the next. States that many subgroups wait for lie in different sectors of the cache:
 // on an H200 the whole scan is an eighth faster than with states side by side.
 const STRIDE = 16u;
-// Looks at a state before its tile's sum is computed here.
+// Loads of a state before the sum of its tile is computed here.
 const SPINS = 256u;
 // For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
 
-// Tags: what a state's value is the sum of.
+// Tags: the range that the value of a state is the sum of.
 const NOTHING = 0u;
 const TILE_SUM = 1u;
 const SUM_SO_FAR = 2u;
@@ -73,7 +73,7 @@ const NONE = 0xffffffffu;
 
 // One sum per subgroup: a workgroup of 256 has 64 of them at most.
 var<workgroup> group_sums: array<VALUE, 64>;
-// A tile whose state does not come, or NONE.
+// A tile whose state is not published, or NONE.
 var<workgroup> missing: u32;
 var<workgroup> before_tile: VALUE;
 
@@ -114,19 +114,19 @@ struct Quads {
 
 fn load(quad: u32) -> vec4<VALUE> {
     let number = source[quad];
-    return vec4<VALUE>(enter(number.x), enter(number.y), enter(number.z), enter(number.w));
+    return vec4<VALUE>(to_value(number.x), to_value(number.y), to_value(number.z), to_value(number.w));
 }
 
-// The same in the last tile, with the identity behind the last number.
+// The same in the last tile, with identities after the last number.
 fn load_last(quad: u32) -> vec4<VALUE> {
-    return enter_quad(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
+    return quad_values(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
 }
 
 fn total(v: vec4<VALUE>) -> VALUE {
     return join(join(v.x, v.y), join(v.z, v.w));
 }
 
-// The values of all invocations of a subgroup joined, in each of them.
+// The total over a subgroup, in all of its invocations.
 fn joined(own: VALUE) -> VALUE {
     switch OP {
         case 0u: { return subgroupAdd(own); }
@@ -164,10 +164,10 @@ fn scan_row(v: vec4<VALUE>, before: VALUE, lane: u32, width: u32) -> Row {
 fn put(quad: u32, row: Row, base: VALUE, whole: bool) {
     if whole || 4u * quad < chain.len {
         result[quad] = vec4<STORED>(
-            leave(join(base, row.v.x)),
-            leave(join(base, row.v.y)),
-            leave(join(base, row.v.z)),
-            leave(join(base, row.v.w)),
+            from_value(join(base, row.v.x)),
+            from_value(join(base, row.v.y)),
+            from_value(join(base, row.v.z)),
+            from_value(join(base, row.v.w)),
         );
     }
 }
@@ -215,7 +215,7 @@ fn lookback(
             load_last(first + 7u * width),
         );
     }
-    // The tile's sum is published before anything else is done with its numbers.
+    // The sum of the tile is published as early as possible.
     let left = join(join(total(q.a), total(q.b)), join(total(q.c), total(q.d)));
     let right = join(join(total(q.e), total(q.f)), join(total(q.g), total(q.h)));
     group_sums[group] = joined(join(left, right));
@@ -239,7 +239,7 @@ fn lookback(
     let row_h = scan_row(q.h, row_g.after, lane, width);
 
     // The first subgroup looks back, each of its invocations at another tile.
-    let carried = enter(carry[chain.part]);
+    let carried = to_value(carry[chain.part]);
     var before = VALUE(IDENTITY);
     var seen = tile;
     loop {
@@ -275,7 +275,7 @@ fn lookback(
         if lost == NONE {
             break;
         }
-        // The whole workgroup computes the sum of the tile whose state did not come.
+        // The whole workgroup computes the sum of the tile whose state was not published.
         let at = lost * LANES * ROWS + inside;
         var own = VALUE(IDENTITY);
         for (var row = 0u; row < ROWS; row++) {
@@ -293,7 +293,7 @@ fn lookback(
     }
 
     if index == 0u && tile + 1u == chain.tiles {
-        carry[chain.part + 1u] = leave(join(before, sum));
+        carry[chain.part + 1u] = from_value(join(before, sum));
     }
     let base = before_tile;
     put(first, row_a, base, whole);

@@ -1,6 +1,6 @@
-// What scans join: number types and operations. The host sets all constants (`Spec::specialise`).
+// Number types and operations of scans. The host sets all constants (`Spec::specialise`).
 
-// A number in an array, as bits, and what is computed with: the number, or a key in its order.
+// The bits of a number in an array, and the type of computation: the number itself, or its key.
 alias STORED = u32;
 alias VALUE = u32;
 
@@ -10,11 +10,11 @@ const OP = 0u;
 // join(IDENTITY, a) == join(a, IDENTITY) == a
 const IDENTITY = 0u;
 
-// How a number becomes a value: 0 as it is. Minima and maxima compare unsigned keys in the order of the
-// numbers, made of 1 a signed integer, 2 a float, NaN lowest, 3 a float, NaN highest.
+// The value of a number: 0 the number itself; for minima and maxima an unsigned key in the order of the numbers, of
+// 1 a signed integer, 2 a float with NaN lowest, 3 a float with NaN highest.
 const KEY = 0u;
 
-// The place of the sign bit; the bits of a float's infinity; the NaN that results hold.
+// Index of the sign bit; bits of infinity; bits of NaN in results.
 const TOP = 31u;
 const INFINITE = 0x7f800000u;
 const NAN = 0x7fc00000u;
@@ -31,7 +31,7 @@ fn join(a: VALUE, b: VALUE) -> VALUE {
 // The value of a number. Of a float's bits (src/data/float_key.rs):
 //   positive   0 exponent mantissa   ->   1 exponent mantissa
 //   negative   1 exponent mantissa   ->   0 ~exponent ~mantissa
-fn enter(number: STORED) -> VALUE {
+fn to_value(number: STORED) -> VALUE {
     let sign = STORED(1u) << TOP;
     var key = number;
     if KEY == 1u {
@@ -45,7 +45,7 @@ fn enter(number: STORED) -> VALUE {
 }
 
 // The number of a value.
-fn leave(value: VALUE) -> STORED {
+fn from_value(value: VALUE) -> STORED {
     let sign = STORED(1u) << TOP;
     let key = bitcast<STORED>(value);
     if KEY == 1u {
@@ -60,8 +60,8 @@ fn leave(value: VALUE) -> STORED {
 }
 
 // The values of a quad whose first number is `at`, with the identity from number `len` on.
-fn enter_quad(quad: vec4<STORED>, at: u32, len: u32) -> vec4<VALUE> {
-    let v = vec4<VALUE>(enter(quad.x), enter(quad.y), enter(quad.z), enter(quad.w));
+fn quad_values(quad: vec4<STORED>, at: u32, len: u32) -> vec4<VALUE> {
+    let v = vec4<VALUE>(to_value(quad.x), to_value(quad.y), to_value(quad.z), to_value(quad.w));
     if at + 3u < len {
         return v;
     }

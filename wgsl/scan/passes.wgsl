@@ -9,12 +9,12 @@
 //   tile   4 rows of 256 quads; invocation i loads quad i of each row, then takes quads 4 i to 4 i + 3
 //   quad   4 numbers
 //
-// The order of joining is fixed (as in src/kernels/scan/cpu/reduce.rs), so sums of floats have the same bits
-// on every device: numbers of a quad and quads of an invocation from the left; the sum of all invocations as a balanced
-// tree; what comes before one with doubling distance among eight neighbours (Hillis and Steele 1986), in the same way
-// among eight such octets, and from the left among the four octets of octets.
+// The order of evaluation is fixed (as in src/kernels/scan/cpu/reduce.rs), so sums of floats have the same bits on
+// every device: numbers of a quad and quads of an invocation from the left; the sum of all invocations as a balanced
+// tree; the sum of the invocations before one with doubling distance among eight neighbours (Hillis and Steele 1986),
+// in the same way among eight such octets, and from the left among the four octets of octets.
 //
-// The importing file says what is joined:
+// The importing file defines the items:
 //   ITEM, Quad             an item, and four of them: x, y, z, w
 //   identity, combine      the monoid
 //   item(value, at)        the item of number `at`
@@ -37,7 +37,7 @@ struct Slice {
 @group(0) @binding(1) var<storage, read_write> result: array<vec4<STORED>>;
 // One item per tile: its sum; after the spine the sum of all tiles before it.
 @group(0) @binding(2) var<storage, read_write> sums: array<ITEM>;
-// What comes before the first number and, after the spine, after the last.
+// The carry before the first number and, after the spine, the carry after the last.
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> slice: Slice;
 
@@ -51,7 +51,7 @@ var<workgroup> octets: array<ITEM, OCTETS>;
 
 fn load(quad: u32, len: u32) -> Quad {
     if 4u * quad < len {
-        let v = enter_quad(source[quad], 4u * quad, len);
+        let v = quad_values(source[quad], 4u * quad, len);
         return Quad(
             item(v.x, 4u * quad),
             item(v.y, 4u * quad + 1u),
@@ -66,7 +66,7 @@ fn total(v: Quad) -> ITEM {
     return combine(combine(combine(v.x, v.y), v.z), v.w);
 }
 
-// From the sums of this invocation's quads, one per row, to those of four neighbouring quads.
+// Exchanges the sums of the quads of this invocation, one per row, for those of four neighbouring quads.
 fn neighbours(lane: u32, own: Quad) -> Quad {
     quads[lane] = own.x;
     quads[LANES + lane] = own.y;
@@ -84,8 +84,8 @@ fn wide_octets() -> Quad {
     return Quad(octets[7], two, combine(two, octets[23]), sum);
 }
 
-// What comes before each of this invocation's quads, one per row, given their sums and what comes before
-// the tile. Leaves the scans of eight octets each in `octets`.
+// The sum before each quad of this invocation, one per row, given the sums of the quads and the sum before the tile.
+// Stores the scans of eight octets each in `octets`.
 fn before_quads(lane: u32, own: Quad, before: ITEM) -> Quad {
     let near = neighbours(lane, own);
     lanes[lane] = total(near);
@@ -216,7 +216,7 @@ fn put_sums(quad: u32, v: Quad) {
 // One workgroup scans the sums, a tile of them after the other, as downsweep scans numbers.
 @compute @workgroup_size(256)
 fn spine(@builtin(local_invocation_index) lane: u32) {
-    var before = carried(enter(carry[0]));
+    var before = carried(to_value(carry[0]));
     for (var first = 0u; first < slice.tiles; first += 4u * TILE_QUADS) {
         let at = first / 4u + lane;
         let a = sums_of(at);
@@ -234,7 +234,7 @@ fn spine(@builtin(local_invocation_index) lane: u32) {
         workgroupBarrier();
     }
     if lane == 0u {
-        carry[1] = leave(value_of(before));
+        carry[1] = from_value(value_of(before));
     }
 }
 
@@ -243,10 +243,10 @@ fn put(quad: u32, v: Quad, base: ITEM) {
     let scanned = scan_quad(v, base, slice.inclusive != 0u);
     if 4u * quad < slice.len {
         result[quad] = vec4<STORED>(
-            leave(result_of(scanned.x, v.x)),
-            leave(result_of(scanned.y, v.y)),
-            leave(result_of(scanned.z, v.z)),
-            leave(result_of(scanned.w, v.w)),
+            from_value(result_of(scanned.x, v.x)),
+            from_value(result_of(scanned.y, v.y)),
+            from_value(result_of(scanned.z, v.z)),
+            from_value(result_of(scanned.w, v.w)),
         );
     }
 }

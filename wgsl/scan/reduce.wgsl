@@ -1,6 +1,6 @@
-// Reduce-then-scan of numbers that are one segment. An item of the passes is a value.
+// Reduce-then-scan without segments. An item of the passes is a value.
 //
-// In, out and layout: see `passes.wgsl`. Chosen wherever the look-back does not run or does not pay.
+// In, out and layout: see `passes.wgsl`. Chosen where the look-back is not supported or not faster.
 
 #import scan/passes
 

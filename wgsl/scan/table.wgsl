@@ -1,7 +1,7 @@
 // Summed-area tables (Crow 1984) of u32, in place: sums along the rows, then down the columns.
 //
 // In and out: `data`, a band of rows; `above`. Layout: rows from the top, channels interleaved. Chosen for u32;
-// other types are summed up on the CPU.
+// other types are scanned on the CPU.
 
 struct Band {
     width: u32,
@@ -12,7 +12,7 @@ struct Band {
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-// The sum of each column above this band; afterwards that of the rows of this band is added.
+// The sum of each column above this band. The sum of this band is added at the end.
 @group(0) @binding(1) var<storage, read_write> above: array<u32>;
 @group(0) @binding(2) var<uniform> band: Band;
 
@@ -22,7 +22,7 @@ const EACH = 4u;
 
 var<workgroup> line: array<u32, LANES>;
 
-// A workgroup sums up one channel of one row, LANES * EACH pixels at a time.
+// A workgroup scans one channel of one row, LANES * EACH pixels at a time.
 @compute @workgroup_size(256)
 fn rows(
     @builtin(workgroup_id) id: vec3<u32>,
@@ -68,7 +68,7 @@ fn rows(
     }
 }
 
-// An invocation sums up one column of one channel.
+// An invocation scans one column of one channel.
 @compute @workgroup_size(256)
 fn columns(
     @builtin(workgroup_id) id: vec3<u32>,

@@ -1,19 +1,19 @@
 // Stable radix sort by one digit of 8 bits in one pass (Onesweep: Adinets and Merrill 2022).
 //
-//   start     the prefix sums of the counts of a digit's values over all keys: where each value's keys begin
+//   start     the prefix sums of the counts of a digit's values over all keys: the index of the first key of each value
 //   scatter   each tile is sorted by the digit in workgroup memory, its keys are counted by value, the counts of
-//             all tiles before it are found by looking back, and its keys are written to their places
+//             all tiles before it are found by looking back, and its keys are written to their final indices
 //
 // In: `keys`, `payload`, `more`, `counts`. Out: `sorted_keys`, `sorted_payload`, `sorted_more`. Each key is read once
 // and written once per digit. Chosen on NVIDIA hardware, where a waiting workgroup lets others run.
 //
-// Looking back is that of `scan/lookback.wgsl` (Merrill and Garland 2016), for 256 sums at a time. A state is one
+// The look-back is that of `scan/lookback.wgsl` (Merrill and Garland 2016), for 256 sums at a time. A state is one
 // word, and tile t has those of its 256 digit values in row t + 1; row 0 has the places of the first keys:
 //
 //   state   tag (2 bits) | sum (30 bits)       so there are fewer than 2^30 keys
 //
-// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
-// waiting is bounded: after SPINS looks at a state, the waiting workgroup counts that tile's keys itself, from `keys`,
+// Progress: nothing guarantees that workgroups start in order, or that a waiting workgroup lets others run. So waiting
+// is bounded: after SPINS loads of a state, the waiting workgroup counts the keys of that tile itself, from `keys`,
 // which must not change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup. After such a branch a driver need
@@ -23,7 +23,7 @@
 struct Digit {
     len: u32,
     tiles: u32,
-    // The number of the digit's lowest bit.
+    // Index of the lowest bit of the digit.
     shift: u32,
     // The first word of the digit's rows in `states`.
     first_state: u32,
@@ -35,7 +35,7 @@ struct Digit {
 @group(0) @binding(3) var<storage, read_write> sorted_payload: array<u32>;
 // Rows of 256 words for each digit, zero at first.
 @group(0) @binding(4) var<storage, read_write> states: array<atomic<u32>>;
-// How many keys have each value of each digit, the lowest digit first.
+// Number of keys with each value of each digit, the lowest digit first.
 @group(0) @binding(5) var<storage, read> counts: array<u32>;
 @group(0) @binding(6) var<uniform> digit: Digit;
 @group(0) @binding(7) var<storage, read> more: array<u32>;
@@ -46,19 +46,19 @@ const DIGITS = 256u;
 const GROUPS = 16u;
 const WIDTH = 32u;
 const LANES = 512u;
-// Keys of an invocation: as many as the 48 KiB of workgroup memory hold, because a tile's look-back costs as much for
-// few.
+// Keys of an invocation: as many as fit into 48 KiB of workgroup memory, because the look-back of a tile takes the same
+// time for few keys.
 const EACH = 21u;
 const TILE = 10752u;
 
-// States looked at together.
+// States that are loaded at once.
 const LOOKS = 16u;
-// Looks at a state before its tile's keys are counted here.
+// Loads of a state before the keys of its tile are counted here.
 const SPINS = 256u;
 // For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
 
-// Tags: what a state's sum is of.
+// Tags: the range that a state is the sum of.
 const NOTHING = 0u;
 const TILE_SUM = 1u;
 const SUM_SO_FAR = 2u;
@@ -81,7 +81,7 @@ var<workgroup> group_sums: array<u32, GROUPS>;
 // key, less this place.
 var<workgroup> totals: array<u32, DIGITS>;
 var<workgroup> targets: array<u32, DIGITS>;
-// A tile whose states did not appear within SPINS looks: its number plus one, or 0; and its keys by digit value.
+// A tile whose states were not published within SPINS loads: its number plus one, or 0; and its keys by digit value.
 var<workgroup> missing: atomic<u32>;
 var<workgroup> tally: array<atomic<u32>, DIGITS>;
 
@@ -134,7 +134,7 @@ fn rank(tile: u32, first: u32, group: u32, lane_in_group: u32) {
     } else {
         for (var i = 0u; i < EACH; i++) { // unrolled
             let at = first + i * WIDTH;
-            // Past the end keys are largest, and behind all others of their digit value.
+            // Keys past the end are the largest, and come after all other keys of their digit value.
             own[i] = select(0xffffffffu, keys[min(at, digit.len - 1u)], at < digit.len);
         }
     }
@@ -220,7 +220,7 @@ fn look_back(tile: u32, lane: u32) {
     for (var first = 0u; first < DIGITS; first += LANES) {
         let d = first + lane;
         var before = 0u;
-        // Tiles from here on are summed up.
+        // Tiles from here on are included in `before`.
         var seen = tile;
         var is_done = d >= DIGITS;
         loop {
@@ -231,7 +231,7 @@ fn look_back(tile: u32, lane: u32) {
                     let row = seen - min(seen, i);
                     looks[i] = atomicLoad(&states[digit.first_state + row * DIGITS + d]);
                 }
-                // They count up to the first that is not of one tile.
+                // They are added up to the first that is not the sum of one tile.
                 var tag = TILE_SUM;
                 for (var i = 0u; i < LOOKS; i++) { // unrolled
                     let state = select(0u, looks[i], tag == TILE_SUM);
@@ -355,7 +355,7 @@ fn put_payload(tile: u32, lane: u32) {
 // Moves a tile's keys and payload to their places.
 fn move_pairs(tile: u32, first: u32, lane: u32, group: u32, lane_in_group: u32) {
     sort_tile(tile, first, lane, group, lane_in_group);
-    // Loaded while others are waited for.
+    // Loaded before waiting for other tiles.
     load_payload(first);
     look_back(tile, lane);
     put_keys(tile, lane);

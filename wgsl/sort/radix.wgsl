@@ -1,8 +1,8 @@
 // Stable radix sort by one digit of 4 bits, least significant digit first (Satish, Harris and Garland 2009).
 //
-//   count     how many keys of each tile have each digit
+//   count     number of keys of each tile with each digit
 //   (scan)    the exclusive prefix sum of all counts, by `scan/*`
-//   scatter   each tile is sorted by the digit in workgroup memory, then written to where the sums say
+//   scatter   each tile is sorted by the digit in workgroup memory, then written to the indices that the sums give
 //
 // In: `keys`, `payload`. Out: `sorted_keys`, `sorted_payload`. Layout of `counts`: digit by digit, and within a
 // digit tile by tile, so that its prefix sum is the place of a tile's first key of a digit:
@@ -15,7 +15,7 @@
 struct Digit {
     len: u32,
     tiles: u32,
-    // The number of the digit's lowest bit.
+    // Index of the lowest bit of the digit.
     shift: u32,
 }
 
@@ -23,7 +23,7 @@ struct Digit {
 @group(0) @binding(1) var<storage, read_write> sorted_keys: array<u32>;
 @group(0) @binding(2) var<storage, read> payload: array<u32>;
 @group(0) @binding(3) var<storage, read_write> sorted_payload: array<u32>;
-// Out of `count`: keys of each digit and tile. Into the scatters: the sums of all counts before.
+// Output of `count`: number of keys of each digit and tile. Input of the scatters: the sums of all counts before.
 @group(0) @binding(4) var<storage, read_write> counts: array<u32>;
 @group(0) @binding(5) var<uniform> digit: Digit;
 
@@ -77,7 +77,7 @@ fn count(
             }
         }
     }
-    // Widened to the packed 16 bits of `words`, then summed up over the 256 invocations.
+    // Widened to the packed 16 bits of `words`, then summed over the 256 invocations.
     for (var pair = 0u; pair < 8u; pair++) {
         let shift = pair * 4u;
         words[pair * LANES + lane] = (low >> shift & 15u) | (high >> shift & 15u) << 16u;
@@ -235,7 +235,7 @@ fn scatter(
     }
 }
 
-// Keys and payload at once, with five storage buffers. Chosen where a device grants so many, else `scatter` and
+// Moves keys and payload at once, with five storage buffers. Used if the device supports that many, else `scatter` and
 // `scatter_payload` one after the other.
 @compute @workgroup_size(256)
 fn scatter_pairs(

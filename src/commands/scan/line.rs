@@ -80,7 +80,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
-            scan.before = init
+            scan.carry_in = init
                 .parse()
                 .map_err(|_| Error::usage(format_args!("--init {init} is no {}", T::DTYPE)))?;
         }
@@ -89,7 +89,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
             false => CPU_STRETCH,
         };
         let stretch = stream_block(most, bytes_of::<T>(line), session);
-        let scanner = Self { line, session, scan, start: scan.before, stretch, numbers, done: 0 };
+        let scanner = Self { line, session, scan, start: scan.carry_in, stretch, numbers, done: 0 };
         if scanner.checks() {
             log::debug!("--checked scans on the CPU");
         }
@@ -103,12 +103,12 @@ impl<'a, T: Scannable> Scanner<'a, T> {
 
     /// The value carried to the next number: all numbers so far, joined.
     pub fn before(&self) -> T {
-        self.scan.before
+        self.scan.carry_in
     }
 
     /// Sets the value carried to the next number.
     pub fn restart(&mut self, before: T) {
-        self.scan.before = before;
+        self.scan.carry_in = before;
     }
 
     /// Whether an overflow is an error. Floats become infinite, which is not an error.
@@ -161,7 +161,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
             return Err(self.too_little_memory());
         }
         self.done += numbers.len() as u64;
-        let Scanned { values, after } = if let Some(starts) = starts {
+        let Scanned { values, carry_out } = if let Some(starts) = starts {
             session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
         } else if self.checks() {
             let checked = session.timings.time("scan", || scan.checked(&numbers))?;
@@ -169,7 +169,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         } else {
             session.device.run(&scan, &numbers[..])?
         };
-        self.scan.before = after;
+        self.scan.carry_in = carry_out;
         Ok(values)
     }
 

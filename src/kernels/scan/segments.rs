@@ -1,4 +1,4 @@
-//! Scan in segments.
+//! Segmented scan.
 
 use super::{
     cpu,
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{device::Kernel, gpu::Context, util::error::Result};
 
-/// A scan in segments: it starts again at certain numbers.
+/// A scan that starts again at the first number of each segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentedScan<T> {
-    /// The scan. Its carry comes before the first number, unless a segment begins there.
+    /// The scan. Its carry is not used if a segment starts at the first number.
     pub scan: Scan<T>,
     /// The carry before the first number of each segment.
     pub start: T,
@@ -22,7 +22,7 @@ pub struct SegmentedScan<T> {
 pub struct Segments<T> {
     /// All numbers.
     pub numbers: Vec<T>,
-    /// As many marks: whether a segment begins with the number.
+    /// For each number, whether a segment starts there.
     pub starts: Vec<bool>,
 }
 
@@ -32,17 +32,21 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
     const NAME: &'static str = "scan";
 
     fn cpu(&self, Segments { numbers, starts }: &Segments<T>) -> Result<Scanned<T>> {
-        let Scan { op, inclusive, before, .. } = self.scan;
+        let Scan { op, inclusive, carry_in, .. } = self.scan;
         let start = self.start;
-        let (values, after) =
-            for_op!(op, T, cpu::scan_segments(numbers, starts, inclusive, start, before))?;
-        Ok(Scanned { values, after })
+        let (values, carry_out) =
+            for_op!(op, T, cpu::scan_segments(numbers, starts, inclusive, start, carry_in))?;
+        Ok(Scanned { values, carry_out })
     }
 
     fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
         let spec = Spec::of(&self.scan);
-        if !spec.runs_on(context) || !gpu::segments::fits(&spec, context) {
-            log::debug!("{} cannot scan segments of {}", context.info.name, T::DTYPE);
+        if !spec.is_supported(context) || !gpu::segments::fits(&spec, context) {
+            log::debug!(
+                "{} does not support segments of {}: scanning on the CPU",
+                context.info.name,
+                T::DTYPE
+            );
             return context.timings().time(Self::NAME, || self.cpu(input));
         }
         gpu::scan_segments(&self.scan, context, &input.numbers, &input.starts, self.start)

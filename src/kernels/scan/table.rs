@@ -1,9 +1,9 @@
-//! Summed-area tables (Crow 1984): sums along the rows of an image, down its columns, or both.
+//! Summed-area tables (Crow 1984): sums along rows, along columns, or both.
 
 use std::marker::PhantomData;
 
-/// Rows of a band that are summed in order: a fixed number, so that sums of floats do not depend on threads. Bands on a
-/// GPU are multiples of it, so that each begins at an offset that bindings may have.
+/// Number of rows of a band. It is fixed, so that sums of floats do not depend on the number of threads. Bands on a GPU
+/// are multiples of it, so that they start at offsets that bindings may have.
 pub(super) const BAND_ROWS: usize = 64;
 
 /// Direction of the sums.
@@ -21,11 +21,11 @@ pub enum Axis {
 /// Numbers in rows from the top, channels interleaved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T> {
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
-    /// Numbers a pixel.
+    /// Numbers per pixel.
     pub channels: usize,
     /// `height * width * channels` numbers.
     pub values: Vec<T>,
@@ -36,7 +36,7 @@ pub struct Table<T> {
 pub struct TableScan<T> {
     /// Direction of the sums.
     pub axis: Axis,
-    /// Whether a sum includes the pixel's own row and column.
+    /// Whether each sum includes the row and column of its pixel.
     pub inclusive: bool,
     /// The type of numbers and sums.
     pub number: PhantomData<T>,

@@ -1,4 +1,4 @@
-//! Numbers as unsigned keys in their order, and back without loss.
+//! Conversion of numbers to unsigned keys of the same order, and back without loss.
 
 use std::{borrow::Cow, fmt::Debug};
 
@@ -12,28 +12,28 @@ use crate::{
 
 /// A key of a number: u32 or u64.
 pub trait Key: bytemuck::Pod + Debug + Default + From<u32> + Ord + Send + Sync {
-    /// How many bits it has.
+    /// Number of bits.
     const BITS: u32;
 
-    /// The key shifted right by `shift`; where `usize` is narrower than the key, its lowest 32 bits.
+    /// The key shifted right by `shift`, truncated to `usize`.
     fn bits(self, shift: u32) -> usize;
 
-    /// The union of these bits and of those in which `a` and `b` differ.
+    /// These bits, and those in which `a` and `b` differ.
     fn or_differing(self, a: Self, b: Self) -> Self;
 
-    /// The place of the highest bit that is set.
+    /// Index of the highest bit that is set.
     fn highest_bit(self) -> Option<u32>;
 
-    /// The lowest 32-bit words of all keys, then, of wider keys, the next words.
+    /// The lowest 32-bit words of all keys, then the next words of wider keys.
     ///
     /// # Errors
-    /// When the memory is not there.
+    /// If there is no memory.
     fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>>;
 
-    /// The keys of such [`words`](Self::words).
+    /// The keys whose [`words`](Self::words) these are.
     ///
     /// # Errors
-    /// When the memory is not there.
+    /// If there is no memory.
     fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>>;
 }
 
@@ -80,13 +80,13 @@ impl Key for u64 {
 
 /// A number that is sorted by a key.
 pub trait Sortable: Number {
-    /// As many bits as the number has.
+    /// The unsigned integer with as many bits.
     type Key: Key;
     /// The key.
     fn to_key(self) -> Self::Key;
     /// The number of a key.
     fn from_key(key: Self::Key) -> Self;
-    /// The key for the opposite order; its own inverse.
+    /// The key of the opposite order. Reversing it again gives `key`.
     fn reverse(key: Self::Key) -> Self::Key;
 }
 
@@ -121,7 +121,7 @@ macro_rules! sortable {
 
             impl Floats for $Float {
                 type Bits = $Key;
-                // One for each mantissa except 0, which is infinity's.
+                // One for each mantissa except 0, which means infinity.
                 const NEGATIVE_NAN: $Key = (1 << ($Float::MANTISSA_DIGITS - 1)) - 1;
                 const INFINITY: $Key = $key_of($Float::INFINITY) - Self::NEGATIVE_NAN;
             }
@@ -146,54 +146,13 @@ macro_rules! sortable {
 /// Constants for the keys of a float type.
 trait Floats {
     type Bits;
-    /// How many NaN have a sign. In total order they come first; keys are rotated by this number, to put them last.
+    /// Number of negative NaN. They come first in total order; keys are rotated by this number to put them last.
     const NEGATIVE_NAN: Self::Bits;
-    /// The key of infinity: those above it are of NaN.
+    /// The key of infinity. Larger keys are NaN.
     const INFINITY: Self::Bits;
 }
 
 sortable! {
     u32 i32 f32 key_of_f32 f32_of_key;
     u64 i64 f64 key_of_f64 f64_of_key;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `ordered` and `nans` have keys in their order, `nans` last also in the opposite order, and all come back.
-    fn check<T: Sortable>(ordered: &[T], nans: &[T]) {
-        let keys: Vec<_> = ordered.iter().map(|v| v.to_key()).collect();
-        assert!(keys.is_sorted_by(|a, b| a < b));
-        let reversed: Vec<_> = keys.iter().map(|&key| T::reverse(key)).collect();
-        assert!(reversed.is_sorted_by(|a, b| a > b));
-        for &number in ordered.iter().chain(nans) {
-            let key = number.to_key();
-            assert_eq!(bytemuck::bytes_of(&T::from_key(key)), bytemuck::bytes_of(&number));
-            assert_eq!(T::reverse(T::reverse(key)), key);
-        }
-        for &nan in nans {
-            assert!(nan.to_key() > keys[keys.len() - 1] && T::reverse(nan.to_key()) > reversed[0]);
-        }
-    }
-
-    #[test]
-    fn keys_keep_the_order_and_come_back() {
-        let (tiny, infinity) = (f32::from_bits(1), f32::INFINITY);
-        let ordered = [-infinity, f32::MIN, -1.0, -tiny, -0.0, 0.0, tiny, 1.0, f32::MAX, infinity];
-        check(&ordered, &[f32::NAN, f32::from_bits(0xffff_ffff), f32::from_bits(0xff80_0001)]);
-        let (tiny, infinity) = (f64::from_bits(1), f64::INFINITY);
-        let ordered = [-infinity, f64::MIN, -1.0, -tiny, -0.0, 0.0, tiny, 1.0, f64::MAX, infinity];
-        check(&ordered, &[f64::NAN, f64::from_bits(u64::MAX), f64::from_bits(0xfff << 52 | 1)]);
-        check(&[i32::MIN, -1, 0, i32::MAX], &[]);
-        check(&[i64::MIN, -1, 0, i64::MAX], &[]);
-        check(&[0, u64::MAX], &[]);
-    }
-
-    #[test]
-    fn words_make_their_keys() {
-        let keys = [0, 1, u64::MAX - 1, 0x0123_4567_89ab_cdef];
-        let words = u64::words(&keys).unwrap().into_iter().map(Cow::into_owned).collect();
-        assert_eq!(u64::of_words(words).unwrap(), keys);
-    }
 }

@@ -1,6 +1,6 @@
 //! Sort: stable radix sort of 32-bit and 64-bit keys with an optional payload.
 //!
-//! Every number type is mapped to unsigned keys in its order and back, without loss. Floats are in total order:
+//! Numbers are mapped to unsigned keys of the same order and back, without loss. Floats are in total order:
 //! -infinity, ..., -0, +0, ..., +infinity; NaN come last in either direction.
 
 mod cpu;
@@ -8,7 +8,7 @@ mod gpu;
 mod keys;
 mod records;
 
-pub use gpu::{Arrays, onesweep, variants};
+pub use gpu::{SortBuffers, onesweep, variants};
 pub use keys::{Key, Sortable};
 pub use records::{Records, same_length};
 
@@ -25,14 +25,14 @@ use crate::{
 /// A sort. Equal keys keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort<T> {
-    /// Largest first.
+    /// Whether the largest key comes first.
     pub descending: bool,
     /// The type of the keys.
     pub keys: std::marker::PhantomData<T>,
 }
 
 impl<T: Sortable> Sort<T> {
-    /// A sort from the smallest key on, or from the largest.
+    /// An ascending or descending sort.
     pub fn new(descending: bool) -> Self {
         Self { descending, keys: std::marker::PhantomData }
     }
@@ -43,12 +43,12 @@ impl<T: Sortable> Sort<T> {
             same_length(len, payload.len())?;
         }
         if len > u32::MAX as usize {
-            return Err(Error::bad_input(format_args!("{len} keys are more than 2^32 - 1")));
+            return Err(Error::bad_input(format_args!("{len} keys: expected at most 2^32 - 1")));
         }
         Ok(())
     }
 
-    /// The key of a number, smallest first.
+    /// The key of a number in ascending order.
     fn key(&self, number: T) -> T::Key {
         match self.descending {
             false => number.to_key(),
@@ -64,7 +64,7 @@ impl<T: Sortable> Sort<T> {
         }
     }
 
-    /// The keys of all numbers, and the bits in which they differ.
+    /// The keys of all numbers, and a mask of the bits in which they differ.
     fn keys(&self, numbers: &[T]) -> Result<(Vec<T::Key>, T::Key)> {
         let mut keys: Vec<T::Key> = memory::zeros(numbers.len())?;
         let first = numbers.first().map_or_else(T::Key::default, |&number| self.key(number));
@@ -88,7 +88,7 @@ impl<T: Sortable> Sort<T> {
         keys.iter_mut().for_each(|key| *key = bytemuck::cast(self.number(*key)));
     }
 
-    /// The numbers of sorted keys, in the keys' memory.
+    /// The numbers of sorted keys, in the same memory.
     fn numbers(&self, mut keys: Vec<T::Key>) -> Vec<T> {
         keys.chunks_mut(1 << 15).par_each(|keys| self.finish(keys));
         bytemuck::allocation::cast_vec(keys)
@@ -139,14 +139,14 @@ impl<T: Sortable> Kernel for Sort<T> {
     }
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
-        // Shaders bind whole vectors, and an empty array has none.
+        // An empty buffer cannot be bound.
         if input.keys.is_empty() {
             return self.cpu(input);
         }
         self.check(input)?;
         let (keys, differing) = self.keys(&input.keys)?;
-        // What fits one binding is sorted on the device; sorted runs are merged here.
-        let run = (context.max_binding() / 16 * 4).min(gpu::MOST_KEYS) as usize;
+        // The device sorts runs that fit one binding, which are merged here.
+        let run = (context.max_binding() / 16 * 4).min(gpu::MAX_KEYS) as usize;
         let sorted = gpu::sort_runs(context, &keys, input.payload.as_deref(), run, differing)?;
         Ok(match sorted.payload {
             Some(payload) if keys.len() > run => {

@@ -2,19 +2,19 @@
 
 use crate::util::error::{Error, Result};
 
-/// Keys, perhaps with a value each.
+/// Keys, with an optional payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records<T> {
     /// The numbers to be sorted.
     pub keys: Vec<T>,
-    /// As many values, moved along with the keys.
+    /// One value per key, which moves with it.
     pub payload: Option<Vec<u32>>,
 }
 
-/// Whether there is a value for each key.
+/// Checks that there is a value for each key.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when there is not.
+/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there is not.
 pub fn same_length(keys: usize, values: usize) -> Result<()> {
     match keys == values {
         true => Ok(()),

@@ -1,6 +1,6 @@
-//! The native scans.
+//! The scans on the CPU.
 
-mod commutative;
+mod exact;
 mod reduce;
 mod segments;
 mod table;
@@ -10,16 +10,16 @@ pub use table::sum_table;
 
 use super::op::Monoid;
 
-/// Scans `input` into `output`, which is as long, after `carry`. Returns the carry for what follows.
+/// Scans `input` after `carry` into `output`, which has the same length. Returns the carry for the following numbers.
 pub fn scan<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
     inclusive: bool,
     carry: M::Stored,
 ) -> M::Stored {
-    let carry = M::enter(carry);
-    M::leave(match M::EXACT {
-        true => commutative::scan::<M>(input, output, inclusive, carry),
+    let carry = M::to_value(carry);
+    M::from_value(match M::EXACT {
+        true => exact::scan::<M>(input, output, inclusive, carry),
         false => reduce::scan::<M>(input, output, inclusive, carry),
     })
 }

@@ -1,5 +1,5 @@
-//! Reduce-then-scan, the twin of `wgsl/scan/passes.wgsl`: it joins in the same order, step for step, so
-//! that sums and products of floats have the same bits.
+//! Reduce-then-scan in the same order as `wgsl/scan/passes.wgsl`, so that sums and products of floats have the same
+//! bits.
 //!
 //! ```text
 //! block   4,096 tiles, scanned as the numbers of a tile are
@@ -19,12 +19,12 @@ use crate::{
 
 /// Lanes of a tile.
 const LANES: usize = 256;
-/// The most tiles that a thread takes at a time.
+/// Maximum number of tiles that a thread takes at a time.
 const TASK: usize = 16;
 /// Numbers of a lane.
 const EACH: usize = TILE / LANES;
 
-/// Scans a block after the other: sums of its tiles, their scan, each tile's scan.
+/// Scans block by block: sums the tiles, scans these sums, then scans each tile.
 pub fn scan<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
@@ -34,29 +34,29 @@ pub fn scan<M: Monoid>(
     let tiles = input.len().min(BLOCK).div_ceil(TILE);
     let task = (tiles / (4 * rayon::current_num_threads())).clamp(1, TASK);
     for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
-        let mut sums = [M::leave(M::IDENTITY); TILE];
+        let mut sums = [M::from_value(M::IDENTITY); TILE];
         input.chunks(task * TILE).zip(sums.chunks_mut(task)).par_each(|(input, sums)| {
             for (tile, sum) in input.chunks(TILE).zip(sums) {
-                *sum = M::leave(sum_tile::<M>(tile));
+                *sum = M::from_value(sum_tile::<M>(tile));
             }
         });
-        let mut befores = [M::leave(M::IDENTITY); TILE];
+        let mut befores = [M::from_value(M::IDENTITY); TILE];
         let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
         carry = M::join(carry, sum);
         let tasks = input.chunks(task * TILE).zip(output.chunks_mut(task * TILE));
         tasks.zip(befores.chunks(task)).par_each(|((input, output), befores)| {
             let tiles = input.chunks(TILE).zip(output.chunks_mut(TILE)).zip(befores);
             for ((input, output), &before) in tiles {
-                scan_tile::<M>(input, output, inclusive, M::enter(before));
+                scan_tile::<M>(input, output, inclusive, M::to_value(before));
             }
         });
     }
     carry
 }
 
-/// The tile's sum: lanes as a balanced tree, neighbours first.
+/// The sum of a tile: lanes are reduced as a balanced tree, neighbours first.
 fn sum_tile<M: Monoid>(tile: &[M::Stored]) -> M::Value {
-    let mut padded = [M::leave(M::IDENTITY); TILE];
+    let mut padded = [M::from_value(M::IDENTITY); TILE];
     let mut lanes = lane_sums::<M>(filled_up(tile, &mut padded));
     let mut count = LANES;
     while count > 1 {
@@ -68,7 +68,7 @@ fn sum_tile<M: Monoid>(tile: &[M::Stored]) -> M::Value {
     lanes[0]
 }
 
-/// Scans each eight of `values` with doubling distance (Hillis and Steele 1986).
+/// Scans each group of eight `values` with doubling distance (Hillis and Steele 1986).
 fn scan_octets<V: Copy>(values: &mut [V], join: impl Fn(V, V) -> V) {
     for octet in values.as_chunks_mut::<8>().0 {
         for distance in [1, 2, 4] {
@@ -80,7 +80,7 @@ fn scan_octets<V: Copy>(values: &mut [V], join: impl Fn(V, V) -> V) {
     }
 }
 
-/// Scans a tile after `before`. Returns the tile's sum.
+/// Scans a tile after `before`. Returns the sum of the tile.
 fn scan_tile<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
@@ -88,7 +88,7 @@ fn scan_tile<M: Monoid>(
     before: M::Value,
 ) -> M::Value {
     if output.len() < TILE {
-        let mut padded = [M::leave(M::IDENTITY); TILE];
+        let mut padded = [M::from_value(M::IDENTITY); TILE];
         let mut whole = padded;
         let sum = scan_tile::<M>(filled_up(input, &mut padded), &mut whole, inclusive, before);
         output.copy_from_slice(&whole[..output.len()]);
@@ -116,7 +116,7 @@ fn scan_tile<M: Monoid>(
     M::join(two, M::join(c, d))
 }
 
-/// Scans a lane's quads after `base`.
+/// Scans the quads of a lane after `base`.
 #[inline(always)]
 fn scan_lane<M: Monoid>(
     numbers: &[M::Stored; EACH],
@@ -129,7 +129,7 @@ fn scan_lane<M: Monoid>(
     let bases = [base, M::join(base, q[0]), M::join(base, two), M::join(base, M::join(two, q[2]))];
     let quads = numbers.as_chunks::<4>().0.iter().zip(out.as_chunks_mut::<4>().0);
     for ((v, out), base) in quads.zip(bases) {
-        let v = v.map(M::enter);
+        let v = v.map(M::to_value);
         let two = M::join(v[0], v[1]);
         let three = M::join(two, v[2]);
         let [x, y, z] = [M::join(base, v[0]), M::join(base, two), M::join(base, three)];
@@ -137,11 +137,11 @@ fn scan_lane<M: Monoid>(
             true => [x, y, z, M::join(base, M::join(three, v[3]))],
             false => [base, x, y, z],
         }
-        .map(M::leave);
+        .map(M::from_value);
     }
 }
 
-/// `tile`, if it is whole; else `padded` with the tile at its start.
+/// `tile` if it is whole, else `padded` with the tile at its start.
 fn filled_up<'a, T: Copy>(tile: &'a [T], padded: &'a mut [T; TILE]) -> &'a [T] {
     if tile.len() == TILE {
         return tile;
@@ -162,7 +162,7 @@ fn lane_sums<M: Monoid>(tile: &[M::Stored]) -> [M::Value; LANES] {
 #[inline(always)]
 fn quad_sums<M: Monoid>(numbers: &[M::Stored; EACH]) -> [M::Value; 4] {
     std::array::from_fn(|quad| {
-        let v: [M::Value; 4] = std::array::from_fn(|i| M::enter(numbers[4 * quad + i]));
+        let v: [M::Value; 4] = std::array::from_fn(|i| M::to_value(numbers[4 * quad + i]));
         M::join(M::join(M::join(v[0], v[1]), v[2]), v[3])
     })
 }

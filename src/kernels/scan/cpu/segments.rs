@@ -1,36 +1,36 @@
-//! Scan in segments: a scan of numbers marked with the begins of segments.
+//! Segmented scan: a scan of pairs of a number and whether a segment starts there.
 
 use crate::{
     kernels::scan::op::{Monoid, Segmented},
     util::{error::Result, memory, parallel},
 };
 
-/// Scans `input` in segments. `begins`, as long as `input`, marks the first number of each segment, which is joined to
-/// `start`; numbers before the first mark continue a segment whose total is `carry`. Returns the results and the carry
-/// for the numbers that follow.
+/// Scans `input` in segments. `starts`, as long as `input`, marks the first number of each segment, which is joined to
+/// `start`. Numbers before the first mark continue a segment whose total is `carry`. Returns the results and the carry
+/// for the following numbers.
 ///
 /// # Errors
-/// When the memory is not there.
+/// If there is no memory.
 pub fn scan_segments<M: Monoid>(
     input: &[M::Stored],
-    begins: &[bool],
+    starts: &[bool],
     inclusive: bool,
     start: M::Stored,
     carry: M::Stored,
 ) -> Result<(Vec<M::Stored>, M::Stored)> {
-    let start = M::enter(start);
+    let start = M::to_value(start);
     // `start` is joined to the first number of each segment.
-    let mark = |at: usize| match begins[at] {
-        true => (M::leave(M::join(start, M::enter(input[at]))), true),
+    let mark = |at: usize| match starts[at] {
+        true => (M::from_value(M::join(start, M::to_value(input[at]))), true),
         false => (input[at], false),
     };
     let marked = parallel::generated(input.len(), mark)?;
     let mut scanned = memory::copied(&marked)?;
     let (after, _) = super::scan::<Segmented<M>>(&marked, &mut scanned, inclusive, (carry, false));
-    // An exclusive result at a begin is that of the segment before.
-    let result = |at: usize| match inclusive || !begins[at] {
+    // At the start of a segment, the exclusive result belongs to the segment before.
+    let result = |at: usize| match inclusive || !starts[at] {
         true => scanned[at].0,
-        false => M::leave(start),
+        false => M::from_value(start),
     };
     Ok((parallel::generated(scanned.len(), result)?, after))
 }

@@ -23,7 +23,7 @@ pub fn sum_table<T: Scannable>(table: &mut Table<T>, axis: Axis, inclusive: bool
 }
 
 fn add<T: Scannable>(a: T, b: T) -> T {
-    T::Sum::leave(T::Sum::join(T::Sum::enter(a), T::Sum::enter(b)))
+    T::Sum::from_value(T::Sum::join(T::Sum::to_value(a), T::Sum::to_value(b)))
 }
 
 fn sum_row<T: Scannable>(row: &mut [T], channels: usize, inclusive: bool) {
@@ -37,7 +37,7 @@ fn sum_row<T: Scannable>(row: &mut [T], channels: usize, inclusive: bool) {
     }
 }
 
-/// Sums the columns of each band, then of all bands above each one, then scans the bands' rows.
+/// Sums the columns of each band, accumulates these sums over the bands, then scans the rows of each band.
 fn sum_columns<T: Scannable>(table: &mut Table<T>, inclusive: bool) {
     let pitch = table.width * table.channels;
     let add_row = |sums: &mut [T], row: &[T]| {

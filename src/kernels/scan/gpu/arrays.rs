@@ -1,4 +1,4 @@
-//! The buffers of a scan, and their parts.
+//! The buffers of a scan, and the parts of them that are bound at a time.
 
 use std::ops::Range;
 
@@ -10,53 +10,53 @@ use crate::{
 
 /// The buffers of a scan.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrays<'a> {
-    /// The numbers: whole quads, a length that is a multiple of four numbers.
+pub struct ScanBuffers<'a> {
+    /// The numbers. The length of the buffer is a multiple of four numbers.
     pub source: &'a Buffer,
     /// The results: another buffer of the same length.
     pub result: &'a Buffer,
-    /// How many numbers are scanned.
+    /// Number of numbers to scan.
     pub len: usize,
-    /// [`Spec::carry_places`] numbers: the first is the carry before `source`, the last becomes the carry after it.
+    /// [`Spec::carry_len`] numbers: the first is the carry before `source`, the last the carry after it.
     pub carry: &'a Buffer,
 }
 
 impl Spec {
-    /// Parts of whole tiles that fit one binding each, and whose numbers are counted in 31 bits.
+    /// Parts of whole tiles that fit one binding each, with at most 2^31 numbers.
     pub(super) fn parts(&self, context: &Context, len: usize) -> Vec<Part> {
         self.parts_of(context, len, TILE)
     }
 
-    /// Parts of whole pieces of `piece` numbers, as large as fit one binding; one piece is expected to fit.
-    pub(super) fn parts_of(&self, context: &Context, len: usize, piece: usize) -> Vec<Part> {
+    /// The largest parts that fit one binding, each a multiple of `granularity` numbers, which have to fit.
+    pub(super) fn parts_of(&self, context: &Context, len: usize, granularity: usize) -> Vec<Part> {
         let size = self.dtype.size();
-        let most = (context.max_binding() as usize / size).min(1 << 31) / piece * piece;
+        let max = (context.max_binding() as usize / size).min(1 << 31) / granularity * granularity;
         let part = |first: usize| {
-            let len = most.min(len - first);
+            let len = max.min(len - first);
             let end = first + len.next_multiple_of(4);
             Part { first, len, bytes: (first * size) as u64..(end * size) as u64 }
         };
-        (0..len).step_by(most).map(part).collect()
+        (0..len).step_by(max).map(part).collect()
     }
 }
 
 /// A part of the arrays that is bound at a time.
 pub(super) struct Part {
-    /// The place of its first number.
+    /// Index of the first number.
     pub(super) first: usize,
-    /// Numbers.
+    /// Number of numbers.
     pub(super) len: usize,
-    /// Where it lies in the buffers.
+    /// Range of bytes in the buffers.
     pub(super) bytes: Range<u64>,
 }
 
 impl Part {
-    /// Its numbers in `buffer`.
+    /// The part of `buffer`.
     pub(super) fn of(&self, buffer: &Buffer) -> Buffer {
         buffer.slice(self.bytes.clone())
     }
 
-    /// Its bits in a buffer with a bit for each number.
+    /// The part of `buffer`, which has a bit for each number.
     pub(super) fn bits_of(&self, buffer: &Buffer) -> Buffer {
         let first = self.first as u64 / 8;
         buffer.slice(first..first + self.len.div_ceil(32) as u64 * 4)

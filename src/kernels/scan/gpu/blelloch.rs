@@ -1,7 +1,7 @@
-//! Blelloch's scan, block by block and level by level: reads and writes twice. Kept for comparison.
+//! Blelloch's scan, block by block and level by level: reads and writes each number twice. Kept for comparison.
 
 use super::{
-    arrays::{Arrays, Part},
+    arrays::{Part, ScanBuffers},
     spec::Spec,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub static BLELLOCH: Shader = shader!("scan/blelloch").unchecked(
      apart(511) is 526; sums are indexed below the count of all blocks",
 );
 
-/// Numbers that are scanned in blocks. The sums of the blocks are the next level's source.
+/// Numbers that are scanned in blocks. The sums of the blocks are the source of the next level.
 struct Row {
     source: Buffer,
     result: Buffer,
@@ -36,7 +36,7 @@ pub fn record(
     spec: &Spec,
     context: &Context,
     batch: &mut Batch<'_>,
-    Arrays { source, result, len, carry }: Arrays<'_>,
+    ScanBuffers { source, result, len, carry }: ScanBuffers<'_>,
 ) -> Result<()> {
     let shader = spec.specialise(&BLELLOCH);
     let block = BLELLOCH.constant("BLOCK") as usize;
@@ -51,7 +51,7 @@ pub fn record(
     while let Some(row) = rows.last() {
         let (blocks, depth) = (row.len.div_ceil(block), rows.len() - 1);
         let root = blocks <= 1;
-        // Whole vectors of four, as in all arrays that are bound in parts.
+        // A multiple of four numbers, as in all buffers that are bound in parts.
         let bytes = (blocks.next_multiple_of(4) * spec.dtype.size()) as u64;
         let sums = context.allocate("block sums", bytes)?;
         for part in spec.parts(context, row.len) {

@@ -2,7 +2,7 @@
 //! hardware for 32-bit numbers.
 
 use super::{
-    arrays::{Arrays, Part},
+    arrays::{Part, ScanBuffers},
     spec::Spec,
 };
 use crate::{
@@ -17,7 +17,7 @@ shader_struct! {
     struct Chain { len: u32, tiles: u32, inclusive: u32, part: u32 }
 }
 
-/// The scan of numbers whose results are exact: the order in which it combines them depends on timing.
+/// Scan with exact results. The order of evaluation depends on timing.
 pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, for which the host makes room; a \
@@ -25,7 +25,7 @@ pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
      place for each part and one more",
 );
 
-/// The scan of numbers whose results are rounded: it combines them in a fixed order.
+/// Scan with rounded results, in a fixed order of evaluation.
 pub static CHAINED: Shader = shader!("scan/chained").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, of their strips and blocks, for which the \
@@ -33,53 +33,53 @@ pub static CHAINED: Shader = shader!("scan/chained").unchecked(
      place for each part and one more",
 );
 
-/// The shader for these numbers; `None` unless they have 32 bits, as the states of tiles do.
+/// The shader for these numbers; `None` unless they have 32 bits, like the states of tiles.
 pub fn shader(spec: &Spec) -> Option<&'static Shader> {
     let shader = if spec.is_rounded() { &CHAINED } else { &LOOKBACK };
     (spec.dtype.size() == 4).then_some(shader)
 }
 
-/// Whether `context` has subgroups of a single known width, and can bind as many numbers at once as a part needs.
-pub fn runs_on(spec: &Spec, context: &Context) -> bool {
+/// Whether `context` has subgroups of a single known width, and can bind the smallest part.
+pub fn is_supported(spec: &Spec, context: &Context) -> bool {
     let [min, max] = context.info.subgroup_sizes;
     let known = min == max && min.is_power_of_two();
     let widths = if spec.is_rounded() { 8..=128 } else { 4..=128 };
-    let binds_a_piece = context.max_binding() >= 4 * piece(spec) as u64;
+    let can_bind = context.max_binding() >= 4 * granularity(spec) as u64;
     let is_able = context.has(Features::SUBGROUP) && known && widths.contains(&min);
-    shader(spec).is_some() && is_able && binds_a_piece
+    shader(spec).is_some() && is_able && can_bind
 }
 
-/// Whether it is faster than reduce-then-scan. It ends on any device, but is faster only if workgroups
-/// [have forward progress](Context::has_forward_progress): on an H200, it takes 0.56 ms instead of 0.90 ms for 2^28 integers, and
+/// Whether it is faster than reduce-then-scan, which it is only if workgroups [have forward
+/// progress](Context::has_forward_progress): on an H200, it takes 0.56 ms instead of 0.90 ms for 2^28 integers, and
 /// 0.82 ms for as many floats.
-pub fn pays(spec: &Spec, context: &Context) -> bool {
-    context.has_forward_progress() && runs_on(spec, context)
+pub fn is_preferred(spec: &Spec, context: &Context) -> bool {
+    context.has_forward_progress() && is_supported(spec, context)
 }
 
-/// The length of each part of the arrays, except for the last, is a multiple of this.
-fn piece(spec: &Spec) -> usize {
+/// The length of each part except for the last is a multiple of this.
+fn granularity(spec: &Spec) -> usize {
     if spec.is_rounded() { BLOCK } else { TILE }
 }
 
 fn parts(spec: &Spec, context: &Context, len: usize) -> Vec<Part> {
-    spec.parts_of(context, len, piece(spec))
+    spec.parts_of(context, len, granularity(spec))
 }
 
-/// Numbers in the carry buffer: each part's pass reads one and writes the next.
-pub fn carry_places(spec: &Spec, context: &Context, len: usize) -> usize {
+/// Length of the carry buffer: the pass over each part reads a carry and writes the next one.
+pub fn carry_len(spec: &Spec, context: &Context, len: usize) -> usize {
     parts(spec, context, len).len() + 1
 }
 
 /// Records the scan.
 ///
 /// # Errors
-/// As [`Spec::record`], and on software: llvmpipe silently leaves a loop after 65,535 iterations, and a workgroup that
-/// waits for another may take more.
+/// As [`Spec::record`], and on software: llvmpipe silently ends a loop after 65,535 iterations, and a workgroup that
+/// waits for another may need more.
 pub fn record(
     spec: &Spec,
     context: &Context,
     batch: &mut Batch<'_>,
-    arrays: Arrays<'_>,
+    arrays: ScanBuffers<'_>,
 ) -> Result<()> {
     match shader(spec) {
         Some(shader) if context.is_hardware() => record_with(spec, context, batch, arrays, shader),
@@ -95,10 +95,10 @@ pub fn record_with(
     spec: &Spec,
     context: &Context,
     batch: &mut Batch<'_>,
-    Arrays { source, result, len, carry }: Arrays<'_>,
+    ScanBuffers { source, result, len, carry }: ScanBuffers<'_>,
     shader: &Shader,
 ) -> Result<()> {
-    if !runs_on(spec, context) {
+    if !is_supported(spec, context) {
         return Err(refused(spec, context));
     }
     let entry = if spec.is_rounded() { "chained" } else { "lookback" };
@@ -135,9 +135,12 @@ pub fn record_with(
     Ok(())
 }
 
-/// The error where the look-back was asked for and cannot run.
+/// The error if the look-back is requested and not supported.
 fn refused(spec: &Spec, context: &Context) -> Error {
     let Spec { op, dtype, .. } = spec;
-    Error::gpu(format_args!("{} cannot look back over {op} of {dtype}", context.info.name))
-        .with_hint(Hint::ScanAlgorithm)
+    Error::gpu(format_args!(
+        "{} does not support the look-back of {op} of {dtype}",
+        context.info.name
+    ))
+    .with_hint(Hint::ScanAlgorithm)
 }

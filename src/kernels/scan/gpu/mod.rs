@@ -1,4 +1,4 @@
-//! The scans on a GPU: the list of routes, and numbers in memory, stretch by stretch, through one of them.
+//! The scans on a GPU: the list of routes, and the scan of numbers in memory, stretch by stretch.
 
 mod arrays;
 mod blelloch;
@@ -17,46 +17,46 @@ use crate::{
     gpu::{Batch, Context, Shader},
     util::{error::Result, memory},
 };
-pub use arrays::Arrays;
+pub use arrays::ScanBuffers;
 pub use lookback::{CHAINED, LOOKBACK};
 pub use spec::Spec;
 
-/// The routes in the order in which they are tried where [`Algorithm::Auto`] leaves the choice to the device.
+/// The routes, in the order in which [`Algorithm::Auto`] tries them.
 const ROUTES: [Route; 3] = [
     // One pass: each number is read once and written once.
     Route {
         algorithm: Algorithm::Lookback,
-        pays: lookback::pays,
-        carry_places: lookback::carry_places,
+        is_preferred: lookback::is_preferred,
+        carry_len: lookback::carry_len,
         record: lookback::record,
     },
-    // Three passes: each number is read twice and written once. Any numbers on any device.
+    // Three passes: each number is read twice and written once. Works for all types on all devices.
     Route {
         algorithm: Algorithm::Reduce,
-        pays: |_, _| true,
-        carry_places: |_, _, _| 2,
+        is_preferred: |_, _| true,
+        carry_len: |_, _, _| 2,
         record: reduce::record,
     },
-    // A baseline, taken only when asked for: each number is read twice and written twice.
+    // A baseline, used only on request: each number is read twice and written twice.
     Route {
         algorithm: Algorithm::Blelloch,
-        pays: |_, _| false,
-        carry_places: |_, _, _| 2,
+        is_preferred: |_, _| false,
+        carry_len: |_, _, _| 2,
         record: blelloch::record,
     },
 ];
 
-/// A way to scan numbers. The file of each has its shader's name.
+/// An algorithm on a GPU. The file of each has the name of its shader.
 struct Route {
     algorithm: Algorithm,
-    /// Whether it runs on the device and is faster there than the routes after it.
-    pays: fn(&Spec, &Context) -> bool,
-    /// How many numbers the carry buffer has, for a scan of the given count of numbers.
-    carry_places: fn(&Spec, &Context, usize) -> usize,
-    record: fn(&Spec, &Context, &mut Batch<'_>, Arrays<'_>) -> Result<()>,
+    /// Whether the device supports it, and it is faster there than the routes after it.
+    is_preferred: fn(&Spec, &Context) -> bool,
+    /// Length of the carry buffer for a scan of the given count of numbers.
+    carry_len: fn(&Spec, &Context, usize) -> usize,
+    record: fn(&Spec, &Context, &mut Batch<'_>, ScanBuffers<'_>) -> Result<()>,
 }
 
-/// All specialisations of the scans' shaders.
+/// All specialisations of the shaders of scans.
 pub fn variants() -> Vec<Shader> {
     let mut variants = vec![table::TABLE.clone()];
     for dtype in Dtype::NUMBERS {
@@ -73,43 +73,43 @@ pub fn variants() -> Vec<Shader> {
 impl Spec {
     fn route(&self, context: &Context) -> &'static Route {
         let is_taken = |route: &&Route| match self.algorithm {
-            Algorithm::Auto => (route.pays)(self, context),
+            Algorithm::Auto => (route.is_preferred)(self, context),
             asked => route.algorithm == asked,
         };
         ROUTES.iter().find(is_taken).expect("reduce-then-scan runs anywhere")
     }
 
-    /// The algorithm on `context`.
+    /// The algorithm that is used on `context`.
     pub fn choose(&self, context: &Context) -> Algorithm {
         self.route(context).algorithm
     }
 
-    /// Whether the look-back can run on `context`.
+    /// Whether `context` supports the look-back.
     pub fn can_look_back(&self, context: &Context) -> bool {
-        lookback::runs_on(self, context)
+        lookback::is_supported(self, context)
     }
 
-    /// Numbers in the carry buffer of [`Spec::record`] for `len` numbers.
-    pub fn carry_places(&self, context: &Context, len: usize) -> usize {
-        (self.route(context).carry_places)(self, context, len)
+    /// Length of the carry buffer of [`Spec::record`] for `len` numbers.
+    pub fn carry_len(&self, context: &Context, len: usize) -> usize {
+        (self.route(context).carry_len)(self, context, len)
     }
 
     /// Records the scan of `arrays`.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory, the driver refuses a shader,
-    /// or the device cannot run the algorithm that was asked for.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory, the driver rejects a shader, or the device
+    /// does not support the requested algorithm.
     pub fn record(
         &self,
         context: &Context,
         batch: &mut Batch<'_>,
-        arrays: Arrays<'_>,
+        arrays: ScanBuffers<'_>,
     ) -> Result<()> {
         (self.route(context).record)(self, context, batch, arrays)
     }
 
-    /// Records [`Algorithm::Lookback`], on software too, with `shader`: [`LOOKBACK`] or [`CHAINED`] with other constants,
-    /// for tests.
+    /// For tests: records [`Algorithm::Lookback`], also on software, with `shader`: [`LOOKBACK`] or [`CHAINED`] with
+    /// other constants.
     ///
     /// # Errors
     /// As [`Spec::record`].
@@ -117,14 +117,14 @@ impl Spec {
         &self,
         context: &Context,
         batch: &mut Batch<'_>,
-        arrays: Arrays<'_>,
+        arrays: ScanBuffers<'_>,
         shader: &Shader,
     ) -> Result<()> {
         lookback::record_with(self, context, batch, arrays, shader)
     }
 }
 
-/// Numbers on the device at a time: 256 MiB of 32-bit numbers, and as much for the results.
+/// Maximum number of numbers on the device: 256 MiB of 32-bit numbers, and as much for the results.
 const STRETCH: usize = 4 * BLOCK;
 
 /// Scans `input`.
@@ -133,15 +133,14 @@ const STRETCH: usize = 4 * BLOCK;
 /// As [`Spec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
     let spec = Spec::of(scan);
-    let places = spec.carry_places(context, input.len().min(STRETCH));
-    let carry = vec![scan.before; places];
+    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(STRETCH))];
     in_stretches(context, input, &carry, |batch, _, arrays| {
         spec.record(context, batch, arrays)?;
-        Ok(spec.carry_places(context, arrays.len) - 1)
+        Ok(spec.carry_len(context, arrays.len) - 1)
     })
 }
 
-/// Scans `input` in segments, each after `start`; `begins` marks their first numbers.
+/// Scans `input` in segments, each after `start`. `starts` marks their first numbers.
 ///
 /// # Errors
 /// As [`Spec::record`].
@@ -149,45 +148,46 @@ pub fn scan_segments<T: Scannable>(
     scan: &Scan<T>,
     context: &Context,
     input: &[T],
-    begins: &[bool],
+    starts: &[bool],
     start: T,
 ) -> Result<Scanned<T>> {
-    let carry = [scan.before, scan.before, start];
+    let carry = [scan.carry_in, scan.carry_in, start];
     in_stretches(context, input, &carry, |batch, first, arrays| {
-        let begins = &begins[first..][..arrays.len];
-        segments::record(&Spec::of(scan), context, batch, arrays, begins)?;
+        let starts = &starts[first..][..arrays.len];
+        segments::record(&Spec::of(scan), context, batch, arrays, starts)?;
         Ok(1)
     })
 }
 
-/// Scans `input` stretch by stretch. `carry` is the first content of the carry buffer. `record` gets the place of a
-/// stretch's first number, and returns where in the carry buffer the carry after the stretch will be.
+/// Scans `input` stretch by stretch. `carry` is the initial content of the carry buffer. `record` gets the index of the
+/// first number of a stretch, and returns the index in the carry buffer of the carry after the stretch.
 fn in_stretches<T: Scannable>(
     context: &Context,
     input: &[T],
     carry: &[T],
-    record: impl Fn(&mut Batch<'_>, usize, Arrays<'_>) -> Result<usize>,
+    record: impl Fn(&mut Batch<'_>, usize, ScanBuffers<'_>) -> Result<usize>,
 ) -> Result<Scanned<T>> {
     let bytes = (input.len().min(STRETCH).next_multiple_of(4) * size_of::<T>()) as u64;
     let source = context.allocate("scan source", bytes)?;
     let result = context.allocate("scan result", bytes)?;
-    let mut after = carry[0];
+    let mut carry_out = carry[0];
     let carry = context.upload("carry", carry)?;
     let mut values = memory::room(input.len())?;
     for (number, numbers) in input.chunks(STRETCH).enumerate() {
         context.write(&source, 0, numbers)?;
-        context.write(&carry, 0, &[after])?;
+        context.write(&carry, 0, &[carry_out])?;
         let mut batch = context.batch();
-        let arrays = Arrays { source: &source, result: &result, len: numbers.len(), carry: &carry };
+        let arrays =
+            ScanBuffers { source: &source, result: &result, len: numbers.len(), carry: &carry };
         let last = record(&mut batch, number * STRETCH, arrays)?;
         batch.run()?;
         context.read_with(&result, 0..size_of_val(numbers) as u64, |bytes| {
             values.extend_from_slice(bytemuck::cast_slice(bytes));
             Ok(())
         })?;
-        after = context.read::<T>(&carry, last + 1)?[last];
+        carry_out = context.read::<T>(&carry, last + 1)?[last];
     }
-    Ok(Scanned { values, after })
+    Ok(Scanned { values, carry_out })
 }
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
     use crate::kernels::scan::params::TILE;
 
     #[test]
-    fn both_twins_have_the_same_tiles() {
+    fn cpu_and_gpu_have_the_same_tiles() {
         assert_eq!(4 * reduce::REDUCE.constant("TILE_QUADS") as usize, TILE);
         // Parts are whole tiles of every route.
         assert_eq!(TILE % blelloch::BLELLOCH.constant("BLOCK") as usize, 0);

@@ -1,7 +1,7 @@
-//! Reduce-then-scan in three passes: reads twice, writes once. Runs on any device.
+//! Reduce-then-scan in three passes: reads each number twice, writes it once. Runs on any device.
 
 use super::{
-    arrays::{Arrays, Part},
+    arrays::{Part, ScanBuffers},
     spec::Spec,
 };
 use crate::{
@@ -31,15 +31,14 @@ pub fn record(
     spec: &Spec,
     context: &Context,
     batch: &mut Batch<'_>,
-    arrays: Arrays<'_>,
+    arrays: ScanBuffers<'_>,
 ) -> Result<()> {
     let tiles = arrays.len.div_ceil(TILE);
     let sums = context.allocate("tile sums", (tiles * spec.dtype.size()) as u64)?;
     record_passes(spec, context, batch, arrays, &spec.specialise(&REDUCE), &sums, None)
 }
 
-/// Records the passes of `wgsl/scan/passes.wgsl`, with a place in `sums` for each tile, and perhaps a bit in `starts` for
-/// each number.
+/// Records the passes of `wgsl/scan/passes.wgsl`. `sums` has room for each tile, and `starts` a bit for each number.
 ///
 /// # Errors
 /// As [`Spec::record`].
@@ -47,7 +46,7 @@ pub(super) fn record_passes(
     spec: &Spec,
     context: &Context,
     batch: &mut Batch<'_>,
-    Arrays { source, result, len, carry }: Arrays<'_>,
+    ScanBuffers { source, result, len, carry }: ScanBuffers<'_>,
     shader: &Shader,
     sums: &Buffer,
     starts: Option<&Buffer>,

@@ -1,4 +1,4 @@
-//! What a device scans, and the shaders' specialisation for it.
+//! Number type and operation of a scan on a device, and the specialisation of shaders for them.
 
 use crate::{
     data::{
@@ -12,16 +12,16 @@ use crate::{
     },
 };
 
-/// What a device scans, and how.
+/// A scan on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The numbers' type.
+    /// Type of the numbers.
     pub dtype: Dtype,
-    /// What they are joined with.
+    /// The operation.
     pub op: Op,
-    /// Whether a result includes the number at its own place.
+    /// Whether each result includes the number at its index.
     pub inclusive: bool,
-    /// How it is done.
+    /// The algorithm.
     pub algorithm: Algorithm,
 }
 
@@ -32,21 +32,21 @@ impl Spec {
         Self { dtype: T::DTYPE, op, inclusive, algorithm }
     }
 
-    /// Whether `context` can compute with these numbers.
-    pub fn runs_on(&self, context: &Context) -> bool {
+    /// Whether `context` supports computations of this type.
+    pub fn is_supported(&self, context: &Context) -> bool {
         let is_wide = self.dtype.size() == 8;
         let computes_f64 = self.dtype == Dtype::F64 && self.is_rounded();
         (!is_wide || context.has(Features::SHADER_INT64))
             && (!computes_f64 || context.has(Features::SHADER_F64))
     }
 
-    /// Whether results are rounded, so that the order of joining matters. Minima and maxima of floats are
-    /// those of integer keys.
+    /// Whether results are rounded, so that they depend on the order of evaluation. Minima and maxima of floats are
+    /// computed on integer keys.
     pub(super) fn is_rounded(&self) -> bool {
         self.dtype.is_float() && matches!(self.op, Op::Sum | Op::Product)
     }
 
-    /// `shader` for these numbers and this operation, by the constants of `wgsl/scan/ops.wgsl`.
+    /// `shader` with the constants of `wgsl/scan/ops.wgsl` for this type and operation.
     pub(super) fn specialise(&self, shader: &Shader) -> Shader {
         let (bits, top, infinite, nan) = match self.dtype.size() {
             8 => ("u64", "63u", "0x7ff0000000000000lu", "0x7ff8000000000000lu"),
@@ -72,8 +72,7 @@ impl Spec {
         ])
     }
 
-    /// The identity of the operation as a literal of type `VALUE`: a number, or for minima and maxima a
-    /// key.
+    /// The identity of the operation as a literal of type `VALUE`.
     fn identity(&self) -> String {
         let suffix = if self.dtype.size() == 8 { "lu" } else { "u" };
         let integer = |value: u64| format!("{value}{suffix}");

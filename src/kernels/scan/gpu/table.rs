@@ -22,19 +22,19 @@ shader_struct! {
     struct Band { width: u32, height: u32, channels: u32, inclusive: u32 }
 }
 
-/// Rows of a band that fit one binding and one dispatch; nothing where not even [`BAND_ROWS`] do, or for
-/// other types than u32.
+/// Maximum number of rows that fit one binding and one dispatch, a multiple of [`BAND_ROWS`]; `None` if these do not
+/// fit, or for other types than u32.
 pub fn fits<T: Scannable>(context: &Context, input: &Table<T>) -> Option<usize> {
     let pitch = input.width * input.channels;
     let bound = (context.max_binding() as usize / 4).checked_div(pitch)?;
-    // A workgroup sums up a channel of a row.
+    // A workgroup scans a channel of a row.
     let dispatched = context.limits.folded_workgroups() as usize / input.channels;
-    // An invocation goes down a column, and llvmpipe ends loops after 65,535 iterations.
+    // An invocation scans a column, and llvmpipe ends loops after 65,535 iterations.
     let rows = bound.min(dispatched).min(1 << 15) / BAND_ROWS * BAND_ROWS;
     (T::DTYPE == Dtype::U32 && rows > 0).then_some(rows)
 }
 
-/// Sums up `input` in bands of `rows` rows.
+/// Scans `input` in bands of `rows` rows.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.

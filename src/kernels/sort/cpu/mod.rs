@@ -1,4 +1,4 @@
-//! The native sort.
+//! The sort on the CPU.
 
 mod merge;
 mod radix;
@@ -8,9 +8,9 @@ pub use radix::sort;
 
 use super::keys::Key;
 
-/// An item to be sorted: a key, perhaps with a value. No byte of it is padding.
+/// An item to be sorted: a key, or a key and a value. It has no padding.
 pub trait Item: bytemuck::Pod + Default + Send + Sync {
-    /// The type of its key.
+    /// Type of the key.
     type Key: Key;
     /// The key.
     fn key(self) -> Self::Key;
@@ -23,7 +23,7 @@ impl<K: Key> Item for K {
     }
 }
 
-/// A key, then a value of any bits.
+/// A key and a value.
 impl<K: Key> Item for [K; 2] {
     type Key = K;
     fn key(self) -> K {
@@ -31,5 +31,5 @@ impl<K: Key> Item for [K; 2] {
     }
 }
 
-/// Arrays of up to this many items are left to one thread.
+/// Up to this many items are sorted by one thread.
 const SHORT: usize = 1 << 15;

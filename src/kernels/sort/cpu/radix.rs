@@ -1,8 +1,8 @@
-//! Radix sort: all threads partition the items into buckets by the highest bits of their keys (most significant
-//! digit first); then each bucket is sorted by itself in a core's cache (least significant digit first).
+//! Radix sort: all threads partition the items into buckets by the highest bits of their keys (most significant digit
+//! first). Then each bucket is sorted in the cache of a core (least significant digit first).
 //!
-//! Floats share few exponents, so a digit of their highest bits has few values, each of many items. A sample tells
-//! which values these are. Their items are partitioned further in the same pass, by more bits than the others:
+//! Floats share few exponents, so that a digit of their highest bits has few values with many items each. These values
+//! are found in a sample. Their items are partitioned further in the same pass, by more bits than the others:
 //!
 //! ```text
 //! key      eeeeeeeeeee|mmmm|mmmm...        bucket = numbers[digit and finer bits]
@@ -14,40 +14,41 @@ use std::{iter::repeat_n, ops::Range, slice};
 use super::{Item, Key, SHORT};
 use crate::util::{cache::Scatter, error::Result, memory, parallel::Parallel, simd};
 
-/// Values of a digit of 8 bits: their counters and write positions stay in the first-level cache.
+/// Number of values of a digit of 8 bits. Their counters and write positions stay in the first-level cache.
 const NARROW: usize = 1 << 8;
 
-/// Values of a digit of 11 bits, three to a u32: for many items one pass fewer is worth longer tables.
+/// Number of values of a digit of 11 bits. A u32 has three such digits: for many items, one pass less outweighs the
+/// longer tables.
 const WIDE: usize = 1 << 11;
 
-/// From this many items on, they are partitioned by a wide digit, into buckets of about [`MANY_CACHED`] and more.
+/// Minimum number of items that are partitioned by a wide digit, into buckets of about [`MANY_CACHED`] and more.
 const MANY: usize = 1 << 24;
 
-/// From this many items on, a bucket is sorted by wide digits.
+/// Minimum number of items of a bucket that is sorted by wide digits.
 const MANY_CACHED: usize = 1 << 12;
 
-/// Buckets of at most this many bytes are sorted in a core's second-level cache, together with as much scratch memory.
-/// The buckets of 2^28 random keys by a wide digit have that size.
+/// Maximum number of bytes of a bucket that is sorted in the second-level cache of a core, together with as much
+/// scratch memory. The buckets of 2^28 random keys by a wide digit have that size.
 const CACHED: usize = 5 << 17;
 
-/// Up to this many items are sorted by comparison.
+/// Maximum number of items that are sorted by comparison.
 const FEW: usize = 128;
 
-/// A sample has at most this many items, and one of [`SAMPLED`] items is in it.
+/// Maximum number of items of a sample. Smaller inputs have one in [`SAMPLED`] items in the sample.
 const SAMPLE: usize = 1 << 14;
 const SAMPLED: usize = 1 << 4;
 
-/// Buckets are made finer until they are expected to hold at most this share of the items, one of so many.
+/// Buckets are divided until none is expected to have more than one in this many items.
 const SHARE: usize = 1 << 9;
 
-/// So many values of bits at most tell the bucket. Of their buckets' numbers, those of frequent values stay in a cache.
-const MOST_VALUES: usize = 1 << 20;
+/// Maximum length of the table of bucket numbers. Its entries for frequent values stay in a cache.
+const MAX_VALUES: usize = 1 << 20;
 
-/// `len` items in the order of their keys; those with equal keys keep their order. `read` gets a number and slots, into
-/// which it writes the items from this number on. `finish` changes each sorted part while it is in a cache.
+/// Returns `len` items in the order of their keys; items with equal keys keep their order. `read(first, slots)` writes
+/// the items from index `first` on into `slots`. `finish` changes each sorted part while it is in a cache.
 ///
 /// # Errors
-/// When the memory is not there.
+/// If there is no memory.
 pub fn sort<I: Item>(
     len: usize,
     read: impl Fn(usize, &mut [I]) + Sync,
@@ -58,7 +59,7 @@ pub fn sort<I: Item>(
     Ok(items)
 }
 
-/// Sorts into `to` by the lowest `bits` bits of the keys; those above are equal.
+/// Sorts into `to` by the lowest `bits` bits of the keys; the other bits are equal.
 fn partition_and_sort<I: Item>(
     len: usize,
     read: impl Fn(usize, &mut [I]) + Sync,
@@ -87,7 +88,7 @@ fn partition_and_sort<I: Item>(
     sorted.into_iter().try_for_each(|(_, result)| result)
 }
 
-/// Sorts by the lowest `bits` bits of the keys, those above being equal.
+/// Sorts by the lowest `bits` bits of the keys; the other bits are equal.
 fn sort_bucket<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Result<()> {
     if items.is_sorted_by_key(|item| item.key()) {
         return Ok(());
@@ -118,7 +119,7 @@ fn sort_bucket<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Res
     if below > 0 { sort_ties(items, scratch, below) } else { Ok(()) }
 }
 
-/// Sorts items that are in order but for the lowest `bits` bits of their keys.
+/// Sorts items that are in order except for the lowest `bits` bits of their keys.
 fn sort_ties<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Result<()> {
     let mut rest = items;
     while let Some(at) = rest.windows(2).position(|pair| pair[0].key() > pair[1].key()) {
@@ -133,25 +134,25 @@ fn sort_ties<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Resul
     Ok(())
 }
 
-/// Which bucket a key belongs to. Buckets are in the order of their keys.
+/// Assignment of keys to buckets. Buckets are in the order of their keys.
 struct Buckets {
-    /// Number of bits below those that tell the bucket.
+    /// Number of low bits that do not determine the bucket.
     shift: u32,
-    /// The bucket of each value of these bits; none where the value is the bucket.
+    /// The bucket of each value of the bits above; empty if the value itself is the bucket.
     numbers: Vec<u16>,
     /// For each bucket, the number of bits that differ within it.
     below: Vec<u32>,
 }
 
 impl Buckets {
-    /// Buckets for keys whose lowest `bits` bits differ. `shares` tells how many keys of a sample have each value of
-    /// the digit, the highest of these bits; a value of more than `most` is divided.
-    fn new(bits: u32, shares: &[u32], most: u32) -> Self {
+    /// Buckets for keys whose lowest `bits` bits differ. `shares` has the number of keys of a sample with each value of
+    /// the digit, the highest of these bits. Values with many more than `max` keys are divided.
+    fn new(bits: u32, shares: &[u32], max: u32) -> Self {
         let below_digit = bits.saturating_sub(shares.len().ilog2());
-        let deepest = below_digit.min((MOST_VALUES / shares.len()).ilog2());
-        // Values that are nearly rare enough stay whole, so that keys of even distribution have one bucket a value.
-        let depth = |&share: &u32| match share > 4 * most {
-            true => share.div_ceil(most).next_power_of_two().ilog2().min(deepest),
+        let deepest = below_digit.min((MAX_VALUES / shares.len()).ilog2());
+        // The factor of 4 leaves uniformly distributed keys with one bucket per value.
+        let depth = |&share: &u32| match share > 4 * max {
+            true => share.div_ceil(max).next_power_of_two().ilog2().min(deepest),
             false => 0,
         };
         let depths: Vec<u32> = shares.iter().map(depth).collect();
@@ -170,7 +171,7 @@ impl Buckets {
     }
 }
 
-/// Buckets for these items, whose keys differ at most in the lowest `bits` bits.
+/// Buckets for items whose keys differ at most in the lowest `bits` bits.
 fn buckets<I: Item, const DIGITS: usize>(
     len: usize,
     read: &(impl Fn(usize, &mut [I]) + Sync),
@@ -190,7 +191,7 @@ fn buckets<I: Item, const DIGITS: usize>(
     };
     let mut found = shares(bits);
     if count > 0 && found.contains(&(count as u32)) {
-        // Perhaps all items share this digit: then it is the highest one that differs.
+        // All items may share this digit. Then the highest digit in which they differ is used.
         let first = sample[0].key();
         let none = I::Key::default();
         let differing = |part: &Range<usize>| {
@@ -208,12 +209,12 @@ fn buckets<I: Item, const DIGITS: usize>(
         found = shares(bits);
     }
     let cached = count as u64 * (CACHED / 2 / size_of::<I>()) as u64 / len.max(1) as u64;
-    let most = cached.min((count / SHARE) as u64).max(4);
-    Buckets::new(bits, &found, most as u32)
+    let max = cached.min((count / SHARE) as u64).max(4);
+    Buckets::new(bits, &found, max as u32)
 }
 
-/// Reads the items of a part in blocks that stay in the first-level cache: the conversion of numbers to keys is thus a
-/// loop by itself, which the compiler turns into SIMD instructions.
+/// Reads the items of a part in blocks that stay in the first-level cache. So the conversion of numbers to keys is a
+/// separate loop, which the compiler vectorizes.
 #[inline(always)]
 fn in_blocks<I: Item>(
     part: &Range<usize>,
@@ -229,15 +230,15 @@ fn in_blocks<I: Item>(
     }
 }
 
-/// Moves the items into `to`, by [buckets](Buckets) for the lowest `bits` bits of the keys, above which all are equal.
-/// Returns the length of each bucket, and how many of the lowest bits differ within it.
+/// Moves the items into `to`, by [buckets](Buckets) for the lowest `bits` bits of the keys; the other bits are equal.
+/// Returns the length of each bucket, and the number of lowest bits that differ within it.
 fn partition<I: Item, const DIGITS: usize>(
     len: usize,
     read: impl Fn(usize, &mut [I]) + Sync,
     to: &mut [I],
     bits: u32,
 ) -> Vec<(usize, u32)> {
-    // Each thread takes a part of the items and has places of its own for each bucket.
+    // Each thread moves a part of the items, to its own slots in each bucket.
     let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
     let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
     let Buckets { shift, numbers, below } = buckets::<I, DIGITS>(len, &read, &parts, bits);
@@ -254,7 +255,7 @@ fn partition<I: Item, const DIGITS: usize>(
     lengths.into_iter().zip(below).collect()
 }
 
-/// Moves the items of each part into `to`, sorted by `bucket`, which is below `buckets`. Returns the length of each
+/// Moves the items of each part into `to`, sorted by `bucket`, which is less than `buckets`. Returns the length of each
 /// bucket.
 fn move_to_buckets<I: Item>(
     parts: &[Range<usize>],
@@ -287,8 +288,7 @@ fn digit<I: Item, const DIGITS: usize>(item: I, shift: u32) -> usize {
     item.key().bits(shift) % DIGITS
 }
 
-/// For each part and each value of the digit, the slots of its items: values in order, and within a value parts in
-/// order.
+/// For each part and each bucket, the slots of its items: bucket by bucket, and within a bucket part by part.
 fn places<'a, I>(counts: &[Vec<usize>], mut to: &'a mut [I]) -> Vec<Vec<&'a mut [I]>> {
     let digits = counts.first().map_or(0, Vec::len);
     let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(digits)).collect();
@@ -301,8 +301,8 @@ fn places<'a, I>(counts: &[Vec<usize>], mut to: &'a mut [I]) -> Vec<Vec<&'a mut 
 }
 
 /// Sorts by the highest two digits, or one, of the lowest `bits` bits of the keys, least significant digit first;
-/// `scratch` is as long as `items`. Returns the number of bits below these digits: few items of a bucket share two
-/// digits, so that more passes would cost more than [`sort_ties`].
+/// `scratch` is as long as `items`. Returns the number of bits below these digits: few items of a bucket share both
+/// digits, so that further passes would take longer than [`sort_ties`].
 #[inline(always)]
 fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I], bits: u32) -> u32 {
     let below = bits.saturating_sub(2 * DIGITS.ilog2());
@@ -317,7 +317,7 @@ fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I],
     let (mut from, mut to) = (items, scratch);
     let mut moved = false;
     for (pass, places) in counts.iter_mut().enumerate() {
-        // A digit that all keys share moves nothing.
+        // All keys share this digit.
         if places.contains(&(from.len() as u32)) {
             continue;
         }
@@ -343,7 +343,7 @@ fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I],
 mod tests {
     use super::*;
 
-    /// Writes the keys from `from` on, each with its number.
+    /// Writes the keys from index `from` on, each with its index.
     fn read<K: Key>(keys: &[K]) -> impl Fn(usize, &mut [[K; 2]]) + Sync {
         |from, slots| {
             for (i, slot) in (from..).zip(slots) {
@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// What the digits of one width make of `keys`, each with its number.
+    /// `keys`, each with its index, sorted by digits of one width.
     fn sorted<K: Key, const DIGITS: usize>(keys: &[K]) -> Vec<[K; 2]> {
         let mut items = vec![[K::default(); 2]; keys.len()];
         let parts = partition::<_, DIGITS>(keys.len(), read(keys), &mut items, K::BITS);

@@ -1,4 +1,4 @@
-//! The sort on a GPU: the list of routes, and keys in memory, run by run, through one of them.
+//! The sort on a GPU: the list of routes, and the sort of keys in memory, run by run.
 
 mod arrays;
 pub mod onesweep;
@@ -10,42 +10,43 @@ use crate::{
     util::{error::Result, memory},
 };
 
-pub use arrays::Arrays;
+pub use arrays::SortBuffers;
 
-/// The routes in the order in which they are tried.
+/// The routes, in the order in which they are tried.
 const ROUTES: [Route; 2] = [
-    // Each key is read once and written once a digit of 8 bits.
-    Route { pays: onesweep::pays, record: onesweep::record },
-    // Each key is read twice and written once a digit of 4 bits. Any device.
-    Route { pays: |_| true, record: radix::record },
+    // Each key is read once and written once per digit of 8 bits.
+    Route { is_preferred: onesweep::is_preferred, record: onesweep::record },
+    // Each key is read twice and written once per digit of 4 bits. Works on all devices.
+    Route { is_preferred: |_| true, record: radix::record },
 ];
 
-/// A way to sort keys. The file of each has its shader's name.
+/// An algorithm on a GPU. The file of each has the name of its shader.
 struct Route {
-    /// Whether it runs on the device and is faster there than the routes after it.
-    pays: fn(&Context) -> bool,
-    record: fn(&Context, &mut Batch<'_>, Arrays<'_>) -> Result<usize>,
+    /// Whether the device supports it, and it is faster there than the routes after it.
+    is_preferred: fn(&Context) -> bool,
+    record: fn(&Context, &mut Batch<'_>, SortBuffers<'_>) -> Result<usize>,
 }
 
-/// The most keys that are sorted at once: the look-back counts them in 30 bits.
-pub const MOST_KEYS: u64 = (1 << 30) - 4;
+/// Maximum number of keys that are sorted at once: the look-back counts them in 30 bits.
+pub const MAX_KEYS: u64 = (1 << 30) - 4;
 
-/// All specialisations of the sorts' shaders.
+/// All specialisations of the shaders of sorts.
 pub fn variants() -> Vec<Shader> {
     let widths = [8, 16, 32].map(|width| onesweep::specialise(&onesweep::ONESWEEP, width));
     [&[radix::RADIX.clone()][..], &widths].concat()
 }
 
-/// Records the sort. Returns which buffer of each pair will hold the result.
+/// Records the sort. Returns the index in each pair of buffers of the one that will hold the result.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
-pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> Result<usize> {
-    let route = ROUTES.iter().find(|route| (route.pays)(context)).expect("the last runs anywhere");
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
+pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: SortBuffers<'_>) -> Result<usize> {
+    let route =
+        ROUTES.iter().find(|route| (route.is_preferred)(context)).expect("the last runs anywhere");
     (route.record)(context, batch, arrays)
 }
 
-/// Sorts each `run` keys by themselves, and the payload with them. Keys differ in the bits `differing`.
+/// Sorts each run of `run` keys with their payload. Keys differ only in the bits `differing`.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -74,7 +75,7 @@ pub fn sort_runs<K: Key>(
     Ok(sorted)
 }
 
-/// Sorts by the lowest words of all keys, then, stably, by the next words. The other words and the payload move along.
+/// Sorts by the lowest words of the keys, then, stably, by the next words. Other words and the payload move along.
 fn sort_run<K: Key>(
     context: &Context,
     keys: &[K],
@@ -97,7 +98,8 @@ fn sort_run<K: Key>(
         let others = arrays.iter().enumerate().filter(|&(other, _)| other != number);
         let moved: Vec<_> = others.map(|(_, pair)| pair).collect();
         let (keys, differing) = (&arrays[number], differing[0]);
-        let sorted = record(context, &mut batch, Arrays { keys, moved: &moved, len, differing })?;
+        let sorted =
+            record(context, &mut batch, SortBuffers { keys, moved: &moved, len, differing })?;
         arrays.iter_mut().for_each(|pair| pair.rotate_left(sorted));
     }
     batch.run()?;
@@ -106,10 +108,10 @@ fn sort_run<K: Key>(
     Ok(Records { keys: K::of_words(keys)?, payload: words.next().transpose()? })
 }
 
-/// Buffers for `len` words, and for as many in their new order.
+/// Buffers for `len` words before and after a pass.
 ///
 /// # Errors
-/// When there is no memory.
+/// If there is no memory.
 pub fn pair(context: &Context, len: usize) -> Result<[Buffer; 2]> {
     let bytes = 4 * len.next_multiple_of(4) as u64;
     Ok([context.allocate("sort data", bytes)?, context.allocate("sort other", bytes)?])

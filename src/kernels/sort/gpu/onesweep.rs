@@ -1,6 +1,6 @@
-//! Radix sort that reads and writes each key once a digit of 8 bits, by looking back. Chosen on NVIDIA hardware.
+//! Radix sort with decoupled look-back: reads and writes each key once per digit of 8 bits. Chosen on NVIDIA hardware.
 
-use super::Arrays;
+use super::SortBuffers;
 use crate::{
     gpu::{Batch, Context, Features, Shader},
     kernels::histogram::U8Pass,
@@ -20,29 +20,29 @@ shader_struct! {
     struct Digit { len: u32, tiles: u32, shift: u32, first_state: u32 }
 }
 
-/// The shader's names of the arrays that move along with the keys: source and target of each.
+/// Names in the shader of the source and target of each array that moves along with the keys.
 const MOVED: [[&str; 2]; 2] = [["payload", "sorted_payload"], ["more", "sorted_more"]];
 
 /// Bits of a digit.
 const BITS: u32 = 8;
 
-/// Whether `context` has subgroups of one known width, no wider than a word, and grants such workgroups and buffers.
-pub fn runs_on(context: &Context) -> bool {
-    let [least, most] = context.info.subgroup_sizes;
-    let width_is_known = least == most && (8..=32).contains(&least) && least.is_power_of_two();
-    if !context.has(Features::SUBGROUP | Features::SUBGROUP_BARRIER) || !width_is_known {
+/// Whether `context` has subgroups of a single known width of at most 32, and the limits that the shader needs.
+pub fn is_supported(context: &Context) -> bool {
+    let [width, max] = context.info.subgroup_sizes;
+    let is_known = width == max && (8..=32).contains(&width) && width.is_power_of_two();
+    if !context.has(Features::SUBGROUP | Features::SUBGROUP_BARRIER) || !is_known {
         return false;
     }
-    let (shader, limits) = (specialise(&ONESWEEP, least), &context.limits);
+    let (shader, limits) = (specialise(&ONESWEEP, width), &context.limits);
     limits.workgroup_size >= shader.constant("LANES")
         && limits.workgroup_bytes >= shader.constant("WORKGROUP_BYTES")
         && limits.storage_buffers >= shader.storage_buffers("scatter_triples")
 }
 
-/// Whether it is faster than the other route: where workgroups [have forward progress](Context::has_forward_progress), 6.6 ms instead
-/// of 11.2 ms for 2^28 keys on an H200.
-pub fn pays(context: &Context) -> bool {
-    context.has_forward_progress() && runs_on(context)
+/// Whether it is faster than the other route, which it is if workgroups [have forward
+/// progress](Context::has_forward_progress): 6.6 ms instead of 11.2 ms for 2^28 keys on an H200.
+pub fn is_preferred(context: &Context) -> bool {
+    context.has_forward_progress() && is_supported(context)
 }
 
 /// `shader` for subgroups of `width` invocations.
@@ -55,19 +55,19 @@ pub fn specialise(shader: &Shader, width: u32) -> Shader {
 /// Records the sort.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
-pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> Result<usize> {
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
+pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: SortBuffers<'_>) -> Result<usize> {
     record_with(context, batch, arrays, &ONESWEEP)
 }
 
-/// [`record`] with `shader`, which is [`ONESWEEP`] with other constants in tests.
+/// [`record`] with `shader`: in tests, [`ONESWEEP`] with other constants.
 ///
 /// # Errors
 /// As [`record`].
 pub fn record_with(
     context: &Context,
     batch: &mut Batch<'_>,
-    Arrays { keys, moved, len, differing }: Arrays<'_>,
+    SortBuffers { keys, moved, len, differing }: SortBuffers<'_>,
     shader: &Shader,
 ) -> Result<usize> {
     let shader = specialise(shader, context.info.subgroup_sizes[0]);

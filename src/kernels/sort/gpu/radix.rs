@@ -1,6 +1,6 @@
 //! Least-significant-digit radix sort: for each digit, count, scan the counts, scatter.
 
-use super::Arrays;
+use super::SortBuffers;
 use crate::{
     data::dtype::Dtype,
     gpu::{Batch, Buffer, Context, Shader},
@@ -24,21 +24,21 @@ shader_struct! {
 /// Records the sort.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
 pub fn record(
     context: &Context,
     batch: &mut Batch<'_>,
-    Arrays { keys, moved, len, differing }: Arrays<'_>,
+    SortBuffers { keys, moved, len, differing }: SortBuffers<'_>,
 ) -> Result<usize> {
     let digits = RADIX.constant("DIGITS");
     let tiles = len.div_ceil(RADIX.constant("TILE") as usize) as u32;
-    // The scan takes whole quads, which 16 digits always make.
+    // The scan needs a multiple of four numbers, which 16 digits always are.
     let places = digits as usize * tiles as usize;
     let counts = context.allocate("digit counts", 4 * places as u64)?;
     let starts = context.allocate("digit starts", 4 * places as u64)?;
     let (dtype, op) = (Dtype::U32, Op::Sum);
     let scan = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
-    let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
+    let carry = context.upload("carry", &vec![0u32; scan.carry_len(context, places)])?;
     let groups = context.fold(tiles.into())?;
     let digit_bits = digits.ilog2();
     let shifts = (0..u32::BITS).step_by(digit_bits as usize);
@@ -48,7 +48,8 @@ pub fn record(
         let to = 1 - from;
         let buffers = [("keys", &keys[from]), ("counts", &counts)];
         batch.dispatch("sort count", (&RADIX, "count"), &digit, &buffers, groups)?;
-        let arrays = scan::Arrays { source: &counts, result: &starts, len: places, carry: &carry };
+        let arrays =
+            scan::ScanBuffers { source: &counts, result: &starts, len: places, carry: &carry };
         scan.record(context, batch, arrays)?;
         for (entry, moved) in scatters(context, moved) {
             let [source, target] = moved
@@ -63,8 +64,8 @@ pub fn record(
     Ok(from)
 }
 
-/// The entry points that move keys and the arrays of `moved`, each with the array that it moves: keys and the first
-/// array together where a shader may have that many buffers.
+/// The entry points that move the keys and the arrays of `moved`, each with the array that it moves. One entry point
+/// moves the keys and the first array if a shader can bind that many buffers.
 fn scatters<'a>(
     context: &Context,
     moved: &'a [&'a [Buffer; 2]],

@@ -1,11 +1,12 @@
-//! Scan in any order of joining, for operations that are exact: of integers, and minima and maxima.
+//! Scan by exact operations, which may be evaluated in any order: those of integers, minima and maxima.
 
 use crate::{kernels::scan::op::Monoid, util::parallel::Parallel};
 
-/// Numbers of a thread at a time: they stay in its cache between the two passes.
+/// Numbers of a thread: they stay in its cache between the two passes.
 const RUN: usize = 1 << 15;
 
-/// Joins each thread's numbers, then scans them, each thread after the total of the threads before.
+/// Computes the total of the numbers of each thread. Then each thread scans its numbers after the totals of the threads
+/// before.
 pub fn scan<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
@@ -16,7 +17,7 @@ pub fn scan<M: Monoid>(
     if threads == 1 || input.len() <= RUN {
         return serial::<M>(input, output, inclusive, carry);
     }
-    // A stretch at a time, so that the second pass finds it in the cache.
+    // The second pass over a stretch finds it in the cache.
     let stretch = RUN * threads;
     for (input, output) in input.chunks(stretch).zip(output.chunks_mut(stretch)) {
         let run = input.len().div_ceil(threads).max(1);
@@ -33,17 +34,17 @@ pub fn scan<M: Monoid>(
     carry
 }
 
-/// All of `numbers` joined. Independent chains keep the arithmetic units busy.
+/// The total of `numbers`. Independent chains keep the arithmetic units busy.
 fn total<M: Monoid>(numbers: &[M::Stored]) -> M::Value {
     let mut lanes = [M::IDENTITY; 32];
     let (chunks, rest) = numbers.as_chunks::<32>();
     for chunk in chunks {
         for (lane, &number) in lanes.iter_mut().zip(chunk) {
-            *lane = M::join(*lane, M::enter(number));
+            *lane = M::join(*lane, M::to_value(number));
         }
     }
     let joined = lanes.into_iter().fold(M::IDENTITY, M::join);
-    rest.iter().fold(joined, |sum, &number| M::join(sum, M::enter(number)))
+    rest.iter().fold(joined, |sum, &number| M::join(sum, M::to_value(number)))
 }
 
 fn serial<M: Monoid>(
@@ -54,8 +55,8 @@ fn serial<M: Monoid>(
 ) -> M::Value {
     for (&number, out) in input.iter().zip(output) {
         let before = sum;
-        sum = M::join(sum, M::enter(number));
-        *out = M::leave(if inclusive { sum } else { before });
+        sum = M::join(sum, M::to_value(number));
+        *out = M::from_value(if inclusive { sum } else { before });
     }
     sum
 }
