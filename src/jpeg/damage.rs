@@ -7,7 +7,7 @@ use std::{
 
 use super::Frame;
 
-/// Damage of a file whose picture was decoded nevertheless.
+/// Damage of a file that could be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Rows of pixels are missing as a whole or in part.
@@ -40,7 +40,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The rows of MCUs in which a block of any scan could not be read. Several threads read scans.
+/// Rows of MCUs with blocks that a scan could not read. It is shared by threads.
 #[derive(Debug)]
 pub struct DamageMap {
     mcu_rows: Vec<AtomicBool>,

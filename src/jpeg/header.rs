@@ -86,7 +86,7 @@ pub enum ColourSource {
     Stated,
     /// By this model, unless there is a JFIF or Adobe segment.
     Default(ColourModel),
-    /// By this model, whatever the file states.
+    /// By this model, even if the file states another one.
     Given(ColourModel),
 }
 
@@ -161,7 +161,7 @@ impl<'a> JpegFile<'a> {
     }
 }
 
-/// The state that segments set for the scans that follow, and the coefficients that scans contain so far.
+/// State set by the segments so far for the following scans, and the coefficients that the scans so far contain.
 #[derive(Default)]
 struct Parser<'a> {
     file: JpegFile<'a>,
@@ -172,7 +172,7 @@ struct Parser<'a> {
     restart_interval: usize,
 }
 
-/// The part of a component that scans contain so far.
+/// The part of a component that the scans so far contain.
 struct ComponentState {
     /// The identifier.
     id: u8,
@@ -180,7 +180,7 @@ struct ComponentState {
     table: usize,
     /// For each coefficient, the number of low bits that scans do not contain yet; `None` before its first scan.
     lacking: [Option<u32>; 64],
-    /// A mask of the coefficients of which earlier scans were missing when a later scan came.
+    /// A mask of the coefficients that a scan refines although an earlier scan of them is missing.
     skipped: u64,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
 
     /// Reads the frame header (B.2.2).
     fn frame(&mut self, marker: u8, body: &[u8]) -> Result<()> {
-        // Scans that were read keep the process of their frame.
+        // Earlier scans belong to the first frame header.
         if !self.components.is_empty() {
             return Err(Error::bad_input("the JPEG file has two frame headers"));
         }

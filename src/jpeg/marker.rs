@@ -91,8 +91,8 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// Offset and second byte of the next marker from `start` on: 0xff before a byte other than 0, which is stuffing, and
-/// 0xff, which is a fill byte.
+/// Offset and second byte of the next marker from `start` on: 0xff followed by a byte other than 0 (stuffing) and 0xff
+/// (fill byte).
 fn next_marker(bytes: &[u8], start: usize) -> Option<(usize, u8)> {
     let is_marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xff);
     let at = start + bytes.get(start..)?.windows(2).position(is_marker)?;

@@ -1,6 +1,6 @@
-//! Rendering of pixels from coefficients, in bands of rows, in parallel. A band is rendered as soon as the last scan of
-//! the file has given its coefficients, while other threads decode later ones. The memory of its coefficients is then
-//! reused, so that it stays in the caches.
+//! Renders bands of pixels in parallel. A band is rendered as soon as the last scan of the file has completed its
+//! coefficients, while other threads decode later ones. The memory of the coefficients is then reused, so that it stays
+//! in the caches.
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ pub type Consume<'a> = dyn Fn(usize, &dyn Fn(&mut [u8])) + Sync + 'a;
 pub struct Bands<'a> {
     pub renderer: Renderer<'a>,
     pub consume: &'a Consume<'a>,
-    /// For each component, rows of blocks that are rendered, for reuse.
+    /// For each component, rows of blocks for reuse.
     spare: [Mutex<Vec<BlockRow>>; 4],
     /// Number of bands that wait for a thread.
     waiting: AtomicUsize,
@@ -79,7 +79,7 @@ impl<'a, 's> Stream<'a, 's> {
         Self { bands, scope, started: 0, rows: Default::default() }
     }
 
-    /// Takes the rows that band `number` needs. Rows that the next band needs, too, are kept as well.
+    /// Returns the rows that band `number` needs, and drops those that the next band does not need.
     fn take(&mut self, number: usize) -> Vec<Rows> {
         let renderer = &self.bands.renderer;
         let take = |(c, held): (usize, &mut Rows)| {

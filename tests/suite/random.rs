@@ -270,7 +270,7 @@ fn scan<T: Scannable>(
     let input: Vec<T> = (0..len).map(|_| number((noise.next() >> 32) as u32)).collect();
     let kernel = Scan::<T>::new(op, inclusive);
     let found = twins(&kernel, &input[..], devices, |a: &Scanned<T>, b| a == b);
-    let mut sum = kernel.before;
+    let mut sum = kernel.carry_in;
     for (&number, &found) in input.iter().zip(&found.values) {
         let before = sum;
         sum = join(sum, number);

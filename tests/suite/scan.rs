@@ -8,8 +8,8 @@ use gpuproc::{
     device::Kernel,
     gpu::Features,
     kernels::scan::{
-        Algorithm, Axis, BLOCK, CHAINED, LOOKBACK, Op, Scan, ScanBuffers, Scannable, Scanned,
-        SegmentedScan, Segments, Spec, Table, TableScan,
+        Algorithm, Axis, BLOCK, Op, Scan, ScanBuffers, Scannable, Scanned, SegmentedScan, Segments,
+        Spec, Table, TableScan, lookback,
     },
 };
 
@@ -386,7 +386,7 @@ fn the_baseline_equals_the_serial_scan() {
 /// Runs the look-back with changed constants on each device that supports it, and checks the result.
 fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: &[(&str, &str)]) {
     for Subject { name, context } in subjects() {
-        if !spec.can_look_back(context) {
+        if !lookback::is_supported(&spec, context) {
             continue;
         }
         let padded = (input.len().next_multiple_of(4) * 4) as u64;
@@ -395,11 +395,11 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
         let result = context.allocate("result", padded).unwrap();
         let places = vec![before; spec.carry_len(context, input.len())];
         let carry = context.upload("carry", &places).unwrap();
-        let shader = LOOKBACK.with(changed);
+        let shader = lookback::LOOKBACK.with(changed);
         let mut batch = context.batch();
         let arrays =
             ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
-        spec.record_lookback(context, &mut batch, arrays, &shader).unwrap();
+        lookback::record_with(&spec, context, &mut batch, arrays, &shader).unwrap();
         batch.run().unwrap();
         let found: Vec<u32> = context.read(&result, input.len()).unwrap();
         let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
@@ -447,7 +447,7 @@ fn the_look_back_does_without_tiles_that_never_answer() {
 fn the_look_back_is_right_every_time() {
     for Subject { name, context } in subjects() {
         let spec = look_back_spec(true);
-        if !spec.can_look_back(context) {
+        if !lookback::is_supported(&spec, context) {
             continue;
         }
         let (rounds, len) =
@@ -465,7 +465,7 @@ fn the_look_back_is_right_every_time() {
         batch.clear(&result);
         batch.clear(&carry);
         let arrays = ScanBuffers { source: &source, result: &result, len, carry: &carry };
-        spec.record_lookback(context, &mut batch, arrays, &LOOKBACK).unwrap();
+        lookback::record_with(&spec, context, &mut batch, arrays, &lookback::LOOKBACK).unwrap();
         for round in 0..rounds {
             batch.run().unwrap();
             let after: Vec<u32> = context.read(&carry, 2).unwrap();
@@ -498,12 +498,12 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
 /// of the CPU.
 fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     let before = 0.1;
-    let scan = Scan { before, ..Scan::new(op, inclusive) };
+    let scan = Scan { carry_in: before, ..Scan::new(op, inclusive) };
     let expected = scan.cpu(input).unwrap();
     let algorithm = Algorithm::Lookback;
     let spec = Spec { dtype: Dtype::F32, op, inclusive, algorithm };
     for Subject { name, context } in subjects() {
-        if !spec.can_look_back(context) {
+        if !lookback::is_supported(&spec, context) {
             continue;
         }
         let padded = (input.len().next_multiple_of(4) * 4) as u64;
@@ -514,7 +514,8 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
         let mut batch = context.batch();
         let arrays =
             ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
-        spec.record_lookback(context, &mut batch, arrays, &CHAINED.with(changed)).unwrap();
+        lookback::record_with(&spec, context, &mut batch, arrays, &lookback::CHAINED.with(changed))
+            .unwrap();
         batch.run().unwrap();
         let found: Vec<f32> = context.read(&result, input.len()).unwrap();
         let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();

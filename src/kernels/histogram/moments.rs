@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{Component, Pixels},
-    cpu::values::{ValueFold, fold_values},
+    cpu::values::fold_values,
 };
 use crate::data::exact_sum::ExactSum;
 
@@ -47,25 +47,26 @@ impl Moments {
     /// The moments of values, each with the number of its samples.
     pub(super) fn of(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
         let mut moments = Self::default();
-        moments.add(values, low, high);
+        values.for_each(|(value, n)| moments.add(value, n, low, high));
         moments
     }
 
-    fn add(&mut self, values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) {
-        let inside =
-            |&(value, n): &(f64, u64)| value >= low && value <= high && value.is_finite() && n > 0;
-        for (value, n) in values.filter(inside) {
-            self.count += n;
-            self.min = self.min.min(value);
-            self.max = self.max.max(value);
-            // A range without a lower end is used to find minimum and maximum only.
-            if low.is_finite() {
-                self.sum.add_times(value, n);
-                self.squares.add_square(value, n);
-            }
-            self.at_low += if value == low { n } else { 0 };
-            self.at_high += if value == high { n } else { 0 };
+    /// Adds `n` samples of the same value if it is within the range.
+    #[inline(always)]
+    fn add(&mut self, value: f64, n: u64, low: f64, high: f64) {
+        if !(value >= low && value <= high && value.is_finite() && n > 0) {
+            return;
         }
+        self.count += n;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        // A range without a lower end is used to find minimum and maximum only.
+        if low.is_finite() {
+            self.sum.add_times(value, n);
+            self.squares.add_square(value, n);
+        }
+        self.at_low += if value == low { n } else { 0 };
+        self.at_high += if value == high { n } else { 0 };
     }
 
     /// The moments of both sets of samples.
@@ -114,26 +115,9 @@ pub fn moments(
     high: f64,
     weighted: bool,
 ) -> Moments {
-    let parts = fold_values(pixels, component, weighted, &Range { low, high });
+    let add = |moments: &mut Moments, value, n| moments.add(value, n, low, high);
+    let parts = fold_values(pixels, component, weighted, Moments::default, add, |_| ());
     parts.into_iter().fold(Moments::default(), Moments::merged)
-}
-
-/// The range of the values whose moments are computed.
-struct Range {
-    low: f64,
-    high: f64,
-}
-
-impl ValueFold for Range {
-    type State = Moments;
-
-    fn start(&self) -> Moments {
-        Moments::default()
-    }
-
-    fn add(&self, moments: &mut Moments, values: impl Iterator<Item = (f64, u64)>) {
-        moments.add(values, self.low, self.high);
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{Component, Pixels},
-    cpu::values::{ValueFold, fold_values},
+    cpu::values::fold_values,
     luma::Luma,
     moments::{Moments, moments},
 };
@@ -186,29 +186,51 @@ pub fn count_values(
         (Component::Luma(_), Dtype::U8 | Dtype::U16) => MAX_LUMINANCES,
         _ => MAX_VALUES,
     };
+    let is_inside = |value: f64| value >= low && value <= high;
     let all = match (component, &pixels.samples) {
         (Component::Luma(luma), Samples::U8(_))
             if luma != Luma::Linear && !weighted && TABLE.contains(&pixels.len()) =>
         {
             let unit = f64::from(luma.weights().1);
+            let start = || vec![0u32; 255 * unit as usize + 1];
+            let add = |table: &mut Vec<u32>, value, _| table[(value * unit + 0.5) as usize] += 1;
             let mut all = ValueCounts::new(max_keys, Vec::new());
-            for table in fold_values(pixels, component, false, &Table { unit }) {
+            for table in fold_values(pixels, component, false, start, add, |_| ()) {
                 let values = table.into_iter().zip(0..).filter(|&(n, _)| n > 0);
                 let values = values.map(|(n, level)| (f64::from(level) / unit, n.into()));
-                let is_inside = |&(value, _): &(f64, u64)| value >= low && value <= high;
-                let keys = values.filter(is_inside).map(|(value, n)| (key(value), n));
-                all.add(ValueCounts::new(max_keys, keys.collect()));
+                let keys = values.filter(|&(value, _)| is_inside(value));
+                let keys = keys.map(|(value, n)| (key(value), n)).collect();
+                all.add(ValueCounts::new(max_keys, keys));
             }
             all
         }
         _ => {
             let all = Mutex::new(ValueCounts::new(max_keys, Vec::new()));
-            fold_values(
-                pixels,
-                component,
-                weighted,
-                &InRange { low, high, weighted, max_keys, all: &all },
-            );
+            let add_part = |keys| {
+                let part = ValueCounts::new(max_keys, keys);
+                all.lock().expect("no thread panics").add(part);
+            };
+            let is_counted = |value: f64, n| is_inside(value) && value.is_finite() && n > 0;
+            if weighted {
+                let add = |keys: &mut Vec<(u64, u64)>, value, n| {
+                    keys.extend(is_counted(value, n).then(|| (key(value), n)));
+                };
+                fold_values(pixels, component, true, Vec::new, add, |keys| {
+                    keys.sort_unstable_by_key(|&(key, _)| key);
+                    add_part(std::mem::take(keys));
+                });
+            } else {
+                // Keys without counts have half as many bytes and are sorted faster.
+                let add = |keys: &mut Vec<u64>, value, n| {
+                    keys.extend(is_counted(value, n).then(|| key(value)));
+                };
+                fold_values(pixels, component, false, Vec::new, add, |keys| {
+                    keys.sort_unstable();
+                    let runs = keys.chunk_by(|a, b| a == b);
+                    add_part(runs.map(|run| (run[0], run.len() as u64)).collect());
+                    keys.clear();
+                });
+            }
             all.into_inner().expect("no thread panics")
         }
     };
@@ -220,62 +242,6 @@ pub fn count_values(
 /// the table, and more would overflow a counter.
 const TABLE: std::ops::Range<usize> = 1 << 19..1 << 32;
 
-/// Counts luminances in a table of all possible luminances of 8-bit pixels.
-struct Table {
-    /// Number of units of luminance in a step of a sample.
-    unit: f64,
-}
-
-impl ValueFold for Table {
-    type State = Vec<u32>;
-
-    const PART: usize = 1 << 20;
-
-    fn start(&self) -> Vec<u32> {
-        vec![0; 255 * self.unit as usize + 1]
-    }
-
-    fn add(&self, counts: &mut Vec<u32>, values: impl Iterator<Item = (f64, u64)>) {
-        values.for_each(|(value, _)| counts[(value * self.unit + 0.5) as usize] += 1);
-    }
-}
-
-/// Adds the values within a range to those of all parts.
-struct InRange<'a> {
-    low: f64,
-    high: f64,
-    weighted: bool,
-    max_keys: usize,
-    all: &'a Mutex<ValueCounts>,
-}
-
-impl ValueFold for InRange<'_> {
-    type State = ();
-
-    fn start(&self) {}
-
-    fn add(&self, (): &mut (), values: impl Iterator<Item = (f64, u64)>) {
-        let inside =
-            |&(v, n): &(f64, u64)| v >= self.low && v <= self.high && v.is_finite() && n > 0;
-        let values = values.filter(inside).map(|(value, n)| (key(value), n));
-        let mut keys = Vec::new();
-        match self.weighted {
-            true => {
-                keys.extend(values);
-                keys.sort_unstable_by_key(|&(key, _)| key);
-            }
-            // Keys without counts have half as many bytes and are sorted faster.
-            false => {
-                let mut alone: Vec<u64> = values.map(|(key, _)| key).collect();
-                alone.sort_unstable();
-                keys.extend(alone.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)));
-            }
-        }
-        let part = ValueCounts::new(self.max_keys, keys);
-        self.all.lock().expect("no thread panics").add(part);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,11 +252,11 @@ mod tests {
     fn stored_values_are_checked() {
         let read =
             |text: &str| serde_json::from_str::<ValueCounts>(text).map_err(|e| e.to_string());
-        let stored = r#"{"max_keys":9,"shift":60,"keys":[[3,1],[15,2]]}"#;
+        let stored = r#"{"most":9,"shift":60,"keys":[[3,1],[15,2]]}"#;
         let values = read(stored).unwrap();
         assert_eq!(serde_json::to_string(&values).unwrap(), stored);
         for keys in ["[[3,1],[3,1]]", "[[4,1],[3,1]]", "[[16,1]]"] {
-            let error = read(&format!(r#"{{"max_keys":9,"shift":60,"keys":{keys}}}"#)).unwrap_err();
+            let error = read(&format!(r#"{{"most":9,"shift":60,"keys":{keys}}}"#)).unwrap_err();
             assert!(error.contains("keys are not in order"), "{error}");
         }
         for (max_keys, shift, expected) in [
@@ -298,7 +264,7 @@ mod tests {
             (1, 60, "not in order"),
             (1 << 40, 60, "not in order"),
         ] {
-            let stored = format!(r#"{{"max_keys":{most},"shift":{shift},"keys":[[3,1],[15,2]]}}"#);
+            let stored = format!(r#"{{"most":{max_keys},"shift":{shift},"keys":[[3,1],[15,2]]}}"#);
             assert!(read(&stored).unwrap_err().contains(expected), "{stored}");
         }
     }
@@ -328,7 +294,7 @@ mod tests {
                 let (sums, parts) = parts
                     .reduce(|(sums, mut all), (more, values)| {
                         all.add(values);
-                        (sums.and(more), all)
+                        (sums.merged(more), all)
                     })
                     .unwrap();
                 assert_eq!((&sums, parts.shift, stored(parts) == whole), (&moments, shift, true));
@@ -364,7 +330,7 @@ mod tests {
             for part in samples.chunks(part) {
                 let pixels = Pixels { samples: Samples::U8(part.to_vec()), channels: 3 };
                 let (moments, values) = count_values(&pixels, component, range, false);
-                sums = sums.and(moments);
+                sums = sums.merged(moments);
                 all.add(values);
             }
             let naive = sorted.iter().map(|&value| (value, 1));

@@ -1,5 +1,5 @@
-//! The arithmetic of JPEG on devices: pixels from quantized DCT coefficients and back, with libjpeg's integer results.
-//! Huffman coding, which is serial, is part of the file format.
+//! Conversion between quantized DCT coefficients of JPEG and pixels on devices, with the integer results of libjpeg.
+//! Huffman coding, which is serial, is in `crate::jpeg`.
 
 mod gpu;
 
@@ -46,7 +46,7 @@ impl Kernel for Decode {
     }
 }
 
-/// Result of a kernel that decodes a picture, changes its pixels and may encode it again.
+/// Output of a kernel that decodes a picture, changes its pixels and optionally encodes them.
 #[derive(Debug, PartialEq)]
 pub enum JpegOutput {
     /// Rows from the top, u8 samples, grey or RGB.

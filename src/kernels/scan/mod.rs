@@ -12,7 +12,7 @@ mod params;
 mod segments;
 mod table;
 
-pub use gpu::{CHAINED, LOOKBACK, ScanBuffers, Spec, variants};
+pub use gpu::{ScanBuffers, Spec, lookback, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use params::{Algorithm, BLOCK, Scan, Scanned};
 pub use segments::{SegmentedScan, Segments};

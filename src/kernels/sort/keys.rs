@@ -119,37 +119,28 @@ macro_rules! sortable {
                 }
             }
 
-            impl Floats for $Float {
-                type Bits = $Key;
-                // One for each mantissa except 0, which means infinity.
+            const _: () = {
+                /// Number of negative NaN: one for each mantissa except 0, which means infinity. They come first in
+                /// total order; keys are rotated by this number to put them last.
                 const NEGATIVE_NAN: $Key = (1 << ($Float::MANTISSA_DIGITS - 1)) - 1;
-                const INFINITY: $Key = $key_of($Float::INFINITY) - Self::NEGATIVE_NAN;
-            }
+                /// The key of infinity. Larger keys are NaN.
+                const INFINITY: $Key = $key_of($Float::INFINITY) - NEGATIVE_NAN;
 
-            impl Sortable for $Float {
-                type Key = $Key;
-                fn to_key(self) -> $Key {
-                    $key_of(self).wrapping_sub(<$Float as Floats>::NEGATIVE_NAN)
+                impl Sortable for $Float {
+                    type Key = $Key;
+                    fn to_key(self) -> $Key {
+                        $key_of(self).wrapping_sub(NEGATIVE_NAN)
+                    }
+                    fn from_key(key: $Key) -> Self {
+                        $float_of(key.wrapping_add(NEGATIVE_NAN))
+                    }
+                    fn reverse(key: $Key) -> $Key {
+                        if key <= INFINITY { INFINITY - key } else { key }
+                    }
                 }
-                fn from_key(key: $Key) -> Self {
-                    $float_of(key.wrapping_add(<$Float as Floats>::NEGATIVE_NAN))
-                }
-                fn reverse(key: $Key) -> $Key {
-                    let infinity = <$Float as Floats>::INFINITY;
-                    if key <= infinity { infinity - key } else { key }
-                }
-            }
+            };
         )+
     };
-}
-
-/// Constants for the keys of a float type.
-trait Floats {
-    type Bits;
-    /// Number of negative NaN. They come first in total order; keys are rotated by this number to put them last.
-    const NEGATIVE_NAN: Self::Bits;
-    /// The key of infinity. Larger keys are NaN.
-    const INFINITY: Self::Bits;
 }
 
 sortable! {

@@ -10,7 +10,7 @@ use crate::{
 
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 
-/// The colour models. The index of each is its number in the shader, `MODEL`.
+/// The colour models. The index of each is `MODEL` in the shader.
 pub(super) const MODELS: [ColourModel; 5] =
     [ColourModel::Grey, ColourModel::YCbCr, ColourModel::Rgb, ColourModel::Cmyk, ColourModel::Ycck];
 
@@ -37,11 +37,11 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// For pictures of `frame`; `None` if the device has no room for one in one piece.
+    /// A decoder of pictures of `frame`; `None` if a picture does not fit the device in one piece.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput)
-    /// for components of fractional resolution.
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails,
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for components of fractional resolution.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
         if !layout.fits(context) {
@@ -70,7 +70,7 @@ impl<'a> Decoder<'a> {
                 Upsampling::Repeat([across, down]) => 4 + (across + 16 * down) as u32,
             };
         }
-        // One text for both entry points, since each text has to be parsed, though `samples` does not depend on MODEL.
+        // One shader for both entry points saves parsing another one, though `samples` does not depend on MODEL.
         let inverse = inverse(frame.colour);
         Ok(Some(Self { context, inverse, pixel_params: params, layout }))
     }
@@ -95,7 +95,7 @@ impl<'a> Decoder<'a> {
         Ok(pixels)
     }
 
-    /// Pixels from row to row.
+    /// Number of pixels from row to row.
     pub fn pitch(&self) -> usize {
         self.layout.pitch()
     }

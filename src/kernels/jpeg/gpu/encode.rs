@@ -1,6 +1,6 @@
 //! From pixels to coefficients on a GPU.
 
-use super::layout::{Blocks, ENTRIES, IN_RANGE, Layout};
+use super::layout::{Blocks, IN_RANGE, Layout, MAX_ENTRY_BYTES};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{Component, Frame, SparseCoefficients},
@@ -10,11 +10,11 @@ use crate::{
 
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 
-/// All pairs that occur in [`Frame::for_pixels`] of the pixels' channels and the pixels along x that share a sample of
-/// a component.
+/// All pairs of the number of channels and the number of pixels along x that share a sample of a component, as
+/// [`Frame::for_pixels`] makes them.
 pub(super) const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
 
-/// The shader that makes the planes of pixels of `channels` samples; `shared` pixels along x share a sample.
+/// The shader that computes planes from pixels of `channels` samples. `shared` pixels along x share a sample.
 pub(super) fn forward((channels, shared): (usize, usize)) -> Shader {
     assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
     FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)])
@@ -36,7 +36,7 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// For pictures of `frame`; `None` if the device has no room for one in one piece.
+    /// An encoder of pictures of `frame`; `None` if a picture does not fit the device in one piece.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -64,7 +64,8 @@ impl<'a> Encoder<'a> {
         let frame = &layout.frame;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
         let blocks = context.allocate("jpeg blocks", layout.block_bytes())?;
-        let entries = context.allocate("jpeg entries", ENTRIES * layout.all() as u64)?;
+        let entries =
+            context.allocate("jpeg entries", MAX_ENTRY_BYTES * layout.block_count() as u64)?;
         let cursor = context.allocate("jpeg cursor", 4)?;
         batch.clear(&cursor);
         let [width, height] = frame.size;
@@ -89,7 +90,7 @@ impl<'a> Encoder<'a> {
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
             let buffers = [("made", &planes), ("blocks", &blocks), ("entries", &entries)];
             let buffers = [&buffers[..], &[("cursor", &cursor)]].concat();
-            // All texts have this entry point, and it depends on none of their constants.
+            // This entry point is the same in all shaders.
             let entry = (&self.planes[0], "coefficients");
             batch.dispatch("jpeg forward DCT", entry, &params, &buffers, groups)?;
         }
@@ -102,7 +103,7 @@ impl<'a> Encoder<'a> {
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, encoded: &Encoded) -> Result<SparseCoefficients> {
         let (context, Blocks { blocks, entries }) = (self.context, &encoded.coefficients);
-        let blocks = context.read(blocks, self.layout.all())?;
+        let blocks = context.read(blocks, self.layout.block_count())?;
         let count: Vec<u32> = context.read(&encoded.cursor, 1)?;
         let entries = context.read(entries, count[0] as usize)?;
         Ok(SparseCoefficients { frame: self.layout.frame.clone(), blocks, entries })

@@ -1,4 +1,4 @@
-//! The positions of a picture's blocks and samples in buffers.
+//! Layout of the blocks and samples of a picture in buffers.
 
 use crate::{
     gpu::{Buffer, Context},
@@ -10,7 +10,7 @@ shader_struct! {
     pub(super) struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, order: [[u32; 4]; 16] }
 }
 
-/// Rows are padded to a multiple of this number of pixels, as the rows of the blurs are.
+/// Rows of pixels are padded to a multiple of this number, as for blurs.
 const PITCH: usize = 16;
 
 /// Why the shaders need no bounds checks.
@@ -24,7 +24,7 @@ pub struct Blocks {
     pub(super) entries: Buffer,
 }
 
-/// Where the components of a picture lie in one buffer of blocks and in one buffer of samples.
+/// Offsets of the components of a picture in a buffer of blocks and in a buffer of samples.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) frame: Frame,
@@ -32,8 +32,8 @@ pub(super) struct Layout {
     pub(super) blocks: Vec<usize>,
 }
 
-/// Bytes of the entries of a block, at most: all 63 AC coefficients.
-pub(super) const ENTRIES: u64 = 63 * size_of::<Entry>() as u64;
+/// Maximum number of bytes of the entries of a block: all 63 AC coefficients.
+pub(super) const MAX_ENTRY_BYTES: u64 = 63 * size_of::<Entry>() as u64;
 
 impl Layout {
     pub(super) fn new(frame: &Frame) -> Self {
@@ -41,18 +41,18 @@ impl Layout {
         Self { frame: frame.clone(), blocks }
     }
 
-    pub(super) fn all(&self) -> usize {
+    pub(super) fn block_count(&self) -> usize {
         self.blocks[self.frame.components.len()]
     }
 
     /// Bytes of all blocks.
     pub(super) fn block_bytes(&self) -> u64 {
-        (self.all() * size_of::<SparseBlock>()) as u64
+        (self.block_count() * size_of::<SparseBlock>()) as u64
     }
 
     /// Bytes of all planes.
     pub(super) fn plane_bytes(&self) -> u64 {
-        self.all() as u64 * 64
+        self.block_count() as u64 * 64
     }
 
     /// Number of pixels from row to row.
@@ -77,8 +77,9 @@ impl Layout {
 
     /// Whether the picture fits the device in one piece.
     pub(super) fn fits(&self, context: &Context) -> bool {
-        let largest = (ENTRIES * self.all() as u64).max(self.pixel_bytes());
-        let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
+        let largest = (MAX_ENTRY_BYTES * self.block_count() as u64).max(self.pixel_bytes());
+        let groups =
+            self.block_count().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
         largest <= context.max_binding() && context.fold(groups).is_ok()
     }
 }

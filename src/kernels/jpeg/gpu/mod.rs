@@ -1,4 +1,4 @@
-//! The GPU twins: coefficients and pixels are in storage buffers.
+//! The conversions on a GPU: coefficients and pixels are in storage buffers.
 
 mod decode;
 mod encode;

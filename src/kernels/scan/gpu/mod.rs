@@ -2,7 +2,7 @@
 
 mod arrays;
 mod blelloch;
-mod lookback;
+pub mod lookback;
 mod reduce;
 pub(super) mod segments;
 mod spec;
@@ -18,7 +18,6 @@ use crate::{
     util::{error::Result, memory},
 };
 pub use arrays::ScanBuffers;
-pub use lookback::{CHAINED, LOOKBACK};
 pub use spec::Spec;
 
 /// The routes, in the order in which [`Algorithm::Auto`] tries them.
@@ -84,11 +83,6 @@ impl Spec {
         self.route(context).algorithm
     }
 
-    /// Whether `context` supports the look-back.
-    pub fn can_look_back(&self, context: &Context) -> bool {
-        lookback::is_supported(self, context)
-    }
-
     /// Length of the carry buffer of [`Spec::record`] for `len` numbers.
     pub fn carry_len(&self, context: &Context, len: usize) -> usize {
         (self.route(context).carry_len)(self, context, len)
@@ -106,21 +100,6 @@ impl Spec {
         arrays: ScanBuffers<'_>,
     ) -> Result<()> {
         (self.route(context).record)(self, context, batch, arrays)
-    }
-
-    /// For tests: records [`Algorithm::Lookback`], also on software, with `shader`: [`LOOKBACK`] or [`CHAINED`] with
-    /// other constants.
-    ///
-    /// # Errors
-    /// As [`Spec::record`].
-    pub fn record_lookback(
-        &self,
-        context: &Context,
-        batch: &mut Batch<'_>,
-        arrays: ScanBuffers<'_>,
-        shader: &Shader,
-    ) -> Result<()> {
-        lookback::record_with(self, context, batch, arrays, shader)
     }
 }
 
