@@ -18,7 +18,7 @@ use crate::{
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
         standard,
-        volume::{Endian, Layout, VolumeFile, are_many, is_volume},
+        volume::{Endian, Layout, VolumeFile, is_multi_file, is_volume},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     util::{
@@ -191,7 +191,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 /// Describes one file. Arrays and volumes are recognised by name; other files are tried as an image, then as a volume.
 /// Where `samples` is set, all samples are read for their range.
 fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
-    let many = are_many(source);
+    let many = is_multi_file(source);
     let bytes = if many { None } else { source.size()? };
     let array = ArrayFormat::of_input(source, None).ok();
     let of_array =
@@ -306,7 +306,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         }),
         scale: file.header.scale.map(|scale| [scale.slope, scale.intercept]),
         pages: (file.header.volumes > 1).then_some(file.header.volumes),
-        called: file.header.each,
+        called: file.header.volume_noun,
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),
@@ -316,7 +316,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         metadata: file.metadata().to_vec(),
         memory: file.bytes(),
         notes: file.warnings().collect(),
-        bytes: file.packed_bytes().ok().flatten(),
+        bytes: file.file_bytes().ok().flatten(),
         ..Info::default()
     })
 }

@@ -20,7 +20,7 @@ use crate::{
         image::{ImageFormat, is_jpeg, sample_bytes},
         marker::Marker,
         standard,
-        volume::{Layout, VolumeFile, are_many, can_reopen, is_zarr_output},
+        volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
     },
     util::error::{Error, Kind, Result},
 };
@@ -117,7 +117,7 @@ fn is_done<W: Work>(work: &W, source: &Source, job: &W::Job, session: &Session) 
 
 /// Prints a line that says what would be done with a file (`--dry-run`).
 fn describe(job: &Job) -> Result<()> {
-    if !are_many(&job.source) {
+    if !is_multi_file(&job.source) {
         job.source.size()?;
     }
     let line = format!("{} -> {}: {}", job.source, job.sink, job.filter.summary(job.axes()));
@@ -130,7 +130,7 @@ fn process_volume(
     shard: Option<Shard>,
     session: &Session,
 ) -> Result<()> {
-    match is_zarr_output(&job.sink) {
+    match is_zarr_path(&job.sink) {
         true => pyramid::process(job, layout, shard, session),
         false => volume::process(job, layout, shard, session),
     }

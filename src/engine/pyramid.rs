@@ -152,7 +152,7 @@ impl Task<'_> {
             let file = VolumeFile::describe(&source, &layout)?;
             file.check(session.limits(1))?;
             let mut writer = PyramidWriter::new(pyramid, data, volume, (last..levels, 0), true);
-            writer.leave_out_first();
+            writer.skip_first_level();
             let (mut reader, depth) = (file.reader()?, file.dims[2]);
             let step = pyramid.unit(last) / pyramid.levels[last].factors[2];
             for first in (0..depth).step_by(step.max(1)) {

@@ -12,7 +12,7 @@ use crate::{
         Sink, Source,
         identity::Identity,
         part_file::{self, PartWriter},
-        volume::{Part, VolumeFile},
+        volume::{SampleBatch, VolumeFile},
     },
     util::{error::Result, threads::spawn_in},
 };
@@ -38,7 +38,7 @@ pub fn each_part(
 ) -> Result<()> {
     let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
     // Three parts are in memory at once.
-    let mut parts = file.parts(own, PART, (session.max_memory / 3).max(MIN_PART))?;
+    let mut parts = file.batches(own, PART, (session.max_memory / 3).max(MIN_PART))?;
     let mut bar = session.progress.bytes(title, all);
     thread::scope(|scope| {
         let (send, read) = mpsc::sync_channel(0);
@@ -46,7 +46,7 @@ pub fn each_part(
         let reading = spawn_in(scope, move || -> Result<()> {
             loop {
                 done.try_iter().for_each(|part| parts.reuse(part));
-                let Some(part) = session.timings.time("read", || parts.next_part())? else {
+                let Some(part) = session.timings.time("read", || parts.next_batch())? else {
                     return Ok(());
                 };
                 // Without a receiver, `consume` has failed.
@@ -55,8 +55,8 @@ pub fn each_part(
                 }
             }
         })?;
-        for Part { samples, times } in read {
-            let part = Part { samples: consume(samples, times)?, times };
+        for SampleBatch { samples, times } in read {
+            let part = SampleBatch { samples: consume(samples, times)?, times };
             bar.advance(part.bytes());
             // Without a receiver, reading has ended or failed.
             let _ = give_back.send(part);

@@ -131,7 +131,7 @@ pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> 
 pub fn extent(job: &Job, file: &VolumeFile, held: u64) -> Result<Extent> {
     let input = description(file);
     let output = job.filter.output(input)?;
-    let held = held.saturating_add(file.held_bytes());
+    let held = held.saturating_add(file.reader_bytes());
     Ok(Extent::new(&*job.filter, [input, output], 2, (held, file.layer())))
 }
 

@@ -144,7 +144,7 @@ impl FileState {
             Ok((found.len(), modified.map_or(0, |time| time.as_nanos() as u64)))
         };
         let name = source.to_string();
-        if let Some(modified) = volume::state_of_address(source)? {
+        if let Some(modified) = volume::address_state(source)? {
             return Ok(Self { name, bytes: 0, modified, content: None });
         }
         let Some(files) = volume::files_of(source)? else {
@@ -177,7 +177,7 @@ impl FileState {
     /// Checksum of about `max_bytes` of `source`, or of all bytes if there are fewer. For a store at a web address, it is
     /// the hash of its metadata.
     fn checksum(&self, source: &Source, max_bytes: u64) -> Result<u32> {
-        let files = match (volume::state_of_address(source)?, source.path()) {
+        let files = match (volume::address_state(source)?, source.path()) {
             (Some(hash), _) => return Ok(hash as u32),
             (None, path) => {
                 volume::files_of(source)?.unwrap_or(path.map(Into::into).into_iter().collect())

@@ -25,11 +25,11 @@ fn sizes_in_headers_are_not_believed() {
         ("histogram zero.tif", "0 x 9 pixels"),
         ("blur tall.png o.tif", "not have enough data"),
         ("blur slices.nrrd o.tif", "at most 131072 samples along z"),
-        ("blur slices.nrrd o.mrc", "the data end before"),
-        ("blur fewer.nrrd o.tif", "the data end before"),
+        ("blur slices.nrrd o.mrc", "file ends before"),
+        ("blur fewer.nrrd o.tif", "file ends before"),
         ("blur slices o.nii", "--max-memory"),
-        ("mesh names.nhdr --iso 3 o.ply", "names no files"),
-        ("mesh lines.nrrd --iso 3 o.ply", "the data end before"),
+        ("mesh names.nhdr --iso 3 o.ply", "invalid pattern of file names"),
+        ("mesh lines.nrrd --iso 3 o.ply", "file ends before"),
         ("mesh axes.npy --iso 3 o.ply", "400001 axes"),
         ("blur many.gif o.gif --page 1..2", ""),
         ("histogram empty.zarr", ""),
@@ -53,8 +53,8 @@ fn what_is_wrong_is_said_in_plain_words() {
         ("sizes.webp", "its picture has 1 x 1 pixels, and its header states 12 x 12"),
         ("frame.webp", "a frame has another size than its description"),
         ("palette.png", "its palette has 64 bytes, not 3 for each colour"),
-        ("private.dcm", "bytes before its pixels are too many"),
-        ("empty.dcm", "bytes before its pixels are too many"),
+        ("private.dcm", "too many attributes before the pixels"),
+        ("empty.dcm", "too many attributes before the pixels"),
     ] {
         for command in ["info", "histogram", "blur -o o.png"] {
             // `info` reads no pixels, so it refuses only these files.

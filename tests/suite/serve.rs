@@ -184,7 +184,7 @@ fn messages_of_all_threads_are_in_the_answer() {
     let lines = ["blur long.nii.gz o.nii", "histogram long.nii.gz -o o.csv", "blur v.nii o.nii"];
     let jobs = lines.map(|line| json!({ "arguments": line.split(' ').collect::<Vec<_>>() }));
     let answers = answers(path, jobs.map(|job| job.to_string()).join("\n").as_bytes());
-    let warning = json!(["warning: long.nii.gz: what is behind its samples is left out"]);
+    let warning = json!(["warning: long.nii.gz: data after the samples are ignored"]);
     let messages = answers.iter().map(|answer| &answer["messages"]).collect::<Vec<_>>();
     assert_eq!(messages, [&warning, &warning, &json!([])], "{answers:?}");
 }

@@ -117,8 +117,8 @@ fn colours_become_grey_with_a_word() {
     expected.extend([21; 6]);
     assert_eq!(read(&folder.join("s")), Samples::U8(expected));
     let stderr = works(folder, "histogram s -o o.csv");
-    assert!(stderr.contains("2 colour images become grey, (r + g + b) / 3"), "{stderr}");
-    assert!(stderr.contains("notes.txt is no slice") && !stderr.contains("DS_Store"), "{stderr}");
+    assert!(stderr.contains("2 colour images converted to grey, (r + g + b) / 3"), "{stderr}");
+    assert!(stderr.contains("skipped notes.txt") && !stderr.contains("DS_Store"), "{stderr}");
     let strict = Limits { strict: true, ..Limits::from(1 << 20) };
     let error = describe(&folder.join("s")).unwrap().check(strict).unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);

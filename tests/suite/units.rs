@@ -372,7 +372,7 @@ fn every_pair_of_formats_keeps_the_size() {
             let spacing = spacing.unwrap_or_else(|| panic!("{what} states no spacing"));
             assert_near(shown.0.unwrap(), spacing, &what);
             assert_eq!(shown.1, unit, "{what}");
-            let says = "the spacing, whose unit is not stated, is taken as angstrom";
+            let says = "unit of the spacing is unknown; assuming angstrom";
             let mut lines = said.lines().filter(|line| line.contains(&format!("{output}: ")));
             let is_taken = own.is_none() && extension == "mrc";
             assert_eq!(lines.any(|line| line.contains(says)), is_taken, "{what}: {said}");

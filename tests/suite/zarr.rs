@@ -150,13 +150,13 @@ fn axes_tell_size_and_place() {
     let channel = of(&Layout { channel: Some(1), volume: Some(0), ..Layout::default() }).unwrap();
     assert_eq!((channel.header.volumes, channel.header.each), (2, "times"));
     for (layout, message) in [
-        (Layout::default(), "holds 4 times and channels, 1 to 4"),
-        (Layout { channel: Some(2), ..Layout::default() }, "there is no channel 3, only 1 to 2"),
-        (Layout { time: Some(7), ..Layout::default() }, "there is no time 8, only 1 to 2"),
+        (Layout::default(), "contains 4 times and channels"),
         (
-            Layout { level: Some(2), ..Layout::default() },
-            "there is no level 2: it has 2, counted from 0",
+            Layout { channel: Some(2), ..Layout::default() },
+            "channel 3 does not exist; expected 1 to 2",
         ),
+        (Layout { time: Some(7), ..Layout::default() }, "time 8 does not exist; expected 1 to 2"),
+        (Layout { level: Some(2), ..Layout::default() }, "level 2 does not exist; expected 0 to 1"),
     ] {
         let error = of(&layout).unwrap_err();
         assert!(error.contains(message), "{error}");
@@ -454,7 +454,7 @@ fn files_hold_several_chunks() {
     assert!(back[0] == 1.0 && back[1..].iter().all(|&value| value == 0.0));
     let (code, said) =
         run(at, &format!("{} --file-chunks 3 --zarr-version 2", line.replace("OUT", "b.zarr")));
-    assert!(code == 2 && said.contains("a file for each chunk"), "{said}");
+    assert!(code == 2 && said.contains("cannot store several chunks in a file"), "{said}");
 }
 
 /// With more than 65,536 chunks, files hold 8 x 8 chunks by default. Chunks of one byte make that many from a small
@@ -576,11 +576,11 @@ fn what_is_broken_is_one_line() {
     });
     fails("a chunk takes 536870912 bytes");
     changed(&|value| value["codecs"][1]["name"] = json!("zfp"));
-    fails("the codec `zfp` is not read");
+    fails("codec `zfp` is not supported");
     changed(&|value| value["data_type"] = json!("complex64"));
-    fails("samples of type `complex64` are not read");
+    fails("samples of type `complex64` are not supported");
     changed(&|value| value["data_type"] = json!("int32"));
-    fails("it has 1024 bytes, but its shape makes 2048");
+    fails("chunk has 1024 bytes; expected 2048");
     fs::write(&metadata, "{").unwrap();
     fails("zarr.json");
     put(&good);
@@ -590,16 +590,16 @@ fn what_is_broken_is_one_line() {
     fs::write(&chunk, &bytes[..bytes.len() / 2]).unwrap();
     fails("c/0/0/0");
     fs::write(&chunk, vec![0; 1 << 20]).unwrap();
-    fails("it is too long");
+    fails("file is too long");
     fs::remove_file(&chunk).unwrap();
     fs::create_dir(&chunk).unwrap();
-    fails("it is no file");
+    fails("not a regular file");
     fs::write(&metadata, json!({"zarr_format": 3, "node_type": "group"}).to_string()).unwrap();
-    fails("a group without an image");
+    fails("group without an image");
     let elsewhere = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": {
         "version": "0.5", "multiscales": [{"axes": [], "datasets": [{"path": "../b"}]}]}}});
     put(&elsewhere);
-    fails("`../b`, not in its folder");
+    fails("`../b` of a level is not in its folder");
 }
 
 /// What a store holds beside its image is told where it is not passed on.

@@ -209,7 +209,7 @@ fn what_a_server_refuses_is_one_line() {
     }
     let (server, _) = serve(at, Manner::Good);
     for (line, code, says) in [
-        (format!("info {server}/none"), 4, "there are no metadata of Zarr in it"),
+        (format!("info {server}/none"), 4, "no Zarr metadata found"),
         ("info http://127.0.0.1:1/a.zarr".to_owned(), 7, "cannot read http://127.0.0.1:1/a.zarr"),
         ("info http://".to_owned(), 4, "cannot read"),
         ("info s3://".to_owned(), 4, "s3://BUCKET/KEY"),

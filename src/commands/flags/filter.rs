@@ -14,7 +14,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange},
-        volume::{PyramidOptions, VolumeFormat, are_many, is_volume, is_zarr, is_zarr_output},
+        volume::{PyramidOptions, VolumeFormat, is_multi_file, is_volume, is_zarr, is_zarr_path},
     },
     kernels::filter::Filter,
     util::error::{Error, Result},
@@ -153,7 +153,7 @@ impl FilterArgs {
         if let Some(format) = self.format {
             return Some(format.extension().to_owned());
         }
-        let path = source.path().filter(|path| are_many(source) && !is_zarr(path))?;
+        let path = source.path().filter(|path| is_multi_file(source) && !is_zarr(path))?;
         // The slices in a folder become one file. A dot in the name of the folder does not begin an extension: `a.b`
         // becomes `a.b.nrrd`.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -176,7 +176,7 @@ impl FilterArgs {
                     "{source}: --format is for images; a volume's format follows the output's extension"
                 )));
             }
-            (true, None, sink) if is_zarr_output(sink) => None,
+            (true, None, sink) if is_zarr_path(sink) => None,
             (true, None, _) => {
                 VolumeFormat::of_output(sink)?;
                 None
@@ -228,7 +228,7 @@ impl engine::Jobs for Jobs<'_> {
             version: args.zarr_version,
             file_chunks: args.file_chunks.map(usize::from),
         };
-        if pyramid != PyramidOptions::default() && !(is_volume && is_zarr_output(&sink)) {
+        if pyramid != PyramidOptions::default() && !(is_volume && is_zarr_path(&sink)) {
             return Err(Error::usage(format_args!(
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for Zarr, whose name ends with .zarr"
             )));

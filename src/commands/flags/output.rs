@@ -17,7 +17,7 @@ use std::{
 use clap::{Args, ValueHint};
 
 use crate::{
-    io::{Sink, Source, Sources, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
+    io::{Sink, Source, Sources, mesh::FOLDER_EXTENSION, volume::is_zarr_path},
     util::error::{Error, Result},
 };
 
@@ -54,7 +54,7 @@ impl Target {
             Place::One(Sink::Stdout)
         } else if FIELDS.iter().any(|field| text.contains(field)) {
             Place::Template(text.into_owned())
-        } else if is_zarr_output(&Sink::File(path.to_owned()))
+        } else if is_zarr_path(&Sink::File(path.to_owned()))
             || path.extension().is_some_and(|extension| extension == FOLDER_EXTENSION)
         {
             // The result is one Zarr store or Neuroglancer mesh, though it is a folder on disk.

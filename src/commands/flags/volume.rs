@@ -9,7 +9,7 @@ use crate::{
     data::{dtype::Dtype, volume::Dims},
     io::{
         Source,
-        volume::{Endian, Layout, Series},
+        volume::{Endian, Layout, SeriesId},
     },
     util::error::{Error, Result},
 };
@@ -45,7 +45,7 @@ pub struct VolumeArgs {
 
     /// Which series of a folder of DICOM files: its number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
-    series: Option<Series>,
+    series: Option<SeriesId>,
 
     /// Which channel of a Zarr image, counted from 1
     #[arg(long, value_name = "N")]

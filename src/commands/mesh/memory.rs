@@ -39,7 +39,7 @@ pub(super) fn plan(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resul
         let scratch = job.kernel.cpu_scratch([width, height], layers, file.dtype.is_float());
         slice.saturating_mul(BEYOND as u64).saturating_add(scratch)
     };
-    let (max_layers, held) = (job.kernel.layers(depth), file.held_bytes());
+    let (max_layers, held) = (job.kernel.layers(depth), file.reader_bytes());
     let cost = MeshCost { samples: &samples, scratch: &scratch, max_layers, held };
     MeshPlan::overlapping(&cost, SURFACE.div_ceil(sample), session).map_err(|needed| {
         let what = format_args!("{}: a layer with the slices around it", job.volume);
@@ -80,7 +80,7 @@ pub(super) fn plan_labels(
         kernel.slices(&(start..(start + layers).min(all)), depth).len() as u64 + 1
     };
     let samples = |layers: usize| slice.saturating_mul(slices(layers));
-    let held = file.held_bytes();
+    let held = file.reader_bytes();
     let cost = MeshCost { samples: &samples, scratch: &|_| 0, max_layers: all, held };
     MeshPlan::sequential(&cost, session).map_err(|needed| {
         let (volume, slices) = (&job.volume, slices(1));

@@ -11,17 +11,16 @@ use std::{
 };
 
 use super::{
-    convert,
-    data::{self, Extent, Held, Opened, Place},
-    dicom,
-    format::{Endian, Format, Header, Loss, Packing, Start, Stored},
+    convert, dicom,
+    format::{Encoding, Endian, Format, Header, HeaderParser, HeaderReader, Loss, StoredType},
     formats::{by_extension, by_signature},
     raw::{self, Layout},
     slices::{
         self,
-        names::{self, are_many},
+        names::{self, is_multi_file},
         stack::{self, Slices, Stack},
     },
+    stream::{self, ByteExtent, OpenFile, PipeRest, SampleLocation},
     zarr,
 };
 use crate::{
@@ -30,8 +29,7 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// The files of a folder, a pattern or a store, or a header and the files that it names; `None` where `source` is one
-/// file.
+/// The files of a folder, a pattern or a store, or a header and the files that it names; `None` if `source` is one file.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -40,7 +38,7 @@ pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     if zarr::is_store(path) {
         return Ok(Some(zarr::files(path)));
     }
-    if are_many(source) {
+    if is_multi_file(source) {
         return names::files(source, path).map(Some);
     }
     if !["nhdr", "mhd", "hdr"].contains(&source.extension().as_str()) {
@@ -48,19 +46,19 @@ pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     }
     // An error is reported when the volume is read.
     let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
-    Ok(match file.map(|file| file.place) {
-        Ok(Place::Others(files)) => Some([vec![path.to_owned()], files].concat()),
+    Ok(match file.map(|file| file.location) {
+        Ok(SampleLocation::DataFiles(files)) => Some([vec![path.to_owned()], files].concat()),
         _ => None,
     })
 }
 
 /// Whether `source` can be read more than once.
 pub fn can_reopen(source: &Source) -> bool {
-    are_many(source) || matches!(source.size(), Ok(Some(_)))
+    is_multi_file(source) || matches!(source.size(), Ok(Some(_)))
 }
 
-/// Most bytes before the samples of a compressed file, which must be decompressed to be skipped.
-const MOST_UNPACKED: u64 = 1 << 30;
+/// Maximum number of bytes before the samples of a compressed file, which must be decompressed to be skipped.
+const MAX_SKIPPED: u64 = 1 << 30;
 
 /// A volume whose shape is known and whose samples are still to be read.
 #[derive(Clone)]
@@ -72,17 +70,16 @@ pub struct VolumeFile {
     pub dtype: Dtype,
     /// The format's name.
     format: Cow<'static, str>,
-    /// Everything else that the file says before its samples.
+    /// The content of the file's header.
     pub header: Header,
-    pub(super) place: Place,
-    /// Number of the chosen volume, counted from 0.
+    pub(super) location: SampleLocation,
+    /// Index of the chosen volume.
     pub(super) volume: usize,
     /// Bytes of all files of a volume of slices.
-    packed_bytes: Option<u64>,
-    /// A pipe whose header has been read. It is taken by the first reader.
-    pub(super) held: Option<Arc<Mutex<Option<Held>>>>,
-    /// Whether warnings have been reported.
-    is_told: Arc<AtomicBool>,
+    slice_file_bytes: Option<u64>,
+    /// A pipe whose header has been read. The first reader takes it.
+    pub(super) pipe: Option<Arc<Mutex<Option<PipeRest>>>>,
+    warnings_reported: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for VolumeFile {
@@ -107,13 +104,13 @@ impl VolumeFile {
         if let Some(stack) = slices::find(source, layout)? {
             return Self::stacked(source, layout, stack);
         }
-        if layout.is_raw() || raw::EXTENSIONS.contains(&extension.as_str()) {
+        if layout.is_raw() || raw::FORMAT.extensions.contains(&extension.as_str()) {
             return Self::raw(source, layout, is_packed, None);
         }
         let by_name = by_extension(&extension);
         let header_file = source.path().and_then(|path| (by_name?.header_file?)(path));
         let source = &header_file.map_or_else(|| source.clone(), Source::File);
-        let opened = Opened::new(source)?;
+        let opened = OpenFile::new(source)?;
         let signed = by_signature(&opened.first);
         if signed.is_none()
             && let Some(refusal) = foreign_refusal(&opened.first, &extension)
@@ -121,62 +118,66 @@ impl VolumeFile {
             return Err(Error::bad_input(format_args!("{source}: {refusal}")));
         }
         match signed.or(by_name) {
-            Some(format) => Self::formatted(source, layout, format, opened),
-            None if opened.can_reopen => Self::raw(source, layout, is_packed, None),
-            None => {
+            Some(&Format { name, parse: Some(parse), .. }) => {
+                Self::with_header(source, layout, (name, parse), opened)
+            }
+            _ if opened.can_reopen => Self::raw(source, layout, is_packed, None),
+            _ => {
                 let gzip = opened.gzip && is_packed;
-                Self::raw(source, layout, gzip, Some(Held { input: opened.input, position: 0 }))
+                Self::raw(source, layout, gzip, Some(PipeRest { input: opened.input, position: 0 }))
             }
         }
     }
 
-    fn raw(source: &Source, layout: &Layout, gzip: bool, held: Option<Held>) -> Result<Self> {
+    fn raw(source: &Source, layout: &Layout, gzip: bool, pipe: Option<PipeRest>) -> Result<Self> {
         let header = raw::header(source, layout)?;
-        let place = Place::Own { source: source.clone(), gzip };
-        Self::checked(source, layout, raw::NAME, header, place, held)
+        let location = SampleLocation::HeaderFile { source: source.clone(), gzip };
+        Self::checked(source, layout, raw::FORMAT.name, header, location, pipe)
     }
 
-    fn formatted(
+    fn with_header(
         source: &Source,
         layout: &Layout,
-        format: &Format,
-        opened: Opened,
+        (format, parse): (&'static str, HeaderParser),
+        opened: OpenFile,
     ) -> Result<Self> {
-        no_type_is_given(source, layout, format.name)?;
-        let Opened { mut input, gzip, can_reopen, .. } = opened;
-        let mut start = Start::new(&mut *input, source.path());
-        let header = (format.read)(&mut start);
-        let position = start.position;
+        refuse_raw_flags(source, layout, format)?;
+        let OpenFile { mut input, gzip, can_reopen, .. } = opened;
+        let mut reader = HeaderReader::new(&mut *input, source.path());
+        let header = parse(&mut reader);
+        let position = reader.position;
         let mut header = header.map_err(|error| {
-            let ends = error.downcast_ref::<io::Error>();
-            let name = format.name;
-            match ends.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
-                true => Error::bad_input(format_args!(
-                    "{source}: the file ends within its {name} header"
-                )),
-                false => {
-                    data::unreadable(source, format_args!("cannot read {source} as {name}"), error)
+            let io_error = error.downcast_ref::<io::Error>();
+            match io_error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
+                true => {
+                    Error::bad_input(format_args!("{source}: file ends within its {format} header"))
                 }
+                false => stream::unreadable(
+                    source,
+                    format_args!("cannot read {source} as {format}"),
+                    error,
+                ),
             }
         })?;
-        if header.packing == Packing::Text {
+        if header.encoding == Encoding::Text {
             header.endian = Endian::Little;
         }
-        let place = match &header.files {
-            None => Place::Own { source: source.clone(), gzip },
-            Some(names) => Place::others(source, names)?,
+        let location = match &header.files {
+            None => SampleLocation::HeaderFile { source: source.clone(), gzip },
+            Some(names) => SampleLocation::data_files(source, names)?,
         };
-        let is_own = matches!(place, Place::Own { .. });
-        let held = (!can_reopen && is_own).then_some(Held { input, position });
-        Self::checked(source, layout, format.name, header, place, held)
+        let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
+        let pipe = (!can_reopen && is_one_file).then_some(PipeRest { input, position });
+        Self::checked(source, layout, format, header, location, pipe)
     }
 
     /// Makes a volume of slices.
     fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
         let Stack { format, header, dtype, bytes, slices } = stack;
-        no_type_is_given(source, layout, &format)?;
-        let mut file = Self::checked(source, layout, format, header, Place::Slices(slices), None)?;
-        file.packed_bytes = Some(bytes);
+        refuse_raw_flags(source, layout, &format)?;
+        let location = SampleLocation::Slices(slices);
+        let mut file = Self::checked(source, layout, format, header, location, None)?;
+        file.slice_file_bytes = Some(bytes);
         file.dtype = dtype;
         Ok(file)
     }
@@ -187,46 +188,48 @@ impl VolumeFile {
         layout: &Layout,
         format: impl Into<Cow<'static, str>>,
         header: Header,
-        place: Place,
-        held: Option<Held>,
+        location: SampleLocation,
+        pipe: Option<PipeRest>,
     ) -> Result<Self> {
         let format = format.into();
         let Header { dims, volumes, stored, .. } = header;
-        if layout.series.is_some() && format != dicom::NAME {
+        if layout.series.is_some() && format != dicom::FORMAT.name {
             return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
         }
         let chooses = [layout.channel, layout.time, layout.level].iter().any(Option::is_some);
-        if chooses && !zarr::NAMES.iter().any(|name| format.starts_with(name)) {
+        if chooses && !format.contains(zarr::FORMAT.name) {
             return Err(Error::usage(format_args!(
-                "{source}: channels, times and levels are chosen of Zarr alone; other files hold numbered volumes"
+                "{source}: channel, time and level can be chosen in Zarr only; choose a volume by its number"
             )));
         }
         let volume = match (layout.volume, volumes) {
             (Some(volume), _) if volume < volumes => volume,
             (None, 1) => 0,
-            (chosen, _) => return Err(wrong_volume(source, chosen, volumes, header.each)),
+            (chosen, _) => return Err(wrong_volume(source, chosen, volumes, header.volume_noun)),
         };
-        let held = held.map(|held| Arc::new(Mutex::new(Some(held))));
+        let pipe = pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe))));
         let mut file = Self {
             source: source.clone(),
             dims,
             dtype: convert::dtype(stored, header.scale),
             format,
             header,
-            place,
+            location,
             volume,
-            packed_bytes: None,
-            held,
-            is_told: Arc::default(),
+            slice_file_bytes: None,
+            pipe,
+            warnings_reported: Arc::default(),
         };
-        let Header { skip, packing, .. } = file.header;
-        let is_packed =
-            packing != Packing::None || matches!(file.place, Place::Own { gzip: true, .. });
-        let files = if let Place::Others(files) = &file.place { files.len() as u64 } else { 1 };
-        let behind = skip.from.saturating_add(skip.bytes.unwrap_or(0)).saturating_mul(files);
-        if is_packed && behind > MOST_UNPACKED {
+        let Header { skip, encoding, .. } = file.header;
+        let (is_packed, files) = match &file.location {
+            SampleLocation::HeaderFile { gzip, .. } => (*gzip, 1),
+            SampleLocation::DataFiles(files) => (false, files.len() as u64),
+            SampleLocation::Slices(_) => (false, 1),
+        };
+        let skipped = skip.from.saturating_add(skip.bytes.unwrap_or(0)).saturating_mul(files);
+        if (is_packed || encoding != Encoding::Raw) && skipped > MAX_SKIPPED {
             return Err(Error::bad_input(format_args!(
-                "{source}: its samples are said to begin at byte {behind}"
+                "{source}: invalid offset of the samples in compressed data: {skipped}"
             )));
         }
         let bytes = file.bytes().filter(|&bytes| isize::try_from(bytes).is_ok());
@@ -234,18 +237,18 @@ impl VolumeFile {
             return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
         }
         file.check_length()?;
-        if let Stored::As(dtype @ (Dtype::U64 | Dtype::I64)) = stored {
+        if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = stored {
             file.header.losses.push(Loss::Integers(dtype));
         }
         Ok(file)
     }
 
     /// Stored bytes of the volumes before the chosen one, and of all; `None` on overflow.
-    pub(super) fn extent(&self) -> Option<Extent> {
+    pub(super) fn extent(&self) -> Option<ByteExtent> {
         let Header { dims, volumes, stored, .. } = &self.header;
         let samples = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
         let bytes = samples.checked_mul(stored.size() as u64)?;
-        Some(Extent {
+        Some(ByteExtent {
             before: bytes.checked_mul(self.volume as u64)?,
             all: bytes.checked_mul(*volumes as u64)?,
         })
@@ -253,14 +256,14 @@ impl VolumeFile {
 
     /// Compares the length of uncompressed samples with that of the shape.
     fn check_length(&mut self) -> Result<()> {
-        let Header { skip, packing, dims, stored, volumes, .. } = &self.header;
-        let (Some(after), true) = (skip.bytes, data::is_plain(*skip, *packing)) else {
+        let Header { skip, encoding, dims, stored, volumes, .. } = &self.header;
+        let (Some(after), true) = (skip.bytes, stream::is_plain(*skip, *encoding)) else {
             return Ok(());
         };
-        let sizes: Option<Vec<u64>> = match &self.place {
-            Place::Own { gzip: true, .. } | Place::Slices(_) => None,
-            Place::Own { source, .. } => source.size()?.map(|size| vec![size]),
-            Place::Others(paths) => {
+        let sizes: Option<Vec<u64>> = match &self.location {
+            SampleLocation::HeaderFile { gzip: true, .. } | SampleLocation::Slices(_) => None,
+            SampleLocation::HeaderFile { source, .. } => source.size()?.map(|size| vec![size]),
+            SampleLocation::DataFiles(paths) => {
                 let size = |path: &PathBuf| Source::File(path.clone()).size();
                 paths.iter().map(size).collect::<Result<Option<Vec<u64>>>>()?
             }
@@ -269,11 +272,11 @@ impl VolumeFile {
         let head = skip.from.saturating_add(after);
         let found =
             sizes.iter().fold(0u64, |sum, size| sum.saturating_add(size.saturating_sub(head)));
-        let Some(Extent { all, .. }) = self.extent() else { return Ok(()) };
+        let Some(ByteExtent { all, .. }) = self.extent() else { return Ok(()) };
         if found < all {
             let times = if *volumes > 1 { format!("{volumes} times ") } else { String::new() };
             return Err(Error::bad_input(format_args!(
-                "{}: {times}{} of {} make {all} bytes, but there are only {found}",
+                "{}: {times}{} samples of {} take {all} bytes, but the file has only {found}",
                 self.source,
                 Dims(*dims),
                 stored.name()
@@ -290,7 +293,7 @@ impl VolumeFile {
     pub fn keep_integers(&mut self) -> Option<Dtype> {
         let Header { stored, scale, ref mut losses, .. } = self.header;
         match (stored, scale) {
-            (Stored::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
+            (StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
                 losses.retain(|loss| !matches!(loss, Loss::Integers(_)));
                 Some(dtype)
             }
@@ -305,7 +308,7 @@ impl VolumeFile {
 
     /// Whether the volume can be read more than once.
     pub fn can_reopen(&self) -> bool {
-        self.held.is_none() && can_reopen(&self.source)
+        self.pipe.is_none() && can_reopen(&self.source)
     }
 
     /// Bytes of all samples in memory; `None` on overflow.
@@ -314,11 +317,11 @@ impl VolumeFile {
         count.checked_mul(self.dtype.size() as u64)
     }
 
-    /// Bytes of memory that a reader takes beside the samples that it returns: an array in Fortran order is read as a
-    /// whole, slices need memory to be decoded.
-    pub fn held_bytes(&self) -> u64 {
-        match &self.place {
-            Place::Slices(slices) => stack::held_bytes(&**slices),
+    /// Bytes of memory that a reader takes in addition to the samples that it returns: an array in Fortran order is read
+    /// as a whole, slices need memory to be decoded.
+    pub fn reader_bytes(&self) -> u64 {
+        match &self.location {
+            SampleLocation::Slices(slices) => stack::scratch_bytes(&**slices),
             _ if self.header.transposed => self.bytes().unwrap_or(u64::MAX),
             _ => 0,
         }
@@ -328,16 +331,16 @@ impl VolumeFile {
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when the file is missing.
-    pub fn packed_bytes(&self) -> Result<Option<u64>> {
-        match self.packed_bytes {
+    pub fn file_bytes(&self) -> Result<Option<u64>> {
+        match self.slice_file_bytes {
             Some(bytes) => Ok(Some(bytes)),
             None => self.source.size(),
         }
     }
 
     pub(super) fn slices(&self) -> Option<&Arc<dyn Slices>> {
-        match &self.place {
-            Place::Slices(slices) => Some(slices),
+        match &self.location {
+            SampleLocation::Slices(slices) => Some(slices),
             _ => None,
         }
     }
@@ -352,7 +355,7 @@ impl VolumeFile {
         &self.format
     }
 
-    /// Where samples lie in the world, if the file says so.
+    /// Position and orientation in the world, if the file states them.
     pub fn placement(&self) -> Option<&Placement> {
         self.header.placement.as_ref()
     }
@@ -362,49 +365,48 @@ impl VolumeFile {
         &self.header.metadata
     }
 
-    /// In words, the loss of metadata in an output that `keeps` only some of them.
+    /// A message about metadata that an output does not keep; `None` if it keeps all.
     pub(super) fn dropped_metadata(
         &self,
         keeps: impl Fn(&(String, String)) -> bool,
     ) -> Option<String> {
         let dropped = self.metadata().iter().filter(|entry| !keeps(entry));
         let names: Vec<&str> = dropped.map(|(name, _)| name.as_str()).collect();
-        let shown = names.join(", ");
-        let shown: String = shown.chars().filter(|c| !c.is_control()).take(200).collect();
-        (!names.is_empty()).then(|| format!("metadata is dropped ({shown})"))
+        let list = names.join(", ");
+        let list: String = list.chars().filter(|c| !c.is_control()).take(200).collect();
+        (!names.is_empty()).then(|| format!("metadata is dropped ({list})"))
     }
 
-    /// What was assumed or left out, in words.
+    /// Messages about assumptions, and about content of the file that the volume does not have.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let Header { warnings, losses, .. } = &self.header;
         warnings.iter().cloned().chain(losses.iter().map(ToString::to_string))
     }
 
-    /// Checks the volume against `limits`, and reports, once, what was assumed or left out.
+    /// Checks the volume against `limits`, and reports its warnings once.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume takes more than allowed, or when something is
-    /// left out and `limits` are strict.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume takes more than allowed, or when it has losses
+    /// and `limits` are strict.
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
         if self.header.transposed && self.bytes() > Some(limits.bytes / 3) {
             return Err(Error::bad_input(format_args!(
-                "{}: arrays in Fortran order are read at once, and three times their size is more than \
-                 the {} bytes allowed",
+                "{}: an array in Fortran order takes three times its size, more than the {} bytes allowed",
                 self.source, limits.bytes
             ))
             .with_hint(Hint::Memory));
         }
         self.allow(limits)?;
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.warnings_reported.swap(true, Ordering::Relaxed) {
             let report = |loss| losses::report(&self.source, loss, limits.strict);
             self.header.losses.iter().try_for_each(report)?;
-            self.header.warnings.iter().for_each(|what| log::warn!("{}: {what}", self.source));
+            self.header.warnings.iter().for_each(|text| log::warn!("{}: {text}", self.source));
         }
         Ok(())
     }
 
-    /// Sets how much memory a reader may take.
+    /// Sets the limit of memory for readers.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when that is too little.
@@ -422,7 +424,7 @@ impl VolumeFile {
         match bytes <= limits.bytes {
             true => Ok(()),
             false => Err(Error::bad_input(format_args!(
-                "{}: {bytes} bytes are more than the {} allowed",
+                "{}: samples take {bytes} bytes, more than the {} allowed",
                 self.source, limits.bytes
             ))
             .with_hint(Hint::Memory)),
@@ -430,23 +432,23 @@ impl VolumeFile {
     }
 }
 
-/// An error where `layout` has flags for raw volumes.
-fn no_type_is_given(source: &Source, layout: &Layout, format: &str) -> Result<()> {
+/// Fails if `layout` has flags for raw volumes.
+fn refuse_raw_flags(source: &Source, layout: &Layout, format: &str) -> Result<()> {
     match layout.dtype.is_some() || layout.endian.is_some() {
         true => Err(Error::usage(format_args!(
-            "{source}: {format} files state the type and the byte order of their samples"
+            "{source}: type and byte order can be set for raw volumes only; {format} files state both"
         ))),
         false => Ok(()),
     }
 }
 
-fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize, each: &str) -> Error {
+fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize, noun: &str) -> Error {
     match chosen {
         Some(chosen) => Error::usage(format_args!(
-            "{source}: there is no volume {}, only 1 to {volumes}",
+            "{source}: volume {} does not exist; expected 1 to {volumes}",
             chosen + 1
         )),
-        None => Error::bad_input(format_args!("{source} holds {volumes} {each}, 1 to {volumes}"))
+        None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
             .with_hint(Hint::VolumeNumber),
     }
 }

@@ -1,4 +1,4 @@
-//! What every volume format provides ([`Format`]), and the header that its parser returns ([`Header`]).
+//! The description of a volume format ([`Format`]) and the content of a file's header ([`Header`]).
 
 use std::{
     fmt,
@@ -13,36 +13,51 @@ use crate::data::{
     placement::{Placement, Space},
 };
 
-/// A volume format with a header: one constant in one file.
+/// A volume format: one constant in the file of the format.
 pub struct Format {
-    /// The name in messages.
+    /// Name in messages.
     pub name: &'static str,
-    /// File name extensions, in lower case, without `.gz`.
+    /// Extensions of files that are read as this format, in lower case, without `.gz`.
     pub extensions: &'static [&'static str],
-    /// Whether a file of this format may begin with these (decompressed) bytes.
+    /// Whether a file that begins with these (decompressed) bytes is of this format.
     pub has_signature: fn(&[u8]) -> bool,
-    /// The file with the header, where that may not be the given file.
+    /// Finds the file with the header, if that may not be the given file.
     pub header_file: Option<fn(&Path) -> Option<PathBuf>>,
-    /// Reads the header.
-    pub read: fn(&mut Start<'_>) -> Result<Header, BoxError>,
-    /// How files are written, for formats that are.
-    pub write: Option<Writing>,
+    /// Parses the header; `None` for raw volumes, and for formats that are read slice by slice (see
+    /// [`slices::find`](super::slices::find)).
+    pub parse: Option<HeaderParser>,
+    /// How files are written, if they are. Zarr is written by a [`PyramidWriter`](super::PyramidWriter) instead.
+    pub write: Option<WriteSupport>,
+}
+
+/// Parses the header at the beginning of a file.
+pub type HeaderParser = fn(&mut HeaderReader<'_>) -> Result<Header, BoxError>;
+
+impl Format {
+    /// A format without signature, header and writer, for struct updates.
+    pub const BASE: Self = Self {
+        name: "",
+        extensions: &[],
+        has_signature: |_| false,
+        header_file: None,
+        parse: None,
+        write: None,
+    };
 }
 
 #[cfg(test)]
 impl Format {
-    /// The header of a file that begins with `bytes`.
-    pub fn parse(&self, mut bytes: &[u8]) -> Result<Header, BoxError> {
-        (self.read)(&mut Start::new(&mut bytes, None))
+    /// Parses the header of a file that begins with `bytes`.
+    pub fn parse_bytes(&self, mut bytes: &[u8]) -> Result<Header, BoxError> {
+        (self.parse.expect("it has a header"))(&mut HeaderReader::new(&mut bytes, None))
     }
 
     /// Makes the header of a new file and parses it again: sizes, type and offset of samples must be equal.
-    pub fn write_and_parse(&self, outgoing: &Outgoing<'_>) -> (Vec<u8>, Header) {
-        let bytes = (self.write.as_ref().expect("it is written").header)(outgoing);
+    pub fn write_and_parse(&self, content: &HeaderContent<'_>) -> (Vec<u8>, Header) {
+        let bytes = (self.write.as_ref().expect("it is written").header)(content);
         assert!((self.has_signature)(&bytes));
-        let header = self.parse(&bytes).unwrap();
-        let Outgoing { dims, dtype, .. } = *outgoing;
-        assert_eq!((header.dims, header.stored), (dims, Stored::As(dtype)));
+        let header = self.parse_bytes(&bytes).unwrap();
+        assert_eq!((header.dims, header.stored), (content.dims, StoredType::As(content.dtype)));
         assert_eq!(header.skip, Skip::to(bytes.len() as u64));
         (bytes, header)
     }
@@ -50,46 +65,61 @@ impl Format {
 
 /// How files of a format are written: a header, then the samples, little-endian, x fastest.
 #[derive(Debug)]
-pub struct Writing {
-    /// Names of the format in messages.
-    pub names: &'static [&'static str],
+pub struct WriteSupport {
+    /// Formats of inputs that are written as this format by default, by their names in messages.
+    pub default_for: &'static [&'static str],
     /// Extensions of the files that are written, in lower case.
     pub extensions: &'static [&'static str],
     /// Whether the extension may be followed by `.gz`.
-    pub may_be_packed: bool,
+    pub can_gzip: bool,
     /// Sample types that can be written.
     pub dtypes: &'static [Dtype],
     /// Maximum number of samples along x, y and z.
-    pub longest: [usize; 3],
-    /// Which placements can be written.
-    pub placing: Placing,
-    /// The unit of lengths.
-    pub units: Units,
+    pub max_dims: [usize; 3],
+    /// Placements that can be written.
+    pub placement: PlacementSupport,
+    /// Units of length that can be written.
+    pub units: UnitSupport,
     /// Whether an entry of metadata can be written.
-    pub keeps: fn(&(String, String)) -> bool,
+    pub keeps_metadata: fn(&(String, String)) -> bool,
     /// Makes the header.
-    pub header: fn(&Outgoing<'_>) -> Vec<u8>,
+    pub header: fn(&HeaderContent<'_>) -> Vec<u8>,
+}
+
+impl WriteSupport {
+    /// Samples of any type and number alone, for struct updates.
+    pub const BASE: Self = Self {
+        default_for: &[],
+        extensions: &[],
+        can_gzip: false,
+        dtypes: &Dtype::SAMPLES,
+        max_dims: [usize::MAX; 3],
+        placement: PlacementSupport::None,
+        units: UnitSupport::Any,
+        keeps_metadata: |_| false,
+        header: |_| Vec::new(),
+    };
 }
 
 /// The units in which a format can hold lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Units {
+pub enum UnitSupport {
     /// Any, or none.
     Any,
     /// One of these, or none.
     OneOf(&'static [&'static str]),
-    /// Always this one: readers take all numbers for lengths in it.
+    /// Always this one: readers take all lengths to be in it.
     Always(&'static str),
 }
 
 /// The unit of formats in which ITK, and so 3D Slicer, takes all lengths for millimetres, whatever unit a file states.
-pub const UNITS_OF_ITK: Units = Units::OneOf(&["mm"]);
+pub const UNITS_OF_ITK: UnitSupport = UnitSupport::OneOf(&["mm"]);
 
-/// Which placements a format can hold.
+/// The placements that a format can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placing {
+pub enum PlacementSupport {
     /// None.
-    Nothing,
+    None,
     /// Spacing and origin, along the world's axes.
     Straight,
     /// Any affine map, to the coordinates of this space, or with `None` of the placement's own space.
@@ -98,12 +128,12 @@ pub enum Placing {
 
 /// The content of a header to be written.
 #[derive(Debug)]
-pub struct Outgoing<'a> {
+pub struct HeaderContent<'a> {
     /// Samples along x, y and z.
     pub dims: [usize; 3],
-    /// One of [`Writing::dtypes`].
+    /// One of [`WriteSupport::dtypes`].
     pub dtype: Dtype,
-    /// Where samples lie, as far as [`Writing::placing`] allows.
+    /// Position and orientation, as far as [`WriteSupport::placement`] allows.
     pub placement: Option<&'a Placement>,
     /// Metadata that the format keeps.
     pub metadata: Vec<(String, String)>,
@@ -119,28 +149,27 @@ pub enum Endian {
 }
 
 impl Endian {
-    /// Reverses the bytes of each number of `size` bytes, unless they are in the machine's order.
-    pub fn make_native(self, bytes: &mut [u8], size: usize) {
-        match size {
-            1 => {}
-            _ if (self == Self::Big) == cfg!(target_endian = "big") => {}
+    /// Reverses the bytes of each number of `size` bytes, unless they are little-endian, as on all supported machines.
+    pub fn to_native(self, bytes: &mut [u8], size: usize) {
+        match (self, size) {
+            (Self::Little, _) | (_, 1) => {}
             // Twice as fast as below.
-            2 => bytes.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse()),
-            size => bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse),
+            (_, 2) => bytes.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse()),
+            (_, size) => bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse),
         }
     }
 }
 
-/// How a sample is stored.
+/// The type of a stored sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Stored {
-    /// As a sample or number of this type.
+pub enum StoredType {
+    /// A type of samples or numbers.
     As(Dtype),
-    /// As a 16-bit IEEE 754 float.
+    /// 16-bit IEEE 754 float.
     F16,
 }
 
-impl Stored {
+impl StoredType {
     /// Size in bytes.
     pub fn size(self) -> usize {
         match self {
@@ -149,7 +178,7 @@ impl Stored {
         }
     }
 
-    /// The name in messages.
+    /// Name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::As(dtype) => dtype.name(),
@@ -174,40 +203,40 @@ pub struct Header {
     pub dims: [usize; 3],
     /// Number of volumes of this size that follow each other.
     pub volumes: usize,
-    /// What they are called in messages: `volumes`, `channels`, ...
-    pub each: &'static str,
-    /// How each sample is stored.
-    pub stored: Stored,
+    /// What a volume is called in messages: `volumes`, `channels`, ...
+    pub volume_noun: &'static str,
+    /// Type of a stored sample.
+    pub stored: StoredType,
     /// Byte order of samples.
     pub endian: Endian,
-    /// Slope and intercept from stored numbers to values; `None` where they are the same.
+    /// Slope and intercept from stored numbers to values; `None` if they are the same.
     pub scale: Option<Scale>,
-    /// Where samples lie in the world, if the header says so.
+    /// Position and orientation in the world, if the header states them.
     pub placement: Option<Placement>,
-    /// The files that hold the samples, one behind the other; `None` where the file of the header does.
+    /// Names of the files whose concatenation holds the samples; `None` if the file of the header does.
     pub files: Option<Vec<String>>,
-    /// Where the samples begin in that file, or in each of those files.
+    /// Offset of the samples in that file, or in each of those files.
     pub skip: Skip,
-    /// How the samples are compressed.
-    pub packing: Packing,
+    /// Encoding of the samples.
+    pub encoding: Encoding,
     /// Whether z is the fastest axis (Fortran order), so that all samples must be reordered.
     pub transposed: bool,
     /// Other entries: names and texts.
     pub metadata: Vec<(String, String)>,
-    /// What was assumed or not understood, in words.
+    /// Messages about assumptions and about fields that are not understood.
     pub warnings: Vec<String>,
-    /// What the volume leaves out of the file or changes.
+    /// Content of the file that the volume does not have.
     pub losses: Vec<Loss>,
 }
 
-/// What a volume leaves out of its file or changes.
+/// A difference between a file and the volume read from it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
     /// 64-bit integers of this type become f64.
     Integers(Dtype),
     /// This many bytes follow the samples.
     Trailing(u64),
-    /// Any other, in words.
+    /// Any other, as a message.
     Other(String),
 }
 
@@ -217,19 +246,19 @@ impl fmt::Display for Loss {
             Self::Integers(dtype) => {
                 write!(f, "{dtype} samples are read as f64, exact up to 2^53")
             }
-            Self::Trailing(bytes) => write!(f, "{bytes} bytes behind its samples are left out"),
-            Self::Other(words) => f.write_str(words),
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes after the samples are ignored"),
+            Self::Other(message) => f.write_str(message),
         }
     }
 }
 
 impl<T: Into<String>> From<T> for Loss {
-    fn from(words: T) -> Self {
-        Self::Other(words.into())
+    fn from(message: T) -> Self {
+        Self::Other(message.into())
     }
 }
 
-/// Where samples begin. The three steps are taken in order.
+/// Offset of the first sample: a number of bytes, then of lines, then of decompressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skip {
     /// Offset in the file.
@@ -241,41 +270,41 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// Samples begin at offset `from`.
+    /// Skips the `from` first bytes of the file.
     pub fn to(from: u64) -> Self {
         Self { from, lines: 0, bytes: Some(0) }
     }
 }
 
-/// How samples are encoded, apart from a `.gz` around the whole file.
+/// The encoding of samples, apart from a `.gz` around the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub enum Encoding {
     /// Uncompressed.
-    None,
-    /// By gzip.
+    Raw,
+    /// Compressed by gzip.
     Gzip,
-    /// By zlib.
+    /// Compressed by zlib.
     Zlib,
-    /// By bzip2.
+    /// Compressed by bzip2.
     Bzip2,
-    /// As decimal numbers between blanks.
+    /// Decimal numbers separated by blanks.
     Text,
 }
 
 impl Header {
     /// The header of one volume of little-endian samples from offset `from` on.
-    pub fn new(dims: [usize; 3], stored: Stored, from: u64) -> Self {
+    pub fn new(dims: [usize; 3], stored: StoredType, from: u64) -> Self {
         Self {
             dims,
             volumes: 1,
-            each: "volumes",
+            volume_noun: "volumes",
             stored,
             endian: Endian::Little,
             scale: None,
             placement: None,
             files: None,
             skip: Skip::to(from),
-            packing: Packing::None,
+            encoding: Encoding::Raw,
             transposed: false,
             metadata: Vec::new(),
             warnings: Vec::new(),
@@ -283,70 +312,67 @@ impl Header {
         }
     }
 
-    /// Sets the placement, in lengths of the units that the file names for the axes x, y and z, or adds a warning where
-    /// that makes no sense.
-    pub fn place_in(&mut self, mut placement: Placement, units: [Option<&str>; 3]) {
+    /// Sets the placement, in lengths of the units that the file names for the axes x, y and z, or adds a warning if it
+    /// is invalid.
+    pub fn set_placement_in(&mut self, mut placement: Placement, units: [Option<&str>; 3]) {
         self.warnings.extend(placement.set_units(units));
-        self.place(placement);
+        self.set_placement(placement);
     }
 
-    /// Sets the placement, or adds a warning where it makes no sense.
-    pub fn place(&mut self, placement: Placement) {
+    /// Sets the placement, or adds a warning if it is invalid.
+    pub fn set_placement(&mut self, placement: Placement) {
         match placement.is_regular() {
             true => self.placement = Some(placement),
-            false => self
-                .warnings
-                .push("its spacing or orientation makes no sense and is left out".into()),
+            false => self.warnings.push("spacing or orientation is invalid; ignoring it".into()),
         }
     }
 }
 
-/// Most bytes of a header of text lines.
-const MOST_TEXT: usize = 1 << 20;
+/// Maximum size in bytes of a header of text lines.
+const MAX_TEXT: usize = 1 << 20;
 
 /// The decompressed beginning of a file, from which a format parses its header.
-pub struct Start<'a> {
+pub struct HeaderReader<'a> {
     input: &'a mut (dyn BufRead + Send),
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub position: u64,
-    /// Bytes read as lines.
+    /// Number of bytes read as lines.
     text: usize,
     /// The file's name.
     pub path: Option<&'a Path>,
 }
 
-impl<'a> Start<'a> {
-    /// Before the first byte of `input`.
+impl<'a> HeaderReader<'a> {
+    /// Reads from the first byte of `input`.
     pub fn new(input: &'a mut (dyn BufRead + Send), path: Option<&'a Path>) -> Self {
         Self { input, position: 0, text: 0, path }
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     ///
     /// # Errors
-    /// What reading fails with.
+    /// When reading fails or the file ends.
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
-        self.input.read_exact(&mut bytes)?;
-        self.position += N as u64;
+        self.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The next line, without its end; `None` at the end of the file.
+    /// Reads the next line, without its end; `None` at the end of the file.
     ///
     /// # Errors
-    /// What reading fails with; also when a line holds a NUL, or when all lines together are longer than 1 MiB.
+    /// When reading fails, when a line contains a NUL, or when all lines together are longer than 1 MiB.
     pub fn line(&mut self) -> Result<Option<String>, BoxError> {
         let mut line = Vec::new();
-        let left = MOST_TEXT - self.text;
+        let left = MAX_TEXT - self.text;
         let mut input = (&mut *self.input).take(left as u64 + 1);
         let read = input.read_until(b'\n', &mut line)?;
         self.position += read as u64;
         self.text += read;
         match read {
             0 => return Ok(None),
-            _ if line.contains(&0) => return Err("the header holds what is no text".into()),
-            _ if read > left => return Err("the header does not end".into()),
+            _ if line.contains(&0) => return Err("header contains a NUL byte".into()),
+            _ if read > left => return Err("header is longer than 1 MiB".into()),
             _ => {}
         }
         for end in [b'\n', b'\r'] {
@@ -358,7 +384,7 @@ impl<'a> Start<'a> {
     }
 }
 
-impl Read for Start<'_> {
+impl Read for HeaderReader<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(bytes)?;
         self.position += read as u64;
@@ -366,26 +392,23 @@ impl Read for Start<'_> {
     }
 }
 
-/// Converts the sizes of a header to numbers of samples.
+/// Converts the sizes in a header to numbers of samples.
 ///
 /// # Errors
 /// When one is 0, negative or too large.
-pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
+pub fn checked_dims<T: TryInto<usize> + Copy + fmt::Display>(
     sizes: [T; 3],
 ) -> Result<[usize; 3], BoxError> {
     let mut dims = [0; 3];
     for (dim, size) in dims.iter_mut().zip(sizes) {
-        *dim = size
-            .try_into()
-            .ok()
-            .filter(|&size| size > 0)
-            .ok_or_else(|| format!("it says that there are {size} samples along an axis"))?;
+        let checked = size.try_into().ok().filter(|&size| size > 0);
+        *dim = checked.ok_or_else(|| format!("invalid size of an axis: {size}"))?;
     }
     Ok(dims)
 }
 
 /// The beginning of an untrusted text, without control characters, for a message.
-pub fn shown(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 

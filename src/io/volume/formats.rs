@@ -1,22 +1,32 @@
-//! The volume formats: which of them a name or the first bytes of a file tell.
+//! The table of volume formats, and the choice of one by the name or the first bytes of a file.
 
 use std::path::Path;
 
 use super::{
     dicom,
-    format::{Format, Writing},
+    format::{Format, WriteSupport},
     meta_image, mrc, nifti, npy, nrrd,
     raw::{self, Layout},
-    slices::{names::are_many, tiff},
+    slices::{names::is_multi_file, tiff},
+    zarr,
 };
 use crate::io::{Source, image::has_image_name, source::packed_extension, standard};
 
-/// The formats with a header. The first format whose signature fits a file is chosen. MetaImage is last, since it has
-/// no signature but the names of its fields.
-pub const FORMATS: [&Format; 5] =
-    [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
+/// Every volume format. The first one whose signature a file has is chosen. MetaImage follows the others, since its only
+/// signature is the names of its fields.
+pub const FORMATS: [&Format; 9] = [
+    &nifti::FORMAT,
+    &nrrd::FORMAT,
+    &npy::FORMAT,
+    &mrc::FORMAT,
+    &meta_image::FORMAT,
+    &dicom::FORMAT,
+    &tiff::FORMAT,
+    &zarr::FORMAT,
+    &raw::FORMAT,
+];
 
-/// Whether `source` is read as a volume: its name, the flags, or the first bytes of standard input say so.
+/// Whether `source` is read as a volume, by its name, the flags, or the first bytes of standard input.
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
     has_volume_name(source)
         || layout.is_of_volume()
@@ -27,8 +37,8 @@ pub fn is_volume(source: &Source, layout: &Layout) -> bool {
 fn has_volume_name(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
     is_packed
-        || are_many(source)
-        || raw::EXTENSIONS.contains(&extension.as_str())
+        || is_multi_file(source)
+        || raw::FORMAT.extensions.contains(&extension.as_str())
         || by_extension(&extension).is_some()
         // Many DICOM files have numbers as names, and no extension.
         || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
@@ -40,20 +50,24 @@ fn is_volume_piped() -> bool {
     first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
 }
 
+/// The formats whose files begin with a header that is parsed.
+fn with_header() -> impl Iterator<Item = &'static Format> {
+    FORMATS.into_iter().filter(|format| format.parse.is_some())
+}
+
 /// How volumes are written, for each format that is.
-pub fn writings() -> impl Iterator<Item = &'static Writing> {
-    let written = FORMATS.into_iter().filter_map(|format| format.write.as_ref());
-    written.chain([&tiff::WRITING, &raw::WRITING])
+pub fn write_supports() -> impl Iterator<Item = &'static WriteSupport> {
+    FORMATS.into_iter().filter_map(|format| format.write.as_ref())
 }
 
 /// The format with a header that has the extension `extension`.
 pub fn by_extension(extension: &str) -> Option<&'static Format> {
-    FORMATS.into_iter().find(|format| format.extensions.contains(&extension))
+    with_header().find(|format| format.extensions.contains(&extension))
 }
 
 /// The format with a header whose signature `first` begins with.
 pub fn by_signature(first: &[u8]) -> Option<&'static Format> {
-    FORMATS.into_iter().find(|format| (format.has_signature)(first))
+    with_header().find(|format| (format.has_signature)(first))
 }
 
 /// Whether a name is that of an image and not of a volume: `.hdr` is both Radiance and NIfTI, and counts as NIfTI.
@@ -67,22 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_volumes() {
-        for name in ["a.nii", "A.NII.GZ", "b.raw", "b.raw.gz", "c.mha", "d.nhdr", "e.npy", "f.map"]
-        {
-            assert!(has_volume_name(&Source::File(name.into())), "{name}");
-        }
-        for name in ["a.png", "a", "raw"] {
-            assert!(!has_volume_name(&Source::File(name.into())), "{name}");
-        }
-        assert!(!has_volume_name(&Source::Stdin));
-    }
-
-    #[test]
     fn extensions_and_signatures_are_of_one_format() {
         let mut all: Vec<&str> =
             FORMATS.iter().flat_map(|format| format.extensions).copied().collect();
-        all.extend(raw::EXTENSIONS);
         let count = all.len();
         all.sort_unstable();
         all.dedup();

@@ -1,5 +1,5 @@
-//! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value`, the last of which says where the samples are: in the same file
-//! (`.mha`), or in others (`.mhd`).
+//! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value`, the last of which names the file of the samples: the same file
+//! (`.mha`), or others (`.mhd`).
 //!
 //! World coordinates are LPS in millimetres, as in ITK, unless `DistanceUnits` states another unit; `?` stands for an
 //! unknown one. ITK takes all lengths for millimetres, so they are written as such. `Offset` is the centre of the first
@@ -7,10 +7,10 @@
 
 use super::{
     format::{
-        BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, UNITS_OF_ITK,
-        Writing, dims_of,
+        BoxError, Encoding, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
+        StoredType, UNITS_OF_ITK, WriteSupport, checked_dims, excerpt,
     },
-    text::{data_files, sizes_of},
+    text::{TextFields, data_files, sizes},
 };
 use crate::data::{
     dtype::Dtype,
@@ -24,19 +24,16 @@ pub const FORMAT: Format = Format {
     has_signature: |bytes| {
         [&b"ObjectType"[..], b"NDims", b"Comment = "].iter().any(|start| bytes.starts_with(start))
     },
-    header_file: None,
-    read,
-    write: Some(Writing {
-        names: &["MetaImage"],
+    parse: Some(parse),
+    write: Some(WriteSupport {
+        default_for: &["MetaImage"],
         extensions: &["mha"],
-        may_be_packed: false,
-        keeps: |_| false,
-        dtypes: &Dtype::SAMPLES,
-        longest: [usize::MAX; 3],
-        placing: Placing::Affine(Some(Space::Lps)),
+        placement: PlacementSupport::Affine(Some(Space::Lps)),
         units: UNITS_OF_ITK,
         header: header_bytes,
+        ..WriteSupport::BASE
     }),
+    ..Format::BASE
 };
 
 const TYPES: [(&str, Dtype); 12] = [
@@ -55,8 +52,8 @@ const TYPES: [(&str, Dtype); 12] = [
     ("MET_LONG", Dtype::I32),
 ];
 
-/// Fields that are understood or need not be kept; all others are metadata.
-const KNOWN: [&str; 27] = [
+/// Fields that are understood or need not be kept. All others are metadata.
+const KNOWN: [&str; 26] = [
     "ObjectType",
     "ObjectSubType",
     "NDims",
@@ -78,7 +75,6 @@ const KNOWN: [&str; 27] = [
     "ElementSize",
     "ElementType",
     "ElementNumberOfChannels",
-    "ElementDataFile",
     "HeaderSize",
     "DistanceUnits",
     "ID",
@@ -86,120 +82,96 @@ const KNOWN: [&str; 27] = [
     "AnatomicalOrientation",
 ];
 
-struct Fields(Vec<(String, String)>);
-
-impl Fields {
-    /// The value of the first of several names of a field that is there.
-    fn get(&self, names: &[&str]) -> Option<&str> {
-        let named = |name: &&str| self.0.iter().find(|(key, _)| key == name);
-        names.iter().find_map(named).map(|(_, value)| value.as_str())
-    }
-
-    /// At least `count` numbers; `None` where the field is missing.
-    fn numbers(&self, names: &[&str], count: usize) -> Result<Option<Vec<f64>>, BoxError> {
-        let Some(text) = self.get(names) else { return Ok(None) };
-        let numbers: Option<Vec<f64>> =
-            text.split_whitespace().map(|part| part.parse().ok()).collect();
-        match numbers.filter(|numbers| numbers.len() >= count) {
-            Some(numbers) => Ok(Some(numbers)),
-            None => Err(format!("its `{}` is no list of {count} numbers", names[0]).into()),
-        }
-    }
-
-    fn is_true(&self, names: &[&str]) -> bool {
-        self.get(names).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
-    }
+/// Parses at least `count` numbers; `None` if the field is missing.
+fn vector(fields: &TextFields, names: &[&str], count: usize) -> Result<Option<Vec<f64>>, BoxError> {
+    let Some(text) = fields.get(names) else { return Ok(None) };
+    let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() >= count);
+    numbers.map(Some).ok_or_else(|| format!("{}: expected {count} numbers", names[0]).into())
 }
 
-fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
-    let mut fields = Fields(Vec::new());
-    loop {
-        let Some(line) = start.line()? else {
-            return Err("its header does not say where the samples are".into());
-        };
+fn is_true(fields: &TextFields, names: &[&str]) -> bool {
+    fields.get(names).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+}
+
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+    let mut fields = TextFields::default();
+    let location = loop {
+        let line = reader.line()?.ok_or("ElementDataFile is missing")?;
         let Some((name, value)) = line.split_once('=') else {
             match line.trim().is_empty() {
                 true => continue,
-                false => return Err("it does not begin as one".into()),
+                false => return Err(format!("invalid header line `{}`", excerpt(&line)).into()),
             }
         };
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-        let is_last = name == "ElementDataFile";
-        fields.0.push((name, value));
-        if is_last {
-            break;
+        if name == "ElementDataFile" {
+            break value;
         }
+        fields.0.push((name, value));
+    };
+    if location.eq_ignore_ascii_case("LOCAL") {
+        return header(&fields, reader.position);
     }
-    let place = fields.get(&["ElementDataFile"]).unwrap_or_default().to_owned();
-    if place.eq_ignore_ascii_case("LOCAL") {
-        return header(&fields, start.position);
-    }
-    let files = data_files(&place, start)?;
+    let files = data_files(&location, reader)?;
     let mut header = header(&fields, 0)?;
     header.files = Some(files);
     Ok(header)
 }
 
-fn header(fields: &Fields, position: u64) -> Result<Header, BoxError> {
-    let sizes = sizes(fields)?;
+fn header(fields: &TextFields, position: u64) -> Result<Header, BoxError> {
+    let axes = fields.count("NDims")? as usize;
+    if !(1..=10).contains(&axes) {
+        return Err("NDims: expected a number of axes from 1 to 10".into());
+    }
+    let sizes = sizes(fields.get(&["DimSize"]).unwrap_or_default())
+        .filter(|sizes| sizes.len() == axes)
+        .ok_or_else(|| format!("DimSize: expected {axes} whole numbers greater than 0"))?;
     let size = |axis: usize| sizes.get(axis).copied().unwrap_or(1);
-    let dims = dims_of([size(0), size(1), size(2)])?;
+    let dims = checked_dims([size(0), size(1), size(2)])?;
     let volumes = (3..sizes.len()).map(size).fold(1, u64::saturating_mul);
-    let mut header = Header::new(dims, Stored::As(dtype(fields)?), position);
+    let mut header = Header::new(dims, StoredType::As(dtype(fields)?), position);
     header.volumes = usize::try_from(volumes)?;
-    if fields.is_true(&["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
+    if is_true(fields, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
         header.endian = Endian::Big;
     }
     let is_text =
         fields.get(&["BinaryData"]).is_some_and(|value| value.eq_ignore_ascii_case("false"));
-    header.packing = match fields.is_true(&["CompressedData"]) {
-        true => Packing::Zlib,
-        false if is_text => Packing::Text,
-        false => Packing::None,
+    header.encoding = match is_true(fields, &["CompressedData"]) {
+        true => Encoding::Zlib,
+        false if is_text => Encoding::Text,
+        false => Encoding::Raw,
     };
     if let Some(bytes) = fields.get(&["HeaderSize"]) {
         header.skip.bytes = match bytes.parse::<i64>() {
-            Ok(-1) if header.packing == Packing::None => None,
+            Ok(-1) if header.encoding == Encoding::Raw => None,
             Ok(bytes @ 0..) => Some(bytes as u64),
-            _ => return Err("its HeaderSize makes no sense".into()),
+            _ => return Err(format!("invalid HeaderSize `{}`", excerpt(bytes)).into()),
         };
     }
-    place(&mut header, fields, sizes.len())?;
+    place(&mut header, fields, axes)?;
     let is_metadata =
         |(name, value): &&(String, String)| !KNOWN.contains(&name.as_str()) && !value.is_empty();
     header.metadata = fields.0.iter().filter(is_metadata).cloned().collect();
     Ok(header)
 }
 
-/// The number of samples along each axis, the first axis fastest.
-fn sizes(fields: &Fields) -> Result<Vec<u64>, BoxError> {
-    let axes = fields.get(&["NDims"]).and_then(|text| text.parse::<usize>().ok());
-    let axes = axes
-        .filter(|axes| (1..=10).contains(axes))
-        .ok_or("it does not tell how many axes there are")?;
-    let sizes = sizes_of(fields.get(&["DimSize"]).unwrap_or_default());
-    sizes.filter(|sizes| sizes.len() == axes).ok_or_else(|| {
-        format!("its DimSize is no list of {axes} whole numbers greater than 0").into()
-    })
-}
-
-fn dtype(fields: &Fields) -> Result<Dtype, BoxError> {
-    if let Some(channels) =
-        fields.get(&["ElementNumberOfChannels"]).filter(|&channels| channels != "1")
-    {
-        return Err(format!("each of its samples is a vector of {channels} numbers").into());
+fn dtype(fields: &TextFields) -> Result<Dtype, BoxError> {
+    let channels = fields.get(&["ElementNumberOfChannels"]).unwrap_or("1");
+    if channels != "1" {
+        return Err(format!("vectors of {} numbers are not supported", excerpt(channels)).into());
     }
     let kind = fields.get(&["ElementType"]).unwrap_or_default();
     let known = TYPES.iter().find(|(name, _)| *name == kind);
     let dtype = known.map(|&(_, dtype)| dtype);
-    dtype.ok_or_else(|| format!("samples of type `{kind}` are not supported").into())
+    dtype.ok_or_else(|| format!("samples of type `{}` are not supported", excerpt(kind)).into())
 }
 
 /// Places the samples by spacing, offset and directions, if the header has one of them.
-fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxError> {
-    let spacing = fields.numbers(&["ElementSpacing", "ElementSize"], axes)?;
-    let offset = fields.numbers(&["Offset", "Position", "Origin"], axes)?;
-    let matrix = fields.numbers(&["TransformMatrix", "Rotation", "Orientation"], axes * axes)?;
+fn place(header: &mut Header, fields: &TextFields, axes: usize) -> Result<(), BoxError> {
+    let spacing = vector(fields, &["ElementSpacing", "ElementSize"], axes)?;
+    let offset = vector(fields, &["Offset", "Position", "Origin"], axes)?;
+    let matrix = vector(fields, &["TransformMatrix", "Rotation", "Orientation"], axes * axes)?;
     if spacing.is_none() && offset.is_none() && matrix.is_none() {
         return Ok(());
     }
@@ -225,13 +197,13 @@ fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxErr
         space: Some(Space::Lps),
         unit: None,
     };
-    header.place_in(placement, [Some(fields.get(&["DistanceUnits"]).unwrap_or("mm")); 3]);
+    header.set_placement_in(placement, [Some(fields.get(&["DistanceUnits"]).unwrap_or("mm")); 3]);
     Ok(())
 }
 
 /// The header of a new `.mha` file.
-fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let Outgoing { dims: [x, y, z], dtype, placement, .. } = outgoing;
+fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
+    let HeaderContent { dims: [x, y, z], dtype, placement, .. } = content;
     let kind = TYPES.iter().find(|(_, known)| known == dtype).map_or("MET_FLOAT", |(name, _)| name);
     let list =
         |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -261,33 +233,16 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Header, BoxError> {
-        FORMAT.parse(text.as_bytes())
+        FORMAT.parse_bytes(text.as_bytes())
     }
 
     const PLAIN: &str =
         "NDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = LOCAL\n";
 
     #[test]
-    fn headers_come_back() {
-        let steps = [[0.0, 0.5, 0.0], [-2.0, 0.0, 0.0], [0.0, 0.0, -2.0]];
-        let place = |unit: Option<&str>| {
-            let unit = unit.map(str::to_owned);
-            Placement { steps, first: [0.1, -20.0, 1e-9], space: Some(Space::Lps), unit }
-        };
-        for place in [None, Some(place(None)), Some(place(Some("mm")))] {
-            for dtype in Dtype::SAMPLES {
-                let placement = place.as_ref();
-                let outgoing = Outgoing { dims: [4, 5, 6], dtype, placement, metadata: Vec::new() };
-                let (_, header) = FORMAT.write_and_parse(&outgoing);
-                assert_eq!((header.placement.as_ref(), header.warnings.len()), (placement, 0));
-            }
-        }
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_fields_are_refused() {
         let header = parse(PLAIN).unwrap();
-        assert_eq!((header.placement, header.packing, header.volumes), (None, Packing::None, 1));
+        assert_eq!((header.placement, header.encoding, header.volumes), (None, Encoding::Raw, 1));
         for (from, to) in [
             ("NDims = 3", "NDims = 4"),
             ("4 5 6", "4 5 x"),
@@ -303,14 +258,7 @@ mod tests {
         let more = "Offset = 1 2 3\nCompressedData = True\nModality = MET_MOD_CT\nElementType";
         let header = parse(&PLAIN.replace("ElementType", more)).unwrap();
         assert_eq!(header.placement.unwrap().first, [1.0, 2.0, 3.0]);
-        assert_eq!((header.packing, header.metadata.len()), (Packing::Zlib, 1));
-        let unit = |text: &str| {
-            let more = format!("ElementSpacing = 1 2 3\n{text}ElementType");
-            parse(&PLAIN.replace("ElementType", &more)).unwrap().placement.unwrap().unit
-        };
-        assert_eq!(unit("").as_deref(), Some("mm"));
-        assert_eq!(unit("DistanceUnits = um\n").as_deref(), Some("um"));
-        assert_eq!(unit("DistanceUnits = ?\n"), None);
+        assert_eq!((header.encoding, header.metadata.len()), (Encoding::Zlib, 1));
         let header = parse(&PLAIN.replace("3\nDimSize = 4 5 6", "4\nDimSize = 4 5 6 7")).unwrap();
         assert_eq!(header.volumes, 7);
         let other = parse(&PLAIN.replace("LOCAL", "a b.raw")).unwrap();

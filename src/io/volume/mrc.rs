@@ -4,9 +4,10 @@
 //! sample is at the header's origin; where that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
 
 use super::{
-    fields::Fields,
+    fields::BinaryFields,
     format::{
-        BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Units, Writing, dims_of,
+        BoxError, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
+        StoredType, UnitSupport, WriteSupport, checked_dims,
     },
 };
 use crate::data::{dtype::Dtype, placement::Placement};
@@ -16,19 +17,19 @@ pub const FORMAT: Format = Format {
     name: "MRC",
     extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
     has_signature: |bytes| bytes.get(208..212) == Some(b"MAP "),
-    header_file: None,
-    read,
-    write: Some(Writing {
-        names: &["MRC"],
+    parse: Some(parse),
+    write: Some(WriteSupport {
+        default_for: &["MRC"],
         extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
-        may_be_packed: true,
-        keeps: |_| false,
+        can_gzip: true,
         dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
-        longest: [i32::MAX as usize; 3],
-        placing: Placing::Straight,
-        units: Units::Always("angstrom"),
+        max_dims: [i32::MAX as usize; 3],
+        placement: PlacementSupport::Straight,
+        units: UnitSupport::Always("angstrom"),
         header: header_bytes,
+        ..WriteSupport::BASE
     }),
+    ..Format::BASE
 };
 
 const SIZE: usize = 1024;
@@ -36,20 +37,20 @@ const SIZE: usize = 1024;
 /// IMOD's stamp in word 38 (words are counted from 0 here); its flags follow in word 39.
 const IMOD: i32 = 1_146_047_817;
 
-/// The words of four bytes of a header.
-struct Words<'a>(Fields<'a>);
+/// A header as words of four bytes.
+struct Words<'a>(BinaryFields<'a>);
 
 impl<'a> Words<'a> {
     fn new(bytes: &'a [u8; SIZE]) -> Self {
-        // The machine stamp tells the byte order. Old files have none: there only one order makes a small number of the
-        // mode.
+        // The machine stamp states the byte order. In old files without a stamp, the mode is a small number in one byte
+        // order only.
         let endian = match [bytes[212], bytes[213]] {
             [0x44, 0x44 | 0x41] => Endian::Little,
             [0x11, 0x11] => Endian::Big,
             _ if bytes[12] == 0 && bytes[13] == 0 && bytes[15] != 0 => Endian::Big,
             _ => Endian::Little,
         };
-        Self(Fields { bytes, endian })
+        Self(BinaryFields { bytes, endian })
     }
 
     fn int(&self, word: usize) -> i32 {
@@ -61,18 +62,18 @@ impl<'a> Words<'a> {
     }
 
     /// The type of samples.
-    fn stored(&self) -> Result<Stored, BoxError> {
+    fn stored(&self) -> Result<StoredType, BoxError> {
         Ok(match self.int(3) {
             // Bit 0 of IMOD's flags: bytes are signed.
-            0 if self.int(38) == IMOD && self.int(39) & 1 == 0 => Stored::As(Dtype::U8),
-            0 => Stored::As(Dtype::I8),
-            1 => Stored::As(Dtype::I16),
-            2 => Stored::As(Dtype::F32),
-            6 => Stored::As(Dtype::U16),
-            12 => Stored::F16,
+            0 if self.int(38) == IMOD && self.int(39) & 1 == 0 => StoredType::As(Dtype::U8),
+            0 => StoredType::As(Dtype::I8),
+            1 => StoredType::As(Dtype::I16),
+            2 => StoredType::As(Dtype::F32),
+            6 => StoredType::As(Dtype::U16),
+            12 => StoredType::F16,
             3 | 4 => return Err("complex numbers are not supported".into()),
             101 => return Err("samples of 4 bits are not supported".into()),
-            mode => return Err(format!("samples of the unknown mode {mode}").into()),
+            mode => return Err(format!("unknown mode {mode}").into()),
         })
     }
 
@@ -86,11 +87,11 @@ impl<'a> Words<'a> {
     }
 }
 
-fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
-    let bytes = start.bytes::<SIZE>()?;
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+    let bytes = reader.bytes::<SIZE>()?;
     let words = Words::new(&bytes);
     let stored = words.stored()?;
-    let [columns, rows, mut sections] = dims_of([0, 1, 2].map(|word| words.int(word)))?;
+    let [columns, rows, mut sections] = checked_dims([0, 1, 2].map(|word| words.int(word)))?;
     // A space group of 401 to 630 marks a stack of volumes of mz sections each.
     let (group, mz) = (words.int(22), usize::try_from(words.int(9)).unwrap_or(0));
     let mut volumes = 1;
@@ -98,7 +99,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         (volumes, sections) = (sections / mz, mz);
     }
     let extended =
-        u64::try_from(words.int(23)).map_err(|_| "its extended header makes no sense")?;
+        u64::try_from(words.int(23)).map_err(|_| "invalid size of the extended header")?;
     let mut header = Header::new([columns, rows, sections], stored, SIZE as u64 + extended);
     header.endian = words.0.endian;
     header.volumes = volumes;
@@ -110,7 +111,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     Ok(header)
 }
 
-/// Places the samples, where the header states the size of the cell; warns of axes and angles that are not understood.
+/// Places the samples if the header states the size of the cell; warns of unsupported axes and angles.
 fn place(header: &mut Header, words: &Words<'_>) {
     let axes = [16, 17, 18].map(|word| words.int(word));
     let mut sorted = axes;
@@ -119,22 +120,20 @@ fn place(header: &mut Header, words: &Words<'_>) {
         [1, 2, 3] => axes.map(|axis| axis as usize - 1),
         [0, 0, 0] => [0, 1, 2],
         _ => {
-            header.warnings.push(format!("its axes {axes:?} are none; columns are taken as x"));
+            header.warnings.push(format!("invalid axes {axes:?}; assuming [1, 2, 3]"));
             [0, 1, 2]
         }
     };
     let angles = [13, 14, 15].map(|word| words.real(word));
     if angles.iter().any(|&angle| angle != 90.0 && angle != 0.0) {
-        header
-            .warnings
-            .push(format!("its cell has the angles {angles:?} and is taken as rectangular"));
+        header.warnings.push(format!("cell angles are {angles:?}; assuming a rectangular cell"));
     }
     let cell = [10, 11, 12].map(|word| words.real(word));
     if cell.iter().any(|&side| side != 0.0) {
         let intervals = [7, 8, 9].map(|word| words.int(word));
         let starts = [4, 5, 6].map(|word| words.int(word));
         let origin = [49, 50, 51].map(|word| words.real(word));
-        header.place(placement(axes, cell, intervals, starts, origin));
+        header.set_placement(placement(axes, cell, intervals, starts, origin));
     }
 }
 
@@ -161,8 +160,8 @@ fn placement(
 }
 
 /// The header of a new file.
-fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let &Outgoing { dims, dtype, placement, .. } = outgoing;
+fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
+    let &HeaderContent { dims, dtype, placement, .. } = content;
     let mut bytes = vec![0; SIZE];
     let mut put = |word: usize, value: [u8; 4]| bytes[4 * word..][..4].copy_from_slice(&value);
     let mode: i32 = match dtype {
@@ -171,7 +170,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         Dtype::U16 => 6,
         _ => 2,
     };
-    // A cell of size 0 is one of which nothing is known.
+    // A cell of size 0 has an unknown size.
     let spacing = placement.map_or([0.0; 3], Placement::spacing);
     for axis in 0..3 {
         let dim = dims[axis] as i32;
@@ -201,30 +200,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_come_back() {
-        let place = Placement::straight([0.5, 2.0, 3.0], [1.0, -2.0, 4.0]);
-        for &dtype in FORMAT.write.as_ref().unwrap().dtypes {
-            let outgoing =
-                Outgoing { dims: [4, 5, 6], dtype, placement: Some(&place), metadata: Vec::new() };
-            let (bytes, header) = FORMAT.write_and_parse(&outgoing);
-            assert_eq!(bytes.len(), 1024);
-            let found = header.placement.unwrap();
-            assert_eq!((found.steps, found.first), (place.steps, place.first));
-        }
-    }
-
-    #[test]
-    fn no_size_is_claimed_where_none_is_known() {
-        let outgoing =
-            Outgoing { dims: [4, 5, 6], dtype: Dtype::I8, placement: None, metadata: Vec::new() };
-        let (_, header) = FORMAT.write_and_parse(&outgoing);
-        assert_eq!((header.placement, header.warnings), (None, Vec::new()));
-    }
-
-    #[test]
     fn axes_may_be_swapped() {
         let place = Placement::straight([1.0; 3], [0.0; 3]);
-        let mut bytes = header_bytes(&Outgoing {
+        let mut bytes = header_bytes(&HeaderContent {
             dims: [4, 5, 6],
             dtype: Dtype::I8,
             placement: Some(&place),
@@ -234,13 +212,13 @@ mod tests {
         for (word, value) in [(16, 3i32), (17, 1), (18, 2), (4, 10), (7, 5), (8, 6), (9, 4)] {
             bytes[4 * word..][..4].copy_from_slice(&value.to_le_bytes());
         }
-        let place = FORMAT.parse(&bytes).unwrap().placement.unwrap();
+        let place = FORMAT.parse_bytes(&bytes).unwrap().placement.unwrap();
         assert_eq!(place.first, [0.0, 0.0, 10.0 * 6.0 / 4.0]);
         assert_eq!(place.steps[0], [0.0, 0.0, 1.5]);
         assert_eq!(place.steps[1], [0.8, 0.0, 0.0]);
         bytes[64] = 7;
-        assert_eq!(FORMAT.parse(&bytes).unwrap().warnings.len(), 1);
+        assert_eq!(FORMAT.parse_bytes(&bytes).unwrap().warnings.len(), 1);
         bytes[12] = 4;
-        assert!(FORMAT.parse(&bytes).is_err());
+        assert!(FORMAT.parse_bytes(&bytes).is_err());
     }
 }

@@ -1,13 +1,13 @@
-//! Raw volumes: samples without a header, x fastest, then y, then z. Flags, the name or the size of the file tell the
-//! shape.
+//! Raw volumes: samples without a header, x fastest, then y, then z. The shape comes from flags, from the name of the
+//! file or from its size.
 
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::{
-    dicom::Series,
-    format::{Endian, Header, Placing, Stored, Units, Writing},
+    dicom::SeriesId,
+    format::{Endian, Format, Header, StoredType, WriteSupport},
 };
 use crate::{
     data::{dtype::Dtype, volume::Dims},
@@ -15,24 +15,20 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// The format's name.
-pub const NAME: &str = "raw";
-
-/// Extensions of raw volumes, in lower case, without a `.gz` behind them.
-pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
-
-/// How raw volumes are written.
-pub const WRITING: Writing = Writing {
-    names: &[NAME],
-    extensions: &EXTENSIONS,
-    may_be_packed: true,
-    dtypes: &Dtype::SAMPLES,
-    longest: [usize::MAX; 3],
-    placing: Placing::Nothing,
-    units: Units::Any,
-    keeps: |_| false,
-    header: |_| Vec::new(),
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "raw",
+    extensions: EXTENSIONS,
+    write: Some(WriteSupport {
+        default_for: &["raw"],
+        extensions: EXTENSIONS,
+        can_gzip: true,
+        ..WriteSupport::BASE
+    }),
+    ..Format::BASE
 };
+
+const EXTENSIONS: &[&str] = &["raw", "bin", "vol", "dat"];
 
 /// The user's flags about the input volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -45,17 +41,17 @@ pub struct Layout {
     pub endian: Option<Endian>,
     /// Bytes before the first sample of a raw volume.
     pub header_bytes: u64,
-    /// Which volume of a file with several, counted from 0.
+    /// Index of the volume in a file with several.
     pub volume: Option<usize>,
     /// Whether the pages of an image file are the slices of a volume.
     pub stack: bool,
-    /// Which series of a folder of DICOM files.
-    pub series: Option<Series>,
-    /// Which channel of a Zarr image, counted from 0.
+    /// The series in a folder of DICOM files.
+    pub series: Option<SeriesId>,
+    /// Index of the channel of a Zarr image.
     pub channel: Option<usize>,
-    /// Which time of a Zarr image, counted from 0.
+    /// Index of the time of a Zarr image.
     pub time: Option<usize>,
-    /// Which level of resolution of a Zarr image; 0 is the finest.
+    /// Level of resolution of a Zarr image; 0 is the finest.
     pub level: Option<usize>,
 }
 
@@ -78,17 +74,17 @@ impl Layout {
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
 pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
-    let told_dtype = layout.dtype.or(named_dtype);
-    let dtype = told_dtype.unwrap_or(Dtype::U8);
+    let stated_dtype = layout.dtype.or(named_dtype);
+    let dtype = stated_dtype.unwrap_or(Dtype::U8);
     let is_packed = packed_extension(source.path()).1;
-    // The size of a compressed file says nothing.
+    // The size of a compressed file does not depend on the shape alone.
     let size = source.size()?.filter(|_| !is_packed);
     let body = size.map(|size| size.saturating_sub(layout.header_bytes));
-    let told_dims = layout.dims.or(named_dims);
-    let Some(Dims(dims)) = told_dims.or_else(|| cube(body?, dtype)) else {
-        return Err(no_shape(source, body));
+    let stated_dims = layout.dims.or(named_dims);
+    let Some(Dims(dims)) = stated_dims.or_else(|| cube(body?, dtype)) else {
+        return Err(unknown_shape(source, body));
     };
-    let mut header = Header::new(dims, Stored::As(dtype), layout.header_bytes);
+    let mut header = Header::new(dims, StoredType::As(dtype), layout.header_bytes);
     header.endian = layout.endian.unwrap_or(Endian::Little);
     let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
     let bytes = count.and_then(|count| count.checked_mul(dtype.size() as u64));
@@ -97,13 +93,13 @@ pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
     {
         return Err(wrong_size(source, &header, body, bytes));
     }
-    if told_dims.is_none() {
+    if stated_dims.is_none() {
         let guess = Dims(dims);
         header.warnings.push(format!(
-            "taken as {guess} of {dtype} by its size alone, which other shapes have, too"
+            "shape is unknown; assuming {guess} samples of {dtype} from the size of the file"
         ));
-    } else if told_dtype.is_none() {
-        header.warnings.push(format!("its samples are taken as {dtype}"));
+    } else if stated_dtype.is_none() {
+        header.warnings.push(format!("sample type is unknown; assuming {dtype}"));
     }
     Ok(header)
 }
@@ -116,7 +112,7 @@ fn cube(bytes: u64, dtype: Dtype) -> Option<Dims> {
     fits.then_some(Dims([usize::try_from(side).ok()?; 3]))
 }
 
-fn no_shape(source: &Source, bytes: Option<u64>) -> Error {
+fn unknown_shape(source: &Source, bytes: Option<u64>) -> Error {
     let known = match bytes {
         Some(bytes) => {
             let of = |size: u64, names: &str| {
@@ -129,10 +125,8 @@ fn no_shape(source: &Source, bytes: Option<u64>) -> Error {
         }
         None => String::new(),
     };
-    Error::bad_input(format_args!(
-        "{source}: neither name nor size tells the shape of the volume{known}"
-    ))
-    .with_hint(Hint::VolumeShape)
+    Error::bad_input(format_args!("{source}: unknown shape of a raw volume{known}"))
+        .with_hint(Hint::VolumeShape)
 }
 
 fn wrong_size(source: &Source, header: &Header, body: u64, bytes: u64) -> Error {
@@ -145,19 +139,19 @@ fn wrong_size(source: &Source, header: &Header, body: u64, bytes: u64) -> Error 
         .collect();
     let fits = match fits[..] {
         [] => String::new(),
-        _ => format!(", as it would of {}", fits.join(" or ")),
+        _ => format!(", which fits {}", fits.join(" or ")),
     };
     let header_bytes = header.skip.from;
     let (bytes, size) = (bytes.saturating_add(header_bytes), body.saturating_add(header_bytes));
     Error::bad_input(format_args!(
-        "{source}: {} of {} make {bytes} bytes, but the file has {size}{fits}",
+        "{source}: {} samples of {} take {bytes} bytes, but the file has {size}{fits}",
         Dims(*dims),
         stored.name()
     ))
 }
 
-/// Dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots or spaces, at any
-/// position.
+/// Parses dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots or spaces, at
+/// any position.
 pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // The last part that fits: a name may begin with a word such as `short`.
@@ -171,21 +165,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_shape_and_type() {
+    fn names_state_shape_and_type() {
         let read = |name: &str| from_name(Path::new(name));
         let dims = Some(Dims([70, 123, 66]));
         assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(Dtype::U8)));
         assert_eq!(read("a/b_c_70x123x66_float32.raw.gz"), (dims, Some(Dtype::F32)));
         assert_eq!(read("short_1x2x3_uint8.raw").1, Some(Dtype::U8));
         assert_eq!(read("plain.raw"), (None, None));
-    }
-
-    #[test]
-    fn cubes_are_guessed() {
-        assert_eq!(cube(27, Dtype::U8), Some(Dims([3; 3])));
-        assert_eq!(cube(54, Dtype::U8), None);
-        assert_eq!(cube(54, Dtype::I16), Some(Dims([3; 3])));
-        assert_eq!(cube(55, Dtype::I16), None);
-        assert_eq!(cube(0, Dtype::U8), None);
     }
 }

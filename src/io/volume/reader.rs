@@ -8,11 +8,11 @@ use std::{
 
 use super::{
     convert,
-    data::{self, Input, Place},
     file::VolumeFile,
-    format::{Header, Loss, Stored},
+    format::{Header, Loss, StoredType},
     raw,
     slices::stack::Slices,
+    stream::{self, Input, SampleLocation},
 };
 use crate::{
     data::{
@@ -30,13 +30,13 @@ use crate::{
 /// A volume being read from its first slice to its last.
 pub struct VolumeReader {
     file: VolumeFile,
-    input: From,
-    /// Samples that the caller has given back; their memory is used for the next part.
+    input: SampleSource,
+    /// Samples that the caller has given back. Their memory is reused.
     spare: Option<Samples>,
 }
 
-/// Where samples come from.
-enum From {
+/// The source of samples.
+enum SampleSource {
     /// A stream of all samples.
     Stream(Input),
     /// Slices, and the number of the next one.
@@ -75,22 +75,22 @@ impl VolumeFile {
         self.reader_at(0)
     }
 
-    /// Opens the volume at the z-slice `first`. Slices before it are read and dropped where the file cannot be entered
-    /// in its middle.
+    /// Opens the volume at the z-slice `first`. Slices before it are read and dropped if their size in the file is
+    /// unknown.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
-        if let Place::Slices(slices) = &self.place {
+        if let SampleLocation::Slices(slices) = &self.location {
             let first = self.volume * self.dims[2] + first;
-            let input = From::Slices(slices.clone(), first);
+            let input = SampleSource::Slices(slices.clone(), first);
             return Ok(VolumeReader { file: self.clone(), input, spare: None });
         }
-        let Header { skip, packing, stored, .. } = self.header;
-        let held = self.held.as_ref().map(|held| {
-            let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-            held.ok_or_else(|| {
-                Error::bad_input(format_args!("{}: it can be read only once", self.source))
+        let Header { skip, encoding, stored, .. } = self.header;
+        let pipe = self.pipe.as_ref().map(|pipe| {
+            let pipe = pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
+            pipe.ok_or_else(|| {
+                Error::bad_input(format_args!("{}: a pipe can be read only once", self.source))
             })
         });
         let mut extent = self.extent().expect("checked before");
@@ -99,19 +99,19 @@ impl VolumeFile {
             extent.before += before;
         }
         let mut input =
-            data::open(&self.place, held.transpose()?, skip, (packing, stored), extent)?;
+            stream::open(&self.location, pipe.transpose()?, skip, (encoding, stored), extent)?;
         if self.header.transposed {
-            input = data::transposed(input, self.dims, stored.size())
+            input = stream::transposed(input, self.dims, stored.size())
                 .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
-            data::skip_bytes(&mut input, before)
-                .map_err(|error| data::failed(&self.source, error))?;
+            stream::skip_bytes(&mut input, before)
+                .map_err(|error| stream::failed(&self.source, error))?;
         }
-        Ok(VolumeReader { file: self.clone(), input: From::Stream(input), spare: None })
+        Ok(VolumeReader { file: self.clone(), input: SampleSource::Stream(input), spare: None })
     }
 }
 
 impl VolumeReader {
-    /// The samples of the next `slices` z-slices.
+    /// Reads the samples of the next `slices` z-slices.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the data end early or are broken,
@@ -122,12 +122,12 @@ impl VolumeReader {
 
     /// Skips the next `slices` z-slices if slices are read one by one.
     pub(super) fn skip(&mut self, slices: usize) {
-        if let From::Slices(_, next) = &mut self.input {
+        if let SampleSource::Slices(_, next) = &mut self.input {
             *next += slices;
         }
     }
 
-    /// The bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
+    /// Reads the bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
     ///
     /// # Errors
     /// As [`VolumeReader::read`].
@@ -136,12 +136,14 @@ impl VolumeReader {
         let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)
             .map_err(|error| error.context(format_args!("cannot read {source}")))?;
         let endian = header.endian;
-        let From::Stream(input) = &mut self.input else {
-            return Err(Error::bad_input(format_args!("{source}: slices of no 64-bit integers")));
+        let SampleSource::Stream(input) = &mut self.input else {
+            return Err(Error::bad_input(format_args!(
+                "{source}: 64-bit integers in slices are not supported"
+            )));
         };
         let read = input.read_exact(bytemuck::cast_slice_mut(&mut integers));
         read.map_err(|error| self.failed(error))?;
-        endian.make_native(bytemuck::cast_slice_mut(&mut integers), size_of::<u64>());
+        endian.to_native(bytemuck::cast_slice_mut(&mut integers), size_of::<u64>());
         Ok(integers)
     }
 
@@ -149,9 +151,9 @@ impl VolumeReader {
         let VolumeFile { source, dims, .. } = &self.file;
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
+                Error::bad_input(format_args!("{source}: file ends before {} samples", Dims(*dims)))
             }
-            _ => data::failed(source, error),
+            _ => stream::failed(source, error),
         }
     }
 }
@@ -172,8 +174,8 @@ impl Reader for VolumeReader {
         }
         let Header { stored, endian, scale, .. } = *header;
         let input = match &mut self.input {
-            From::Stream(input) => input,
-            From::Slices(all, next) => {
+            SampleSource::Stream(input) => input,
+            SampleSource::Slices(all, next) => {
                 let bytes = dims[0] * dims[1] * dtype.size();
                 all.read_range(*next, bytes, new)
                     .map_err(|error| error.context(format_args!("cannot read {source}")))?;
@@ -181,39 +183,39 @@ impl Reader for VolumeReader {
                 return Ok(samples);
             }
         };
-        let read = match scale.is_none() && stored == Stored::As(*dtype) {
-            true => input.read_exact(new).map(|()| endian.make_native(new, dtype.size())),
+        let read = match scale.is_none() && stored == StoredType::As(*dtype) {
+            true => input.read_exact(new).map(|()| endian.to_native(new, dtype.size())),
             false => convert::read(input, (stored, endian), scale, *dtype, new),
         };
         read.map_err(|error| self.failed(error))?;
         Ok(samples)
     }
 
-    /// For a raw volume, data that follow mean that its shape is wrong, which is an error; for other formats they are
-    /// reported by a warning.
+    /// Fails if data follow the samples of a raw volume, whose shape must then be wrong. For other formats, a warning
+    /// reports them.
     fn expect_end(&mut self) -> Result<()> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
         if self.file.volume + 1 < header.volumes {
             return Ok(());
         }
-        let From::Stream(input) = &mut self.input else { return Ok(()) };
+        let SampleSource::Stream(input) = &mut self.input else { return Ok(()) };
         let more = loop {
             match input.read(&mut [0]) {
                 Ok(read) => break read > 0,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(data::failed(source, error)),
+                Err(error) => return Err(stream::failed(source, error)),
             }
         };
         match more {
             false => Ok(()),
-            true if self.file.format() == raw::NAME => Err(Error::bad_input(format_args!(
-                "{source}: there are more data than {} of {dtype} take",
+            true if self.file.format() == raw::FORMAT.name => Err(Error::bad_input(format_args!(
+                "{source}: file has more data than {} samples of {dtype}",
                 Dims(*dims)
             ))),
             true => {
-                // Where the length of the file is known, this has been reported before.
+                // Has been reported before if the length of the file is known.
                 if !header.losses.iter().any(|loss| matches!(loss, Loss::Trailing(_))) {
-                    log::warn!("{source}: what is behind its samples is left out");
+                    log::warn!("{source}: data after the samples are ignored");
                 }
                 Ok(())
             }

@@ -36,8 +36,8 @@ pub fn quaternion(rows: [[f64; 3]; 3]) -> [f64; 3] {
     if a < 0.0 { [-b, -c, -d] } else { [b, c, d] }
 }
 
-/// The rows of the rotation of a placement, and -1 where its third axis is mirrored, else 1; `None` where its axes are
-/// not at right angles.
+/// The rows of the rotation of a placement, and -1 if its third axis is mirrored, else 1; `None` if its axes are not at
+/// right angles.
 pub fn rotation_of(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
     let mut axes = placement.directions();
     for (i, j) in [(0, 1), (0, 2), (1, 2)] {
@@ -45,7 +45,7 @@ pub fn rotation_of(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
             return None;
         }
     }
-    let handed = placement.determinant().signum();
-    axes[2] = axes[2].map(|v| v * handed);
-    Some((handed, std::array::from_fn(|row| axes.map(|axis| axis[row]))))
+    let handedness = placement.determinant().signum();
+    axes[2] = axes[2].map(|v| v * handedness);
+    Some((handedness, std::array::from_fn(|row| axes.map(|axis| axis[row]))))
 }

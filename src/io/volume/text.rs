@@ -1,9 +1,38 @@
-//! Values of headers of text.
+//! Headers of text lines: their fields, and the values of fields.
 
-use super::format::{BoxError, Start, shown};
+use super::format::{BoxError, HeaderReader, excerpt};
 
-/// Parses whole numbers greater than 0 between blanks; `None` where any other word is among them.
-pub fn sizes_of(text: &str) -> Option<Vec<u64>> {
+/// The fields of a header: names and values.
+#[derive(Default)]
+pub struct TextFields(pub Vec<(String, String)>);
+
+impl TextFields {
+    /// The value of the first of several names of a field that the header has.
+    pub fn get(&self, names: &[&str]) -> Option<&str> {
+        let named = |name: &&str| self.0.iter().find(|(field, _)| field == name);
+        names.iter().find_map(named).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a field.
+    ///
+    /// # Errors
+    /// When the field is missing.
+    pub fn require(&self, name: &str) -> Result<&str, BoxError> {
+        self.get(&[name]).ok_or_else(|| format!("{name} is missing").into())
+    }
+
+    /// The whole number in a field; 0 if the field is missing.
+    ///
+    /// # Errors
+    /// When the value is not a whole number.
+    pub fn count(&self, name: &str) -> Result<i64, BoxError> {
+        let number = self.get(&[name]).map_or(Ok(0), str::parse);
+        number.map_err(|_| format!("{name}: expected a whole number").into())
+    }
+}
+
+/// Parses whole numbers greater than 0 separated by blanks; `None` if there is any other word.
+pub fn sizes(text: &str) -> Option<Vec<u64>> {
     text.split_whitespace().map(|size| size.parse().ok().filter(|&size| size > 0)).collect()
 }
 
@@ -17,18 +46,18 @@ pub fn vector(text: &str) -> Option<Vec<f64>> {
 pub fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
     let mut rest = text.trim();
     let mut all = Vec::new();
-    let broken = || format!("`{}` is no list of vectors", shown(text));
+    let invalid = || format!("`{}`: expected a list of vectors", excerpt(text));
     while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix("none") {
+        if let Some(after) = rest.strip_prefix("none") {
             all.push(None);
-            rest = behind.trim_start();
+            rest = after.trim_start();
         } else {
-            let end = rest.find(')').ok_or_else(broken)? + 1;
-            all.push(Some(vector(&rest[..end]).ok_or_else(broken)?));
+            let end = rest.find(')').ok_or_else(invalid)? + 1;
+            all.push(Some(vector(&rest[..end]).ok_or_else(invalid)?));
             rest = rest[end..].trim_start();
         }
         if all.len() > 16 {
-            return Err(broken().into());
+            return Err(invalid().into());
         }
     }
     Ok(all)
@@ -42,47 +71,48 @@ pub fn units(list: &str) -> Vec<&str> {
     }
 }
 
-/// The files that hold the samples: those that the following lines list, where `text` is `LIST`, else those that it names.
-pub fn data_files(text: &str, start: &mut Start<'_>) -> Result<Vec<String>, BoxError> {
+/// The files that hold the samples: those that the following lines list if `text` is `LIST`, else those that it names.
+pub fn data_files(text: &str, reader: &mut HeaderReader<'_>) -> Result<Vec<String>, BoxError> {
     if !text.starts_with("LIST") {
         return pattern(text);
     }
     let mut files = Vec::new();
-    while let Some(line) = start.line()? {
+    while let Some(line) = reader.line()? {
         files.extend(Some(line.trim().to_owned()).filter(|name| !name.is_empty()));
     }
     Ok(files)
 }
 
 /// Maximum total length, in bytes, of all names that a pattern stands for.
-const MOST_NAMES: i64 = 64 << 20;
+const MAX_NAMES: i64 = 64 << 20;
 
-/// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
+/// The files that `text` names: one, or a pattern with the first number, the last number and the step, such as
+/// `slice%03d.raw 1 120 1`.
 fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let numbered = words.first().is_some_and(|name| name.contains('%')) && words.len() >= 4;
     if !numbered {
         return Ok(vec![text.to_owned()]);
     }
-    let broken = || format!("`{}` names no files", shown(text));
+    let invalid = || format!("`{}`: invalid pattern of file names", excerpt(text));
     let numbers: Vec<i64> = words[1..4]
         .iter()
         .map(|word| word.parse().ok())
         .collect::<Option<_>>()
-        .ok_or_else(broken)?;
-    let [first, last, step] = numbers[..] else { return Err(broken().into()) };
-    let (head, rest) = words[0].split_once('%').ok_or_else(broken)?;
-    let (width, tail) = rest.split_once('d').ok_or_else(broken)?;
+        .ok_or_else(invalid)?;
+    let [first, last, step] = numbers[..] else { return Err(invalid().into()) };
+    let (head, rest) = words[0].split_once('%').ok_or_else(invalid)?;
+    let (width, tail) = rest.split_once('d').ok_or_else(invalid)?;
     let digits = match width {
         "" => 0,
-        width => width.parse::<usize>().ok().filter(|&digits| digits < 20).ok_or_else(broken)?,
+        width => width.parse::<usize>().ok().filter(|&digits| digits < 20).ok_or_else(invalid)?,
     };
     let padded = width.starts_with('0');
     let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
     // No volume has a million slices, and a million usual names are shorter.
     let bytes = (words[0].len() as i64 + 20).saturating_mul(count.saturating_add(1));
-    if !(0..1 << 20).contains(&count) || bytes > MOST_NAMES {
-        return Err(broken().into());
+    if !(0..1 << 20).contains(&count) || bytes > MAX_NAMES {
+        return Err(invalid().into());
     }
     let name = |i: i64| {
         let number = first + i * step;

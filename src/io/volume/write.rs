@@ -1,12 +1,12 @@
-//! Writes volumes: a header in the output's format, then the samples, all compressed where the name ends with `.gz`.
+//! Writes volumes: a header in the output's format, then the samples, all compressed if the name ends with `.gz`.
 
 use std::io::{self, Write};
 
 use super::{
     file::VolumeFile,
-    format::{Endian, Outgoing, Placing, Units, Writing},
-    formats::writings,
-    members::Members,
+    format::{Endian, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
+    formats::write_supports,
+    gz::ParallelGzWriter,
     nrrd, raw,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 /// The format of a volume file to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeFormat {
-    writing: &'static Writing,
+    support: &'static WriteSupport,
     gzip: bool,
 }
 
@@ -33,16 +33,16 @@ impl VolumeFormat {
         if extension.is_empty() && !gzip {
             return Ok(None);
         }
-        let found = writings().find(|writing| {
-            writing.extensions.contains(&extension.as_str()) && (writing.may_be_packed || !gzip)
+        let found = write_supports().find(|support| {
+            support.extensions.contains(&extension.as_str()) && (support.can_gzip || !gzip)
         });
         match found {
-            Some(writing) => Ok(Some(Self { writing, gzip })),
+            Some(support) => Ok(Some(Self { support, gzip })),
             None => {
                 let gz = if gzip { ".gz" } else { "" };
                 Err(Error::usage(format_args!(
-                    "{sink}: no volume is written as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, \
-                     .mrc, .npy, .tif, .raw or .raw.gz"
+                    "{sink}: cannot write a volume as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, .mrc, \
+                     .npy, .tif, .raw or .raw.gz"
                 )))
             }
         }
@@ -58,9 +58,9 @@ pub struct VolumeTarget<'a> {
     endian: Endian,
     placement: Option<Placement>,
     metadata: &'a [(String, String)],
-    /// Whether the file is raw and its name does not tell shape and type.
-    name_is_silent: bool,
-    /// What the file cannot hold, in words.
+    /// Whether the file is raw and its name does not state shape and type.
+    has_unknown_layout: bool,
+    /// Messages about content that the file cannot hold.
     losses: Vec<String>,
 }
 
@@ -69,15 +69,15 @@ impl<'a> VolumeTarget<'a> {
     /// without one, that of `file`, or NRRD where that is only read. `endian` is the byte order of raw samples.
     ///
     /// # Errors
-    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size, or a type that is not
+    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume states another size, or a type that is not
     /// written.
     pub fn new(sink: &'a Sink, file: &'a VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
             None => {
-                let own = writings().find(|writing| writing.names.contains(&file.format()));
-                let nrrd = || nrrd::FORMAT.write.as_ref().expect("it is written");
-                VolumeFormat { writing: own.unwrap_or_else(nrrd), gzip: false }
+                let own = write_supports().find(|own| own.default_for.contains(&file.format()));
+                let nrrd = || nrrd::FORMAT.write.as_ref().expect("NRRD is written");
+                VolumeFormat { support: own.unwrap_or_else(nrrd), gzip: false }
             }
         };
         let mut target = Self {
@@ -87,11 +87,11 @@ impl<'a> VolumeTarget<'a> {
             endian: Endian::Little,
             placement: None,
             metadata: &[],
-            name_is_silent: false,
+            has_unknown_layout: false,
             losses: Vec::new(),
         };
-        target.fit(format.writing, file)?;
-        if format.writing.names == [raw::NAME] {
+        target.fit(format.support, file)?;
+        if format.support.default_for == [raw::FORMAT.name] {
             target.fit_raw(file, endian)?;
         }
         let (own, new) = (dtype, target.dtype);
@@ -102,61 +102,63 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Fits type, placement and metadata to a format.
-    fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) -> Result<()> {
-        if let Some(axis) = (0..3).find(|&axis| file.dims[axis] > writing.longest[axis]) {
+    fn fit(&mut self, support: &'static WriteSupport, file: &'a VolumeFile) -> Result<()> {
+        if let Some(axis) = (0..3).find(|&axis| file.dims[axis] > support.max_dims[axis]) {
             return Err(Error::usage(format_args!(
-                "{}: a .{} file has at most {} samples along {}, and the volume has {}; use .nrrd",
+                "{}: a .{} file has at most {} samples along {}, but the volume has {}; use .nrrd",
                 self.sink,
-                writing.extensions[0],
-                writing.longest[axis],
+                support.extensions[0],
+                support.max_dims[axis],
                 ["x", "y", "z"][axis],
                 file.dims[axis]
             )));
         }
-        self.dtype = nearest(writing.dtypes, self.dtype);
+        self.dtype = nearest(support.dtypes, self.dtype);
         self.metadata = file.metadata();
         let placement = file.placement();
-        self.placement = match writing.placing {
-            Placing::Affine(None) => placement.cloned(),
-            // Coordinates of an unknown space are left as they are.
-            Placing::Affine(Some(space)) => {
+        self.placement = match support.placement {
+            PlacementSupport::Affine(None) => placement.cloned(),
+            // Coordinates of an unknown space are kept.
+            PlacementSupport::Affine(Some(space)) => {
                 placement.map(|placement| placement.to(space).unwrap_or_else(|| placement.clone()))
             }
-            Placing::Straight => placement.map(|placement| match placement.is_straight() {
-                true => placement.clone(),
-                false => Placement {
-                    unit: placement.unit.clone(),
-                    ..Placement::straight(placement.spacing(), placement.first)
-                },
-            }),
-            Placing::Nothing => None,
+            PlacementSupport::Straight => {
+                placement.map(|placement| match placement.is_straight() {
+                    true => placement.clone(),
+                    false => Placement {
+                        unit: placement.unit.clone(),
+                        ..Placement::straight(placement.spacing(), placement.first)
+                    },
+                })
+            }
+            PlacementSupport::None => None,
         };
-        match writing.placing {
-            Placing::Nothing if placement.is_some() => {
+        match support.placement {
+            PlacementSupport::None if placement.is_some() => {
                 self.losses.push("spacing and orientation are dropped".into());
             }
-            Placing::Straight if placement.is_some_and(Placement::has_orientation) => {
+            PlacementSupport::Straight if placement.is_some_and(Placement::has_orientation) => {
                 self.losses.push("the orientation is dropped".into());
             }
             _ => {}
         }
-        self.fit_unit(writing.units);
-        self.losses.extend(file.dropped_metadata(writing.keeps));
+        self.fit_unit(support.units);
+        self.losses.extend(file.dropped_metadata(support.keeps_metadata));
         Ok(())
     }
 
-    /// Converts lengths to one of `units`. Where the length of a unit is not known, the numbers are kept.
-    fn fit_unit(&mut self, units: Units) {
+    /// Converts lengths to one of `units`. If the length of a unit is unknown, the numbers are kept.
+    fn fit_unit(&mut self, units: UnitSupport) {
         let Some(placement) = &mut self.placement else { return };
         let (held, always) = match &units {
-            Units::Any => return,
-            Units::OneOf(units) => (*units, None),
-            Units::Always(unit) => (std::slice::from_ref(unit), Some(unit)),
+            UnitSupport::Any => return,
+            UnitSupport::OneOf(units) => (*units, None),
+            UnitSupport::Always(unit) => (std::slice::from_ref(unit), Some(unit)),
         };
         let (own, converted) = (placement.unit.clone(), placement.in_unit_of(held));
         let loss = match (own, converted, always) {
             (None, _, Some(unit)) => {
-                format!("the spacing, whose unit is not stated, is taken as {unit}")
+                format!("unit of the spacing is unknown; assuming {unit}")
             }
             (_, Some(converted), _) => {
                 *placement = converted;
@@ -166,7 +168,7 @@ impl<'a> VolumeTarget<'a> {
                 let own = own.unwrap_or_default();
                 placement.unit = None;
                 match always {
-                    Some(unit) => format!("the spacing in {own} is taken as {unit}"),
+                    Some(unit) => format!("spacing in {own} is written as {unit}"),
                     None => format!("the unit of length ({own}) is dropped"),
                 }
             }
@@ -184,21 +186,21 @@ impl<'a> VolumeTarget<'a> {
         if let Some(dims) = dims.filter(|dims| dims.0 != file.dims) {
             let own = Dims(file.dims);
             return Err(Error::usage(format_args!(
-                "{sink}: its name says {dims}, but the volume is {own}"
+                "{sink}: the file name states {dims}, but the volume is {own}"
             )));
         }
         if let Some(dtype) = dtype.filter(|dtype| !Dtype::SAMPLES.contains(dtype)) {
             return Err(Error::usage(format_args!(
-                "{sink}: its name says {dtype}, and volumes of that type are not written"
+                "{sink}: the file name states {dtype}, but volumes of that type cannot be written"
             )));
         }
         self.endian = endian;
         self.dtype = dtype.unwrap_or(self.dtype);
-        self.name_is_silent = dims.is_none() || dtype.is_none();
+        self.has_unknown_layout = dims.is_none() || dtype.is_none();
         Ok(())
     }
 
-    /// What the file cannot hold of the volume, in words; `None` when it holds everything.
+    /// A message about content of the volume that the file cannot hold; `None` if it holds everything.
     pub fn losses(&self) -> Option<String> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
     }
@@ -208,16 +210,17 @@ impl<'a> VolumeTarget<'a> {
         self.dtype
     }
 
-    /// The header of a volume of `dims`; `None` where the file is compressed, so that samples have no fixed offsets.
+    /// The header of a volume of `dims`; `None` if the file is compressed, so that samples have no fixed offsets.
     pub fn header(&self, dims: [usize; 3]) -> Option<Vec<u8>> {
         (!self.format.gzip).then(|| self.header_bytes(dims))
     }
 
     fn header_bytes(&self, dims: [usize; 3]) -> Vec<u8> {
-        let Writing { keeps, header, .. } = self.format.writing;
-        let metadata = self.metadata.iter().filter(|entry| keeps(entry)).cloned().collect();
+        let WriteSupport { keeps_metadata, header, .. } = self.format.support;
+        let metadata =
+            self.metadata.iter().filter(|entry| keeps_metadata(entry)).cloned().collect();
         let placement = self.placement.as_ref();
-        header(&Outgoing { dims, dtype: self.dtype, placement, metadata })
+        header(&HeaderContent { dims, dtype: self.dtype, placement, metadata })
     }
 
     fn failed(&self, error: io::Error) -> Error {
@@ -232,7 +235,7 @@ impl<'a> VolumeTarget<'a> {
         if samples.dtype() != self.dtype {
             samples = samples.converted(self.dtype)?;
         }
-        if (self.endian == Endian::Big) != cfg!(target_endian = "big") {
+        if self.endian == Endian::Big {
             samples.swap_bytes();
         }
         Ok(samples)
@@ -245,15 +248,15 @@ impl<'a> VolumeTarget<'a> {
     pub fn create(&self, dims: [usize; 3], no_clobber: bool) -> Result<VolumeWriter<'_>> {
         let output = self.sink.create(no_clobber)?;
         let output = match self.format.gzip {
-            true => Stored::Packed(Members::new(output)),
-            false => Stored::Plain(output),
+            true => EncodedOutput::Gzip(ParallelGzWriter::new(output)),
+            false => EncodedOutput::Plain(output),
         };
-        Ok(VolumeWriter { target: self, output, header_of: Some(dims) })
+        Ok(VolumeWriter { target: self, output, pending_header: Some(dims) })
     }
 
     /// Reports the layout of a headerless file if its name does not state it.
-    fn tell_layout(&self, dims: [usize; 3]) {
-        if self.name_is_silent {
+    fn report_layout(&self, dims: [usize; 3]) {
+        if self.has_unknown_layout {
             let order = match self.endian {
                 _ if self.dtype.size() == 1 => "",
                 Endian::Little => ", little-endian",
@@ -268,16 +271,16 @@ impl<'a> VolumeTarget<'a> {
 #[derive(Debug)]
 pub struct VolumeWriter<'a> {
     target: &'a VolumeTarget<'a>,
-    output: Stored,
-    /// The size of the volume, until its header is written before the first samples. If the input only claims that
-    /// size, it should fail before that.
-    header_of: Option<[usize; 3]>,
+    output: EncodedOutput,
+    /// The size of the volume, until its header is written before the first samples. An input that falsely claims that
+    /// size should fail before that.
+    pending_header: Option<[usize; 3]>,
 }
 
 #[derive(Debug)]
-enum Stored {
+enum EncodedOutput {
     Plain(Output),
-    Packed(Members<Output>),
+    Gzip(ParallelGzWriter<Output>),
 }
 
 impl VolumeWriter<'_> {
@@ -287,17 +290,17 @@ impl VolumeWriter<'_> {
     /// [`Kind::Io`](crate::util::error::Kind::Io) when they cannot be written.
     pub fn write(&mut self, samples: Samples) -> Result<()> {
         let samples = self.target.stored(samples)?;
-        if let Some(dims) = self.header_of.take() {
-            self.put(&self.target.header_bytes(dims))?;
-            self.target.tell_layout(dims);
+        if let Some(dims) = self.pending_header.take() {
+            self.write_bytes(&self.target.header_bytes(dims))?;
+            self.target.report_layout(dims);
         }
-        self.put(samples.as_bytes())
+        self.write_bytes(samples.as_bytes())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let written = match &mut self.output {
-            Stored::Plain(output) => output.write_all(bytes),
-            Stored::Packed(members) => members.write_all(bytes),
+            EncodedOutput::Plain(output) => output.write_all(bytes),
+            EncodedOutput::Gzip(output) => output.write_all(bytes),
         };
         written.map_err(|error| self.target.failed(error))
     }
@@ -308,9 +311,9 @@ impl VolumeWriter<'_> {
     /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails; then no file appears.
     pub fn finish(self) -> Result<()> {
         let output = match self.output {
-            Stored::Plain(output) => output,
-            Stored::Packed(members) => {
-                members.finish().map_err(|error| self.target.failed(error))?
+            EncodedOutput::Plain(output) => output,
+            EncodedOutput::Gzip(output) => {
+                output.finish().map_err(|error| self.target.failed(error))?
             }
         };
         output.commit()
@@ -328,12 +331,12 @@ fn holds(to: Dtype, from: Dtype) -> bool {
     }
 }
 
-/// The type to write `dtype` as: itself if it is among `held`, else the first that holds all its values, else the last.
-fn nearest(held: &[Dtype], dtype: Dtype) -> Dtype {
-    let whole = held.iter().copied().find(|&to| holds(to, dtype));
-    match held.contains(&dtype) {
+/// The type to write `dtype` as: itself if it is `supported`, else the first that holds all its values, else the last.
+fn nearest(supported: &[Dtype], dtype: Dtype) -> Dtype {
+    let exact = supported.iter().copied().find(|&to| holds(to, dtype));
+    match supported.contains(&dtype) {
         true => dtype,
-        false => whole.unwrap_or(held[held.len() - 1]),
+        false => exact.unwrap_or(supported[supported.len() - 1]),
     }
 }
 
@@ -357,22 +360,5 @@ mod tests {
             assert!(holds(own, own) && holds(Dtype::F64, own));
         }
         assert!(!holds(Dtype::F32, Dtype::I32) && !holds(Dtype::U16, Dtype::I8));
-    }
-
-    #[test]
-    fn outputs_are_known_by_their_names() {
-        let format = |name: &str| VolumeFormat::of_output(&Sink::File(name.into()));
-        for name in
-            ["a.nii", "a.nii.gz", "a.NRRD", "a.mha", "a.mrc", "a.npy", "a.raw", "b.raw.gz", "a.tif"]
-        {
-            assert!(format(name).unwrap().is_some(), "{name}");
-        }
-        for name in ["a.tif.gz", "a.png", "a.nrrd.gz", "a.mhd", "a.img", "a.gz", "a.dcm"] {
-            assert!(format(name).is_err(), "{name}");
-        }
-        assert!(
-            format("a").unwrap().is_none()
-                && VolumeFormat::of_output(&Sink::Stdout).unwrap().is_none()
-        );
     }
 }

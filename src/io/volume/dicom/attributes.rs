@@ -1,4 +1,4 @@
-//! The attributes of a data set that a volume needs: their tags, their value representations (VR), and their values.
+//! Attributes of a data set that a volume needs: tags, value representations (VR) and values.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::{
     data::dtype::Dtype,
     io::volume::{
         convert,
-        format::{Endian, Stored},
+        format::{Endian, StoredType},
     },
 };
 
@@ -52,8 +52,8 @@ pub const ITEM: Tag = 0xfffe_e000;
 pub const ITEM_END: Tag = 0xfffe_e00d;
 pub const SEQUENCE_END: Tag = 0xfffe_e0dd;
 
-/// The value representation of an attribute that is read, which files of implicit VR do not state; `None` for those that
-/// are skipped.
+/// The value representation of an attribute, which files of implicit VR do not state; `None` for attributes that are
+/// skipped.
 pub fn representation(tag: Tag) -> Option<[u8; 2]> {
     Some(*match tag {
         SYNTAX | SERIES_UID => b"UI",
@@ -83,7 +83,7 @@ pub enum Value {
 pub struct Attributes(pub BTreeMap<Tag, Value>);
 
 impl Attributes {
-    /// The text of an attribute; `None` where it is missing or empty.
+    /// The text of an attribute; `None` if it is missing or empty.
     pub fn text(&self, tag: Tag) -> Option<&str> {
         match self.0.get(&tag)? {
             Value::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -110,14 +110,14 @@ impl Attributes {
         numbers.iter().all(|v| v.is_finite()).then_some(numbers)
     }
 
-    /// Whether the attribute is there.
+    /// Whether the data set has the attribute.
     pub fn has(&self, tag: Tag) -> bool {
         self.0.contains_key(&tag)
     }
 }
 
 /// Parses a value: numbers of binary VRs and of DS and IS, text of all others.
-pub fn parsed(bytes: &[u8], kind: [u8; 2], endian: Endian) -> Value {
+pub fn parse_value(bytes: &[u8], kind: [u8; 2], endian: Endian) -> Value {
     let dtype = match &kind {
         b"US" => Dtype::U16,
         b"SS" => Dtype::I16,
@@ -138,7 +138,7 @@ pub fn parsed(bytes: &[u8], kind: [u8; 2], endian: Endian) -> Value {
     };
     let mut numbers = vec![0.0; bytes.len() / dtype.size()];
     let values: &mut [u8] = bytemuck::cast_slice_mut(&mut numbers);
-    convert::read(&mut &bytes[..], (Stored::As(dtype), endian), None, Dtype::F64, values)
-        .expect("as many bytes");
+    convert::read(&mut &bytes[..], (StoredType::As(dtype), endian), None, Dtype::F64, values)
+        .expect("the lengths match");
     Value::Numbers(numbers)
 }

@@ -12,36 +12,36 @@ use flate2::read::DeflateDecoder;
 
 use super::attributes::{
     Attributes, F32_PIXELS, F64_PIXELS, ITEM, ITEM_END, LUT, PER_FRAME, PIXELS, SEQUENCE_END,
-    SHARED, SYNTAX, Tag, Value, parsed, representation,
+    SHARED, SYNTAX, Tag, Value, parse_value, representation,
 };
-use crate::io::volume::format::{BoxError, Endian, shown};
+use crate::io::volume::format::{BoxError, Endian, excerpt};
 
-/// Longest value that is read, in bytes.
-const MOST_VALUE: u32 = 1 << 16;
-/// Most memory for the attributes of a file, in bytes.
-const MOST_KEPT: usize = 64 << 20;
+/// Maximum size in bytes of a value that is read.
+const MAX_VALUE: u32 = 1 << 16;
+/// Maximum size in bytes of the attributes of a file in memory.
+const MAX_ATTRIBUTES: usize = 64 << 20;
 /// Maximum number of bytes before the pixels of a deflated data set. They must be inflated, and one byte of the file
 /// may become about a thousand. Parsing an attribute takes as long as inflating [`PER_ATTRIBUTE`] bytes.
-const MOST_INFLATED: u64 = 64 << 20;
+const MAX_INFLATED: u64 = 64 << 20;
 const PER_ATTRIBUTE: u64 = 100;
-/// Deepest nesting of sequences.
-const MOST_DEPTH: usize = 32;
+/// Maximum nesting of sequences.
+const MAX_DEPTH: usize = 32;
 /// Maximum number of frames, more than any series has. Each takes about 250 bytes of memory.
-pub const MOST_FRAMES: usize = 1 << 18;
+pub const MAX_FRAMES: usize = 1 << 18;
 
-/// How a file is encoded: its transfer syntax.
+/// The encoding of a file (transfer syntax).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
     pub endian: Endian,
     /// Whether each attribute states its value representation.
     pub explicit: bool,
     pub deflated: bool,
-    pub packing: Packing,
+    pub compression: Compression,
 }
 
-/// How pixels are compressed.
+/// Compression of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub enum Compression {
     None,
     Rle,
     /// 8-bit sequential JPEG.
@@ -55,23 +55,27 @@ pub enum Packing {
 }
 
 impl Syntax {
-    const PLAIN: Self =
-        Self { endian: Endian::Little, explicit: true, deflated: false, packing: Packing::None };
+    const PLAIN: Self = Self {
+        endian: Endian::Little,
+        explicit: true,
+        deflated: false,
+        compression: Compression::None,
+    };
 
     /// The transfer syntax with the identifier `uid` (PS3.6, annex A).
-    fn named(uid: &str) -> Result<Self, BoxError> {
-        let packed = |packing| Ok(Self { packing, ..Self::PLAIN });
+    fn from_uid(uid: &str) -> Result<Self, BoxError> {
+        let compressed = |compression| Ok(Self { compression, ..Self::PLAIN });
         let refused = match uid.strip_prefix("1.2.840.10008.1.2").unwrap_or("?") {
             "" => return Ok(Self { explicit: false, ..Self::PLAIN }),
             ".1" => return Ok(Self::PLAIN),
             ".2" => return Ok(Self { endian: Endian::Big, ..Self::PLAIN }),
             ".1.99" => return Ok(Self { deflated: true, ..Self::PLAIN }),
-            ".5" => return packed(Packing::Rle),
-            ".4.50" => return packed(Packing::Jpeg),
-            ".4.51" => return packed(Packing::JpegOf12Bits),
-            ".4.57" | ".4.70" => return packed(Packing::JpegLossless),
+            ".5" => return compressed(Compression::Rle),
+            ".4.50" => return compressed(Compression::Jpeg),
+            ".4.51" => return compressed(Compression::JpegOf12Bits),
+            ".4.57" | ".4.70" => return compressed(Compression::JpegLossless),
             #[cfg(feature = "jpeg2000")]
-            ".4.90" | ".4.91" => return packed(Packing::Jpeg2000),
+            ".4.90" | ".4.91" => return compressed(Compression::Jpeg2000),
             ".4.80" | ".4.81" => "JPEG-LS",
             ".4.90" | ".4.91" | ".4.92" | ".4.93" => "JPEG 2000",
             ".4.201" | ".4.202" | ".4.203" => "HTJ2K",
@@ -83,31 +87,31 @@ impl Syntax {
                 "video"
             }
             _ => {
-                return Err(format!("the unknown transfer syntax `{}`", shown(uid)).into());
+                return Err(format!("unknown transfer syntax `{}`", excerpt(uid)).into());
             }
         };
         Err(format!(
-            "its pixels are packed as {refused} (transfer syntax {uid}), which is not read; gdcmconv, for instance, \
-             unpacks them"
+            "compression of pixels by {refused} (transfer syntax {uid}) is not supported; decompress them first, as by \
+             gdcmconv"
         )
         .into())
     }
 }
 
-/// Where the pixels of a file are, and how they are declared.
+/// Position and declaration of the pixels of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pixels {
-    /// Offset of the value: from the beginning of the file, or of the inflated data set where it is deflated.
+    /// Offset of the value from the beginning of the file, or of the inflated data set if it is deflated.
     pub at: u64,
-    /// Length in bytes; `None` where the pixels are in fragments (undefined length).
+    /// Length in bytes; `None` if the pixels are in fragments (undefined length).
     pub len: Option<u64>,
     /// The attribute that holds them: [`PIXELS`] (integers), [`F32_PIXELS`] or [`F64_PIXELS`].
     pub tag: Tag,
     /// Whether they are declared as 16-bit words (VR OW, as in all files of implicit VR).
-    pub words: bool,
+    pub are_words: bool,
 }
 
-/// The attributes of a file, and the place of its pixels.
+/// The attributes of a file, and the position of its pixels.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub syntax: Syntax,
@@ -116,7 +120,7 @@ pub struct Dataset {
     pub shared: Attributes,
     /// Functional groups of each frame.
     pub frames: Vec<Attributes>,
-    /// None in a file without pixels, such as a report.
+    /// `None` in a file without pixels, such as a report.
     pub pixels: Option<Pixels>,
 }
 
@@ -137,13 +141,13 @@ impl Read for Input {
 }
 
 impl Input {
-    /// Opens `path` at offset `at`: of the file, or of the inflated data set where that is `deflated`.
+    /// Opens `path` at offset `at` of the file, or of the inflated data set if it is `deflated`.
     pub fn open(path: &Path, deflated: bool, at: u64) -> io::Result<Self> {
         let mut file = BufReader::new(File::open(path)?);
         let mut input = match deflated {
             false => Self::File(file),
             true => {
-                let mut input = Walk::new(Self::File(file), Syntax::PLAIN, 0);
+                let mut input = Parser::new(Self::File(file), Syntax::PLAIN, 0);
                 let begin = input.meta().map(|meta| meta.0).map_err(io::Error::other)?;
                 file = BufReader::new(File::open(path)?);
                 file.seek(SeekFrom::Start(begin))?;
@@ -154,7 +158,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Skips `bytes`. Skipping past the end of a file that is not deflated succeeds; the next read then fails.
+    /// Skips `bytes` bytes. Skipping past the end of a file that is not deflated succeeds; the next read then fails.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         match self {
             Self::File(file) => {
@@ -174,25 +178,25 @@ pub fn has_signature(bytes: &[u8]) -> bool {
     bytes.get(128..132) == Some(b"DICM")
 }
 
-/// The header of an attribute: what stands before its value.
-struct Head {
+/// The header of an attribute, which precedes its value.
+struct ElementHeader {
     tag: Tag,
-    /// Value representation, where the file states it.
+    /// Value representation, if the file states it.
     kind: Option<[u8; 2]>,
-    /// Length of the value in bytes; `None` where a delimitation item ends it (undefined length).
+    /// Length of the value in bytes; `None` if a delimitation item ends it (undefined length).
     len: Option<u32>,
 }
 
-/// The parser: a position in the data set.
-struct Walk {
+/// The parser of a data set.
+struct Parser {
     input: Input,
     syntax: Syntax,
     /// Offset of the next byte in the file, or in the inflated data set.
     at: u64,
-    /// Number of attributes so far.
+    /// Number of attributes parsed so far.
     count: u64,
-    /// Bytes of memory that the attributes kept so far take.
-    kept: usize,
+    /// Bytes of memory that the attributes read so far take.
+    memory: usize,
 }
 
 /// The part of the data set that nested attributes belong to.
@@ -201,13 +205,13 @@ enum Level {
     Top,
     Shared,
     Frame(usize),
-    /// A sequence of which no attribute is kept.
-    Elsewhere,
+    /// A sequence whose attributes are skipped.
+    Skipped,
 }
 
-impl Walk {
+impl Parser {
     fn new(input: Input, syntax: Syntax, at: u64) -> Self {
-        Self { input, syntax, at, count: 0, kept: 0 }
+        Self { input, syntax, at, count: 0, memory: 0 }
     }
 
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -226,11 +230,11 @@ impl Walk {
     fn advance(&mut self, bytes: u64) -> io::Result<()> {
         self.at = self.at.saturating_add(bytes);
         let work = self.at.saturating_add(PER_ATTRIBUTE * self.count);
-        match self.syntax.deflated && work > MOST_INFLATED {
+        match self.syntax.deflated && work > MAX_INFLATED {
             true => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!(
-                    "{} attributes of {} bytes before its pixels are too many",
+                    "too many attributes before the pixels: {} of {} bytes",
                     self.count, self.at
                 ),
             )),
@@ -252,12 +256,12 @@ impl Walk {
         })
     }
 
-    fn head(&mut self) -> io::Result<Head> {
+    fn header(&mut self) -> io::Result<ElementHeader> {
         self.count += 1;
         let tag = u32::from(self.u16()?) << 16 | u32::from(self.u16()?);
         if tag >> 16 == 0xfffe || !self.syntax.explicit {
             let len = self.u32()?;
-            return Ok(Head { tag, kind: None, len: (len != u32::MAX).then_some(len) });
+            return Ok(ElementHeader { tag, kind: None, len: (len != u32::MAX).then_some(len) });
         }
         let kind: [u8; 2] = self.bytes()?;
         let len = match &kind {
@@ -268,54 +272,59 @@ impl Walk {
             }
             _ => u32::from(self.u16()?),
         };
-        Ok(Head { tag, kind: Some(kind), len: (len != u32::MAX).then_some(len) })
+        Ok(ElementHeader { tag, kind: Some(kind), len: (len != u32::MAX).then_some(len) })
     }
 
-    /// Reads the file meta information (PS3.10, 7.1): the offset of the data set behind it, and the transfer syntax's
-    /// identifier.
+    /// Reads the file meta information (PS3.10, 7.1): the offset of the data set that follows it, and the UID of the
+    /// transfer syntax.
     fn meta(&mut self) -> Result<(u64, Option<String>), BoxError> {
-        let first = self.bytes::<132>();
-        let (mut begin, mut uid) = (0, None);
-        match first {
-            Ok(bytes) if has_signature(&bytes) => begin = 132,
-            // Files older than PS3.10 begin with the first attribute.
-            _ => {}
-        }
-        let Input::File(file) = &mut self.input else { return Err("it is deflated".into()) };
-        file.seek(SeekFrom::Start(begin))?;
-        self.at = begin;
+        // Files older than PS3.10 begin with the first attribute.
+        let has_preamble = self.bytes::<132>().is_ok_and(|bytes| has_signature(&bytes));
+        self.at = if has_preamble { 132 } else { 0 };
+        self.seek(self.at)?;
+        let mut uid = None;
         loop {
             let before = self.at;
-            // The file may end behind its meta information.
-            let Ok(head) = self.head() else { return Ok((before, uid)) };
-            if head.tag >> 16 != 2 {
+            // The file may end after its meta information.
+            let Ok(ElementHeader { tag, kind, len }) = self.header() else {
+                return Ok((before, uid));
+            };
+            if tag >> 16 != 2 {
                 return Ok((before, uid));
             }
-            let len = head.len.ok_or("its meta information has no end")?;
-            match self.value(head.tag, head.kind, len)? {
-                Some(Value::Text(text)) if head.tag == SYNTAX => uid = Some(text),
+            let len = len.ok_or("meta information has no end")?;
+            match self.value(tag, kind, len)? {
+                Some(Value::Text(text)) if tag == SYNTAX => uid = Some(text),
                 _ => {}
             }
         }
     }
 
-    /// Counts `bytes` of memory for an attribute that is kept.
-    fn keep(&mut self, bytes: usize) -> Result<(), BoxError> {
-        self.kept += 64 + bytes;
-        match self.kept <= MOST_KEPT {
+    fn seek(&mut self, at: u64) -> Result<(), BoxError> {
+        let Input::File(file) = &mut self.input else {
+            return Err("meta information is deflated".into());
+        };
+        file.seek(SeekFrom::Start(at))?;
+        Ok(())
+    }
+
+    /// Counts `bytes` of memory for an attribute.
+    fn count_memory(&mut self, bytes: usize) -> Result<(), BoxError> {
+        self.memory += 64 + bytes;
+        match self.memory <= MAX_ATTRIBUTES {
             true => Ok(()),
-            false => Err("it says too much of its frames".into()),
+            false => Err("attributes take more than 64 MiB".into()),
         }
     }
 
-    /// Reads the value of an attribute that is wanted; skips others.
+    /// Reads the value of an attribute that has a known representation; skips others.
     fn value(
         &mut self,
         tag: Tag,
         kind: Option<[u8; 2]>,
         len: u32,
     ) -> Result<Option<Value>, BoxError> {
-        let Some(known) = representation(tag).filter(|_| len <= MOST_VALUE) else {
+        let Some(known) = representation(tag).filter(|_| len <= MAX_VALUE) else {
             self.skip(len.into())?;
             return Ok(None);
         };
@@ -325,13 +334,13 @@ impl Walk {
         if bytes.len() < len as usize {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        self.keep(8 * len as usize)?;
-        // UN is what a program writes that did not know the attribute.
+        self.count_memory(8 * len as usize)?;
+        // Programs write UN if they do not know the attribute.
         let kind = kind.filter(|kind| kind != b"UN").unwrap_or(known);
-        Ok(Some(parsed(&bytes, kind, self.syntax.endian)))
+        Ok(Some(parse_value(&bytes, kind, self.syntax.endian)))
     }
 
-    /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose place it returns.
+    /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose position it returns.
     fn attributes(
         &mut self,
         data: &mut Dataset,
@@ -339,22 +348,22 @@ impl Walk {
         end: Option<u64>,
         depth: usize,
     ) -> Result<Option<Pixels>, BoxError> {
-        if depth > MOST_DEPTH {
-            return Err("its sequences are too deep".into());
+        if depth > MAX_DEPTH {
+            return Err(format!("sequences are nested more than {MAX_DEPTH} deep").into());
         }
         while end.is_none_or(|end| self.at < end) {
-            let head = match self.head() {
-                Ok(head) => head,
+            let ElementHeader { tag, kind, len } = match self.header() {
+                Ok(header) => header,
                 // The end of the file.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && depth == 0 => break,
                 Err(error) => return Err(error.into()),
             };
-            let Head { tag, kind, len } = head;
             match (tag, level) {
                 (ITEM_END | SEQUENCE_END, _) => return Ok(None),
                 (PIXELS | F32_PIXELS | F64_PIXELS, Level::Top) => {
-                    let words = kind.is_none_or(|kind| &kind == b"OW");
-                    return Ok(Some(Pixels { at: self.at, len: len.map(u64::from), tag, words }));
+                    let (at, len) = (self.at, len.map(u64::from));
+                    let are_words = kind.is_none_or(|kind| &kind == b"OW");
+                    return Ok(Some(Pixels { at, len, tag, are_words }));
                 }
                 (SHARED, Level::Top) => self.sequence(data, |_| Level::Shared, len, depth)?,
                 (PER_FRAME, Level::Top) => self.sequence(data, Level::Frame, len, depth)?,
@@ -362,12 +371,12 @@ impl Walk {
                     if tag == LUT && level == Level::Top {
                         data.top.0.insert(tag, Value::Text(String::new()));
                     }
-                    let inner = if is_functional(tag, level) { level } else { Level::Elsewhere };
+                    let inner = if is_functional(tag, level) { level } else { Level::Skipped };
                     // A sequence of VR UN has implicit VR within (PS3.5, 6.2.2).
                     let explicit = self.syntax.explicit;
                     self.syntax.explicit &= kind != Some(*b"UN");
                     match (len, inner) {
-                        (Some(len), Level::Elsewhere) => self.skip(len.into())?,
+                        (Some(len), Level::Skipped) => self.skip(len.into())?,
                         _ => self.sequence(data, |_| inner, len, depth)?,
                     }
                     self.syntax.explicit = explicit;
@@ -378,7 +387,7 @@ impl Walk {
                         Level::Top => &mut data.top,
                         Level::Shared => &mut data.shared,
                         Level::Frame(frame) => &mut data.frames[frame],
-                        Level::Elsewhere => continue,
+                        Level::Skipped => continue,
                     };
                     all.0.insert(tag, value);
                 }
@@ -398,26 +407,26 @@ impl Walk {
         let end = len.map(|len| self.at + u64::from(len));
         let mut number = 0;
         while end.is_none_or(|end| self.at < end) {
-            let Head { tag, len, .. } = self.head()?;
+            let ElementHeader { tag, len, .. } = self.header()?;
             match tag {
                 SEQUENCE_END => return Ok(()),
                 ITEM => {}
-                _ => return Err("a sequence holds what is no item".into()),
+                _ => return Err("invalid item in a sequence".into()),
             }
             let level = level(number);
             if let Level::Frame(frame) = level
                 && data.frames.len() <= frame
             {
-                self.keep(size_of::<Attributes>())?;
+                self.count_memory(size_of::<Attributes>())?;
                 data.frames.push(Attributes::default());
             }
             number += 1;
-            if number > MOST_FRAMES {
-                return Err("it has too many frames".into());
+            if number > MAX_FRAMES {
+                return Err(format!("more than {MAX_FRAMES} items in a sequence").into());
             }
             let end = len.map(|len| self.at + u64::from(len));
             match (level, end, len) {
-                (Level::Elsewhere, _, Some(len)) => self.skip(len.into())?,
+                (Level::Skipped, _, Some(len)) => self.skip(len.into())?,
                 _ => drop(self.attributes(data, level, end, depth + 1)?),
             }
         }
@@ -425,9 +434,9 @@ impl Walk {
     }
 }
 
-/// Whether `tag` is a sequence of the functional groups that holds attributes that are read: plane position, plane
-/// orientation, frame content, pixel measures, pixel value transformation. Files of implicit VR do not say that these
-/// are sequences.
+/// Whether `tag` is a sequence of the functional groups with attributes that are read: plane position, plane
+/// orientation, frame content, pixel measures, pixel value transformation. Files of implicit VR do not mark these as
+/// sequences.
 fn is_functional(tag: Tag, level: Level) -> bool {
     matches!(level, Level::Shared | Level::Frame(_))
         && matches!(tag, 0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145)
@@ -439,16 +448,16 @@ fn is_functional(tag: Tag, level: Level) -> bool {
 /// When the file cannot be read or is broken.
 pub fn read(path: &Path) -> Result<Dataset, BoxError> {
     let file = BufReader::new(File::open(path)?);
-    let mut walk = Walk::new(Input::File(file), Syntax::PLAIN, 0);
-    let (begin, uid) = walk.meta()?;
+    let mut parser = Parser::new(Input::File(file), Syntax::PLAIN, 0);
+    let (begin, uid) = parser.meta()?;
     let mut syntax = match &uid {
-        Some(uid) => Syntax::named(uid)?,
-        None => guessed(&mut walk, begin)?,
+        Some(uid) => Syntax::from_uid(uid)?,
+        None => guess_syntax(&mut parser, begin)?,
     };
     if syntax.explicit
         && !syntax.deflated
         && syntax.endian == Endian::Little
-        && let Ok(found) = guessed(&mut walk, begin)
+        && let Ok(found) = guess_syntax(&mut parser, begin)
     {
         // Some writers name explicit VR as the transfer syntax and write implicit VR.
         syntax.explicit = found.explicit;
@@ -457,7 +466,7 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         true => Input::open(path, true, 0)?,
         false => Input::open(path, false, begin)?,
     };
-    let mut walk = Walk::new(input, syntax, if syntax.deflated { 0 } else { begin });
+    let mut parser = Parser::new(input, syntax, if syntax.deflated { 0 } else { begin });
     let mut data = Dataset {
         syntax,
         top: Attributes::default(),
@@ -465,17 +474,16 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         frames: Vec::new(),
         pixels: None,
     };
-    data.pixels = walk.attributes(&mut data, Level::Top, None, 0)?;
+    data.pixels = parser.attributes(&mut data, Level::Top, None, 0)?;
     Ok(data)
 }
 
 /// The transfer syntax of a file that names none: little-endian, of explicit VR if two letters follow the first tag.
-fn guessed(walk: &mut Walk, begin: u64) -> Result<Syntax, BoxError> {
-    let Input::File(file) = &mut walk.input else { return Err("it is deflated".into()) };
-    file.seek(SeekFrom::Start(begin))?;
-    let [group, high, _, _, first, second, _, _] = walk.bytes::<8>()?;
+fn guess_syntax(parser: &mut Parser, begin: u64) -> Result<Syntax, BoxError> {
+    parser.seek(begin)?;
+    let [group, high, _, _, first, second, _, _] = parser.bytes::<8>()?;
     if high != 0 || group != 8 {
-        return Err("it does not begin as one".into());
+        return Err("no DICM signature, and no attribute of group 0008".into());
     }
     let explicit = first.is_ascii_uppercase() && second.is_ascii_uppercase();
     Ok(Syntax { explicit, ..Syntax::PLAIN })

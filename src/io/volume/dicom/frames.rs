@@ -1,4 +1,4 @@
-//! Where the frames of a DICOM file are (PS3.5, annex A).
+//! Positions of the frames of a DICOM file (PS3.5, annex A).
 
 use std::{
     io::{self, Read},
@@ -8,64 +8,66 @@ use std::{
 
 use super::{
     attributes::ITEM,
-    dataset::{Dataset, Input, Packing, Pixels},
-    kind::Kind,
+    dataset::{Compression, Dataset, Input, Pixels},
+    pixel_format::PixelFormat,
 };
 use crate::io::volume::format::BoxError;
 
-/// Where the bytes of each frame are, as offsets in the data set.
+/// Positions of the bytes of each frame, as offsets in the data set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frames {
-    /// Uncompressed frames, one behind the other from offset `at` on; `pairs` as in [`Kind::pairs`].
+    /// Uncompressed frames that follow each other from offset `at` on; `pairs` as in [`PixelFormat::pairs`].
     Plain { at: u64, pairs: bool },
     /// Compressed frames, each of one or more fragments.
-    Packed(Vec<Vec<Range<u64>>>),
+    Compressed(Vec<Vec<Range<u64>>>),
 }
 
 /// Finds the `count` frames of a file of `len` bytes.
 ///
 /// # Errors
-/// When they are not all there.
+/// When one is missing.
 pub fn frames(
     path: &Path,
     data: &Dataset,
-    kind: &Kind,
+    format: &PixelFormat,
     count: usize,
     len: u64,
 ) -> Result<Frames, BoxError> {
-    let pixels = data.pixels.expect("looked at before");
-    let all = kind.count() as u64 * u64::from(kind.allocated) * count as u64;
-    let Some(there) = pixels.len else {
-        if data.syntax.packing == Packing::None {
-            return Err("its pixels have no length".into());
+    let pixels = data.pixels.expect("checked before");
+    let all = format.count() as u64 * u64::from(format.allocated) * count as u64;
+    let Some(stated) = pixels.len else {
+        if data.syntax.compression == Compression::None {
+            return Err("uncompressed pixels of undefined length".into());
         }
-        return fragments(path, data, &pixels, count, len).map(Frames::Packed);
+        return fragments(path, data, &pixels, count, len).map(Frames::Compressed);
     };
-    if data.syntax.packing != Packing::None {
-        return Err("its pixels are said to be packed and are not".into());
+    if data.syntax.compression != Compression::None {
+        return Err(
+            "pixels are uncompressed, but the transfer syntax declares a compression".into()
+        );
     }
     // A byte of deflated data becomes at most 1,032 bytes.
     let rest = match data.syntax.deflated {
         true => len.saturating_mul(1032),
         false => len.saturating_sub(pixels.at),
     };
-    let rest = rest.min(there);
-    // Some writers state YBR_FULL_422 though every pixel has its own chroma. The length tells.
-    let pairs = kind.pairs && rest < all.div_ceil(8);
+    let rest = rest.min(stated);
+    // Some writers state YBR_FULL_422 though every pixel has its own chroma, as the length shows.
+    let pairs = format.pairs && rest < all.div_ceil(8);
     let all = if pairs { all / 3 * 2 } else { all };
-    if pairs && !kind.columns.is_multiple_of(2) {
-        let columns = kind.columns;
-        return Err(format!("{columns} columns are no pairs, as YBR_FULL_422 has them").into());
+    if pairs && !format.columns.is_multiple_of(2) {
+        let columns = format.columns;
+        return Err(format!("YBR_FULL_422 needs an even number of columns, found {columns}").into());
     }
     if rest < all.div_ceil(8) {
         let all = all.div_ceil(8);
-        return Err(format!("its pixels take {all} bytes, but there are only {rest}").into());
+        return Err(format!("pixels take {all} bytes, but the file has only {rest}").into());
     }
     Ok(Frames::Plain { at: pixels.at, pairs })
 }
 
-/// The fragments of each frame (PS3.5, A.4): one a frame if there are as many as frames, else split at the offsets of
-/// the Basic Offset Table.
+/// Groups the fragments by frame (PS3.5, A.4): one per frame if their numbers are equal, else split at the offsets of the
+/// Basic Offset Table.
 fn fragments(
     path: &Path,
     data: &Dataset,
@@ -92,7 +94,7 @@ fn fragments(
     }
     match frames.len() == count {
         true => Ok(frames),
-        false => Err(format!("it tells of {count} frames, but {} are found", frames.len()).into()),
+        false => Err(format!("expected {count} frames, found {}", frames.len()).into()),
     }
 }
 
@@ -106,8 +108,7 @@ fn items(
     count: usize,
     len: u64,
 ) -> Result<(Vec<u64>, Vec<Range<u64>>), BoxError> {
-    /// Most fragments of a file.
-    const MOST: usize = 1 << 22;
+    const MAX_FRAGMENTS: usize = 1 << 22;
     let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
     let mut at = pixels.at;
     let mut table: Option<Vec<u64>> = None;
@@ -115,7 +116,7 @@ fn items(
     while let Some(bytes) = item_len(&mut input)? {
         at += 8;
         if at.saturating_add(bytes) > len {
-            return Err("the file ends within its pixels".into());
+            return Err("file ends within its pixels".into());
         }
         if table.is_none() {
             table = Some(offset_table(&mut input, bytes, count)?);
@@ -124,8 +125,8 @@ fn items(
             input.skip(bytes)?;
         }
         at += bytes;
-        if found.len() > MOST {
-            return Err("it has too many fragments".into());
+        if found.len() > MAX_FRAGMENTS {
+            return Err(format!("more than {MAX_FRAGMENTS} fragments").into());
         }
     }
     Ok((table.unwrap_or_default(), found))
@@ -136,7 +137,7 @@ fn item_len(input: &mut Input) -> io::Result<Option<u64>> {
     let mut head = [0; 8];
     match input.read_exact(&mut head) {
         Ok(()) => {}
-        // Files without the closing mark are common.
+        // Files without the closing delimiter are common.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }

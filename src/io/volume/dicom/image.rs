@@ -1,4 +1,4 @@
-//! One file with pixels.
+//! A DICOM file with pixels.
 
 use std::{
     fs::File,
@@ -11,19 +11,19 @@ use super::{
     attributes::{Attributes, DOSE_SCALE, FRAMES, INTERCEPT, SLOPE},
     dataset::{self, Dataset, Input},
     frames::{self, Frames},
-    kind::Kind,
+    pixel_format::PixelFormat,
 };
 use crate::io::{
     temporary_file, temporary_folder,
     volume::format::{BoxError, Scale},
 };
 
-/// A file with pixels: its attributes, and where its frames are.
+/// A file with pixels: its attributes, and the positions of its frames.
 #[derive(Debug)]
 pub struct Image {
     pub path: PathBuf,
     pub data: Dataset,
-    pub kind: Kind,
+    pub format: PixelFormat,
     pub frames: Frames,
     /// Number of frames.
     pub count: usize,
@@ -32,30 +32,30 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads the attributes of a file, not its pixels. `None` where the file has no pixels.
+    /// Reads the attributes of a file, but not its pixels. `None` if the file has no pixels.
     pub fn open(path: &Path) -> Result<Option<Self>, BoxError> {
         let data = dataset::read(path)?;
-        let Some(place) = &data.pixels else { return Ok(None) };
-        let kind = Kind::of(&data.top, place)?;
+        let Some(pixels) = &data.pixels else { return Ok(None) };
+        let format = PixelFormat::new(&data.top, pixels)?;
         let count = data.top.number(FRAMES).unwrap_or(1.0);
-        if !(1.0..=dataset::MOST_FRAMES as f64).contains(&count) {
-            return Err(format!("it says that it has {count} frames").into());
+        if !(1.0..=dataset::MAX_FRAMES as f64).contains(&count) {
+            return Err(format!("invalid number of frames: {count}").into());
         }
         let count = count as usize;
         let len = std::fs::metadata(path)?.len();
-        let frames = frames::frames(path, &data, &kind, count, len)?;
+        let frames = frames::frames(path, &data, &format, count, len)?;
         let (path, inflated) = (path.to_owned(), Mutex::default());
-        Ok(Some(Self { path, data, kind, frames, count, inflated }))
+        Ok(Some(Self { path, data, format, frames, count, inflated }))
     }
 
-    /// Fills `bytes` from offset `at` of the data set. A deflated one can only be read from its beginning. So if it has
-    /// several frames, all its pixels are inflated once, to a temporary file.
+    /// Fills `bytes` from offset `at` of the data set. A deflated data set can only be read from its beginning, so the
+    /// pixels of several frames are inflated once, to a temporary file.
     pub fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let is_deflated = self.data.syntax.deflated;
         if !is_deflated || self.count == 1 {
             return Input::open(&self.path, is_deflated, at)?.read_exact(bytes);
         }
-        let pixels = self.data.pixels.expect("looked at before");
+        let pixels = self.data.pixels.expect("checked before");
         let mut inflated = self.inflated.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *inflated {
             Some(file) => file,
@@ -85,16 +85,16 @@ impl Image {
         self.attributes(frame).into_iter().flatten().find_map(get)
     }
 
-    /// Slope and intercept from stored numbers to values; `None` where they change nothing or make no sense.
+    /// Slope and intercept from stored numbers to values; `None` if they change nothing or are invalid.
     pub fn scale(&self, frame: usize) -> Option<Scale> {
         let number = |tag| self.find(frame, |attributes| attributes.number(tag));
         let (slope, intercept) = match number(DOSE_SCALE) {
             Some(slope) => (slope, 0.0),
             None => (number(SLOPE).unwrap_or(1.0), number(INTERCEPT).unwrap_or(0.0)),
         };
-        let is_one = (slope, intercept) == (1.0, 0.0);
-        let makes_sense = slope.is_finite() && intercept.is_finite() && slope != 0.0;
-        (makes_sense && !is_one).then_some(Scale { slope, intercept })
+        let is_identity = (slope, intercept) == (1.0, 0.0);
+        let is_valid = slope.is_finite() && intercept.is_finite() && slope != 0.0;
+        (is_valid && !is_identity).then_some(Scale { slope, intercept })
     }
 }
 

@@ -3,40 +3,46 @@
 
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
-use super::kind::Kind;
+use super::pixel_format::PixelFormat;
 use crate::io::{image::caught, volume::format::BoxError};
 
-/// Decodes `packed` into samples of `kind`, in the machine's byte order.
+/// Decodes `compressed` into samples of `format`, in the machine's byte order.
 ///
 /// # Errors
-/// When the picture is broken, or its size, depth or number of components is not that of `kind`.
-pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
+/// When the picture is damaged, or its size, depth or number of components differs from `format`.
+pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
     let settings =
         DecodeSettings { resolve_palette_indices: false, strict: true, target_resolution: None };
-    let image = caught(|| Ok(Image::new(packed, &settings)?))?;
+    let image = caught(|| Ok(Image::new(compressed, &settings)?))?;
     let size = [image.width() as usize, image.height() as usize];
-    if size != [kind.columns, kind.rows] || kind.allocated > 16 {
+    if size != [format.columns, format.rows] || format.allocated > 16 {
         return Err(format!(
-            "its picture is {}x{}, not {}x{} of at most 16 bits",
-            size[0], size[1], kind.columns, kind.rows
+            "JPEG 2000 picture of {}x{} pixels; expected {}x{} of at most 16 bits",
+            size[0], size[1], format.columns, format.rows
         )
         .into());
     }
     let mut context = DecoderContext::default();
     let decoded = caught(|| Ok(image.decode(&mut context)?))?;
     let components = decoded.components();
-    let pixels = kind.rows * kind.columns;
+    let pixels = format.rows * format.columns;
     let fits = components.iter().all(|component| {
-        component.samples().len() == pixels && u32::from(component.bit_depth()) <= kind.allocated
+        component.samples().len() == pixels && u32::from(component.bit_depth()) <= format.allocated
     });
-    if components.len() != kind.samples || !fits {
-        return Err(format!("its picture has {} components", components.len()).into());
+    if components.len() != format.samples || !fits {
+        return Err(format!(
+            "JPEG 2000 picture of {} components; expected {} of at most {} bits",
+            components.len(),
+            format.samples,
+            format.allocated
+        )
+        .into());
     }
-    let bytes = kind.allocated as usize / 8;
+    let bytes = format.allocated as usize / 8;
     for (i, component) in components.iter().enumerate() {
         let half = 1 << (component.bit_depth() - 1);
-        let shift = if kind.signed { half } else { 0 };
-        let out = stored.chunks_exact_mut(bytes).skip(i).step_by(kind.samples);
+        let shift = if format.signed { half } else { 0 };
+        let out = stored.chunks_exact_mut(bytes).skip(i).step_by(format.samples);
         for (out, &sample) in out.zip(component.samples()) {
             let value = sample.round() as i32 - shift;
             match bytes {

@@ -2,7 +2,7 @@
 //! volume.
 //!
 //! Slices are sorted by their positions along the normal of their planes, whatever the names of the files: the volume's
-//! z axis is `row direction x column direction`. World coordinates are LPS, as in DICOM and ITK. Stored numbers are
+//! z axis is `row direction x column direction`. World coordinates are LPS, as in DICOM and ITK. StoredType numbers are
 //! rescaled (`RescaleSlope`, `RescaleIntercept`), in a CT to Hounsfield units.
 //!
 //! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
@@ -13,7 +13,7 @@ mod frames;
 mod image;
 #[cfg(feature = "jpeg2000")]
 mod jpeg2000;
-mod kind;
+mod pixel_format;
 mod pixels;
 mod series;
 
@@ -27,16 +27,16 @@ use std::{
     },
 };
 
-pub use series::Series;
+pub use series::SeriesId;
 
 use self::{
     image::{Image, Slice},
-    series::Found,
+    series::Series,
 };
 use super::{
-    data,
-    format::{BoxError, Header, Loss, Stored},
+    format::{BoxError, Format, Header, Loss, StoredType},
     slices::stack::{Slices, Stack},
+    stream,
 };
 use crate::{
     data::dtype::Dtype,
@@ -47,16 +47,18 @@ use crate::{
     },
 };
 
-/// The format's name.
-pub const NAME: &str = "DICOM";
+/// The format. [`stack`] opens files, many of which have no extension.
+pub const FORMAT: Format = Format {
+    name: "DICOM",
+    extensions: &["dcm", "dicom", "ima"],
+    has_signature: dataset::has_signature,
+    ..Format::BASE
+};
 
-/// Extensions of DICOM files, in lower case. Many DICOM files have none.
-pub const EXTENSIONS: [&str; 3] = ["dcm", "dicom", "ima"];
-
-/// Whether `path` is a DICOM file: by its extension, or by `DICM` behind a preamble of 128 bytes.
+/// Whether `path` is a DICOM file: by its extension, or by `DICM` after a preamble of 128 bytes.
 pub fn is_dicom(path: &Path) -> bool {
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    if extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str())) {
+    if extension.is_some_and(|extension| FORMAT.extensions.contains(&extension.as_str())) {
         return true;
     }
     let mut first = [0; 132];
@@ -67,26 +69,26 @@ pub fn is_dicom(path: &Path) -> bool {
 
 /// The slices of a series, in the order of z, volume by volume.
 #[derive(Debug)]
-struct Images {
+struct SeriesSlices {
     images: Vec<Image>,
     slices: Vec<Slice>,
     dtype: Dtype,
-    /// Whether the message that values are clipped is out.
-    is_told: AtomicBool,
+    /// Whether clipped values have been reported.
+    clipping_reported: AtomicBool,
     /// Whether clipped values are an error.
     is_strict: AtomicBool,
 }
 
-impl Slices for Images {
+impl Slices for SeriesSlices {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         let Slice { image, frame, scale } = self.slices[z];
         let image = &self.images[image];
         let path = &image.path;
         let fits = pixels::read(image, frame, (scale, self.dtype), samples)
             .map_err(|error| unreadable(path, error))?;
-        if !fits && !self.is_told.swap(true, Ordering::Relaxed) {
+        if !fits && !self.clipping_reported.swap(true, Ordering::Relaxed) {
             let lost = format_args!(
-                "it has values beyond those that it says are its least and greatest; they are cut off at the ends of {}",
+                "values outside of the range that the file states are clipped to {}",
                 self.dtype
             );
             losses::report(path.display(), lost, self.is_strict.load(Ordering::Relaxed))?;
@@ -95,7 +97,7 @@ impl Slices for Images {
     }
 
     fn scratch(&self) -> u64 {
-        let bytes = self.images.iter().map(|image| image.kind.frame_bytes()).max();
+        let bytes = self.images.iter().map(|image| image.format.frame_bytes()).max();
         3 * bytes.unwrap_or(0) as u64
     }
 
@@ -111,53 +113,56 @@ fn unreadable(path: &Path, error: BoxError) -> Error {
     let message = format!("cannot read {name} as DICOM");
     match error.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Error::bad_input(format_args!("{message}: the file ends early"))
+            Error::bad_input(format_args!("{message}: file ends early"))
         }
-        _ => data::unreadable(&name, message, error),
+        _ => stream::unreadable(&name, message, error),
     }
 }
 
-/// Makes a volume of the series `wanted` among `files`, else of the series with the most slices.
+/// Makes a volume of the series `wanted` in `files`, by default of the series with the most slices.
 ///
 /// # Errors
-/// When a file is broken, when none has pixels, or when there is no series `wanted`.
+/// When a file is damaged, when none has pixels, or when the series `wanted` does not exist.
 pub fn stack(
     source: &Source,
     files: &[PathBuf],
-    wanted: Option<&Series>,
+    wanted: Option<&SeriesId>,
     mut warnings: Vec<String>,
 ) -> Result<Stack> {
-    let (images, without_pixels) = opened(files)?;
-    warnings.extend(super::slices::names::left_out(&without_pixels));
+    let (images, without_pixels) = open_images(files)?;
+    warnings.extend(super::slices::names::skipped(&without_pixels));
     if images.is_empty() {
-        return Err(Error::bad_input(format_args!("{source}: its DICOM holds no pixels")));
+        return Err(Error::bad_input(format_args!("{source}: DICOM without pixels")));
     }
     let frames: usize = images.iter().map(|image| image.count).sum();
-    if frames > dataset::MOST_FRAMES {
-        return Err(Error::bad_input(format_args!("{source}: {frames} frames are too many")));
+    if frames > dataset::MAX_FRAMES {
+        return Err(Error::bad_input(format_args!(
+            "{source}: more than {} frames",
+            dataset::MAX_FRAMES
+        )));
     }
-    let found = series::choose(source, images, wanted)?;
-    let header = header(&found, warnings);
-    let Found { images, slices, .. } = found;
+    let series = series::choose(source, images, wanted)?;
+    let header = header(&series, warnings);
+    let Series { images, slices, .. } = series;
     let dtype = value_type(&images, &slices);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     Ok(Stack {
-        format: NAME.into(),
+        format: FORMAT.name.into(),
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,
-        slices: Arc::new(Images {
+        slices: Arc::new(SeriesSlices {
             images,
             slices,
             dtype,
-            is_told: AtomicBool::new(false),
+            clipping_reported: AtomicBool::new(false),
             is_strict: AtomicBool::new(false),
         }),
     })
 }
 
-/// Opens all `files`: those with pixels, and the names of those without.
-fn opened(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
+/// Opens all `files`. Returns those with pixels, and the names of those without.
+fn open_images(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
     let opened =
         files.iter().par_map(|path| Image::open(path).map_err(|error| unreadable(path, error)));
     let (mut images, mut without_pixels) = (Vec::new(), Vec::new());
@@ -171,56 +176,54 @@ fn opened(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
 }
 
 /// The header of a series; `warnings` come before its own.
-fn header(found: &Found, mut warnings: Vec<String>) -> Header {
-    let Found { images, slices, volumes, placement, losses, notes } = found;
+fn header(series: &Series, mut warnings: Vec<String>) -> Header {
+    let Series { images, slices, volumes, placement, losses, notes } = series;
     let first = &images[0];
-    let kind = first.kind;
-    let dims = [kind.columns, kind.rows, slices.len() / volumes];
-    let mut header = Header::new(dims, Stored::As(kind.dtype()), 0);
+    let format = first.format;
+    let dims = [format.columns, format.rows, slices.len() / volumes];
+    let mut header = Header::new(dims, StoredType::As(format.dtype()), 0);
     (header.volumes, header.endian) = (*volumes, first.data.syntax.endian);
-    header.scale = slices[0].scale.filter(|_| is_one_scale(slices));
+    header.scale = slices[0].scale.filter(|_| have_same_scale(slices));
     warnings.extend_from_slice(notes);
     header.warnings = warnings;
     if let Some(placement) = placement {
-        header.place(placement.clone());
+        header.set_placement(placement.clone());
     }
     header.losses.extend(losses.iter().map(Loss::from));
-    if kind.samples == 3 {
-        header.losses.push("its colours become grey, (r + g + b) / 3 as in ImageJ".into());
+    if format.samples == 3 {
+        header.losses.push("colours converted to grey, (r + g + b) / 3 as in ImageJ".into());
     }
     if first.data.top.has(attributes::LUT) {
-        header.losses.push("its table of values (Modality LUT) is not applied".into());
+        header.losses.push("table of values (Modality LUT) is not applied".into());
     }
-    if kind.inverted {
-        header.warnings.push(
-            "its values are turned around, as ITK does: MONOCHROME1, of which the least is white"
-                .into(),
-        );
+    if format.inverted {
+        let warning = "MONOCHROME1 (the minimum is white): values are inverted, as by ITK";
+        header.warnings.push(warning.into());
     }
     header.metadata = metadata(first);
     header
 }
 
-/// Whether all slices are rescaled alike.
-fn is_one_scale(slices: &[Slice]) -> bool {
+/// Whether all slices have the same slope and intercept.
+fn have_same_scale(slices: &[Slice]) -> bool {
     slices.iter().all(|slice| slice.scale == slices[0].scale)
 }
 
 /// The type of the values of all `slices`.
 fn value_type(images: &[Image], slices: &[Slice]) -> Dtype {
-    let told = told_range(images);
-    let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale, told);
-    match is_one_scale(slices) {
-        true => slices.iter().map(of_slice).reduce(both).expect("there is a slice"),
+    let stated = stated_range(images);
+    let of_slice = |slice: &Slice| images[slice.image].format.dtype_of_values(slice.scale, stated);
+    match have_same_scale(slices) {
+        true => slices.iter().map(of_slice).reduce(common_type).expect("a series has a slice"),
         // Slices have different slopes, as in PET.
-        false if images[0].kind.stored > 24 => Dtype::F64,
+        false if images[0].format.stored > 24 => Dtype::F64,
         false => Dtype::F32,
     }
 }
 
-/// The least and the greatest stored number of all `images`, where each file states its own.
-fn told_range(images: &[Image]) -> Option<(f64, f64)> {
-    let each = images.iter().map(|image| image.kind.told_range(&image.data.top));
+/// The minimum and maximum stored number of all `images`, if each file states its own.
+fn stated_range(images: &[Image]) -> Option<(f64, f64)> {
+    let each = images.iter().map(|image| image.format.stated_range(&image.data.top));
     each.reduce(|a, b| {
         let ((a, b), (c, d)) = (a?, b?);
         Some((a.min(c), b.max(d)))
@@ -228,7 +231,7 @@ fn told_range(images: &[Image]) -> Option<(f64, f64)> {
 }
 
 /// The type of a volume that has slices of types `a` and `b`.
-fn both(a: Dtype, b: Dtype) -> Dtype {
+fn common_type(a: Dtype, b: Dtype) -> Dtype {
     match (a == b, a.is_float() || b.is_float(), a.size().max(b.size())) {
         (true, ..) => a,
         (_, true, ..5) => Dtype::F32,
@@ -237,7 +240,7 @@ fn both(a: Dtype, b: Dtype) -> Dtype {
     }
 }
 
-/// Metadata of a series. Names of patients are left out on purpose.
+/// Metadata of a series. Names of patients are omitted on purpose.
 fn metadata(image: &Image) -> Vec<(String, String)> {
     let top = &image.data.top;
     let text = |tag| top.text(tag).map(str::to_owned);
@@ -248,7 +251,7 @@ fn metadata(image: &Image) -> Vec<(String, String)> {
         ("series number", number(attributes::SERIES_NUMBER)),
         ("series uid", text(attributes::SERIES_UID)),
         ("padding value", number(attributes::PADDING)),
-        ("photometric interpretation", image.kind.inverted.then(|| "MONOCHROME1".to_owned())),
+        ("photometric interpretation", image.format.inverted.then(|| "MONOCHROME1".to_owned())),
     ];
     entries.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
 }

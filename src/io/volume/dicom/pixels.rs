@@ -4,14 +4,17 @@
 use std::{io::Read, ops::Range};
 
 use super::{
-    dataset::{Input, Packing},
+    dataset::{Compression, Input},
     frames::Frames,
     image::Image,
-    kind::Kind,
+    pixel_format::PixelFormat,
 };
 use crate::{
-    data::dtype::{Dtype, Scalar},
-    io::volume::format::{BoxError, Endian, Scale},
+    data::dtype::Dtype,
+    io::volume::{
+        convert::rescale,
+        format::{BoxError, Endian, Scale},
+    },
     jpeg::{ColourModel, ColourSource, Container, JpegFile, Process},
     util::{
         error::{self, Error},
@@ -19,58 +22,65 @@ use crate::{
     },
 };
 
-/// Reads frame `number` as values of type `to`, in the machine's byte order. Returns false where `to` does not hold all
-/// of them, so that some are clipped: then the range that the file states is wrong.
+/// Reads frame `number` as values of type `to`, in the machine's byte order. Returns whether none was clipped to the
+/// range of `to`, as happens if the range that the file states is wrong.
 ///
 /// # Errors
-/// When the frame cannot be read or is broken.
+/// When the frame cannot be read or is damaged.
 pub fn read(
     image: &Image,
     number: usize,
     (scale, to): (Option<Scale>, Dtype),
     values: &mut [u8],
 ) -> Result<bool, BoxError> {
-    let (mut stored, kind) = match &image.frames {
-        Frames::Plain { at, pairs } => plain(image, number, *at, *pairs)?,
-        Frames::Packed(_) if image.kind.allocated < 8 => return Err("its bits are packed".into()),
-        Frames::Packed(frames) => unpacked(image, &frames[number])?,
+    let (mut stored, format) = match &image.frames {
+        Frames::Plain { at, pairs } => read_plain(image, number, *at, *pairs)?,
+        Frames::Compressed(_) if image.format.allocated < 8 => {
+            return Err("compression of single bits is not supported".into());
+        }
+        Frames::Compressed(frames) => read_compressed(image, &frames[number])?,
     };
-    if kind.samples == 3 {
-        stored = grey(&stored, &kind)?;
+    if format.samples == 3 {
+        stored = grey(&stored, &format)?;
     }
-    Ok(convert(&stored, &kind, scale, to, values))
+    Ok(convert(&stored, &format, scale, to, values))
 }
 
-/// Reads an uncompressed frame: its samples in the machine's byte order, and how they are stored now.
-fn plain(image: &Image, number: usize, at: u64, pairs: bool) -> Result<(Vec<u8>, Kind), BoxError> {
-    let kind = image.kind;
-    if kind.allocated == 1 {
-        let stored = single_bits(image, number, at)?;
-        return Ok((stored, Kind { allocated: 8, stored: 8, high_bit: 7, ..kind }));
+/// Reads an uncompressed frame. Returns its samples in the machine's byte order, and their format.
+fn read_plain(
+    image: &Image,
+    number: usize,
+    at: u64,
+    pairs: bool,
+) -> Result<(Vec<u8>, PixelFormat), BoxError> {
+    let format = image.format;
+    if format.allocated == 1 {
+        let stored = read_bits(image, number, at)?;
+        return Ok((stored, PixelFormat { allocated: 8, stored: 8, high_bit: 7, ..format }));
     }
-    let len = if pairs { kind.count_of_pairs() } else { kind.frame_bytes() };
+    let len = if pairs { format.count_of_pairs() } else { format.frame_bytes() };
     let first = number as u64 * len as u64;
     let mut stored = memory::zeros::<u8>(len)?;
     let is_big = image.data.syntax.endian == Endian::Big;
-    let are_words = image.data.pixels.is_some_and(|pixels| pixels.words);
-    match kind.allocated {
-        8 if are_words && is_big => swapped_bytes(image, at, first, &mut stored)?,
+    let are_words = image.data.pixels.is_some_and(|pixels| pixels.are_words);
+    match format.allocated {
+        8 if are_words && is_big => read_swapped(image, at, first, &mut stored)?,
         8 => image.read_at(at + first, &mut stored)?,
         bits => {
             image.read_at(at + first, &mut stored)?;
-            image.data.syntax.endian.make_native(&mut stored, bits as usize / 8);
+            image.data.syntax.endian.to_native(&mut stored, bits as usize / 8);
         }
     }
     match pairs {
-        true => Ok((apart(&stored)?, Kind { planar: false, ..kind })),
-        false => Ok((stored, kind)),
+        true => Ok((expand_chroma(&stored)?, PixelFormat { planar: false, ..format })),
+        false => Ok((stored, format)),
     }
 }
 
-/// Reads a frame of single bits as one byte for each: frames follow each other without padding, and the first pixel is
-/// the lowest bit.
-fn single_bits(image: &Image, number: usize, at: u64) -> Result<Vec<u8>, BoxError> {
-    let count = image.kind.count();
+/// Reads a frame of single bits as one byte each. Frames follow each other without padding, and the first pixel is the
+/// lowest bit.
+fn read_bits(image: &Image, number: usize, at: u64) -> Result<Vec<u8>, BoxError> {
+    let count = image.format.count();
     let first = number as u64 * count as u64;
     let last = first + count as u64;
     let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
@@ -83,9 +93,9 @@ fn single_bits(image: &Image, number: usize, at: u64) -> Result<Vec<u8>, BoxErro
     Ok(bits)
 }
 
-/// Reads the bytes of a frame out of 16-bit big-endian words, from byte `first` on: bytes are swapped in pairs.
-/// The frame may begin or end within a pair.
-fn swapped_bytes(image: &Image, at: u64, first: u64, stored: &mut [u8]) -> Result<(), BoxError> {
+/// Reads the bytes of a frame, from byte `first` on, out of 16-bit big-endian words, whose bytes are swapped. The frame
+/// may begin or end within a word.
+fn read_swapped(image: &Image, at: u64, first: u64, stored: &mut [u8]) -> Result<(), BoxError> {
     let begin = first / 2 * 2;
     let end = (first + stored.len() as u64).next_multiple_of(2);
     let mut words = memory::zeros::<u8>((end - begin) as usize)?;
@@ -95,8 +105,11 @@ fn swapped_bytes(image: &Image, at: u64, first: u64, stored: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// Reads and decompresses a frame: its samples in the machine's byte order, and how they are stored now.
-fn unpacked(image: &Image, fragments: &[Range<u64>]) -> Result<(Vec<u8>, Kind), BoxError> {
+/// Reads and decompresses a frame. Returns its samples in the machine's byte order, and their format.
+fn read_compressed(
+    image: &Image,
+    fragments: &[Range<u64>],
+) -> Result<(Vec<u8>, PixelFormat), BoxError> {
     let syntax = image.data.syntax;
     let mut packed = Vec::new();
     for fragment in fragments {
@@ -105,47 +118,45 @@ fn unpacked(image: &Image, fragments: &[Range<u64>]) -> Result<(Vec<u8>, Kind), 
         packed.try_reserve(bytes as usize)?;
         input.take(bytes).read_to_end(&mut packed)?;
     }
-    let mut kind = image.kind;
-    let mut stored = memory::zeros::<u8>(kind.frame_bytes())?;
-    match syntax.packing {
-        Packing::Rle => {
-            run_lengths(&packed, &kind, &mut stored)?;
+    let mut format = image.format;
+    let mut stored = memory::zeros::<u8>(format.frame_bytes())?;
+    match syntax.compression {
+        Compression::Rle => {
+            decode_rle(&packed, &format, &mut stored)?;
             // Decoding interleaved the planes.
-            kind.planar = false;
+            format.planar = false;
         }
-        Packing::Jpeg | Packing::JpegOf12Bits | Packing::JpegLossless => {
-            memory::catch(|| jpeg(&packed, &mut kind, &mut stored))?;
+        Compression::Jpeg | Compression::JpegOf12Bits | Compression::JpegLossless => {
+            memory::catch(|| decode_jpeg(&packed, &mut format, &mut stored))?;
         }
         #[cfg(feature = "jpeg2000")]
-        Packing::Jpeg2000 => {
-            super::jpeg2000::decode(&packed, &kind, &mut stored)?;
-            (kind.planar, kind.ybr) = (false, false);
+        Compression::Jpeg2000 => {
+            super::jpeg2000::decode(&packed, &format, &mut stored)?;
+            (format.planar, format.ybr) = (false, false);
         }
-        Packing::None => unreachable!("packed"),
+        Compression::None => unreachable!("compressed"),
     }
-    Ok((stored, kind))
+    Ok((stored, format))
 }
 
-/// Decodes run lengths (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.
-fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
-    let bytes = kind.allocated as usize / 8;
-    let pixel = bytes * kind.samples;
-    let header = packed.get(..64).ok_or("it ends within the header of run lengths")?;
+/// Decodes RLE (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.
+fn decode_rle(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
+    let bytes = format.allocated as usize / 8;
+    let pixel = bytes * format.samples;
+    let header = packed.get(..64).ok_or("RLE data end within their header")?;
     let word =
         |i: usize| u32::from_le_bytes(header[4 * i..][..4].try_into().expect("four")) as usize;
     if word(0) != pixel || pixel > 15 {
-        return Err(format!("it has {} segments of run lengths, not {pixel}", word(0)).into());
+        return Err(format!("{} segments of RLE data; expected {pixel}", word(0)).into());
     }
     for segment in 0..pixel {
         // Byte of the little-endian pixel that this segment fills.
-        let place = segment / bytes * bytes + (bytes - 1 - segment % bytes);
-        let mut input = packed.get(word(segment + 1)..).ok_or("a segment begins behind its end")?;
-        let mut out = stored.iter_mut().skip(place).step_by(pixel);
-        let short = "its run lengths end early";
-        loop {
-            if out.len() == 0 {
-                break;
-            }
+        let byte = segment / bytes * bytes + (bytes - 1 - segment % bytes);
+        let mut input =
+            packed.get(word(segment + 1)..).ok_or("invalid offset of a segment of RLE data")?;
+        let mut out = stored.iter_mut().skip(byte).step_by(pixel);
+        let short = "RLE data end early";
+        while out.len() > 0 {
             let (&control, rest) = input.split_first().ok_or(short)?;
             input = rest;
             match control {
@@ -165,47 +176,45 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
             }
         }
     }
-    if cfg!(target_endian = "big") && bytes > 1 {
-        stored.chunks_exact_mut(bytes).for_each(<[u8]>::reverse);
-    }
     Ok(())
 }
 
 /// Decodes a JPEG picture. A byte of padding may follow it.
-fn jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> error::Result<()> {
-    let colour = match kind.samples == 3 && !kind.ybr {
+fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> error::Result<()> {
+    let colour = match format.samples == 3 && !format.ybr {
         true => ColourSource::Default(ColourModel::Rgb),
         false => ColourSource::Stated,
     };
     let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
     let ([width, height], count) = (file.frame.size, file.frame.components.len());
     let refused = |message: String| Err(Error::bad_input(message));
-    if [width, height, count] != [kind.columns, kind.rows, kind.samples] {
+    if [width, height, count] != [format.columns, format.rows, format.samples] {
         return refused(format!(
-            "its picture is {width}x{height} of {count} samples, not {}x{} of {}",
-            kind.columns, kind.rows, kind.samples
+            "JPEG picture of {width}x{height} pixels of {count} samples; expected {}x{} of {}",
+            format.columns, format.rows, format.samples
         ));
     }
-    if file.precision > kind.allocated || kind.allocated > 16 {
-        return refused(format!("its picture has {} bits per sample", file.precision));
+    if file.precision > format.allocated || format.allocated > 16 {
+        let (found, expected) = (file.precision, format.allocated.min(16));
+        return refused(format!("JPEG picture of {found} bits per sample; expected {expected}"));
     }
-    kind.planar = false;
-    if kind.allocated == 8 && file.process != Process::Lossless {
+    format.planar = false;
+    if format.allocated == 8 && file.process != Process::Lossless {
         let (samples, damage) = file.decode()?;
         stored.copy_from_slice(&samples);
-        kind.ybr = false;
+        format.ybr = false;
         return damage.map_or(Ok(()), |damage| refused(damage.to_string()));
     }
     let samples = file.decode_16_bits()?;
-    match kind.allocated {
+    match format.allocated {
         8 => stored.iter_mut().zip(&samples).for_each(|(to, &sample)| *to = sample as u8),
         _ => stored.copy_from_slice(bytemuck::cast_slice(&samples)),
     }
     Ok(())
 }
 
-/// Y, Cb, Cr of each pixel from Y, Y, Cb, Cr of each two (YBR_FULL_422; PS3.3, C.7.6.3.1.2).
-fn apart(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
+/// Expands Y, Y, Cb, Cr of two pixels to Y, Cb, Cr of each (YBR_FULL_422; PS3.3, C.7.6.3.1.2).
+fn expand_chroma(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     let mut pixels = memory::room(pairs.len() / 2 * 3)?;
     for &[first, second, blue, red] in pairs.as_chunks().0 {
         pixels.extend([first, blue, red, second, blue, red]);
@@ -213,17 +222,17 @@ fn apart(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     Ok(pixels)
 }
 
-/// The mean of red, green and blue of each pixel.
-fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
-    let pixels = kind.rows * kind.columns;
+/// Averages red, green and blue of each pixel.
+fn grey(stored: &[u8], format: &PixelFormat) -> Result<Vec<u8>, BoxError> {
+    let pixels = format.rows * format.columns;
     let mut grey = memory::zeros(pixels)?;
     for (i, grey) in grey.iter_mut().enumerate() {
-        let [r, g, b] = match kind.planar {
+        let [r, g, b] = match format.planar {
             true => [stored[i], stored[pixels + i], stored[2 * pixels + i]],
             false => [stored[3 * i], stored[3 * i + 1], stored[3 * i + 2]],
         }
         .map(f64::from);
-        let [r, g, b] = match kind.ybr {
+        let [r, g, b] = match format.ybr {
             // PS3.3, C.7.6.3.1.2.
             true => {
                 let (y, b, r) = (r, g - 128.0, b - 128.0);
@@ -238,25 +247,31 @@ fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
 }
 
 /// Takes the significant bits of each stored sample, inverts MONOCHROME1 as ITK does, and rescales them to values of
-/// type `to`. Bytes are in the machine's order on both sides. Returns whether `to` holds all values.
-fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: &mut [u8]) -> bool {
-    let is_whole = kind.stored == kind.allocated && !kind.inverted;
-    if !kind.float && is_whole && scale.is_none() && to == kind.dtype() {
+/// type `to`. Both are in the machine's byte order. Returns whether none was clipped to the range of `to`.
+fn convert(
+    stored: &[u8],
+    format: &PixelFormat,
+    scale: Option<Scale>,
+    to: Dtype,
+    values: &mut [u8],
+) -> bool {
+    let is_whole = format.stored == format.allocated && !format.inverted;
+    if !format.float && is_whole && scale.is_none() && to == format.dtype() {
         values.copy_from_slice(stored);
         return true;
     }
-    let (low, high) = kind.range();
+    let (low, high) = format.range();
     let number = |bits: u32| {
         // Shift left to drop the bits above the high bit, then right, which repeats the sign, to drop those below.
-        let (up, down) = (31 - kind.high_bit, 32 - kind.stored);
-        let number = match kind.signed {
+        let (up, down) = (31 - format.high_bit, 32 - format.stored);
+        let number = match format.signed {
             true => f64::from((bits << up) as i32 >> down),
             false => f64::from(bits << up >> down),
         };
-        if kind.inverted { low + high - number } else { number }
+        if format.inverted { low + high - number } else { number }
     };
     let words = stored.as_chunks().0.iter();
-    match (kind.float, kind.allocated) {
+    match (format.float, format.allocated) {
         (true, 64) => {
             let doubles = stored.as_chunks().0.iter().map(|bytes| f64::from_ne_bytes(*bytes));
             rescale(doubles, scale, to, values)
@@ -270,26 +285,4 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
         }
         _ => rescale(words.map(|word| number(u32::from_ne_bytes(*word))), scale, to, values),
     }
-}
-
-/// Rescales numbers to values of type `to`. Returns whether none was clipped to the range of an integer type.
-#[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
-fn rescale(
-    numbers: impl Iterator<Item = f64>,
-    scale: Option<Scale>,
-    to: Dtype,
-    values: &mut [u8],
-) -> bool {
-    let Scale { slope, intercept } = scale.unwrap_or(Scale { slope: 1.0, intercept: 0.0 });
-    let mut fits = true;
-    crate::for_dtype!(to, T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
-        let values = values.chunks_exact_mut(size_of::<T>());
-        for (value, number) in values.zip(numbers) {
-            let number = slope * number + intercept;
-            let held = number as T;
-            fits &= held as f64 == number || T::DTYPE.is_float();
-            value.copy_from_slice(&held.to_ne_bytes());
-        }
-    }, _ => unreachable!("no type of samples"));
-    fits
 }

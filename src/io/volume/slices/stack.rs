@@ -10,7 +10,7 @@ use crate::{
 
 /// The stored chunks of a volume.
 pub trait StoredChunks: Debug + Send {
-    /// Reads the samples of the next chunks, as far as they belong to the volume; `None` after the last one.
+    /// Reads those samples of the next chunks that belong to the volume; `None` after the last chunk.
     ///
     /// # Errors
     /// When a chunk is broken or cannot be read.
@@ -26,11 +26,11 @@ pub trait Slices: Debug + Send + Sync {
     /// When the slice cannot be read, or has another size or type than the others.
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()>;
 
-    /// Bytes of memory that reading a slice takes beside its samples.
+    /// Bytes of memory that reading a slice takes in addition to its samples.
     fn scratch(&self) -> u64;
 
     /// Whether reading is fastest one slice after the other, in order.
-    fn one_by_one(&self) -> bool {
+    fn is_sequential(&self) -> bool {
         false
     }
 
@@ -39,20 +39,20 @@ pub trait Slices: Debug + Send + Sync {
     /// # Errors
     /// As [`Slices::read`].
     fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
-        let at_once = at_once(self);
-        for (group, samples) in samples.chunks_mut(bytes * at_once).enumerate() {
-            let first = first + group * at_once;
+        let group_len = concurrency(self);
+        for (group, samples) in samples.chunks_mut(bytes * group_len).enumerate() {
+            let first = first + group * group_len;
             let each = samples.chunks_mut(bytes).enumerate();
             each.par_try_each(|(i, samples)| self.read(first + i, samples))?;
         }
         Ok(())
     }
 
-    /// Sets how much memory reading may take; a part of it may be kept between slices. Where `limits` are strict, the
-    /// loss of values is an error from now on, not a warning.
+    /// Sets the limit of memory for reading. If `limits` are strict, the loss of values is an error from now on, not a
+    /// warning.
     ///
     /// # Errors
-    /// When that is too little.
+    /// When the limit is too low.
     fn allow(&self, _limits: Limits) -> Result<()> {
         Ok(())
     }
@@ -73,9 +73,9 @@ pub trait Slices: Debug + Send + Sync {
         None
     }
 
-    /// The stored chunks of `slices` of a volume, as many at a time as fit into `bytes` of memory. `None` if it is not
-    /// known which are stored, or if one of them takes more.
-    fn stored(
+    /// The stored chunks of `slices` of a volume, as many at a time as fit into `bytes` of memory. `None` if it is
+    /// unknown which are stored, or if one of them takes more.
+    fn stored_chunks(
         self: Arc<Self>,
         _volume: usize,
         _slices: Range<usize>,
@@ -90,7 +90,7 @@ pub trait Slices: Debug + Send + Sync {
 pub struct Stack {
     /// The format's name.
     pub format: Cow<'static, str>,
-    /// Sizes, type, placement and metadata. `skip`, `files` and `packing` are not used.
+    /// Sizes, type, placement and metadata. `skip`, `files` and `encoding` are not used.
     pub header: Header,
     /// The type of the samples once read.
     pub dtype: Dtype,
@@ -100,51 +100,18 @@ pub struct Stack {
     pub slices: Arc<dyn Slices>,
 }
 
-/// Most bytes of memory that concurrent reads of slices take beside the samples.
+/// Maximum number of bytes of memory that concurrent reads of slices take in addition to the samples.
 const SCRATCH: u64 = 64 << 20;
 
 /// Number of slices that are read at the same time.
-fn at_once(slices: &(impl Slices + ?Sized)) -> usize {
-    if slices.one_by_one() {
+fn concurrency(slices: &(impl Slices + ?Sized)) -> usize {
+    if slices.is_sequential() {
         return 1;
     }
     (SCRATCH / slices.scratch().max(1)).clamp(1, rayon::current_num_threads() as u64) as usize
 }
 
-/// Bytes of memory that reading takes beside the samples.
-pub fn held_bytes(slices: &dyn Slices) -> u64 {
-    slices.scratch().saturating_mul(at_once(slices) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::util::error::Error;
-
-    /// Slice z is full of z.
-    #[derive(Debug)]
-    struct Numbered;
-
-    impl Slices for Numbered {
-        fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
-            samples.fill(z as u8);
-            match z {
-                99 => Err(Error::bad_input("there is no slice 99")),
-                _ => Ok(()),
-            }
-        }
-
-        fn scratch(&self) -> u64 {
-            SCRATCH / 2
-        }
-    }
-
-    #[test]
-    fn slices_come_in_order() {
-        let mut samples = [0; 15];
-        Numbered.read_range(7, 3, &mut samples).unwrap();
-        assert_eq!(samples, [7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11]);
-        assert!(Numbered.read_range(97, 3, &mut samples).is_err());
-        assert!((1..=2).contains(&at_once(&Numbered)));
-    }
+/// Bytes of memory that reading takes in addition to the samples.
+pub fn scratch_bytes(slices: &dyn Slices) -> u64 {
+    slices.scratch().saturating_mul(concurrency(slices) as u64)
 }

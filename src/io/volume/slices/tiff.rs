@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     data::{
-        dtype::Dtype,
         image::{Image, Metadata},
         placement::Placement,
         samples::Samples,
@@ -20,30 +19,34 @@ use crate::{
             tiff::{Planes, stack_header},
         },
         volume::format::{
-            BoxError, Endian, Header, Loss, Outgoing, Placing, Stored, Units, Writing,
+            BoxError, Endian, Format, Header, HeaderContent, Loss, PlacementSupport, StoredType,
+            WriteSupport,
         },
     },
     util::error::{Error, Result},
 };
 
-/// How stacks are written.
-pub const WRITING: Writing = Writing {
-    names: &["TIFF stack", "ImageJ stack", "OME-TIFF"],
+/// The format. [`stack`] opens files.
+pub const FORMAT: Format = Format {
+    name: "TIFF stack",
     extensions: &["tif", "tiff"],
-    may_be_packed: false,
-    dtypes: &Dtype::SAMPLES,
-    // Each slice has a directory, all of which precede the samples.
-    longest: [u32::MAX as usize, u32::MAX as usize, 1 << 17],
-    placing: Placing::Straight,
-    units: Units::Any,
-    keeps: |_| false,
-    header: header_bytes,
+    write: Some(WriteSupport {
+        default_for: &["TIFF stack", "ImageJ stack", "OME-TIFF"],
+        extensions: &["tif", "tiff"],
+        // Each slice has a directory, all of which precede the samples.
+        max_dims: [u32::MAX as usize, u32::MAX as usize, 1 << 17],
+        placement: PlacementSupport::Straight,
+        header: header_bytes,
+        ..WriteSupport::BASE
+    }),
+    ..Format::BASE
 };
 
+/// The pages of a file as slices.
 #[derive(Debug)]
-struct Pages(Planes);
+struct TiffPages(Planes);
 
-/// The stack of the pages of the file at `path`.
+/// Opens the pages of the file at `path` as a stack.
 ///
 /// # Errors
 /// When it is broken, or its pages are not of one size and type.
@@ -54,12 +57,12 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     let [width, height] = planes.size;
     if width == 0 || height == 0 {
         return Err(Error::bad_input(format_args!(
-            "{source}: {width} x {height} pixels are no picture"
+            "{source}: empty picture of {width}x{height} pixels"
         )));
     }
     let stored = match planes.is_half() {
-        true => Stored::F16,
-        false => Stored::As(planes.dtype),
+        true => StoredType::F16,
+        false => StoredType::As(planes.dtype),
     };
     let mut header = Header::new([width, height, planes.slices], stored, 0);
     header.volumes = planes.volumes;
@@ -69,12 +72,10 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     header.metadata = planes.metadata.clone();
     if planes.channels > 1 {
         let of = match planes.slices * planes.volumes {
-            1 => "its page".to_owned(),
-            pages => format!("its {pages} pages"),
+            1 => "colour page".to_owned(),
+            pages => format!("{pages} colour pages"),
         };
-        header
-            .losses
-            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ").into());
+        header.losses.push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
     }
     place(&mut header, &planes);
     Ok(Stack {
@@ -82,7 +83,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
         header,
         dtype: planes.dtype,
         bytes: planes.bytes(),
-        slices: Arc::new(Pages(planes)),
+        slices: Arc::new(TiffPages(planes)),
     })
 }
 
@@ -91,10 +92,10 @@ pub fn place(header: &mut Header, planes: &Planes) {
     let Some(spacing) = planes.spacing else { return };
     let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
     let units = planes.units.each_ref().map(Option::as_deref);
-    header.place_in(Placement::straight(spacing, first), units);
+    header.set_placement_in(Placement::straight(spacing, first), units);
 }
 
-/// The only page of the file at `path`: its samples as they are stored, or its colours decoded to RGB.
+/// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.
 ///
 /// # Errors
 /// When it is broken.
@@ -106,7 +107,7 @@ pub fn slice(path: &Path) -> Result<Image> {
         }
         let [width, height] = planes.size;
         let pixels = (width as u64).saturating_mul(height as u64);
-        let len = usize::try_from(pixels).map_err(|_| "it is too large")?;
+        let len = usize::try_from(pixels).map_err(|_| "the page is too large")?;
         let mut samples = Samples::zeros(planes.dtype, len)?;
         planes.read(0, samples.as_bytes_mut())?;
         let metadata = Metadata::default();
@@ -117,7 +118,7 @@ pub fn slice(path: &Path) -> Result<Image> {
     })
 }
 
-impl Pages {
+impl TiffPages {
     fn try_read(&self, z: usize, samples: &mut [u8]) -> Result<(), BoxError> {
         let channels = self.0.channels;
         if channels == 1 {
@@ -126,14 +127,14 @@ impl Pages {
         let image = self.0.picture(z)?;
         let grey = grey(&image.samples, image.channels)?;
         if image.channels != channels || grey.as_bytes().len() != samples.len() {
-            return Err("its channels are not those of the first page".into());
+            return Err("channels differ from those of the first page".into());
         }
         samples.copy_from_slice(grey.as_bytes());
         Ok(())
     }
 }
 
-impl Slices for Pages {
+impl Slices for TiffPages {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         // Decoders panic on some broken files.
         let read = caught(|| self.try_read(z, samples));
@@ -145,14 +146,12 @@ impl Slices for Pages {
     }
 }
 
-fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let spacing = outgoing.placement.map(Placement::spacing);
-    let first = match (outgoing.placement, spacing) {
-        (Some(placement), Some(spacing)) => {
-            [0, 1, 2].map(|axis| placement.first[axis] / spacing[axis])
-        }
-        _ => [0.0; 3],
+fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
+    let HeaderContent { dims, dtype, placement, .. } = *content;
+    let Some(placement) = placement else {
+        return stack_header(dims, dtype, None, None, [0.0; 3]);
     };
-    let unit = outgoing.placement.and_then(|placement| placement.unit.as_deref());
-    stack_header(outgoing.dims, outgoing.dtype, spacing, unit, first)
+    let spacing = placement.spacing();
+    let first = [0, 1, 2].map(|axis| placement.first[axis] / spacing[axis]);
+    stack_header(dims, dtype, Some(spacing), placement.unit.as_deref(), first)
 }

@@ -9,35 +9,35 @@ use serde_json::{Map, Value};
 use super::{codec::Codec, fill::fill};
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, Endian, Stored, shown},
+    io::volume::format::{BoxError, Endian, StoredType, excerpt},
 };
 
-/// More dimensions than any image has.
-const MOST_AXES: usize = 16;
-/// Most codecs of a chunk.
-const MOST_CODECS: usize = 16;
-/// Most bytes of a decompressed chunk. Blosc has the same limit.
-const MOST_BYTES: usize = (1 << 31) - 1;
+/// Maximum number of dimensions, more than any image has.
+const MAX_AXES: usize = 16;
+/// Maximum number of codecs of a chunk.
+const MAX_CODECS: usize = 16;
+/// Maximum number of bytes of a decompressed chunk. Blosc has the same limit.
+const MAX_CHUNK_BYTES: usize = (1 << 31) - 1;
 
 /// The layout of an array: shape, chunks, type, codecs, names of files.
 #[derive(Debug, Serialize)]
 pub struct Array {
     /// Samples along each axis, the slowest first.
     pub shape: Vec<usize>,
-    /// Samples along each axis that a file holds: one chunk, or a shard of several.
+    /// Samples of a file along each axis: one chunk, or a shard of several.
     pub file: Vec<usize>,
     /// Samples along each axis of a chunk, the unit of decoding.
     pub chunk: Vec<usize>,
-    pub stored: Stored,
+    pub stored: StoredType,
     pub endian: Endian,
     /// The value of all samples of missing chunks, as little-endian bytes.
     pub fill: Vec<u8>,
-    keys: Keys,
+    keys: ChunkKeys,
     /// Axes from the slowest to the fastest within a chunk.
     pub order: Vec<usize>,
     /// Codecs that compress the bytes of a chunk, in the order of encoding.
     pub codecs: Vec<Codec>,
-    /// How shards are indexed, where files are shards.
+    /// The index of shards, if files are shards.
     pub shard: Option<Shard>,
     /// Names of the axes (`dimension_names`).
     pub names: Option<Vec<Option<String>>>,
@@ -56,9 +56,9 @@ pub struct Shard {
     pub endian: Endian,
 }
 
-/// How the name of a file is made of its place in the grid of files: `c/0/1/2`, `0.1.2`.
+/// The encoding of positions in the grid of files as names: `c/0/1/2`, `0.1.2`.
 #[derive(Debug, Serialize)]
-struct Keys {
+struct ChunkKeys {
     /// First part of all names.
     prefix: Option<&'static str>,
     separator: char,
@@ -85,15 +85,11 @@ impl Array {
             None | Some(Value::Null) => {}
             Some(compressor) => codecs.push(Codec::of_version_2(compressor, stored.size())?),
         }
-        let separator = match fields.get("dimension_separator").and_then(Value::as_str) {
-            None | Some(".") => '.',
-            Some("/") => '/',
-            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
-        };
+        let separator = separator(fields, "dimension_separator", '.')?;
         let array = Self {
             file: chunk.clone(),
             fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
-            keys: Keys { prefix: None, separator },
+            keys: ChunkKeys { prefix: None, separator },
             shard: None,
             names: None,
             shape,
@@ -112,17 +108,17 @@ impl Array {
         let shape = sizes(fields, "shape")?;
         let (grid, grid_fields) = named(field(fields, "chunk_grid")?)?;
         if grid != "regular" {
-            return Err(format!("its chunks make a grid of the kind `{}`", shown(grid)).into());
+            return Err(format!("chunk grid `{}` is not supported", excerpt(grid)).into());
         }
         let file = sizes(grid_fields, "chunk_shape")?;
         let stored = type_3(field(fields, "data_type")?)?;
         let transformers = fields.get("storage_transformers").and_then(Value::as_array);
         if transformers.is_some_and(|transformers| !transformers.is_empty()) {
-            return Err("it has storage transformers, which are not understood".into());
+            return Err("storage transformers are not supported".into());
         }
-        let keys = Keys::of_version_3(fields)?;
+        let keys = ChunkKeys::of_version_3(fields)?;
         let whole: Vec<usize> = (0..shape.len()).collect();
-        let chain = Chain::read(field(fields, "codecs")?, whole, true)?;
+        let chain = CodecChain::parse(field(fields, "codecs")?, whole, true)?;
         let names = fields.get("dimension_names").and_then(Value::as_array).map(|names| {
             names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
         });
@@ -131,9 +127,10 @@ impl Array {
             Some(inner) => {
                 let mut chunk = vec![0; shape.len()];
                 if inner.chunk.len() != shape.len() {
-                    return Err("the chunks of its shards have other dimensions".into());
+                    return Err("chunk_shape of the shards: expected one size per axis".into());
                 }
-                // The chunk shape within a shard counts axes as transpose codecs before the sharding codec left them.
+                // The chunk shape within a shard has the order of axes that results from transpose codecs before the sharding
+                // codec.
                 for (&axis, &size) in chain.order.iter().zip(&inner.chunk) {
                     chunk[axis] = size;
                 }
@@ -143,7 +140,7 @@ impl Array {
                     order: chain.order,
                     endian: inner.index.endian,
                 };
-                let Chain { order, codecs, endian, .. } = *inner.chain;
+                let CodecChain { order, codecs, endian, .. } = *inner.chain;
                 (chunk, order, codecs, endian, Some(shard))
             }
         };
@@ -166,31 +163,34 @@ impl Array {
     /// Checks that sizes agree with each other and are not too large.
     fn checked(self) -> Result<Self, BoxError> {
         let Self { shape, file, chunk, stored, .. } = &self;
-        if shape.is_empty() || shape.len() > MOST_AXES {
-            return Err(format!("it has {} dimensions", shape.len()).into());
+        if shape.is_empty() || shape.len() > MAX_AXES {
+            return Err(
+                format!("array has {} dimensions; expected 1 to {MAX_AXES}", shape.len()).into()
+            );
         }
         if file.len() != shape.len() {
-            return Err("its chunks have other dimensions than the array".into());
+            return Err("shape of chunks: expected one size per axis".into());
         }
         if shape.contains(&0) {
-            return Err("it is empty: its length along an axis is 0".into());
+            return Err("array is empty: its size along an axis is 0".into());
         }
         if file.contains(&0) || chunk.contains(&0) {
-            return Err("its chunks have a length of 0".into());
+            return Err("chunks have a size of 0".into());
         }
         if file.iter().zip(chunk).any(|(&file, &chunk)| !file.is_multiple_of(chunk)) {
-            return Err("its shards are not made of whole chunks".into());
+            return Err("size of shards is not a multiple of the size of chunks".into());
         }
-        if self.codecs.len() > MOST_CODECS {
-            return Err(format!("its chunks go through {} codecs", self.codecs.len()).into());
+        if self.codecs.len() > MAX_CODECS {
+            let count = self.codecs.len();
+            return Err(format!("chunks have {count} codecs; expected at most {MAX_CODECS}").into());
         }
         let bytes = chunk.iter().try_fold(stored.size(), |n, &len| n.checked_mul(len));
-        if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
-            return Err(format!("its chunks, {chunk:?}, are larger than 2 GiB").into());
+        if bytes.is_none_or(|bytes| bytes > MAX_CHUNK_BYTES) {
+            return Err(format!("chunks of {chunk:?} samples are larger than 2 GiB").into());
         }
-        let index = self.chunks_a_file().iter().try_fold(16usize, |n, &len| n.checked_mul(len));
-        if index.is_none_or(|bytes| bytes > MOST_BYTES / 8) {
-            return Err("its shards have too many chunks".into());
+        let index = self.chunks_per_file().iter().try_fold(16usize, |n, &len| n.checked_mul(len));
+        if index.is_none_or(|bytes| bytes > MAX_CHUNK_BYTES / 8) {
+            return Err("too many chunks in a shard".into());
         }
         Ok(self)
     }
@@ -202,33 +202,33 @@ impl Array {
 
     /// Bytes of memory that the index of a shard takes.
     pub fn index_bytes(&self) -> usize {
-        let entry = size_of::<Option<(u64, u64)>>();
-        if self.shard.is_some() {
-            self.chunks_a_file().iter().product::<usize>() * entry
-        } else {
-            0
+        match self.shard {
+            Some(_) => {
+                self.chunks_per_file().iter().product::<usize>() * size_of::<Option<(u64, u64)>>()
+            }
+            None => 0,
         }
     }
 
     /// Number of chunks of a file along each axis.
-    pub fn chunks_a_file(&self) -> Vec<usize> {
+    pub fn chunks_per_file(&self) -> Vec<usize> {
         self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
     }
 
     /// The position in the grid of files of the file `name`; `None` for other files.
-    pub fn place_of(&self, name: &str) -> Option<Vec<usize>> {
-        let place = self.keys.place_of(name)?;
+    pub fn position_of(&self, name: &str) -> Option<Vec<usize>> {
+        let place = self.keys.position_of(name)?;
         // Each file has exactly one name: `1`, not `01`.
         (place.len() == self.shape.len() && self.key(&place) == name).then_some(place)
     }
 
-    /// The name of the file at `place` in the grid of files.
-    pub fn key(&self, place: &[usize]) -> String {
-        self.keys.key(place)
+    /// The name of the file at `position` in the grid of files.
+    pub fn key(&self, position: &[usize]) -> String {
+        self.keys.key(position)
     }
 }
 
-impl Keys {
+impl ChunkKeys {
     /// Parses the `chunk_key_encoding` of version 3.
     fn of_version_3(fields: &Map<String, Value>) -> Result<Self, BoxError> {
         let (encoding, encoding_fields) = named(field(fields, "chunk_key_encoding")?)?;
@@ -236,19 +236,15 @@ impl Keys {
             "default" => (Some("c"), '/'),
             "v2" => (None, '.'),
             other => {
-                return Err(format!("its keys are encoded by `{}`", shown(other)).into());
+                return Err(
+                    format!("chunk_key_encoding `{}` is not supported", excerpt(other)).into()
+                );
             }
         };
-        let separator = match encoding_fields.get("separator").and_then(Value::as_str) {
-            None => usual,
-            Some(".") => '.',
-            Some("/") => '/',
-            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
-        };
-        Ok(Self { prefix, separator })
+        Ok(Self { prefix, separator: separator(encoding_fields, "separator", usual)? })
     }
 
-    fn place_of(&self, name: &str) -> Option<Vec<usize>> {
+    fn position_of(&self, name: &str) -> Option<Vec<usize>> {
         let mut parts = name.split(self.separator);
         if self.prefix.is_some() && parts.next() != self.prefix {
             return None;
@@ -256,8 +252,8 @@ impl Keys {
         parts.map(|part| part.parse().ok()).collect()
     }
 
-    fn key(&self, place: &[usize]) -> String {
-        let numbers = place.iter().map(ToString::to_string);
+    fn key(&self, position: &[usize]) -> String {
+        let numbers = position.iter().map(ToString::to_string);
         let parts: Vec<String> =
             self.prefix.iter().map(|&prefix| prefix.to_owned()).chain(numbers).collect();
         parts.join(&self.separator.to_string())
@@ -265,25 +261,25 @@ impl Keys {
 }
 
 /// The codecs of an array of version 3, or of a shard in it.
-struct Chain {
+struct CodecChain {
     order: Vec<usize>,
     endian: Endian,
     codecs: Vec<Codec>,
-    sharding: Option<Inner>,
+    sharding: Option<Sharding>,
 }
 
 /// The configuration of the codec `sharding_indexed`.
-struct Inner {
+struct Sharding {
     chunk: Vec<usize>,
-    chain: Box<Chain>,
-    index: Box<Chain>,
+    chain: Box<CodecChain>,
+    index: Box<CodecChain>,
     is_at_end: bool,
 }
 
-impl Chain {
+impl CodecChain {
     /// Parses a list of codecs for samples whose axes come in `order`. Shards within shards are not supported.
-    fn read(value: &Value, order: Vec<usize>, may_shard: bool) -> Result<Self, BoxError> {
-        let list = value.as_array().ok_or("its codecs are no list")?;
+    fn parse(value: &Value, order: Vec<usize>, may_shard: bool) -> Result<Self, BoxError> {
+        let list = value.as_array().ok_or("codecs: expected an array")?;
         let mut chain = Self { order, endian: Endian::Little, codecs: Vec::new(), sharding: None };
         let mut has_bytes = false;
         for codec in list {
@@ -296,7 +292,7 @@ impl Chain {
                         None | Some("little") => Endian::Little,
                         Some("big") => Endian::Big,
                         Some(other) => {
-                            return Err(format!("its byte order is `{}`", shown(other)).into());
+                            return Err(format!("invalid byte order `{}`", excerpt(other)).into());
                         }
                     };
                 }
@@ -307,17 +303,14 @@ impl Chain {
                         None | Some("end") => true,
                         Some("start") => false,
                         Some(other) => {
-                            return Err(format!(
-                                "the index of its shards is at `{}`",
-                                shown(other)
-                            )
-                            .into());
+                            let other = excerpt(other);
+                            return Err(format!("invalid index_location `{other}`").into());
                         }
                     };
-                    let index = Self::read(field(fields, "index_codecs")?, vec![], false)?;
-                    chain.sharding = Some(Inner {
+                    let index = Self::parse(field(fields, "index_codecs")?, vec![], false)?;
+                    chain.sharding = Some(Sharding {
                         chunk: sizes(fields, "chunk_shape")?,
-                        chain: Box::new(Self::read(field(fields, "codecs")?, axes, false)?),
+                        chain: Box::new(Self::parse(field(fields, "codecs")?, axes, false)?),
                         index: Box::new(index),
                         is_at_end,
                     });
@@ -326,15 +319,17 @@ impl Chain {
                     chain.codecs.push(Codec::of_version_3(name, fields)?);
                 }
                 name => {
-                    return Err(
-                        format!("the codec `{}` in this place is not read", shown(name)).into()
-                    );
+                    return Err(format!(
+                        "codec `{}` is not supported at this position",
+                        excerpt(name)
+                    )
+                    .into());
                 }
             }
         }
         match has_bytes {
             true => Ok(chain),
-            false => Err("none of its codecs makes bytes of samples".into()),
+            false => Err("codecs: expected one that converts samples to bytes".into()),
         }
     }
 
@@ -348,7 +343,7 @@ impl Chain {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if sorted != (0..axes).collect::<Vec<_>>() {
-            return Err("its transpose codec does not name each axis once".into());
+            return Err("order of the transpose codec: expected each axis once".into());
         }
         self.order = order.into_iter().map(|at| self.order[at]).collect();
         Ok(())
@@ -356,11 +351,11 @@ impl Chain {
 }
 
 pub fn object(value: &Value) -> Result<&Map<String, Value>, BoxError> {
-    value.as_object().ok_or_else(|| "its metadata are no JSON object".into())
+    value.as_object().ok_or_else(|| "metadata: expected a JSON object".into())
 }
 
 fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a Value, BoxError> {
-    fields.get(name).ok_or_else(|| format!("its metadata have no `{name}`").into())
+    fields.get(name).ok_or_else(|| format!("{name} is missing in the metadata").into())
 }
 
 /// Name and configuration of an extension point of version 3: `"name"`, or `{"name": ..., "configuration": ...}`.
@@ -370,7 +365,7 @@ fn named(value: &Value) -> Result<(&str, &Map<String, Value>), BoxError> {
         return Ok((name, &NONE));
     }
     let fields = object(value)?;
-    let name = field(fields, "name")?.as_str().ok_or("a name in its metadata is no text")?;
+    let name = field(fields, "name")?.as_str().ok_or("name: expected a string")?;
     Ok((name, fields.get("configuration").and_then(Value::as_object).unwrap_or(&NONE)))
 }
 
@@ -379,33 +374,45 @@ fn sizes(fields: &Map<String, Value>, name: &str) -> Result<Vec<usize>, BoxError
     let sizes: Option<Vec<usize>> =
         numbers.map(|size| usize::try_from(size.as_u64()?).ok()).collect();
     let list = fields[name].is_array();
-    sizes.filter(|_| list).ok_or_else(|| format!("its `{name}` is no list of sizes").into())
+    sizes.filter(|_| list).ok_or_else(|| format!("{name}: expected an array of sizes").into())
 }
 
 /// Parses a type in NumPy's notation: `<u2`, `|b1`.
-fn type_2(value: &Value) -> Result<(Stored, Endian), BoxError> {
-    let text = value.as_str().ok_or("its samples are records, not numbers")?;
+fn type_2(value: &Value) -> Result<(StoredType, Endian), BoxError> {
+    let text = value.as_str().ok_or("samples that are records are not supported")?;
     let endian = if text.starts_with('>') { Endian::Big } else { Endian::Little };
     let stored = match text.trim_start_matches(['<', '>', '|', '=']) {
-        "f2" => Some(Stored::F16),
-        code => Dtype::from_numpy(code).map(Stored::As),
+        "f2" => Some(StoredType::F16),
+        code => Dtype::from_numpy(code).map(StoredType::As),
     };
-    let stored = stored.ok_or_else(|| format!("samples of type `{}` are not read", shown(text)))?;
-    Ok((stored, endian))
+    Ok((stored.ok_or_else(|| unsupported_type(text))?, endian))
 }
 
-fn type_3(value: &Value) -> Result<Stored, BoxError> {
+fn type_3(value: &Value) -> Result<StoredType, BoxError> {
     let text = named(value)?.0;
     Ok(match text {
-        "bool" => Stored::As(Dtype::U8),
-        "float16" => Stored::F16,
+        "bool" => StoredType::As(Dtype::U8),
+        "float16" => StoredType::F16,
+        // C's names are not those of Zarr.
         "char" | "byte" | "short" | "int" | "float" | "double" => {
-            return Err(format!("samples of type `{text}` are not read").into());
+            return Err(unsupported_type(text));
         }
-        _ => Stored::As(
-            text.parse().map_err(|_| format!("samples of type `{}` are not read", shown(text)))?,
-        ),
+        _ => StoredType::As(text.parse().map_err(|_| unsupported_type(text))?),
     })
+}
+
+fn unsupported_type(name: &str) -> BoxError {
+    format!("samples of type `{}` are not supported", excerpt(name)).into()
+}
+
+/// The separator of the parts of chunk keys.
+fn separator(fields: &Map<String, Value>, name: &str, default: char) -> Result<char, BoxError> {
+    match fields.get(name).and_then(Value::as_str) {
+        None => Ok(default),
+        Some(".") => Ok('.'),
+        Some("/") => Ok('/'),
+        Some(other) => Err(format!("invalid {name} `{}`", excerpt(other)).into()),
+    }
 }
 
 #[cfg(test)]
@@ -424,22 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_both_versions() {
-        let array = Array::of_version_3(&base()).unwrap();
-        assert_eq!((array.shape.clone(), array.chunk_bytes()), (vec![7, 6, 5], 128));
-        assert_eq!((array.endian, array.fill.clone()), (Endian::Big, vec![3, 0]));
-        assert_eq!(array.key(&[1, 0, 2]), "c/1/0/2");
-        let value = json!({
-            "zarr_format": 2, "shape": [7, 6], "chunks": [4, 4], "dtype": ">f4", "order": "F",
-            "compressor": null, "filters": null, "fill_value": "NaN",
-        });
-        let array = Array::of_version_2(&value).unwrap();
-        assert_eq!((array.order.clone(), array.key(&[1, 0])), (vec![1, 0], "1.0".into()));
-        assert_eq!(array.fill, f32::NAN.to_le_bytes());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_metadata_are_refused() {
         for (name, value) in [
             ("shape", json!([7, 6])),
             ("shape", json!([7, 0, 5])),

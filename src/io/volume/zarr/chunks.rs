@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{present::Present, view::View};
+use super::{existing::ExistingFiles, reader::ZarrSlices};
 use crate::{
     data::samples::Samples,
     io::volume::slices::stack::StoredChunks,
@@ -12,42 +12,42 @@ use crate::{
 /// The stored chunks of some slices of a volume.
 #[derive(Debug)]
 pub struct Chunks {
-    view: Arc<View>,
-    place: Vec<usize>,
+    reader: Arc<ZarrSlices>,
+    position: Vec<usize>,
     slices: Range<usize>,
-    present: Arc<Present>,
-    /// The range, in the list, of the files that are not read yet.
+    existing: Arc<ExistingFiles>,
+    /// The range, in the list, of the files that have not been read.
     files: Range<usize>,
     /// Number of the next chunk in the first of them.
     next: usize,
     /// Number of chunks that are read at a time.
-    at_once: usize,
+    batch: usize,
 }
 
 impl Chunks {
-    /// Reads the chunks of `slices`, `at_once` chunks at a time.
+    /// Reads the chunks of `slices`, `batch` chunks at a time.
     pub fn new(
-        view: Arc<View>,
+        reader: Arc<ZarrSlices>,
         volume: usize,
         slices: Range<usize>,
-        present: Arc<Present>,
-        at_once: usize,
+        existing: Arc<ExistingFiles>,
+        batch: usize,
     ) -> Self {
-        let depth = view.slicing.file_size()[2];
+        let depth = reader.slicing.file_size()[2];
         let layers = slices.start / depth..slices.end.div_ceil(depth);
-        let place = view.slicing.place(volume);
-        let files = present.layers(&view.slicing, &place, layers);
-        Self { view, place, slices, present, files, next: 0, at_once }
+        let position = reader.slicing.position(volume);
+        let files = existing.layers(&reader.slicing, &position, layers);
+        Self { reader, position, slices, existing, files, next: 0, batch }
     }
 
     /// The positions of the next chunks along x, y and z in the grid of chunks.
-    fn group(&mut self) -> Vec<[usize; 3]> {
-        let (view, mut group) = (&self.view.slicing, Vec::new());
-        let (dims, chunk, file) = (view.dims(), view.chunk(), view.file_size());
+    fn next_batch(&mut self) -> Vec<[usize; 3]> {
+        let (slicing, mut group) = (&self.reader.slicing, Vec::new());
+        let (dims, chunk, file) = (slicing.dims(), slicing.chunk(), slicing.file_size());
         let counts = [0, 1, 2].map(|axis| file[axis] / chunk[axis]);
         let all: usize = counts.iter().product();
-        while group.len() < self.at_once && !self.files.is_empty() {
-            let (_, [z, y, x]) = self.present.0[self.files.start];
+        while group.len() < self.batch && !self.files.is_empty() {
+            let (_, [z, y, x]) = self.existing.0[self.files.start];
             let n = self.next;
             let inner = [n % counts[0], n / counts[0] % counts[1], n / (counts[0] * counts[1])];
             let at = [0, 1, 2].map(|axis| [x, y, z][axis] * counts[axis] + inner[axis]);
@@ -70,13 +70,14 @@ impl Chunks {
 impl StoredChunks for Chunks {
     fn read(&mut self) -> Result<Option<Samples>> {
         loop {
-            let group = self.group();
+            let group = self.next_batch();
             if group.is_empty() {
                 return Ok(None);
             }
-            let Self { view, place, slices, .. } = self;
-            let read =
-                |at: [usize; 3]| Ok((at, view.decoded(at, place, view.packed(at, place, None)?)?));
+            let Self { reader, position, slices, .. } = self;
+            let read = |at: [usize; 3]| {
+                Ok((at, reader.decode_chunk(at, position, reader.read_chunk(at, position, None)?)?))
+            };
             let read = group.into_iter().par_map(read).into_iter().collect::<Result<Vec<_>>>()?;
             // A shard may lack chunks.
             let stored: Vec<([usize; 3], Vec<u8>)> =
@@ -84,7 +85,7 @@ impl StoredChunks for Chunks {
             if stored.is_empty() {
                 continue;
             }
-            let (dims, chunk) = (view.slicing.dims(), view.slicing.chunk());
+            let (dims, chunk) = (reader.slicing.dims(), reader.slicing.chunk());
             let within = |at: [usize; 3]| {
                 let end = |axis: usize, end: usize| ((at[axis] + 1) * chunk[axis]).min(end);
                 let first = at[2] * chunk[2];
@@ -98,19 +99,19 @@ impl StoredChunks for Chunks {
                 width * height * depth.len()
             };
             let count = stored.iter().map(|&(at, _)| count(at)).sum();
-            let mut samples = Samples::zeros(view.dtype, count)?;
+            let mut samples = Samples::zeros(reader.dtype, count)?;
             let mut left = samples.as_bytes_mut();
             for (at, chunk) in &stored {
                 let (width, height, depth) = within(*at);
                 for z in depth {
                     for y in 0..height {
-                        let (row, rest) = left.split_at_mut(width * view.dtype.size());
-                        view.copy_row(chunk, [y, z], row);
+                        let (row, rest) = left.split_at_mut(width * reader.dtype.size());
+                        reader.copy_row(chunk, [y, z], row);
                         left = rest;
                     }
                 }
             }
-            view.keep_spare(stored.into_iter().map(|(_, chunk)| chunk));
+            reader.keep_spare(stored.into_iter().map(|(_, chunk)| chunk));
             return Ok(Some(samples));
         }
     }

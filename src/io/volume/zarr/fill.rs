@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, Stored, shown},
+    io::volume::format::{BoxError, StoredType, excerpt},
 };
 
 /// A fill value as the little-endian bytes of a sample.
-pub fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
-    let wrong = || format!("its fill value is `{}`", shown(&value.to_string()));
+pub fn fill(value: &Value, stored: StoredType) -> Result<Vec<u8>, BoxError> {
+    let wrong = || format!("invalid fill value `{}`", excerpt(&value.to_string()));
     if let Some(digits) = value.as_str().and_then(|text| text.strip_prefix("0x")) {
         // The bits of a float, in hexadecimal.
         let bits = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
@@ -38,10 +38,10 @@ pub fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
         return Ok(vec![0; stored.size()]);
     }
     let bytes = match stored {
-        Stored::F16 => f16::from_f64(float().ok_or_else(wrong)?).to_le_bytes().to_vec(),
-        Stored::As(Dtype::F32) => (float().ok_or_else(wrong)? as f32).to_le_bytes().to_vec(),
-        Stored::As(Dtype::F64) => float().ok_or_else(wrong)?.to_le_bytes().to_vec(),
-        Stored::As(dtype) => {
+        StoredType::F16 => f16::from_f64(float().ok_or_else(wrong)?).to_le_bytes().to_vec(),
+        StoredType::As(Dtype::F32) => (float().ok_or_else(wrong)? as f32).to_le_bytes().to_vec(),
+        StoredType::As(Dtype::F64) => float().ok_or_else(wrong)?.to_le_bytes().to_vec(),
+        StoredType::As(dtype) => {
             let number = int().ok_or_else(wrong)?;
             let bits = 8 * dtype.size() as u32;
             let range = match dtype.is_signed() {
@@ -66,11 +66,14 @@ mod tests {
     #[test]
     fn fill_values_are_samples() {
         let of = |value, stored| fill(&value, stored).unwrap();
-        assert_eq!(of(json!(-2), Stored::As(Dtype::I16)), (-2i16).to_le_bytes());
-        assert_eq!(of(json!(u64::MAX), Stored::As(Dtype::U64)), u64::MAX.to_le_bytes());
-        assert_eq!(of(json!(true), Stored::As(Dtype::U8)), [1]);
-        assert_eq!(of(json!("0x7fc00000"), Stored::As(Dtype::F32)), f32::NAN.to_le_bytes());
-        assert_eq!(of(json!("-Infinity"), Stored::As(Dtype::F64)), f64::NEG_INFINITY.to_le_bytes());
-        assert_eq!(of(Value::Null, Stored::As(Dtype::F64)), [0; 8]);
+        assert_eq!(of(json!(-2), StoredType::As(Dtype::I16)), (-2i16).to_le_bytes());
+        assert_eq!(of(json!(u64::MAX), StoredType::As(Dtype::U64)), u64::MAX.to_le_bytes());
+        assert_eq!(of(json!(true), StoredType::As(Dtype::U8)), [1]);
+        assert_eq!(of(json!("0x7fc00000"), StoredType::As(Dtype::F32)), f32::NAN.to_le_bytes());
+        assert_eq!(
+            of(json!("-Infinity"), StoredType::As(Dtype::F64)),
+            f64::NEG_INFINITY.to_le_bytes()
+        );
+        assert_eq!(of(Value::Null, StoredType::As(Dtype::F64)), [0; 8]);
     }
 }

@@ -1,5 +1,5 @@
-//! Finds out what a Zarr folder holds: an array, or an OME-NGFF image (0.1 to 0.5), whose metadata name the arrays of
-//! its levels and their axes, units, spacings and positions.
+//! The content of a Zarr folder: an array, or an OME-NGFF image (0.1 to 0.5), whose metadata name the arrays of its levels
+//! and their axes, units, spacings and positions.
 
 use std::{
     io,
@@ -11,30 +11,30 @@ use serde_json::{Map, Value};
 
 use super::{
     array::{Array, object},
-    store::{Part, Store},
+    store::{ByteRange, Store},
 };
-use crate::io::volume::format::{BoxError, shown};
+use crate::io::volume::format::{BoxError, excerpt};
 
-/// Longest metadata in bytes: parsed JSON takes up to twenty times as much memory as its text.
-const MOST_TEXT: u64 = 4 << 20;
+/// Maximum size in bytes of metadata: parsed JSON takes up to twenty times as much memory as its text.
+const MAX_TEXT: u64 = 4 << 20;
 
 /// An axis of an image.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
     pub name: String,
-    pub kind: Kind,
-    /// Its unit, as NGFF spells it.
+    pub kind: AxisKind,
+    /// Unit, as NGFF spells it.
     pub unit: Option<String>,
-    /// Distance between samples, where the metadata state it.
+    /// Distance between samples, if the metadata state it.
     pub scale: Option<f64>,
-    /// Coordinate of the first sample, where the metadata state it.
+    /// Coordinate of the first sample, if the metadata state it.
     pub first: Option<f64>,
 }
 
-/// What an axis counts.
+/// The dimension of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum AxisKind {
     Space,
     Channel,
     Time,
@@ -43,11 +43,11 @@ pub enum Kind {
 
 impl Axis {
     fn new(name: String, kind: Option<&str>, unit: Option<String>) -> Self {
-        Self { kind: Kind::of(&name, kind), name, unit, scale: None, first: None }
+        Self { kind: AxisKind::of(&name, kind), name, unit, scale: None, first: None }
     }
 }
 
-impl Kind {
+impl AxisKind {
     fn of(name: &str, kind: Option<&str>) -> Self {
         match (kind, name) {
             (Some("space"), _) => Self::Space,
@@ -70,7 +70,7 @@ pub struct Image {
     /// The version of Zarr.
     pub version: u8,
     pub array: Array,
-    /// Where the chunks of the array are.
+    /// The folder of the array.
     pub store: Store,
     /// One axis for each dimension of the array.
     pub axes: Vec<Axis>,
@@ -79,9 +79,9 @@ pub struct Image {
     pub omero: Option<Value>,
     /// Whether samples are labels of objects.
     pub is_labels: bool,
-    /// Attributes that are not understood, and the names of the images of labels below the image.
+    /// Unknown attributes, and the names of the images of labels below the image.
     pub metadata: Vec<(String, String)>,
-    /// What is left out of the store's content, in words.
+    /// Messages about content of the store that the image does not have.
     pub losses: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Image {
     /// Opens level `level` of the image at `path`, or the array there.
     pub fn open(path: &Path, level: usize) -> Result<Self, BoxError> {
         let store = &Store::open(path)?;
-        let node = Node::read(store)?.ok_or("there are no metadata of Zarr in it")?;
+        let node = Node::read(store)?.ok_or("no Zarr metadata found")?;
         if node.is_array {
             return Self::of_array(store.clone(), node, level);
         }
@@ -98,33 +98,33 @@ impl Image {
         let Some(multiscales) = attributes.get("multiscales") else {
             return Err(no_image(store, attributes).into());
         };
-        let images = multiscales.as_array().ok_or("its multiscales are no list")?;
-        let image = images.first().ok_or("its list of multiscales is empty")?;
+        let images = multiscales.as_array().ok_or("multiscales: expected an array")?;
+        let image = images.first().ok_or("multiscales is empty")?;
         let image = object(image)?;
         let datasets = image.get("datasets").and_then(Value::as_array);
-        let datasets = datasets.filter(|list| !list.is_empty()).ok_or("it has no datasets")?;
+        let datasets =
+            datasets.filter(|list| !list.is_empty()).ok_or("datasets is missing or empty")?;
         let dataset = datasets.get(level).ok_or_else(|| {
-            format!("there is no level {level}: it has {}, counted from 0", datasets.len())
+            format!("level {level} does not exist; expected 0 to {}", datasets.len() - 1)
         })?;
         let dataset = object(dataset)?;
-        let path = dataset.get("path").and_then(Value::as_str).ok_or("a dataset has no path")?;
+        let path =
+            dataset.get("path").and_then(Value::as_str).ok_or("path of a dataset is missing")?;
         let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if path.is_empty() || !Path::new(path).components().all(below) {
-            let path = shown(path);
-            return Err(format!("a level is said to be in `{path}`, not in its folder").into());
+            return Err(format!("path `{}` of a level is not in its folder", excerpt(path)).into());
         }
-        let mut metadata = others(attributes, &UNDERSTOOD);
+        let mut metadata = unknown_attributes(attributes, &KNOWN);
         if ngff.is_some() {
-            metadata.extend(others(&node.attributes, &["ome"]));
+            metadata.extend(unknown_attributes(&node.attributes, &["ome"]));
         }
         let mut labels = store.folder("labels").stores();
         labels.sort();
         if !labels.is_empty() {
-            metadata.push(("labels".into(), shown(&labels.join(", "))));
+            metadata.push(("labels".into(), excerpt(&labels.join(", "))));
         }
         let store = store.folder(path);
-        let found =
-            Node::read(&store)?.ok_or_else(|| format!("there is no array `{path}` in it"))?;
+        let found = Node::read(&store)?.ok_or_else(|| format!("array `{path}` does not exist"))?;
         let array = found.array(&store)?;
         let version = attributes.get("version").or(image.get("version")).and_then(Value::as_str);
         let mut axes = axes(image.get("axes"), &array)?;
@@ -132,7 +132,7 @@ impl Image {
         transform(image.get("coordinateTransformations"), &mut axes)?;
         let mut losses = Vec::new();
         if images.len() > 1 {
-            losses.push(format!("of its {} images only the first is read", images.len()));
+            losses.push(format!("only the first of {} images is read", images.len()));
         }
         Ok(Self {
             version: node.version,
@@ -152,12 +152,12 @@ impl Image {
         })
     }
 
-    /// An array alone. Names of its axes come from `dimension_names` or xarray's `_ARRAY_DIMENSIONS`; where none is x,
-    /// the last three axes are z, y, x.
+    /// An array alone. Names of axes come from `dimension_names` or xarray's `_ARRAY_DIMENSIONS`. If none is x, the last
+    /// three axes are z, y, x.
     fn of_array(store: Store, node: Node, level: usize) -> Result<Self, BoxError> {
         let array = node.array(&store)?;
         if level > 0 {
-            return Err("it is one array, without levels".into());
+            return Err("a single array has no levels".into());
         }
         let dims = array.shape.len();
         let attribute = node.attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array);
@@ -184,21 +184,21 @@ impl Image {
             name: None,
             omero: None,
             is_labels: false,
-            metadata: others(&node.attributes, &["_ARRAY_DIMENSIONS"]),
+            metadata: unknown_attributes(&node.attributes, &["_ARRAY_DIMENSIONS"]),
             losses: Vec::new(),
         })
     }
 }
 
-/// Attributes of images that are understood, or that say nothing else.
-const UNDERSTOOD: [&str; 6] =
+/// Attributes of images that are read, or that state nothing else.
+const KNOWN: [&str; 6] =
     ["multiscales", "omero", "image-label", "version", "labels", "bioformats2raw.layout"];
 
-/// All attributes but those `understood`, with the beginnings of their values.
-fn others(attributes: &Map<String, Value>, understood: &[&str]) -> Vec<(String, String)> {
-    let others = attributes.iter().filter(|(name, _)| !understood.contains(&name.as_str()));
+/// All attributes that are not `known`, with the beginnings of their values.
+fn unknown_attributes(attributes: &Map<String, Value>, known: &[&str]) -> Vec<(String, String)> {
+    let unknown = attributes.iter().filter(|(name, _)| !known.contains(&name.as_str()));
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    others.map(|(name, value)| (name.clone(), shown(&text(value)))).collect()
+    unknown.map(|(name, value)| (name.clone(), excerpt(&text(value)))).collect()
 }
 
 /// The metadata of a folder: a group or an array.
@@ -210,7 +210,7 @@ struct Node {
 }
 
 impl Node {
-    /// Reads the metadata of a folder; `None` where there are none.
+    /// Reads the metadata of a folder; `None` if they are missing.
     fn read(store: &Store) -> Result<Option<Self>, BoxError> {
         if let Some(metadata) = json(store, "zarr.json")? {
             let attributes = metadata.get("attributes").and_then(Value::as_object);
@@ -219,7 +219,7 @@ impl Node {
             let is_array = match kind {
                 Some("array") => true,
                 Some("group") => false,
-                _ => return Err("it is neither a group nor an array".into()),
+                _ => return Err("node_type: expected group or array".into()),
             };
             return Ok(Some(Self { version: 3, is_array, metadata, attributes }));
         }
@@ -238,23 +238,25 @@ impl Node {
 
     fn array(&self, store: &Store) -> Result<Array, BoxError> {
         match (self.is_array, self.version) {
-            (false, _) => Err(format!("{} is a group, no array", store.shown("")).into()),
+            (false, _) => {
+                Err(format!("{} is a group; expected an array", store.display_name("")).into())
+            }
             (true, 2) => Array::of_version_2(&self.metadata),
             (true, _) => Array::of_version_3(&self.metadata),
         }
     }
 }
 
-/// Parses a JSON file; `None` where there is no such file.
+/// Parses a JSON file; `None` if the file is missing.
 fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
     let named = |error: BoxError| -> BoxError {
-        let file = store.shown(name);
+        let file = store.display_name(name);
         match error.downcast::<io::Error>() {
             Ok(error) => io::Error::new(error.kind(), format!("{file}: {error}")).into(),
             Err(error) => format!("{file}: {error}").into(),
         }
     };
-    let Some(text) = store.get(name, Part::Whole, MOST_TEXT).map_err(named)? else {
+    let Some(text) = store.get(name, ByteRange::Whole, MAX_TEXT).map_err(named)? else {
         return Ok(None);
     };
     // As text: an error of parsing must not be taken for one of reading.
@@ -264,25 +266,24 @@ fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
 
 /// A message that names the images below a group without one.
 fn no_image(store: &Store, attributes: &Map<String, Value>) -> String {
-    let listed = attributes
-        .get("labels")
-        .and_then(Value::as_array)
-        .map(|labels| labels.iter().filter_map(Value::as_str).map(shown).collect::<Vec<String>>());
-    let below = || store.stores().iter().map(|name| shown(name)).collect();
+    let listed = attributes.get("labels").and_then(Value::as_array).map(|labels| {
+        labels.iter().filter_map(Value::as_str).map(excerpt).collect::<Vec<String>>()
+    });
+    let below = || store.stores().iter().map(|name| excerpt(name)).collect();
     let mut names = listed.unwrap_or_else(below);
     names.sort();
     match names.len() {
-        0 => "it is a group without an image".into(),
-        1..=8 => format!("it is a group without an image; name one below it: {}", names.join(", ")),
+        0 => "Zarr group without an image".into(),
+        1..=8 => format!("Zarr group without an image; select one below it: {}", names.join(", ")),
         more => {
             let first = names[..8].join(", ");
-            format!("it is a group without an image; name one of the {more} below it: {first} ...")
+            format!("Zarr group without an image; select one of the {more} below it: {first} ...")
         }
     }
 }
 
-/// Parses the axes of an image: objects (0.4 on), names (0.3), or none (0.1 and 0.2), where they are the last of t, c,
-/// z, y, x.
+/// Parses the axes of an image: objects (from 0.4 on), or names (0.3). Without axes (0.1 and 0.2), they are the last of t,
+/// c, z, y, x.
 fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
     let usual = ["t", "c", "z", "y", "x"];
     let dims = array.shape.len();
@@ -303,7 +304,7 @@ fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
     };
     match axes.len() == dims {
         true => Ok(axes),
-        false => Err(format!("it has {} axes, but its array has {dims}", axes.len()).into()),
+        false => Err(format!("image has {} axes, but its array has {dims}", axes.len()).into()),
     }
 }
 
@@ -316,11 +317,11 @@ fn transform(value: Option<&Value>, axes: &mut [Axis]) -> Result<(), BoxError> {
             let list = step
                 .get(name)
                 .and_then(Value::as_array)
-                .ok_or_else(|| format!("its {name} is not told in the metadata themselves"))?;
+                .ok_or_else(|| format!("{name}: expected an array of numbers"))?;
             let numbers: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
             numbers
                 .filter(|numbers| numbers.len() == dims)
-                .ok_or_else(|| format!("its {name} is no list of a number for each axis").into())
+                .ok_or_else(|| format!("{name}: expected one number per axis").into())
         };
         match kind {
             "scale" => {
@@ -336,7 +337,7 @@ fn transform(value: Option<&Value>, axes: &mut [Axis]) -> Result<(), BoxError> {
             }
             "identity" => {}
             other => {
-                return Err(format!("its transformation `{}` is not read", shown(other)).into());
+                return Err(format!("transformation `{}` is not supported", excerpt(other)).into());
             }
         }
     }

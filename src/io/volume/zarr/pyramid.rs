@@ -1,4 +1,4 @@
-//! The plan of a pyramid as OME-NGFF: its levels, chunks, axes and metadata.
+//! The plan of an OME-NGFF pyramid: its levels, chunks, axes and metadata.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    group::{Axis, Image, Kind},
+    group::{Axis, AxisKind, Image},
     stack::spatial,
     store::is_store,
 };
@@ -28,18 +28,18 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Samples of a chunk along x, y and z, where neither the user nor the input says.
+/// Samples of a chunk along x, y and z, if neither the user nor the input states them.
 const CHUNK: [usize; 3] = [128, 128, 64];
-/// Larger chunks of the input, in bytes, are halved.
-const MOST_CHUNK: usize = 64 << 20;
+/// Size in bytes above which chunks of the input are halved.
+const MAX_CHUNK: usize = 64 << 20;
 
-/// Number of chunks of the finest level above which a file holds several chunks by default: ten terabytes then take
+/// Number of chunks of the finest level above which a file contains several chunks by default: ten terabytes then take
 /// some 40,000 files, not millions.
 const MANY_CHUNKS: usize = 1 << 16;
 /// Number of chunks of a file along x and y in that case.
-const CHUNKS_A_FILE: usize = 8;
+const CHUNKS_PER_FILE: usize = 8;
 
-/// How a pyramid is written.
+/// Options for writing a pyramid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PyramidOptions {
     /// Number of levels; by default as many as it takes until a level is small.
@@ -52,8 +52,8 @@ pub struct PyramidOptions {
     pub file_chunks: Option<usize>,
 }
 
-/// The plan of a store: its levels, chunks, axes and metadata. It depends on nothing but the input and the options, so
-/// that several processes can write parts of one store.
+/// The plan of a store: its levels, chunks, axes and metadata. It depends on the input and the options only, so that
+/// several processes can write parts of one store.
 #[derive(Debug)]
 pub struct Pyramid {
     /// The levels, the finest first.
@@ -74,13 +74,13 @@ pub struct Pyramid {
     losses: Vec<String>,
 }
 
-/// Whether `sink` names a store.
-pub fn is_named_so(sink: &Sink) -> bool {
+/// Whether the name of `sink` is that of a store.
+pub fn is_zarr_path(sink: &Sink) -> bool {
     sink.extension() == "zarr"
 }
 
 impl Pyramid {
-    /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, or for all volumes where it chooses none. `path`
+    /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes. `path`
     /// is the input's.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Pyramid {
         let has = spatial.map_or([true; 3], |spatial| spatial.map(|axis| axis.is_some()));
         let axis = |at: usize| Axis {
             name: ["x", "y", "z"][at].into(),
-            kind: Kind::Space,
+            kind: AxisKind::Space,
             unit: unit.clone(),
             scale: Some(spacing[at]),
             first: Some(first[at]),
@@ -123,10 +123,12 @@ impl Pyramid {
         let count = count.fold(volumes, usize::saturating_mul);
         let file_chunks = match (options.file_chunks, version) {
             (Some(2..), 2) => {
-                return Err(Error::usage("Zarr 2 has a file for each chunk"));
+                return Err(Error::usage(
+                    "Zarr 2 cannot store several chunks in a file; use Zarr 3",
+                ));
             }
             (Some(count), _) => count,
-            (None, 3) if count > MANY_CHUNKS => CHUNKS_A_FILE,
+            (None, 3) if count > MANY_CHUNKS => CHUNKS_PER_FILE,
             (None, _) => 1,
         };
         Ok(Self {
@@ -144,7 +146,7 @@ impl Pyramid {
         })
     }
 
-    /// What the store cannot hold of the input, in words.
+    /// A message about content of the input that the store cannot hold; `None` if it holds everything.
     pub fn losses(&self) -> Option<String> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
     }
@@ -174,7 +176,7 @@ impl Pyramid {
         };
         let chunk = self.chunk.iter().product::<usize>() * self.dtype.size();
         let threads = rayon::current_num_threads();
-        // The compressed chunks of a shard are held until all are there: at most a layer.
+        // All compressed chunks of a shard are in memory before it is written: at most a layer.
         let waiting = if self.file_chunks > 1 { level(first) / 2 } else { 0 };
         (first..self.levels.len()).map(level).sum::<u64>() + waiting + (4 * chunk * threads) as u64
     }
@@ -234,7 +236,7 @@ impl Pyramid {
             .all_axes()
             .map(|axis| {
                 let mut fields = json!({"name": axis.name});
-                if axis.kind != Kind::Other {
+                if axis.kind != AxisKind::Other {
                     fields["type"] = json!(axis.kind);
                 }
                 if let Some(unit) = &axis.unit {
@@ -247,7 +249,7 @@ impl Pyramid {
             .map(|level| {
                 let factors = self.levels[level].factors;
                 let factor = |axis: &Axis| match axis.kind {
-                    Kind::Space => ["x", "y", "z"]
+                    AxisKind::Space => ["x", "y", "z"]
                         .iter()
                         .position(|&name| name == axis.name)
                         .map_or(1.0, |at| factors[at] as f64),
@@ -328,14 +330,14 @@ impl Pyramid {
     }
 
     /// Number of chunks of a file of a level along x and y, no more than the level has.
-    pub fn chunks_a_file(&self, level: usize) -> [usize; 2] {
+    pub fn chunks_per_file(&self, level: usize) -> [usize; 2] {
         let (dims, chunk) = (self.levels[level].dims, self.chunk_of(level));
         [0, 1].map(|axis| self.file_chunks.min(dims[axis].div_ceil(chunk[axis])))
     }
 
     /// Samples of a file of a level along x, y and z.
     fn file_of(&self, level: usize) -> [usize; 3] {
-        let ([x, y, z], count) = (self.chunk_of(level), self.chunks_a_file(level));
+        let ([x, y, z], count) = (self.chunk_of(level), self.chunks_per_file(level));
         [x * count[0], y * count[1], z]
     }
 
@@ -356,7 +358,7 @@ impl Pyramid {
     }
 }
 
-/// What a store cannot hold of `file`, in words.
+/// Messages about content of `file` that a store cannot hold.
 fn losses(file: &VolumeFile) -> Vec<String> {
     let mut losses = Vec::new();
     if file.placement().is_some_and(Placement::has_orientation) {
@@ -366,12 +368,12 @@ fn losses(file: &VolumeFile) -> Vec<String> {
     losses
 }
 
-/// The axes of the input that count volumes, with their lengths; none where `layout` chooses one volume.
+/// The axes of the input that count volumes, with their lengths; none if `layout` chooses one volume.
 fn volume_axes(image: &Image, layout: &Layout) -> Vec<(Axis, usize)> {
     let spatial = spatial(&image.axes);
     let is_chosen = |axis: &Axis| match axis.kind {
-        Kind::Channel => layout.channel.is_some(),
-        Kind::Time => layout.time.is_some(),
+        AxisKind::Channel => layout.channel.is_some(),
+        AxisKind::Time => layout.time.is_some(),
         _ => false,
     };
     let axes = image.axes.iter().zip(&image.array.shape).enumerate();
@@ -385,16 +387,16 @@ fn volume_axes(image: &Image, layout: &Layout) -> Vec<(Axis, usize)> {
 /// Samples of a chunk along x, y and z: those of the options, of the input, or [`CHUNK`]. Sides of chunks that are too
 /// large are halved, the longest first.
 fn chunk(dtype: Dtype, image: Option<&Image>, options: PyramidOptions) -> [usize; 3] {
-    let kept = image.map(|image| {
+    let own = image.map(|image| {
         let spatial = spatial(&image.axes);
         spatial.map(|axis| axis.map_or(1, |axis| image.array.chunk[axis]))
     });
-    let mut chunk = options.chunk.map_or(kept.unwrap_or(CHUNK), |chunk| chunk.0);
-    let most = if options.chunk.is_some() { 1 << 30 } else { MOST_CHUNK };
+    let mut chunk = options.chunk.map_or(own.unwrap_or(CHUNK), |chunk| chunk.0);
+    let max = if options.chunk.is_some() { 1 << 30 } else { MAX_CHUNK };
     let bytes = |chunk: [usize; 3]| {
         chunk.iter().try_fold(dtype.size(), |bytes, &len| bytes.checked_mul(len))
     };
-    while bytes(chunk).is_none_or(|bytes| bytes > most) {
+    while bytes(chunk).is_none_or(|bytes| bytes > max) {
         let longest = (0..3).max_by_key(|&axis| chunk[axis]).expect("three");
         chunk[longest] = chunk[longest].div_ceil(2);
     }

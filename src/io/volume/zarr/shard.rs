@@ -1,4 +1,4 @@
-//! The index of a shard: where its chunks are in the file.
+//! The index of a shard: positions of its chunks in the file.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 use super::{
     array::{Array, Shard},
     codec,
-    store::{Part, Store},
+    store::{ByteRange, Store},
 };
 use crate::io::volume::format::{BoxError, Endian};
 
@@ -17,24 +17,21 @@ use crate::io::volume::format::{BoxError, Endian};
 struct Index(Vec<Option<(u64, u64)>>);
 
 impl Index {
-    /// Reads the index of the shard `name` of `count` chunks; empty where there is no such file.
+    /// Reads the index of the shard `name` of `count` chunks; empty if the file is missing.
     ///
     /// # Errors
-    /// When the index is packed, broken or cut off.
+    /// When the index is compressed, damaged or truncated.
     fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
         // Only checksums are allowed as codecs of the index: its length in the file must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
         if sums != shard.codecs.len() {
-            return Err(
-                "the index of the shard has a codec other than crc32c, which is not supported"
-                    .into(),
-            );
+            return Err("codecs of the shard's index other than crc32c are not supported".into());
         }
         let bytes = (16 * count + 4 * sums) as u64;
-        let part = if shard.is_at_end { Part::Last(bytes) } else { Part::First(bytes) };
+        let part = if shard.is_at_end { ByteRange::Last(bytes) } else { ByteRange::First(bytes) };
         let Some(packed) = store.get(name, part, bytes)? else { return Ok(Self(Vec::new())) };
         if (packed.len() as u64) < bytes {
-            return Err("the shard is shorter than its index".into());
+            return Err("shard is shorter than its index".into());
         }
         let index = codec::decode(&shard.codecs, packed, 16 * count, &mut Vec::new())
             .map_err(|error| format!("the index of the shard: {error}"))?;
@@ -53,33 +50,33 @@ impl Index {
 
 /// Indices of the shards read last, by the names of their files.
 #[derive(Debug, Default)]
-pub struct Indices(Mutex<HashMap<String, Arc<Index>>>);
+pub struct ShardIndices(Mutex<HashMap<String, Arc<Index>>>);
 
-impl Indices {
-    /// Offset and length of the chunk at position `inner` of the shard `name`; `None` where it is missing. The indices
-    /// take `most` bytes at most.
+impl ShardIndices {
+    /// Offset and length of the chunk at position `inner` of the shard `name`; `None` if it is missing. The indices take at
+    /// most `max` bytes.
     ///
     /// # Errors
-    /// When the index is broken or cut off.
+    /// When the index is damaged or truncated.
     pub fn find(
         &self,
         (store, name): (&Store, &str),
         array: &Array,
         (shard, inner): (&Shard, &[usize]),
-        most: u64,
+        max: u64,
     ) -> Result<Option<(u64, u64)>, BoxError> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = array.chunks_a_file();
+        let counts = array.chunks_per_file();
         let index = lock().get(name).cloned();
         let index = match index {
             Some(index) => index,
             None => {
                 let index = Arc::new(Index::read(store, name, shard, counts.iter().product())?);
                 let mut indices = lock();
-                // Shards are read layer by layer. When the indices take too much memory, most of them are no longer
-                // needed. Each has 256 bytes of bookkeeping.
+                // Shards are read layer by layer, so that most indices are no longer needed when they take too much
+                // memory. Each has 256 bytes of bookkeeping.
                 let bytes = (indices.len() + 1) as u64 * (array.index_bytes() as u64 + 256);
-                if bytes > most {
+                if bytes > max {
                     indices.clear();
                 }
                 indices.insert(name.to_owned(), index.clone());

@@ -1,4 +1,4 @@
-//! How an array becomes volumes of slices.
+//! An array as volumes of slices.
 
 use super::array::Array;
 
@@ -6,11 +6,11 @@ use super::array::Array;
 #[derive(Debug)]
 pub struct Slicing {
     pub array: Array,
-    /// Which axes of the array are x, y and z.
+    /// The axes of the array that are x, y and z.
     pub axes: [Option<usize>; 3],
     /// The axes that count volumes, the slowest first.
     pub others: Vec<usize>,
-    /// The index along each axis: the user's choice of channel and time, 0 along all others.
+    /// The index along each axis: the user's choice of channel and time, else 0.
     pub at: Vec<usize>,
 }
 
@@ -31,29 +31,29 @@ impl Slicing {
     }
 
     /// The index of a volume along each axis; 0 along x, y and z.
-    pub fn place(&self, volume: usize) -> Vec<usize> {
-        let (mut place, mut rest) = (self.at.clone(), volume);
+    pub fn position(&self, volume: usize) -> Vec<usize> {
+        let (mut position, mut rest) = (self.at.clone(), volume);
         for &axis in self.others.iter().rev() {
-            place[axis] = rest % self.array.shape[axis];
+            position[axis] = rest % self.array.shape[axis];
             rest /= self.array.shape[axis];
         }
-        place
+        position
     }
 
     /// Strides along x, y and z within a chunk, in samples.
     pub fn strides(&self) -> [usize; 3] {
         let Array { chunk, order, .. } = &self.array;
         self.axes.map(|axis| {
-            let behind = order.iter().rev().take_while(|&&other| Some(other) != axis);
-            behind.map(|&other| chunk[other]).product()
+            let faster = order.iter().rev().take_while(|&&other| Some(other) != axis);
+            faster.map(|&other| chunk[other]).product()
         })
     }
 
-    /// The position in the grid of chunks, for each axis of the array, of the chunk at `at` along x, y, z of the volume
-    /// at `place`.
-    fn grid(&self, at: [usize; 3], place: &[usize]) -> Vec<usize> {
+    /// The position in the grid of chunks, along each axis of the array, of the chunk at `at` (x, y, z) of the volume at
+    /// `position`.
+    fn grid(&self, at: [usize; 3], position: &[usize]) -> Vec<usize> {
         let mut grid: Vec<usize> =
-            place.iter().zip(&self.array.chunk).map(|(at, len)| at / len).collect();
+            position.iter().zip(&self.array.chunk).map(|(at, len)| at / len).collect();
         for (axis, at) in self.axes.iter().zip(at) {
             if let Some(axis) = axis {
                 grid[*axis] = at;
@@ -63,20 +63,20 @@ impl Slicing {
     }
 
     /// The name of the file that holds a chunk, and the position of the chunk in the grid within that file.
-    pub fn file(&self, at: [usize; 3], place: &[usize]) -> (String, Vec<usize>) {
-        let (grid, per_file) = (self.grid(at, place), self.array.chunks_a_file());
+    pub fn file(&self, at: [usize; 3], position: &[usize]) -> (String, Vec<usize>) {
+        let (grid, per_file) = (self.grid(at, position), self.array.chunks_per_file());
         let file: Vec<usize> = grid.iter().zip(&per_file).map(|(at, count)| at / count).collect();
         let inner = grid.iter().zip(&per_file).map(|(at, count)| at % count).collect();
         (self.array.key(&file), inner)
     }
 
-    /// The offset in samples, within its chunk, of the first sample of `place` along the axes other than x, y and z.
-    pub fn first_in_chunk(&self, place: &[usize]) -> usize {
+    /// The offset in samples, within its chunk, of the first sample of `position` along the axes other than x, y and z.
+    pub fn first_in_chunk(&self, position: &[usize]) -> usize {
         let Array { chunk, order, .. } = &self.array;
         let (mut stride, mut first) = (1, 0);
         for &axis in order.iter().rev() {
             if !self.axes.contains(&Some(axis)) {
-                first += place[axis] % chunk[axis] * stride;
+                first += position[axis] % chunk[axis] * stride;
             }
             stride *= chunk[axis];
         }

@@ -1,4 +1,4 @@
-//! Volumes in Zarr stores: their axes, places and files.
+//! Volumes in Zarr stores: their axes, placement and files.
 
 use std::{
     fs,
@@ -11,52 +11,53 @@ use std::{
 use fnv::FnvHasher;
 
 use super::{
-    group::{Axis, Image, Kind},
+    group::{Axis, AxisKind, Image},
+    reader::ZarrSlices,
     slicing::Slicing,
     store,
-    view::View,
 };
 use crate::{
     data::placement::Placement,
     io::{
         Source,
         volume::{
-            convert, data,
-            format::{BoxError, Header, Loss},
+            convert,
+            format::{BoxError, Format, Header, Loss},
             raw::Layout,
             slices::stack::Stack,
+            stream,
         },
     },
     util::error::{Error, Result},
 };
 
-/// Names of the format in messages: the name of every Zarr volume's format begins with one of these.
-pub const NAMES: [&str; 2] = ["OME-Zarr", "Zarr"];
+/// The format. [`stack`] opens stores. The names of its variants in messages contain this one.
+pub const FORMAT: Format = Format { name: "Zarr", extensions: &["zarr"], ..Format::BASE };
 
-/// The volume in the store at `path`.
+/// Opens the volume in the store at `path`.
 ///
 /// # Errors
-/// When the store cannot be read, holds no image, or uses an unsupported codec or type; when `layout` chooses a channel
-/// or time that is not there.
+/// When the store cannot be read, contains no image, or uses an unsupported codec or type; when `layout` chooses a channel
+/// or time that does not exist.
 pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     let unreadable = |error: BoxError| {
-        data::unreadable(&path.display(), format_args!("cannot read {source} as Zarr"), error)
+        stream::unreadable(&path.display(), format_args!("cannot read {source} as Zarr"), error)
     };
     let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
     let Image { format, array, store, axes, name, metadata, losses, .. } = image;
     let spatial = spatial(&axes);
     if spatial[0].is_none() {
-        return Err(unreadable("none of its axes is x".into()));
+        return Err(unreadable("none of the axes is x".into()));
     }
     let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
     let dtype = convert::dtype(array.stored, None);
     let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
     let volumes = others.iter().try_fold(1, count);
-    let volumes = volumes.ok_or_else(|| unreadable("it is too large".into()))?;
+    let volumes = volumes.ok_or_else(|| unreadable("volume is too large".into()))?;
     let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
     let mut header = Header::new(dims, array.stored, 0);
     header.volumes = volumes;
-    header.each = names_of_volumes(&axes, &others, &array.shape);
+    header.volume_noun = volume_noun(&axes, &others, &array.shape);
     header.endian = array.endian;
     header.losses.extend(losses.into_iter().map(Loss::from));
     let name = name.filter(|name| !name.is_empty());
@@ -65,7 +66,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     if let Some(placement) = placement(&axes, spatial) {
         let first = spatial.into_iter().flatten().next();
         let unit = |axis: Option<usize>| axes[axis.or(first)?].unit.as_deref();
-        header.place_in(placement, spatial.map(unit));
+        header.set_placement_in(placement, spatial.map(unit));
     }
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
     let bytes = files(path).into_iter().map(size).sum();
@@ -74,7 +75,11 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         header,
         dtype,
         bytes,
-        slices: Arc::new(View::new(Slicing { array, axes: spatial, others, at }, store, dtype)),
+        slices: Arc::new(ZarrSlices::new(
+            Slicing { array, axes: spatial, others, at },
+            store,
+            dtype,
+        )),
     })
 }
 
@@ -92,16 +97,16 @@ fn choice(
         if spatial.contains(&Some(number)) {
             continue;
         }
-        let (what, chosen) = match axis.kind {
-            Kind::Channel => ("channel", layout.channel),
-            Kind::Time => ("time", layout.time),
-            _ => ("place", None),
+        let (noun, chosen) = match axis.kind {
+            AxisKind::Channel => ("channel", layout.channel),
+            AxisKind::Time => ("time", layout.time),
+            _ => ("index", None),
         };
         match chosen {
             Some(chosen) if chosen < shape[number] => at[number] = chosen,
             Some(chosen) => {
                 return Err(Error::usage(format_args!(
-                    "{source}: there is no {what} {}, only 1 to {}",
+                    "{source}: {noun} {} does not exist; expected 1 to {}",
                     chosen + 1,
                     shape[number]
                 )));
@@ -109,36 +114,36 @@ fn choice(
             None => others.push(number),
         }
     }
-    for (kind, what, chosen) in
-        [(Kind::Channel, "channels", layout.channel), (Kind::Time, "times", layout.time)]
+    for (kind, noun, chosen) in
+        [(AxisKind::Channel, "channels", layout.channel), (AxisKind::Time, "times", layout.time)]
     {
         if chosen.is_some_and(|chosen| chosen > 0) && axes.iter().all(|axis| axis.kind != kind) {
-            return Err(Error::usage(format_args!("{source} has no {what}")));
+            return Err(Error::usage(format_args!("{source}: store has no {noun}")));
         }
     }
     Ok((at, others))
 }
 
-/// What volumes are called that the axes `others` count.
-fn names_of_volumes(axes: &[Axis], others: &[usize], shape: &[usize]) -> &'static str {
-    let varying: Vec<Kind> =
+/// The name of the volumes that the axes `others` count.
+fn volume_noun(axes: &[Axis], others: &[usize], shape: &[usize]) -> &'static str {
+    let varying: Vec<AxisKind> =
         others.iter().filter(|&&axis| shape[axis] > 1).map(|&axis| axes[axis].kind).collect();
     match varying[..] {
-        [Kind::Channel] => "channels",
-        [Kind::Time] => "times",
-        [Kind::Time, Kind::Channel] => "times and channels",
+        [AxisKind::Channel] => "channels",
+        [AxisKind::Time] => "times",
+        [AxisKind::Time, AxisKind::Channel] => "times and channels",
         _ => "volumes",
     }
 }
 
-/// Which of `axes` are x, y and z, in this order; `None` where there is no such axis.
+/// The numbers of the axes x, y and z in `axes`; `None` if there is no such axis.
 pub fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     let find = |name: &str| axes.iter().position(|axis| axis.name.eq_ignore_ascii_case(name));
     let mut spatial = [find("x"), find("y"), find("z")];
     if spatial == [None; 3] {
         // Axes with other names: the last axis of space is x, the one before it y.
         let space: Vec<usize> =
-            (0..axes.len()).filter(|&axis| axes[axis].kind == Kind::Space).collect();
+            (0..axes.len()).filter(|&axis| axes[axis].kind == AxisKind::Space).collect();
         for (to, axis) in spatial.iter_mut().zip(space.into_iter().rev()) {
             *to = Some(axis);
         }
@@ -146,13 +151,13 @@ pub fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     spatial
 }
 
-/// Spacing and first position of the axes; `None` where no axis of space has a spacing.
+/// Spacing and first position of the axes; `None` if no axis of space has a spacing.
 fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
     let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
         spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
     };
-    let is_told = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
-    let is_placed = spatial.iter().any(is_told);
+    let is_stated = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
+    let is_placed = spatial.iter().any(is_stated);
     is_placed.then(|| Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0)))
 }
 
@@ -160,7 +165,7 @@ fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
 ///
 /// # Errors
 /// When the metadata cannot be read.
-pub fn state(source: &Source) -> Result<Option<u64>> {
+pub fn address_state(source: &Source) -> Result<Option<u64>> {
     let Some(path) = source.path().filter(|path| store::is_address(path)) else { return Ok(None) };
     let image = Image::open(path, 0).map_err(|error| {
         let error = error.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error);
@@ -172,9 +177,9 @@ pub fn state(source: &Source) -> Result<Option<u64>> {
     Ok(Some(hasher.finish()))
 }
 
-/// The local files of a store, 65,536 at most.
+/// The local files of a store, at most 65,536.
 pub fn files(path: &Path) -> Vec<PathBuf> {
-    const MOST: usize = 1 << 16;
+    const MAX_FILES: usize = 1 << 16;
     if let Some(file) = store::zip_file(path) {
         return vec![file.to_owned()];
     }
@@ -191,11 +196,11 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
             // Symbolic links are not followed: they could form a cycle.
             match fs::symlink_metadata(&entry) {
                 Ok(found) if found.is_dir() => folders.push(entry),
-                Ok(_) if files.len() < MOST => files.push(entry),
+                Ok(_) if files.len() < MAX_FILES => files.push(entry),
                 _ => {}
             }
         }
-        if files.len() >= MOST {
+        if files.len() >= MAX_FILES {
             break;
         }
     }

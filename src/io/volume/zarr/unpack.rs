@@ -6,19 +6,20 @@ use crate::io::volume::format::BoxError;
 #[cfg(feature = "zstd-c")]
 use crate::util::memory;
 
-pub const TOO_LONG: &str = "it is longer than its shape makes it";
+pub const TOO_LONG: &str = "decompressed data are longer than the chunk";
+pub const TRUNCATED: &str = "compressed data are truncated";
 
-/// Reads `input` to its end into `bytes`; an error where there are more than `most` bytes.
-pub fn read(input: impl Read, most: usize, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
+/// Reads `input` to its end into `bytes`. Fails if there are more than `max` bytes.
+pub fn read(input: impl Read, max: usize, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
     bytes.clear();
-    input.take(most as u64 + 1).read_to_end(bytes)?;
-    if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(()) }
+    input.take(max as u64 + 1).read_to_end(bytes)?;
+    if bytes.len() > max { Err(TOO_LONG.into()) } else { Ok(()) }
 }
 
-/// Decodes consecutive zstd frames into `whole`, `most` bytes at most. The window size is limited to 8 MiB, the most
-/// that encoders use for longer data, or to twice `most`.
+/// Decodes consecutive zstd frames into `whole`, at most `max` bytes. The window size is limited to 8 MiB, the largest that
+/// encoders use for longer data, or to twice `max`.
 #[cfg(not(feature = "zstd-c"))]
-pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
+pub fn zstd(bytes: &[u8], max: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
     thread_local! {
@@ -28,26 +29,26 @@ pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxErr
     whole.clear();
     DECODER.with_borrow_mut(|decoder| {
         let mut left = bytes;
-        decoder.set_max_window_size((2 * most as u64).max(8 << 20));
+        decoder.set_max_window_size((2 * max as u64).max(8 << 20));
         while !left.is_empty() {
             let mut frame = StreamingDecoder::new_with_decoder(&mut left, &mut *decoder)?;
-            (&mut frame).take((most - whole.len()) as u64 + 1).read_to_end(whole)?;
-            if whole.len() > most {
+            (&mut frame).take((max - whole.len()) as u64 + 1).read_to_end(whole)?;
+            if whole.len() > max {
                 return Err(TOO_LONG.into());
             }
-            // The decoder computes the checksum, and does not compare it with that of the frame.
+            // The decoder computes the checksum, but does not compare it with that of the frame.
             let stated = frame.decoder.get_checksum_from_data();
             if stated.is_some() && stated != frame.decoder.get_calculated_checksum() {
-                return Err("its checksum (XXH64) is wrong".into());
+                return Err("checksum (XXH64) mismatch".into());
             }
         }
         Ok(())
     })
 }
 
-/// Decodes consecutive zstd frames into `whole`, `most` bytes at most.
+/// Decodes consecutive zstd frames into `whole`, at most `max` bytes.
 #[cfg(feature = "zstd-c")]
-pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
+pub fn zstd(bytes: &[u8], max: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     use zstd::bulk::Decompressor;
 
     thread_local! {
@@ -59,7 +60,7 @@ pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxErr
             Some(decoder) => decoder,
             none => none.insert(Decompressor::new()?),
         };
-        memory::resize(whole, most)?;
+        memory::resize(whole, max)?;
         let unpacked = decoder.decompress_to_buffer(bytes, &mut whole[..])?;
         whole.truncate(unpacked);
         Ok(())
@@ -70,7 +71,7 @@ pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxErr
 pub fn lz4(block: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
     match lz4_flex::block::decompress_into(block, whole)? {
         len if len == whole.len() => Ok(()),
-        _ => Err("it is shorter than it says".into()),
+        _ => Err("LZ4 block is shorter than its stated size".into()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Writes pyramids as OME-NGFF: a folder with metadata, and an array of chunks for each level.
 //!
-//! Slices arrive in order. As soon as a layer (all chunks at the same z) is full, its chunks are written; and every
-//! slice, or two, are at once reduced to one of the next level. So no level is read again, and one layer of each level
-//! is in memory.
+//! Slices arrive in order. When a layer (all chunks at the same z) is full, its chunks are written. Every slice, or pair of
+//! slices, is immediately reduced to one slice of the next level, so that no level is read again, and one layer of each
+//! level is in memory.
 
 use std::{
     fs::{self, File},
@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// Writes a file that other processes may write at the same time: first under a temporary name in the folder `beside`,
-/// then renamed, so that it appears whole.
-fn whole(path: &Path, bytes: &[u8], beside: &Path) -> io::Result<()> {
-    let temporary = beside.join(temporary_name());
+/// Writes a file that other processes may write at the same time: first under a temporary name in `folder`, then renamed,
+/// so that it appears complete.
+fn write_atomically(path: &Path, bytes: &[u8], folder: &Path) -> io::Result<()> {
+    let temporary = folder.join(temporary_name());
     let written = File::create_new(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_data()
@@ -37,7 +37,7 @@ fn whole(path: &Path, bytes: &[u8], beside: &Path) -> io::Result<()> {
     renamed.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Makes the folders of the file `name` below `root`, but not `root` itself: where that is gone, another process has
+/// Makes the folders of the file `name` below `root`, but not `root` itself: if that is missing, another process has
 /// completed and renamed the store.
 fn make_folders(root: &Path, name: &Path) -> io::Result<()> {
     let mut folder = root.to_owned();
@@ -62,10 +62,10 @@ pub struct PyramidWriter<'a> {
     /// The level of the slices that are pushed.
     first: usize,
     /// That level and the coarser ones.
-    levels: Vec<Waiting>,
-    /// Whether the slices that are pushed are in the store already.
+    levels: Vec<PendingSlices>,
+    /// Whether the store already contains the slices that are pushed.
     has_first: bool,
-    spare: Spare,
+    buffers: BufferPool,
 }
 
 /// Memory that a thread uses to compress a chunk.
@@ -77,11 +77,11 @@ struct Buffers {
 
 /// Buffers that no thread is using.
 #[derive(Debug, Default)]
-struct Spare(Mutex<Vec<Buffers>>);
+struct BufferPool(Mutex<Vec<Buffers>>);
 
-impl Spare {
-    /// Calls `make` with buffers of its own, and takes them back.
-    fn lend<T>(&self, make: impl FnOnce(&mut Buffers) -> T) -> T {
+impl BufferPool {
+    /// Calls `make` with buffers that no other thread uses.
+    fn with_buffers<T>(&self, make: impl FnOnce(&mut Buffers) -> T) -> T {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = free().pop();
         let mut buffers = found.unwrap_or_default();
@@ -91,14 +91,14 @@ impl Spare {
     }
 }
 
-/// Slices of a level that are not written or not reduced yet.
+/// Slices of a level that have not been written or reduced.
 #[derive(Debug)]
-struct Waiting {
-    /// The number of the first slice that is not written.
+struct PendingSlices {
+    /// The number of the first slice that has not been written.
     start: usize,
-    /// Slices that wait until their layer is full.
+    /// Slices of a layer that is not full.
     bytes: Vec<u8>,
-    /// The last slice, which waits for its neighbour to be reduced with it.
+    /// The last slice, until its neighbour arrives with which it is reduced.
     single: Vec<u8>,
 }
 
@@ -113,18 +113,18 @@ impl<'a> PyramidWriter<'a> {
         is_shared: bool,
     ) -> Self {
         let from = pyramid.levels[range.start].factors[2];
-        let level = |number: usize| Waiting {
+        let level = |number: usize| PendingSlices {
             start: start * from / pyramid.levels[number].factors[2],
             bytes: Vec::new(),
             single: Vec::new(),
         };
         let levels = range.clone().map(level).collect();
-        let (has_first, spare) = (false, Spare::default());
-        Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first, spare }
+        let (has_first, buffers) = (false, BufferPool::default());
+        Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first, buffers }
     }
 
-    /// Leaves out the level of the slices that are pushed, which is in the store already, and writes the coarser ones.
-    pub fn leave_out_first(&mut self) {
+    /// Writes only the levels that are coarser than the slices that are pushed, which the store already contains.
+    pub fn skip_first_level(&mut self) {
         self.has_first = true;
     }
 
@@ -136,7 +136,7 @@ impl<'a> PyramidWriter<'a> {
         self.push_to(0, slices, false)
     }
 
-    /// Writes all slices that still wait: the volume ends, or another process continues from here.
+    /// Writes all pending slices: the volume ends, or another process continues from here.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when a chunk cannot be written.
@@ -145,8 +145,8 @@ impl<'a> PyramidWriter<'a> {
         self.push_to(0, &none, true)
     }
 
-    /// Takes the next slices of the level number `at` of this writer: writes those that fill layers, and passes on what
-    /// they are reduced to. `is_end`: no more slices follow.
+    /// Takes the next slices of the level number `at` of this writer: writes those that fill layers, and passes reduced
+    /// slices to the next level. `is_end`: no more slices follow.
     fn push_to(&mut self, at: usize, slices: &Samples, is_end: bool) -> Result<()> {
         self.write_layers(at, slices.as_bytes(), is_end)?;
         if at + 1 == self.levels.len() {
@@ -165,36 +165,36 @@ impl<'a> PyramidWriter<'a> {
         width * height * self.pyramid.dtype.size()
     }
 
-    /// Writes the layers that the waiting slices and the `new` ones fill. The other slices wait.
+    /// Writes the layers that the pending slices and the `new` ones fill. The other slices stay pending.
     fn write_layers(&mut self, at: usize, new: &[u8], is_end: bool) -> Result<()> {
         let layer = self.pyramid.layer(self.first + at) * self.slice_bytes(at);
-        let mut waiting = std::mem::take(&mut self.levels[at].bytes);
+        let mut pending = std::mem::take(&mut self.levels[at].bytes);
         // Whole layers among the new slices are written without a copy.
         let mut left = new;
-        if !waiting.is_empty() {
-            let (fills, rest) = left.split_at(left.len().min(layer - waiting.len()));
-            waiting.extend_from_slice(fills);
+        if !pending.is_empty() {
+            let (fills, rest) = left.split_at(left.len().min(layer - pending.len()));
+            pending.extend_from_slice(fills);
             left = rest;
         }
-        if waiting.len() == layer || (is_end && !waiting.is_empty()) {
-            self.write_layer(at, &waiting)?;
-            waiting.clear();
+        if pending.len() == layer || (is_end && !pending.is_empty()) {
+            self.write_layer(at, &pending)?;
+            pending.clear();
         }
-        if waiting.is_empty() {
+        if pending.is_empty() {
             let whole = if is_end { left.len() } else { left.len() / layer * layer };
             let (full, tail) = left.split_at(whole);
             for full in full.chunks(layer) {
                 self.write_layer(at, full)?;
             }
-            memory::reserve(&mut waiting, layer)?;
-            waiting.extend_from_slice(tail);
+            memory::reserve(&mut pending, layer)?;
+            pending.extend_from_slice(tail);
         }
-        self.levels[at].bytes = waiting;
+        self.levels[at].bytes = pending;
         Ok(())
     }
 
-    /// The slices of the next level that the `single` waiting slice and the new ones are reduced to. A slice without a
-    /// neighbour waits.
+    /// Reduces the `single` pending slice and the new ones to slices of the next level. A slice without a neighbour stays
+    /// pending.
     fn reduced(&mut self, at: usize, slices: &Samples, is_end: bool) -> Result<Samples> {
         let dtype = self.pyramid.dtype;
         let level = self.pyramid.levels[self.first + at];
@@ -234,13 +234,13 @@ impl<'a> PyramidWriter<'a> {
             return Ok(());
         }
         let layer = Layer { bytes, dims, slices, chunk, size };
-        let per_file = pyramid.chunks_a_file(number);
+        let per_file = pyramid.chunks_per_file(number);
         let counts = [0, 1].map(|axis| dims[axis].div_ceil(chunk[axis]).div_ceil(per_file[axis]));
-        let put = |place: [usize; 3], content: &[u8]| -> Result<()> {
-            let name = pyramid.chunk_path(number, volume, place);
+        let put = |position: [usize; 3], content: &[u8]| -> Result<()> {
+            let name = pyramid.chunk_path(number, volume, position);
             let path = folder.join(&name);
             let write = || match is_shared {
-                true => whole(&path, content, folder.parent().unwrap_or(folder)),
+                true => write_atomically(&path, content, folder.parent().unwrap_or(folder)),
                 false => fs::write(&path, content),
             };
             let written = match write() {
@@ -251,21 +251,21 @@ impl<'a> PyramidWriter<'a> {
             };
             written.map_err(|error| Error::io("write", &path, error))
         };
-        let spare = &self.spare;
+        let buffers = &self.buffers;
         (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
-            let place = [i % counts[0], i / counts[0], z];
+            let position = [i % counts[0], i / counts[0], z];
             // Chunks of zeros are not written: zero is the fill value.
             if pyramid.file_chunks == 1 {
-                return spare.lend(|buffers| {
-                    match layer.packed([place[0], place[1]], buffers)? {
-                        Some(content) => put(place, content),
+                return buffers.with_buffers(|buffers| {
+                    match layer.compress_chunk([position[0], position[1]], buffers)? {
+                        Some(content) => put(position, content),
                         None => Ok(()),
                     }
                 });
             }
-            let first = [0, 1].map(|axis| place[axis] * per_file[axis]);
-            let content = layer.shard(first, per_file, spare)?;
-            content.map_or(Ok(()), |content| put(place, &content))
+            let first = [0, 1].map(|axis| position[axis] * per_file[axis]);
+            let content = layer.make_shard(first, per_file, buffers)?;
+            content.map_or(Ok(()), |content| put(position, &content))
         })
     }
 }
@@ -281,14 +281,14 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// Compresses the chunk at `place` (x, y) in the grid; `None` where it is outside the level or all zero.
-    fn packed<'b>(
+    /// Compresses the chunk at `position` (x, y) in the grid; `None` if it is outside the level or all zero.
+    fn compress_chunk<'b>(
         &self,
-        place: [usize; 2],
+        position: [usize; 2],
         Buffers { samples, encoder }: &'b mut Buffers,
     ) -> Result<Option<&'b [u8]>> {
         let Self { bytes, dims, slices, chunk, size } = *self;
-        let [x, y] = [place[0] * chunk[0], place[1] * chunk[1]];
+        let [x, y] = [position[0] * chunk[0], position[1] * chunk[1]];
         if x >= dims[0] || y >= dims[1] {
             return Ok(None);
         }
@@ -307,23 +307,22 @@ impl Layer<'_> {
         if is_zero(samples) {
             return Ok(None);
         }
-        if cfg!(target_endian = "big") {
-            samples.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-        }
         encoder.encode(samples, size).map(Some)
     }
 
-    /// Makes a shard: `count` chunks from the one at `first` on, x fastest, then offset and length of each, then a
-    /// checksum of these numbers. `None` where all chunks are missing.
-    fn shard(
+    /// Makes a shard: `count` chunks from the one at `first` on, x fastest, then offset and length of each, then a checksum
+    /// of these numbers. `None` if all chunks are missing.
+    fn make_shard(
         &self,
         first: [usize; 2],
         count: [usize; 2],
-        spare: &Spare,
+        buffers: &BufferPool,
     ) -> Result<Option<Vec<u8>>> {
-        let place = |i: usize| [first[0] + i % count[0], first[1] + i / count[0]];
+        let position = |i: usize| [first[0] + i % count[0], first[1] + i / count[0]];
         let chunks = (0..count[0] * count[1]).par_map(|i| {
-            spare.lend(|buffers| Ok(self.packed(place(i), buffers)?.map(<[u8]>::to_vec)))
+            buffers.with_buffers(|buffers| {
+                Ok(self.compress_chunk(position(i), buffers)?.map(<[u8]>::to_vec))
+            })
         });
         let (mut content, mut index) = (Vec::new(), Vec::new());
         for chunk in chunks {

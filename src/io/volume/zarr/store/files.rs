@@ -1,4 +1,4 @@
-//! What every kind of store provides.
+//! The interface of all kinds of stores.
 
 use std::fmt::Debug;
 
@@ -7,9 +7,9 @@ use crate::io::volume::format::BoxError;
 /// Names of metadata files.
 pub const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 
-/// A range of bytes of a file. Bytes past the end of the file are left out.
+/// A range of bytes of a file, without those past its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ByteRange {
     Whole,
     First(u64),
     Last(u64),
@@ -17,7 +17,7 @@ pub enum Part {
     At(u64, u64),
 }
 
-impl Part {
+impl ByteRange {
     /// Offset and number of bytes in a file of `len` bytes.
     pub fn within(self, len: u64) -> (u64, u64) {
         let (from, bytes) = match self {
@@ -31,18 +31,18 @@ impl Part {
 }
 
 /// A kind of store: files by name.
-pub trait Files: Debug + Send + Sync {
-    /// Reads a part of a file; `None` where there is no such file, an error where the part has more than `most` bytes.
-    /// The memory of `spare` may be used for the result.
+pub trait FileStore: Debug + Send + Sync {
+    /// Reads a part of a file, of at most `max` bytes; `None` if the file is missing. The memory of `spare` may be used for
+    /// the result.
     fn get(
         &self,
         name: &str,
-        part: Part,
-        most: u64,
+        part: ByteRange,
+        max: u64,
         spare: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError>;
 
-    /// Names of folders in the folder `name` that hold metadata; none where the store cannot list folders.
+    /// Names of folders with metadata in the folder `name`; none if the store cannot list folders.
     fn stores_in(&self, name: &str) -> Vec<String>;
 
     /// Whether there is a file `name`.
@@ -51,18 +51,18 @@ pub trait Files: Debug + Send + Sync {
     }
 
     /// Calls `visit` with the name, within the folder `name`, of each file and folder in it and in `depth` levels of folders
-    /// below it, until `visit` returns false. Returns whether all have been visited; also false where the store cannot
-    /// list them.
+    /// below it, until `visit` returns false. Returns whether all have been visited; false also if the store cannot list
+    /// them.
     fn list(&self, _name: &str, _depth: usize, _visit: &mut dyn FnMut(&str) -> bool) -> bool {
         false
     }
 
     /// Whether the store is remote, so that many concurrent requests are faster.
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 }
 
-pub fn too_long(len: u64, most: u64) -> BoxError {
-    format!("it is too long: {len} bytes, where at most {most} are expected").into()
+pub fn too_long(len: u64, max: u64) -> BoxError {
+    format!("file is too long: {len} bytes; expected at most {max}").into()
 }

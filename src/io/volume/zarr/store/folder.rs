@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::files::{Files, METADATA, Part, too_long};
+use super::files::{ByteRange, FileStore, METADATA, too_long};
 use crate::{io::volume::format::BoxError, util::memory};
 
 /// Whether `path` is a folder with the metadata of a store.
@@ -15,14 +15,14 @@ pub fn is_store(path: &Path) -> bool {
 }
 
 #[derive(Debug)]
-pub struct Folder(pub PathBuf);
+pub struct FolderStore(pub PathBuf);
 
-impl Files for Folder {
+impl FileStore for FolderStore {
     fn get(
         &self,
         name: &str,
-        part: Part,
-        most: u64,
+        part: ByteRange,
+        max: u64,
         mut content: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError> {
         let path = self.0.join(name);
@@ -32,11 +32,11 @@ impl Files for Folder {
         };
         // Opening a named pipe would wait forever.
         if !found.is_file() {
-            return Err("it is no file".into());
+            return Err("not a regular file".into());
         }
         let (from, bytes) = part.within(found.len());
-        if bytes > most {
-            return Err(too_long(bytes, most));
+        if bytes > max {
+            return Err(too_long(bytes, max));
         }
         let mut file = File::open(path)?;
         if from > 0 {

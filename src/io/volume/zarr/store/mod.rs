@@ -1,5 +1,5 @@
-//! Where the files of a store are: in a folder, in a ZIP file, or at a web address. Names are relative, with `/`
-//! between their parts.
+//! The files of a store: in a folder, in a ZIP file, or at a web address. Names are relative, with `/` between their
+//! parts.
 
 mod files;
 mod folder;
@@ -9,22 +9,22 @@ mod zip;
 
 use std::{path::Path, sync::Arc};
 
-pub use files::Part;
+pub use files::ByteRange;
 
-use self::files::Files;
+use self::files::FileStore;
 use crate::io::volume::format::BoxError;
 
 /// A folder in a store.
 #[derive(Clone, Debug)]
 pub struct Store {
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileStore>,
     /// The folder's name with a `/` at its end, or empty for the root.
     prefix: String,
     /// The name of the store in messages.
     root: String,
 }
 
-/// Whether there is a store at `path`. All web addresses are taken for stores.
+/// Whether `path` is a store. Every web address counts as one.
 pub fn is_store(path: &Path) -> bool {
     is_address_or_zip(path) || folder::is_store(path)
 }
@@ -52,23 +52,24 @@ impl Store {
         if is_address(path) {
             #[cfg(feature = "http")]
             return Ok(Self {
-                files: Arc::new(web::Web::new(&root)?),
+                files: Arc::new(web::WebStore::new(&root)?),
                 prefix: String::new(),
                 root,
             });
             #[cfg(not(feature = "http"))]
             return Err(
-                "this program was built without the feature `http`, which reads addresses".into()
+                "web addresses are not supported: gpuproc was built without the feature `http`"
+                    .into(),
             );
         }
         Ok(match zip::split(path).filter(|_| !path.is_dir()) {
             Some((file, within)) => {
-                let zip = zip::Zip::open(file)?;
+                let zip = zip::ZipStore::open(file)?;
                 let prefix = zip.prefix(&within);
                 Self { files: zip, prefix, root: file.display().to_string() }
             }
             None => {
-                let files = Arc::new(folder::Folder(path.to_owned()));
+                let files = Arc::new(folder::FolderStore(path.to_owned()));
                 Self { files, prefix: String::new(), root }
             }
         })
@@ -81,46 +82,45 @@ impl Store {
         Self { prefix: format!("{}{below}", self.prefix), ..self.clone() }
     }
 
-    /// Whether there is a file `name`; false for remote stores, where this is not known.
+    /// Whether there is a file `name`; false for remote stores, which do not know.
     pub fn has(&self, name: &str) -> bool {
         self.files.has(&format!("{}{name}", self.prefix))
     }
 
     /// Calls `visit` with the name of each file and folder in this folder and in `depth` levels of folders below it, until
-    /// `visit` returns false. Returns whether all have been visited; also false where the store cannot list them.
+    /// `visit` returns false. Returns whether all have been visited; false also if the store cannot list them.
     pub fn list(&self, depth: usize, visit: &mut dyn FnMut(&str) -> bool) -> bool {
         self.files.list(&self.prefix, depth, visit)
     }
 
-    /// Reads a part of the file `name`; `None` where there is no such file, an error where the part has more than
-    /// `most` bytes.
-    pub fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
-        self.get_into(name, part, most, Vec::new())
+    /// Reads a part of the file `name`, of at most `max` bytes; `None` if the file is missing.
+    pub fn get(&self, name: &str, part: ByteRange, max: u64) -> Result<Option<Vec<u8>>, BoxError> {
+        self.get_into(name, part, max, Vec::new())
     }
 
     /// As [`Self::get`]; the memory of `spare` may be used for the result.
     pub fn get_into(
         &self,
         name: &str,
-        part: Part,
-        most: u64,
+        part: ByteRange,
+        max: u64,
         spare: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError> {
-        self.files.get(&format!("{}{name}", self.prefix), part, most, spare)
+        self.files.get(&format!("{}{name}", self.prefix), part, max, spare)
     }
 
     /// The name of the file `name` in messages.
-    pub fn shown(&self, name: &str) -> String {
+    pub fn display_name(&self, name: &str) -> String {
         format!("{}/{}{name}", self.root.trim_end_matches('/'), self.prefix)
     }
 
-    /// Names of folders in this folder that hold metadata.
+    /// Names of folders with metadata in this folder.
     pub fn stores(&self) -> Vec<String> {
         self.files.stores_in(&self.prefix)
     }
 
     /// Whether the store is remote.
-    pub fn is_far(&self) -> bool {
-        self.files.is_far()
+    pub fn is_remote(&self) -> bool {
+        self.files.is_remote()
     }
 }

@@ -15,13 +15,13 @@ use std::{
 
 use ureq::Agent;
 
-use super::files::{Files, Part, too_long};
+use super::files::{ByteRange, FileStore, too_long};
 use crate::io::volume::format::BoxError;
 
 /// Pauses before each retry.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// Most idle connections that are kept open.
-const AT_ONCE: usize = 32;
+/// Maximum number of idle connections that are kept open.
+const MAX_IDLE: usize = 32;
 
 /// One client for all stores, so that connections are reused.
 static AGENT: LazyLock<Agent> = LazyLock::new(|| {
@@ -31,22 +31,22 @@ static AGENT: LazyLock<Agent> = LazyLock::new(|| {
         .timeout_connect(Some(Duration::from_secs(10)))
         .timeout_recv_response(Some(Duration::from_secs(30)))
         .timeout_per_read(Some(Duration::from_secs(30)))
-        .max_idle_connections(AT_ONCE)
-        .max_idle_connections_per_host(AT_ONCE)
+        .max_idle_connections(MAX_IDLE)
+        .max_idle_connections_per_host(MAX_IDLE)
         .build()
         .into()
 });
 
 /// The files below a web address.
 #[derive(Debug)]
-pub struct Web {
+pub struct WebStore {
     /// The address, with a `/` at its end.
     base: String,
     /// The query that follows the name of a file, with its `?`, or empty.
     query: String,
 }
 
-impl Web {
+impl WebStore {
     pub fn new(address: &str) -> Result<Self, BoxError> {
         let address = match address.strip_prefix("s3://") {
             None => address.to_owned(),
@@ -54,7 +54,8 @@ impl Web {
                 let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
                 let endpoint = set("AWS_ENDPOINT_URL_S3").or_else(|| set("AWS_ENDPOINT_URL"));
                 let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION"));
-                of_bucket(name, endpoint, region).ok_or("an address of S3 is s3://BUCKET/KEY")?
+                of_bucket(name, endpoint, region)
+                    .ok_or("invalid address; expected s3://BUCKET/KEY")?
             }
         };
         let (base, query) = address.split_once('?').unwrap_or((&address, ""));
@@ -88,7 +89,7 @@ fn encoded(name: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
                 text.push(byte.into());
             }
-            _ => write!(text, "%{byte:02X}").expect("a text takes all"),
+            _ => write!(text, "%{byte:02X}").expect("a String accepts everything"),
         }
     }
     text
@@ -97,12 +98,12 @@ fn encoded(name: &str) -> String {
 /// Why a request failed, and whether to retry it.
 struct Failure {
     error: BoxError,
-    may_pass: bool,
+    is_temporary: bool,
 }
 
 impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), may_pass: false }
+        Self { error: error.into(), is_temporary: false }
     }
 }
 
@@ -114,26 +115,33 @@ fn refused(status: u16) -> Failure {
         _ => io::ErrorKind::Other,
     };
     let error = io::Error::new(kind, format!("the server answers with status {status}"));
-    Failure { error: error.into(), may_pass: matches!(status, 408 | 425 | 429 | 500..) }
+    Failure { error: error.into(), is_temporary: matches!(status, 408 | 425 | 429 | 500..) }
 }
 
 /// A failure of the connection.
 fn lost(error: io::Error) -> Failure {
     // As text: the kind UnexpectedEof would be taken for a broken file.
     let error = io::Error::other(error.to_string());
-    Failure { error: error.into(), may_pass: true }
+    Failure { error: error.into(), is_temporary: true }
 }
 
-impl Web {
+impl WebStore {
     /// Sends one request; `None` where there is no such file.
-    fn try_get(&self, address: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, Failure> {
+    fn try_get(
+        &self,
+        address: &str,
+        part: ByteRange,
+        max: u64,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         let mut request = AGENT.get(address);
         let range = match part {
-            Part::Whole => None,
-            Part::First(0) | Part::Last(0) | Part::At(_, 0) => return Ok(Some(Vec::new())),
-            Part::First(bytes) => Some(format!("bytes=0-{}", bytes - 1)),
-            Part::Last(bytes) => Some(format!("bytes=-{bytes}")),
-            Part::At(from, bytes) => {
+            ByteRange::Whole => None,
+            ByteRange::First(0) | ByteRange::Last(0) | ByteRange::At(_, 0) => {
+                return Ok(Some(Vec::new()));
+            }
+            ByteRange::First(bytes) => Some(format!("bytes=0-{}", bytes - 1)),
+            ByteRange::Last(bytes) => Some(format!("bytes=-{bytes}")),
+            ByteRange::At(from, bytes) => {
                 Some(format!("bytes={from}-{}", from.saturating_add(bytes - 1)))
             }
         };
@@ -151,23 +159,23 @@ impl Web {
             (404 | 410, ..) => return Ok(None),
             // The range begins past the end of the file.
             (416, ..) => return Ok(Some(Vec::new())),
-            (200, Part::Last(_), None) => {
-                return Err("the server tells neither ranges nor lengths of files".into());
+            (200, ByteRange::Last(_), None) => {
+                return Err("the server supports neither ranges nor lengths of files".into());
             }
             (200, part, len) => part.within(len.unwrap_or(u64::MAX)),
             (206, _, len) if range.is_some() => (0, len.unwrap_or(u64::MAX)),
             (status, ..) => return Err(refused(status)),
         };
-        if len.is_some() && take > most {
-            return Err(too_long(take, most).into());
+        if len.is_some() && take > max {
+            return Err(too_long(take, max).into());
         }
         let mut body = response.body_mut().as_reader();
         let mut content = Vec::new();
         let read = io::copy(&mut (&mut body).take(skip), &mut io::sink())
-            .and_then(|_| body.take(take.min(most + 1)).read_to_end(&mut content));
+            .and_then(|_| body.take(take.min(max + 1)).read_to_end(&mut content));
         read.map_err(lost)?;
-        if content.len() as u64 > most {
-            return Err(too_long(content.len() as u64, most).into());
+        if content.len() as u64 > max {
+            return Err(too_long(content.len() as u64, max).into());
         }
         if len.is_some() && (content.len() as u64) < take {
             return Err(lost(io::ErrorKind::UnexpectedEof.into()));
@@ -176,19 +184,19 @@ impl Web {
     }
 }
 
-impl Files for Web {
+impl FileStore for Web {
     fn get(
         &self,
         name: &str,
-        part: Part,
-        most: u64,
+        part: ByteRange,
+        max: u64,
         _spare: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError> {
         let address = format!("{}{}{}", self.base, encoded(name), self.query);
         let mut pauses = PAUSES.iter();
         loop {
-            match (self.try_get(&address, part, most), pauses.next()) {
-                (Err(failure), Some(pause)) if failure.may_pass => {
+            match (self.try_get(&address, part, max), pauses.next()) {
+                (Err(failure), Some(pause)) if failure.is_temporary => {
                     log::debug!("{address}: {}; trying again", failure.error);
                     thread::sleep(*pause);
                 }
@@ -201,7 +209,7 @@ impl Files for Web {
         Vec::new()
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 }

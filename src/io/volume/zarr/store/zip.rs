@@ -16,17 +16,17 @@ use rawzip::{
     ZipArchiveEntryWayfinder,
 };
 
-use super::files::{Files, METADATA, Part, too_long};
+use super::files::{ByteRange, FileStore, METADATA, too_long};
 use crate::{io::volume::format::BoxError, util::memory};
 
-/// Most members of a ZIP file, which take some 100 bytes of memory each.
-const MOST: usize = 1 << 19;
+/// Maximum number of members of a ZIP file, which take some 100 bytes of memory each.
+const MAX_MEMBERS: usize = 1 << 19;
 /// Maximum size in bytes of their names.
-const MOST_NAMES: usize = 16 << 20;
+const MAX_NAMES: usize = 16 << 20;
 
 /// The files in a ZIP file.
 #[derive(Debug)]
-pub struct Zip {
+pub struct ZipStore {
     archive: ZipArchive<FileReader>,
     members: HashMap<Box<str>, Member>,
     /// The folder of the store, with a `/` at its end, or empty.
@@ -39,7 +39,7 @@ struct Member {
     method: CompressionMethod,
 }
 
-/// The ZIP file with a store that `path` is, or is a folder in, and the name of that folder.
+/// Splits `path` into the ZIP file with a store that it is, or is a folder in, and the name of that folder.
 pub fn split(path: &Path) -> Option<(&Path, String)> {
     let is_named = |path: &&Path| {
         let is = |name: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(name));
@@ -54,15 +54,15 @@ pub fn split(path: &Path) -> Option<(&Path, String)> {
     // A ZIP file named as a store counts as one even if it is broken, so that the message says why. Others are opened.
     let name = file.file_name()?.to_str()?.to_ascii_lowercase();
     let is_store = name.ends_with(".ozx") || name.ends_with(".zarr.zip");
-    let holds_one = || Zip::open(file).is_ok_and(|zip| zip.has_metadata(&zip.root));
-    (is_store || holds_one()).then_some((file, within))
+    let contains_store = || ZipStore::open(file).is_ok_and(|zip| zip.has_metadata(&zip.root));
+    (is_store || contains_store()).then_some((file, within))
 }
 
-/// The file that was opened last, with its length and modification time: a command opens the same file several times.
-type Last = Option<(PathBuf, u64, Option<SystemTime>, Arc<Zip>)>;
+/// The last opened file, with its length and modification time: a command opens the same file several times.
+type Last = Option<(PathBuf, u64, Option<SystemTime>, Arc<ZipStore>)>;
 static LAST: Mutex<Last> = Mutex::new(None);
 
-impl Zip {
+impl ZipStore {
     pub fn open(path: &Path) -> Result<Arc<Self>, BoxError> {
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -91,8 +91,8 @@ impl Zip {
                 continue;
             }
             names += name.len();
-            if members.len() == MOST || names > MOST_NAMES {
-                return Err("it holds too many files: unpack it".into());
+            if members.len() == MAX_MEMBERS || names > MAX_NAMES {
+                return Err("too many files in the ZIP file; unpack it".into());
             }
             let member = Member { place: entry.wayfinder(), method: entry.compression_method() };
             members.insert(name.into(), member);
@@ -129,12 +129,12 @@ fn is_metadata(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|name| METADATA.contains(&name))
 }
 
-impl Files for Zip {
+impl FileStore for ZipStore {
     fn get(
         &self,
         name: &str,
-        part: Part,
-        most: u64,
+        part: ByteRange,
+        max: u64,
         mut content: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError> {
         let Some(Member { place, method }) = self.members.get(name) else { return Ok(None) };
@@ -143,37 +143,37 @@ impl Files for Zip {
         match (*method, part) {
             (CompressionMethod::STORE, part) => {
                 let (from, bytes) = part.within(end - start);
-                if bytes > most {
-                    return Err(too_long(bytes, most));
+                if bytes > max {
+                    return Err(too_long(bytes, max));
                 }
                 // The central directory may claim more bytes than the file has: read the last one before memory is
                 // allocated.
                 self.archive.get_ref().read_exact_at(&mut [0], end.max(1) - 1)?;
                 memory::resize(&mut content, bytes as usize)?;
                 self.archive.get_ref().read_exact_at(&mut content, start + from)?;
-                if part == Part::Whole {
+                if part == ByteRange::Whole {
                     let mut whole = entry.verifying_reader(&content[..]);
                     std::io::copy(&mut whole, &mut std::io::sink())?;
                 }
                 Ok(Some(content))
             }
-            (CompressionMethod::DEFLATE, Part::Whole) => {
+            (CompressionMethod::DEFLATE, ByteRange::Whole) => {
                 let len = place.uncompressed_size_hint();
-                if len > most {
-                    return Err(too_long(len, most));
+                if len > max {
+                    return Err(too_long(len, max));
                 }
                 let whole = entry.verifying_reader(DeflateDecoder::new(entry.reader()));
                 content.clear();
-                whole.take(most + 1).read_to_end(&mut content)?;
-                match content.len() as u64 > most {
-                    true => Err(too_long(content.len() as u64, most)),
+                whole.take(max + 1).read_to_end(&mut content)?;
+                match content.len() as u64 > max {
+                    true => Err(too_long(content.len() as u64, max)),
                     false => Ok(Some(content)),
                 }
             }
             (CompressionMethod::DEFLATE, _) => {
-                Err("it is a shard deflated in a ZIP file, of which no part can be read: store it, or unpack the file".into())
+                Err("deflated shards in ZIP files are not supported; store them, or unpack the ZIP file".into())
             }
-            (method, _) => Err(format!("it is packed in the ZIP file by the method {method:?}, which is not read").into()),
+            (method, _) => Err(format!("compression {method:?} of ZIP files is not supported").into()),
         }
     }
 

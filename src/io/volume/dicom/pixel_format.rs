@@ -1,4 +1,4 @@
-//! How the pixels of a DICOM file are stored (Image Pixel module; PS3.3, C.7.6.3).
+//! Storage of the pixels of a DICOM file (Image Pixel module; PS3.3, C.7.6.3).
 
 use super::{
     attributes::{
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, Scale},
+    io::volume::format::{BoxError, Scale, excerpt},
 };
 
-/// How the pixels of a file are stored.
+/// Storage of the pixels of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kind {
+pub struct PixelFormat {
     pub columns: usize,
     pub rows: usize,
     /// Samples per pixel (0028,0002): 1 of grey, 3 of colours.
@@ -23,13 +23,13 @@ pub struct Kind {
     pub planar: bool,
     /// Whether colours are stored as luminance and chroma, YCbCr.
     pub ybr: bool,
-    /// Whether two pixels of a row share their chroma, stored as Y, Y, Cb, Cr. Decoders of JPEG undo that themselves.
+    /// Whether two pixels of a row share their chroma, stored as Y, Y, Cb, Cr. JPEG decoders undo that themselves.
     pub pairs: bool,
-    /// Whether the least number is the brightest (MONOCHROME1).
+    /// Whether the smallest number is the brightest (MONOCHROME1).
     pub inverted: bool,
     /// Bits that a stored sample takes (Bits Allocated, 0028,0100): 1, 8, 16 or 32; 64 of floats.
     pub allocated: u32,
-    /// Number of significant bits of a stored sample (Bits Stored, 0028,0101).
+    /// Number of significant bits of a stored sample (Bits StoredType, 0028,0101).
     pub stored: u32,
     /// Position of the highest significant bit (High Bit, 0028,0102).
     pub high_bit: u32,
@@ -37,13 +37,14 @@ pub struct Kind {
     pub float: bool,
 }
 
-impl Kind {
+impl PixelFormat {
     /// Reads and checks the attributes of the Image Pixel module (PS3.3, C.7.6.3).
-    pub fn of(top: &Attributes, pixels: &Pixels) -> Result<Self, BoxError> {
+    pub fn new(top: &Attributes, pixels: &Pixels) -> Result<Self, BoxError> {
         let number = |tag: Tag| top.number(tag);
         let side = |tag: Tag, name: &str| {
             let side = number(tag).filter(|&side| (1.0..=65535.0).contains(&side));
-            side.map(|side| side as usize).ok_or_else(|| format!("it has no {name}"))
+            side.map(|side| side as usize)
+                .ok_or_else(|| format!("missing or invalid number of {name}"))
         };
         let float = pixels.tag != PIXELS;
         let allocated = match (pixels.tag, number(ALLOCATED)) {
@@ -53,7 +54,7 @@ impl Kind {
             (_, Some(bits)) => {
                 return Err(format!("samples of {bits} bits are not supported").into());
             }
-            (_, None) => return Err("it does not say of how many bits its samples are".into()),
+            (_, None) => return Err("Bits Allocated is missing".into()),
         };
         let stored = number(STORED).map_or(allocated, |bits| bits as u32);
         let stored = if (1..=allocated).contains(&stored) { stored } else { allocated };
@@ -68,10 +69,11 @@ impl Kind {
             // Decoders of JPEG and JPEG 2000 return RGB.
             ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
             (other, samples) => {
-                let other: String = other.chars().filter(|c| !c.is_control()).take(20).collect();
-                return Err(
-                    format!("pixels of {samples} samples as {other} are not supported").into()
-                );
+                return Err(format!(
+                    "pixels of {samples} samples as {} are not supported",
+                    excerpt(other)
+                )
+                .into());
             }
         };
         if samples == 3 && allocated != 8 {
@@ -112,20 +114,20 @@ impl Kind {
         (self.count() * self.allocated as usize).div_ceil(8)
     }
 
-    /// The least and the greatest stored number that the file states, padding included (Smallest and Largest Image
-    /// Pixel Value, Pixel Padding Value).
-    pub fn told_range(&self, top: &Attributes) -> Option<(f64, f64)> {
-        let (least, most) = self.range();
+    /// The minimum and maximum stored number that the file states, including padding (Smallest and Largest Image Pixel
+    /// Value, Pixel Padding Value).
+    pub fn stated_range(&self, top: &Attributes) -> Option<(f64, f64)> {
+        let (min, max) = self.range();
         // Some writers state the range of signed pixels as unsigned numbers (US in place of SS).
-        let wrapped = |v: f64| if v > most { v - 2.0 * (most + 1.0) } else { v };
+        let wrapped = |v: f64| if v > max { v - 2.0 * (max + 1.0) } else { v };
         let number = |tag| top.number(tag).map(|v| if self.signed { wrapped(v) } else { v });
         let (low, high) = (number(SMALLEST)?, number(LARGEST)?);
         let padding = number(PADDING).unwrap_or(low);
-        let sane = least <= low && low < high && high <= most && !self.float && !self.inverted;
-        sane.then_some((low.min(padding), high.max(padding)))
+        let is_valid = min <= low && low < high && high <= max && !self.float && !self.inverted;
+        is_valid.then_some((low.min(padding), high.max(padding)))
     }
 
-    /// The least and the greatest number of that many significant bits.
+    /// The minimum and maximum number of that many significant bits.
     pub fn range(&self) -> (f64, f64) {
         match self.signed {
             true => (-(2f64.powi(self.stored as i32 - 1)), 2f64.powi(self.stored as i32 - 1) - 1.0),
@@ -154,8 +156,8 @@ impl Kind {
     }
 
     /// The type of rescaled values: that of the stored samples where it holds all values, else the first of a list that
-    /// does. `told` is the range of the stored numbers, if the file states one.
-    pub fn dtype_of_values(&self, scale: Option<Scale>, told: Option<(f64, f64)>) -> Dtype {
+    /// does. `stated` is the range of the stored numbers, if the file states one.
+    pub fn dtype_of_values(&self, scale: Option<Scale>, stated: Option<(f64, f64)>) -> Dtype {
         let own = self.dtype();
         let Some(Scale { slope, intercept }) = scale else { return own };
         if self.float {
@@ -164,7 +166,7 @@ impl Kind {
         if slope.fract() != 0.0 || intercept.fract() != 0.0 {
             return if self.stored > 24 { Dtype::F64 } else { Dtype::F32 };
         }
-        let (low, high) = told.unwrap_or_else(|| self.range());
+        let (low, high) = stated.unwrap_or_else(|| self.range());
         let ends = [slope * low + intercept, slope * high + intercept];
         let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         let holds = |dtype: &Dtype| {

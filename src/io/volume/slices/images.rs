@@ -1,5 +1,5 @@
-//! Image files as slices: one slice a file, all of one size and type. Colours become grey as in ImageJ, `(r + g + b) /
-//! 3`; alpha is left out.
+//! Image files as slices: one slice per file, all of one size and type. Colours become grey as in ImageJ,
+//! `(r + g + b) / 3`; alpha is ignored.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     grey::grey,
-    names::shown,
+    names::display_name,
     stack::{Slices, Stack},
     tiff::{place, slice},
 };
@@ -17,7 +17,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{Probe, is_tiff, probe, read_image, tiff::Planes},
-        volume::format::{Header, Loss, Stored},
+        volume::format::{Header, Loss, StoredType},
     },
     util::{
         error::{Error, Result},
@@ -27,41 +27,42 @@ use crate::{
 };
 
 #[derive(Debug)]
-struct Pictures {
+struct ImageFiles {
     files: Vec<PathBuf>,
     is_tiff: bool,
     size: [usize; 2],
     dtype: Dtype,
     limits: Limits,
-    /// Bytes of memory to read one slice: the largest file, and twice its samples.
+    /// Bytes of memory that reading a slice takes: the largest file, and twice its samples.
     scratch: u64,
 }
 
 /// The properties of an image that must be equal in all slices.
-fn kind(probe: &Probe) -> (&str, [usize; 2], &str) {
+fn required_properties(probe: &Probe) -> (&str, [usize; 2], &str) {
     (probe.format, probe.size, &probe.dtype)
 }
 
-fn described(probe: &Probe) -> String {
+fn summary(probe: &Probe) -> String {
     let [width, height] = probe.size;
     format!("{} {width}x{height} of {}", probe.format, probe.dtype)
 }
 
-/// The stack of `files`, one slice each.
+/// Opens the stack of `files`, one slice each.
 ///
 /// # Errors
 /// When one is broken, or differs from the others in format, size or type.
 pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
-    /// Longest file, in bytes, that is searched for several pages.
-    const LONGEST: u64 = 16 << 20;
-    /// Size of a slice in bytes from which on it is not decoded just to find out its size and type.
-    const LARGE: u64 = 16 << 20;
+    /// Maximum size in bytes of a file that is searched for several pages.
+    const MAX_PAGE_SEARCH: u64 = 16 << 20;
+    /// Maximum size in bytes of a slice that is decoded to find out its size and type.
+    const MAX_PROBE: u64 = 16 << 20;
     let probes: Vec<Probe> = files
         .iter()
-        .par_map(|file| probe(&Source::File(file.clone()), LONGEST))
+        .par_map(|file| probe(&Source::File(file.clone()), MAX_PAGE_SEARCH))
         .into_iter()
         .collect::<Result<_>>()?;
-    let first = probes.first().ok_or_else(|| Error::bad_input("there are no slices"))?;
+    let first =
+        probes.first().ok_or_else(|| Error::bad_input(format_args!("{source}: no slices")))?;
     check_alike(source, &files, &probes)?;
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
@@ -69,18 +70,18 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
     let (size, dtype) = match &tiff {
         Some(planes) => (planes.size, planes.dtype),
-        // There may not be enough memory to decode a large slice.
-        None if first.bytes > LARGE => (first.decoded_size(), first.decoded),
+        // A large slice may not fit in memory.
+        None if first.bytes > MAX_PROBE => (first.decoded_size(), first.decoded),
         None => {
             let Image { width, height, samples, .. } = read(&files[0], false, limits)?;
             ([width, height], samples.dtype())
         }
     };
-    let mut header = Header::new([size[0], size[1], files.len()], Stored::As(dtype), 0);
+    let mut header = Header::new([size[0], size[1], files.len()], StoredType::As(dtype), 0);
     header.warnings = warnings;
     let coloured = match &tiff {
         None => probes.iter().filter(|probe| probe.has_colour).count(),
-        // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
+        // As for one TIFF with all slices: stored values and the spacing of pixels are kept.
         Some(planes) => {
             header.losses.extend(planes.losses.iter().map(Loss::from));
             header.warnings.extend(planes.assumed_depth(files.len()));
@@ -94,10 +95,10 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
             (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
             (_, all) => format!("{all} colour images"),
         };
-        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ").into());
+        header.losses.push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
-        header.losses.push("alpha is left out".into());
+        header.losses.push("alpha is ignored".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
@@ -107,26 +108,35 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
-        slices: Arc::new(Pictures { files, is_tiff: tiff.is_some(), size, dtype, limits, scratch }),
+        slices: Arc::new(ImageFiles {
+            files,
+            is_tiff: tiff.is_some(),
+            size,
+            dtype,
+            limits,
+            scratch,
+        }),
     })
 }
 
 /// Checks that images have the same properties, and each one page.
 fn check_alike(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<()> {
     let first = &probes[0];
-    if let Some(other) = probes.iter().position(|probe| kind(probe) != kind(first)) {
+    if let Some(other) =
+        probes.iter().position(|probe| required_properties(probe) != required_properties(first))
+    {
         return Err(Error::bad_input(format_args!(
-            "{source}: {} is {}, but {} is {}; a pattern such as '*.png' in place of a folder takes those of one kind",
-            shown(&files[other]),
-            described(&probes[other]),
-            shown(&files[0]),
-            described(first),
+            "{source}: {} is {}, but {} is {}; select files of one kind by a pattern such as '*.png'",
+            display_name(&files[other]),
+            summary(&probes[other]),
+            display_name(&files[0]),
+            summary(first),
         )));
     }
     match probes.iter().position(|probe| probe.pages > Some(1)) {
         Some(many) if files.len() > 1 => Err(Error::bad_input(format_args!(
-            "{source}: {} holds several pages, and a slice is one",
-            shown(&files[many]),
+            "{source}: {} has several pages; expected one per slice",
+            display_name(&files[many]),
         ))),
         _ => Ok(()),
     }
@@ -146,7 +156,7 @@ fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {
     read_image(&Source::File(file.to_owned()), limits, &Timings::new(false))
 }
 
-impl Slices for Pictures {
+impl Slices for ImageFiles {
     fn read(&self, z: usize, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[z];
         let Image { width, height, channels, samples, .. } = read(file, self.is_tiff, self.limits)?;

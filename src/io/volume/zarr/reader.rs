@@ -11,16 +11,17 @@ use std::{
 use super::{
     array::{Array, Shard},
     codec,
-    present::Present,
-    shard::Indices,
+    existing::ExistingFiles,
+    shard::ShardIndices,
     slicing::Slicing,
-    store::{Part, Store},
+    store::{ByteRange, Store},
 };
 use crate::{
     data::dtype::Dtype,
     io::volume::{
-        convert, data,
-        format::{BoxError, Endian, Stored},
+        convert,
+        format::{BoxError, Endian, StoredType},
+        stream,
     },
     util::{
         error::{Error, Result},
@@ -28,32 +29,32 @@ use crate::{
     },
 };
 
-/// Most bytes of chunks that are decoded at a time.
+/// Maximum number of bytes of chunks that are decoded at a time.
 pub const SCRATCH: u64 = 64 << 20;
 
 /// An array as volumes of slices, and the memory to read it.
 #[derive(Debug)]
-pub struct View {
+pub struct ZarrSlices {
     pub slicing: Slicing,
     pub store: Store,
     /// The type of samples once read.
     pub dtype: Dtype,
     /// The value of missing chunks as one sample of `dtype`, in the machine's byte order.
     pub fill: Vec<u8>,
-    /// The layer that is kept.
-    pub held: Mutex<Option<Layer>>,
-    /// Most bytes of that layer, and of `indices`.
-    pub most: AtomicU64,
-    indices: Indices,
-    /// The files that exist; `None` if that is not known.
-    present: OnceLock<Option<Arc<Present>>>,
-    /// Memory of chunks that are copied, for the next chunks: fresh memory would be cleared by the system first.
+    /// The last layer of which only a part was read.
+    pub cached: Mutex<Option<CachedLayer>>,
+    /// Maximum number of bytes of that layer, and of `indices`.
+    pub cache_bytes: AtomicU64,
+    indices: ShardIndices,
+    /// The files that exist; `None` if that is unknown.
+    existing: OnceLock<Option<Arc<ExistingFiles>>>,
+    /// Memory to reuse for the next chunks: the system would clear fresh memory first.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 /// The slices of a layer of chunks, number `number` along z of a volume.
 #[derive(Debug)]
-pub struct Layer {
+pub struct CachedLayer {
     pub volume: usize,
     pub number: usize,
     pub samples: Vec<u8>,
@@ -63,31 +64,29 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl View {
+impl ZarrSlices {
     pub fn new(slicing: Slicing, store: Store, dtype: Dtype) -> Self {
         let array = &slicing.array;
         let mut fill = array.fill.clone();
-        if array.stored != Stored::As(dtype) {
+        if array.stored != StoredType::As(dtype) {
             let stored = (array.stored, Endian::Little);
             let number = std::mem::replace(&mut fill, vec![0; dtype.size()]);
             convert::read(&mut &number[..], stored, None, dtype, &mut fill).expect("a number");
-        } else {
-            Endian::Little.make_native(&mut fill, dtype.size());
         }
-        let (held, indices, present, spare) = Default::default();
-        let most = AtomicU64::new(SCRATCH);
-        Self { slicing, store, dtype, fill, held, most, indices, present, spare }
+        let (cached, indices, existing, spare) = Default::default();
+        let cache_bytes = AtomicU64::new(SCRATCH);
+        Self { slicing, store, dtype, fill, cached, cache_bytes, indices, existing, spare }
     }
 
-    /// The files that exist; `None` if that is not known.
-    pub fn present(&self) -> Option<&Arc<Present>> {
-        self.present
-            .get_or_init(|| Present::list(&self.slicing, &self.store).map(Arc::new))
+    /// The files that exist; `None` if that is unknown.
+    pub fn existing(&self) -> Option<&Arc<ExistingFiles>> {
+        self.existing
+            .get_or_init(|| ExistingFiles::list(&self.slicing, &self.store).map(Arc::new))
             .as_ref()
     }
 
     /// Fills `out` with the value of missing samples.
-    pub fn put_fill(&self, out: &mut [u8]) {
+    pub fn write_fill(&self, out: &mut [u8]) {
         match self.fill[..] {
             [fill] => out.fill(fill),
             _ => {
@@ -118,8 +117,8 @@ impl View {
 
     /// Adds the name of a chunk's file to an error of reading it.
     fn broken(&self, name: &str, error: BoxError) -> Error {
-        let name = self.store.shown(name);
-        data::unreadable(&name, format_args!("the chunk {name} is broken"), error)
+        let name = self.store.display_name(name);
+        stream::unreadable(&name, format_args!("chunk {name} is damaged"), error)
     }
 
     /// A vector with memory to reuse, or an empty one. Its content is arbitrary.
@@ -127,54 +126,54 @@ impl View {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// The compressed bytes of a chunk; `None` if it is missing. Files that are not among those `present` are not
-    /// looked for.
-    pub fn packed(
+    /// Reads the compressed bytes of a chunk; `None` if it is missing. Files that are not among the `existing` ones are not
+    /// opened.
+    pub fn read_chunk(
         &self,
         at: [usize; 3],
-        place: &[usize],
-        present: Option<&Present>,
+        position: &[usize],
+        existing: Option<&ExistingFiles>,
     ) -> Result<Option<Vec<u8>>> {
         let (chunk, file) = (self.slicing.chunk(), self.slicing.file_size());
         let file = [0, 1, 2].map(|axis| at[axis] / (file[axis] / chunk[axis]));
-        if present.is_some_and(|present| !present.has(&self.slicing, place, file)) {
+        if existing.is_some_and(|existing| !existing.has(&self.slicing, position, file)) {
             return Ok(None);
         }
-        let (name, inner) = self.slicing.file(at, place);
-        let most = most_packed(self.slicing.array.chunk_bytes());
+        let (name, inner) = self.slicing.file(at, position);
+        let max = max_packed_bytes(self.slicing.array.chunk_bytes());
         let packed = match &self.slicing.array.shard {
-            None => self.store.get_into(&name, Part::Whole, most, self.spare()),
-            Some(shard) => self.part_of_shard(&name, shard, &inner, most),
+            None => self.store.get_into(&name, ByteRange::Whole, max, self.spare()),
+            Some(shard) => self.read_from_shard(&name, shard, &inner, max),
         };
         packed.map_err(|error| self.broken(&name, error))
     }
 
-    /// The compressed bytes of the chunk at position `inner` of a shard, `most` at most; `None` where it is missing.
-    fn part_of_shard(
+    /// Reads the compressed bytes of the chunk at position `inner` of a shard, at most `max`; `None` if it is missing.
+    fn read_from_shard(
         &self,
         name: &str,
         shard: &Shard,
         inner: &[usize],
-        most: u64,
+        max: u64,
     ) -> Result<Option<Vec<u8>>, BoxError> {
-        let (array, kept) = (&self.slicing.array, self.most.load(Ordering::Relaxed));
-        let place = self.indices.find((&self.store, name), array, (shard, inner), kept)?;
-        let Some((from, bytes)) = place else { return Ok(None) };
-        let lies = || "the index of the shard has an invalid offset or length".into();
-        if from.checked_add(bytes).is_none() || bytes > most {
-            return Err(lies());
+        let (array, cache) = (&self.slicing.array, self.cache_bytes.load(Ordering::Relaxed));
+        let range = self.indices.find((&self.store, name), array, (shard, inner), cache)?;
+        let Some((from, bytes)) = range else { return Ok(None) };
+        let invalid = || "the index of the shard has an invalid offset or length".into();
+        if from.checked_add(bytes).is_none() || bytes > max {
+            return Err(invalid());
         }
-        let part = Part::At(from, bytes);
-        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
-        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
+        let part = ByteRange::At(from, bytes);
+        let packed = self.store.get_into(name, part, max, self.spare())?.unwrap_or_default();
+        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(invalid()) }
     }
 
-    /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `place`
+    /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `position`
     /// along the axes other than x, y and z.
-    pub fn decoded(
+    pub fn decode_chunk(
         &self,
         at: [usize; 3],
-        place: &[usize],
+        position: &[usize],
         packed: Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
         let Array { stored, endian, .. } = &self.slicing.array;
@@ -183,11 +182,11 @@ impl View {
             let mut spare = self.spare();
             let mut bytes =
                 codec::decode(&self.slicing.array.codecs, packed, expected, &mut spare)?;
-            // A chunk may hold several channels or times. The samples of one begin here; the strides skip the others.
-            let first = self.slicing.first_in_chunk(place) * stored.size();
+            // A chunk may contain several channels or times. The samples of one begin here; the strides skip the others.
+            let first = self.slicing.first_in_chunk(position) * stored.size();
             bytes.drain(..first);
-            if *stored == Stored::As(self.dtype) {
-                endian.make_native(&mut bytes, stored.size());
+            if *stored == StoredType::As(self.dtype) {
+                endian.to_native(&mut bytes, stored.size());
                 lock(&self.spare).push(spare);
                 return Ok(bytes);
             }
@@ -197,14 +196,14 @@ impl View {
             Ok(spare)
         };
         packed.map(decode).transpose().map_err(|error| match error.downcast::<io::Error>() {
-            // As text: an error of decoding is none of reading the file.
-            Ok(error) => self.broken(&self.slicing.file(at, place).0, error.to_string().into()),
-            Err(error) => self.broken(&self.slicing.file(at, place).0, error),
+            // As text: an error of decoding must not be taken for one of reading the file.
+            Ok(error) => self.broken(&self.slicing.file(at, position).0, error.to_string().into()),
+            Err(error) => self.broken(&self.slicing.file(at, position).0, error),
         })
     }
 }
 
-/// Most bytes of a compressed chunk: codecs may make data longer.
-fn most_packed(expected: usize) -> u64 {
+/// Maximum number of bytes of a compressed chunk: codecs may make data longer.
+fn max_packed_bytes(expected: usize) -> u64 {
     expected as u64 * 2 + (1 << 16)
 }

@@ -1,4 +1,4 @@
-//! Reads the samples of a volume in parts, for sums over all of them. Parts come in any order. Samples that the file
+//! Reads the samples of a volume in batches, for sums over all of them. Batches come in any order. Samples that the file
 //! does not store are all equal, and come as one sample with their number.
 
 use std::ops::Range;
@@ -10,56 +10,57 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// Samples of a volume.
+/// Some samples of a volume.
 #[derive(Debug)]
-pub struct Part {
+pub struct SampleBatch {
     /// The samples.
     pub samples: Samples,
-    /// How many samples of the volume each of them stands for.
+    /// Number of samples of the volume that each of them stands for.
     pub times: u64,
 }
 
-impl Part {
+impl SampleBatch {
     /// Bytes of the samples of the volume.
     pub fn bytes(&self) -> u64 {
         self.samples.as_bytes().len() as u64 * self.times
     }
 }
 
-/// The parts of a volume.
+/// Reads the batches of a volume.
 #[derive(Debug)]
-pub struct Parts {
+pub struct BatchReader {
     file: VolumeFile,
     reader: VolumeReader,
-    /// Stored chunks, read before slices or instead of them.
+    /// Stored chunks, which are read in place of slices.
     chunks: Option<Box<dyn StoredChunks>>,
-    /// Slices that are not read yet.
+    /// Slices that have not been read.
     left: Range<usize>,
-    /// Slices in a part.
+    /// Number of slices in a batch.
     step: usize,
-    /// Number of samples that are known not to be stored.
+    /// Number of samples that are known to be missing in the file.
     missing: u64,
     is_at_end: bool,
 }
 
 impl VolumeFile {
-    /// Reads the samples of `slices` in parts of about `wanted` bytes, and `most` bytes at most.
+    /// Reads the samples of `slices` in batches of about `wanted` bytes, and at most `max` bytes.
     ///
     /// # Errors
-    /// When a slice takes more than `most`, or the file cannot be opened.
-    pub fn parts(&self, slices: Range<usize>, wanted: u64, most: u64) -> Result<Parts> {
+    /// When a slice takes more than `max` bytes, or the file cannot be opened.
+    pub fn batches(&self, slices: Range<usize>, wanted: u64, max: u64) -> Result<BatchReader> {
         let slice = self.bytes().unwrap_or(u64::MAX) / self.dims[2].max(1) as u64;
-        let wanted = wanted.min(most);
-        let chunks =
-            self.slices().and_then(|all| all.clone().stored(self.volume, slices.clone(), wanted));
-        if chunks.is_none() && slice > most {
+        let wanted = wanted.min(max);
+        let chunks = self
+            .slices()
+            .and_then(|all| all.clone().stored_chunks(self.volume, slices.clone(), wanted));
+        if chunks.is_none() && slice > max {
             return Err(Error::bad_input(format_args!(
-                "{}: a slice of {slice} bytes is more than the {most} allowed here",
+                "{}: a slice takes {slice} bytes, more than the {max} allowed",
                 self.source
             ))
             .with_hint(Hint::Memory));
         }
-        Ok(Parts {
+        Ok(BatchReader {
             reader: self.reader_at(slices.start)?,
             missing: if chunks.is_some() { self.samples_of(slices.len()) } else { 0 },
             chunks,
@@ -82,16 +83,16 @@ impl VolumeFile {
     }
 }
 
-impl Parts {
-    /// The next part; `None` after the last one.
+impl BatchReader {
+    /// Reads the next batch; `None` after the last one.
     ///
     /// # Errors
     /// When the data end early or are broken, and when reading fails.
-    pub fn next_part(&mut self) -> Result<Option<Part>> {
+    pub fn next_batch(&mut self) -> Result<Option<SampleBatch>> {
         if let Some(chunks) = &mut self.chunks {
             if let Some(samples) = chunks.read()? {
                 self.missing -= samples.len() as u64;
-                return Ok(Some(Part { samples, times: 1 }));
+                return Ok(Some(SampleBatch { samples, times: 1 }));
             }
             self.left.start = self.left.end;
         }
@@ -105,7 +106,7 @@ impl Parts {
             }
             let count = self.step.min(self.left.len());
             self.left.start += count;
-            return Ok(Some(Part { samples: self.reader.read(count)?, times: 1 }));
+            return Ok(Some(SampleBatch { samples: self.reader.read(count)?, times: 1 }));
         }
         if std::mem::replace(&mut self.is_at_end, true) {
             return Ok(None);
@@ -114,11 +115,11 @@ impl Parts {
             self.reader.expect_end()?;
         }
         let fill = self.file.slices().filter(|_| self.missing > 0).and_then(|all| all.fill());
-        Ok(fill.map(|samples| Part { samples, times: self.missing }))
+        Ok(fill.map(|samples| SampleBatch { samples, times: self.missing }))
     }
 
-    /// Takes back a part that is no longer needed, and reuses its memory.
-    pub fn reuse(&mut self, done: Part) {
+    /// Takes back a batch that is no longer needed, and reuses its memory.
+    pub fn reuse(&mut self, done: SampleBatch) {
         self.reader.reuse(done.samples);
     }
 }

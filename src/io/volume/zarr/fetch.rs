@@ -7,18 +7,19 @@ use rayon::ThreadPoolBuilder;
 use crate::util::{error::Result, parallel::Parallel};
 
 /// Number of concurrent requests.
-const AT_ONCE: usize = 32;
+const CONCURRENCY: usize = 32;
 
-/// Calls `get` for each number, on `AT_ONCE` threads, since requests to a remote store mostly wait. Results are in
+/// Calls `get` for each number, on `CONCURRENCY` threads, since requests to a remote store mostly wait. Results are in
 /// order. After a failure no more requests start.
 ///
 /// # Errors
-/// That of the first request in order that fails.
-pub fn waiting<T: Send>(
+/// When a request fails: the error of the first one in order.
+pub fn fetch_all<T: Send>(
     numbers: Range<usize>,
     get: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let Ok(pool) = ThreadPoolBuilder::new().num_threads(AT_ONCE.min(numbers.len())).build() else {
+    let Ok(pool) = ThreadPoolBuilder::new().num_threads(CONCURRENCY.min(numbers.len())).build()
+    else {
         // The system grants no threads.
         return numbers.map(get).collect();
     };

@@ -1,9 +1,8 @@
 //! Reads the samples of a Zarr array slice by slice: chunks are read and decoded on all threads, then their rows are
 //! copied into the slices.
 //!
-//! A layer is all chunks of a volume at the same z, as deep as a chunk. A caller that reads fewer slices at a time
-//! would decode each chunk several times; so the last layer of which it took only a part is kept decoded, if the memory
-//! limit allows.
+//! A layer is all chunks of a volume at the same z, as deep as a chunk. If the caller reads fewer slices at a time, the last
+//! layer stays decoded in memory, within the limit, so that no chunk is decoded several times.
 
 use std::{
     ops::Range,
@@ -12,8 +11,8 @@ use std::{
 
 use super::{
     chunks::Chunks,
-    requests::waiting,
-    view::{Layer, SCRATCH, View, lock},
+    fetch::fetch_all,
+    reader::{CachedLayer, SCRATCH, ZarrSlices, lock},
 };
 use crate::{
     data::samples::Samples,
@@ -28,15 +27,18 @@ use crate::{
     },
 };
 
-/// Bytes of chunks that are still in the CPU's cache when they are copied.
+/// Maximum number of bytes of chunks that are still in the CPU's cache when they are copied.
 const IN_CACHE: u64 = 8 << 20;
 
-impl View {
-    /// The next slice of which something may be stored, if nothing is stored of the slices from `slice` up to it.
+impl ZarrSlices {
+    /// The next slice that may be stored, if the slices from `slice` up to it are not.
     fn next_stored(&self, volume: usize, slice: usize) -> Option<usize> {
         let high = self.slicing.file_size()[2];
-        let next =
-            self.present()?.next_layer(&self.slicing, &self.slicing.place(volume), slice / high);
+        let next = self.existing()?.next_layer(
+            &self.slicing,
+            &self.slicing.position(volume),
+            slice / high,
+        );
         let end = next.map_or(self.slicing.dims()[2], |layer| layer * high);
         (end > slice).then_some(end)
     }
@@ -52,12 +54,13 @@ impl View {
         (self.slice_bytes() as u64).saturating_mul(depth as u64)
     }
 
-    /// Whether layers of which only a part is asked for are kept.
-    fn holds_layers(&self) -> bool {
-        self.slicing.chunk()[2] > 1 && self.layer_bytes() <= self.most.load(Ordering::Relaxed)
+    /// Whether layers of which only a part is read stay in memory.
+    fn caches_layers(&self) -> bool {
+        self.slicing.chunk()[2] > 1
+            && self.layer_bytes() <= self.cache_bytes.load(Ordering::Relaxed)
     }
 
-    /// Reads slices of one volume: whole layers straight into `out`, parts of layers by way of the layer that is kept.
+    /// Reads slices of one volume: whole layers directly into `out`, parts of layers through the cached layer.
     fn read_volume(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (slice, high) = (self.slice_bytes(), self.slicing.chunk()[2]);
         let depth = self.slicing.dims()[2];
@@ -66,7 +69,7 @@ impl View {
             if let Some(end) = self.next_stored(volume, next) {
                 let end = end.min(slices.end);
                 let missing = &mut out[(next - slices.start) * slice..(end - slices.start) * slice];
-                missing.chunks_mut(slice).par_each(|slice| self.put_fill(slice));
+                missing.chunks_mut(slice).par_each(|slice| self.write_fill(slice));
                 next = end;
                 continue;
             }
@@ -76,17 +79,17 @@ impl View {
                 layer * high >= slices.start && ((layer + 1) * high).min(depth) <= slices.end
             };
             let layers = (layer..depth.div_ceil(high)).take_while(|&layer| is_whole(layer)).count();
-            if layers > 0 || !self.holds_layers() {
+            if layers > 0 || !self.caches_layers() {
                 let end = ((layer + layers.max(1)) * high).min(slices.end);
                 self.decode(volume, next..end, &mut from[..(end - next) * slice])?;
                 next = end;
                 continue;
             }
             let end = ((layer + 1) * high).min(slices.end);
-            let mut held = lock(&self.held);
-            let is_there = |held: &Layer| held.volume == volume && held.number == layer;
-            let samples = match held.take().filter(is_there) {
-                Some(held) => held.samples,
+            let mut cached = lock(&self.cached);
+            let is_it = |cached: &CachedLayer| cached.volume == volume && cached.number == layer;
+            let samples = match cached.take().filter(is_it) {
+                Some(cached) => cached.samples,
                 None => {
                     let whole = layer * high..((layer + 1) * high).min(depth);
                     let mut samples = memory::zeros(whole.len() * slice)?;
@@ -96,43 +99,46 @@ impl View {
             };
             let part = (next - layer * high) * slice..(end - layer * high) * slice;
             from[..part.len()].copy_from_slice(&samples[part]);
-            *held = Some(Layer { volume, number: layer, samples });
+            *cached = Some(CachedLayer { volume, number: layer, samples });
             next = end;
         }
         Ok(())
     }
 
-    /// Decodes the chunks that contain `slices`, group by group, and copies these slices of them.
+    /// Decodes the chunks that contain `slices`, group by group, and copies these slices.
     fn decode(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (dims, chunk) = (self.slicing.dims(), self.slicing.chunk());
-        let (place, present) =
-            (self.slicing.place(volume), self.present().map(|present| &**present));
+        let (position, existing) =
+            (self.slicing.position(volume), self.existing().map(|existing| &**existing));
         let counts = [0, 1, 2].map(|axis| dims[axis].div_ceil(chunk[axis]));
         let layers = slices.start / chunk[2]..slices.end.div_ceil(chunk[2]);
-        // 256 bytes of bookkeeping for each chunk.
+        // Each chunk has 256 bytes of bookkeeping.
         let bytes = self.slicing.array.chunk_bytes() as u64 + 256;
         let threads = rayon::current_num_threads() as u64;
-        let few = if self.store.is_far() { SCRATCH } else { IN_CACHE.max(4 * threads * bytes) };
-        let a_group = (few.min(SCRATCH) / bytes).max(threads).max(1) as usize;
-        let a_layer = counts[0] * counts[1];
-        let all = layers.start * a_layer..layers.end * a_layer;
+        let limit =
+            if self.store.is_remote() { SCRATCH } else { IN_CACHE.max(4 * threads * bytes) };
+        let per_group = (limit.min(SCRATCH) / bytes).max(threads).max(1) as usize;
+        let per_layer = counts[0] * counts[1];
+        let all = layers.start * per_layer..layers.end * per_layer;
         let slice = self.slice_bytes();
-        for start in all.clone().step_by(a_group) {
-            let group = start..(start + a_group).min(all.end);
+        for start in all.clone().step_by(per_group) {
+            let group = start..(start + per_group).min(all.end);
             let at = |number: usize| {
-                [number % counts[0], number / counts[0] % counts[1], number / a_layer]
+                [number % counts[0], number / counts[0] % counts[1], number / per_layer]
             };
-            let decoded = match self.store.is_far() {
+            let decoded = match self.store.is_remote() {
                 false => group.par_map(|number| -> Result<_> {
                     let at = at(number);
-                    Ok((at, self.decoded(at, &place, self.packed(at, &place, present)?)?))
+                    let packed = self.read_chunk(at, &position, existing)?;
+                    Ok((at, self.decode_chunk(at, &position, packed)?))
                 }),
                 true => {
-                    let packed =
-                        waiting(group.clone(), |number| self.packed(at(number), &place, None))?;
+                    let packed = fetch_all(group.clone(), |number| {
+                        self.read_chunk(at(number), &position, None)
+                    })?;
                     group.zip(packed).par_map(|(number, packed)| -> Result<_> {
                         let at = at(number);
-                        Ok((at, self.decoded(at, &place, packed)?))
+                        Ok((at, self.decode_chunk(at, &position, packed)?))
                     })
                 }
             };
@@ -150,8 +156,8 @@ impl View {
         Ok(())
     }
 
-    /// Copies slice `z` of the chunk at `at` in the grid into a slice of the volume; fill values where `samples` is
-    /// `None`, the chunk missing.
+    /// Copies slice `z` of the chunk at `at` in the grid into a slice of the volume. `samples`: `None` if the chunk is
+    /// missing, for fill values.
     fn copy(&self, at: [usize; 3], z: usize, samples: Option<&[u8]>, out: &mut [u8]) {
         let (dims, chunk, size) = (self.slicing.dims(), self.slicing.chunk(), self.dtype.size());
         let [x0, y0] = [at[0] * chunk[0], at[1] * chunk[1]];
@@ -160,13 +166,13 @@ impl View {
             let row = &mut out[((y0 + y) * dims[0] + x0) * size..][..width * size];
             match samples {
                 Some(samples) => self.copy_row(samples, [y, z], row),
-                None => self.put_fill(row),
+                None => self.write_fill(row),
             }
         }
     }
 }
 
-impl Slices for View {
+impl Slices for ZarrSlices {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         self.read_range(z, samples.len(), samples)
     }
@@ -186,23 +192,23 @@ impl Slices for View {
 
     fn scratch(&self) -> u64 {
         let threads = rayon::current_num_threads() as u64;
-        let layer = if self.holds_layers() { self.layer_bytes() } else { 0 };
+        let layer = if self.caches_layers() { self.layer_bytes() } else { 0 };
         let chunk = self.slicing.array.chunk_bytes() as u64;
         let volume = self.slice_bytes() as u64 * self.slicing.dims()[2] as u64;
         let group = SCRATCH.max(threads * chunk).min(volume.max(chunk));
-        // Of a remote store, the compressed chunks of a group are all held before they are decoded.
-        let waiting = if self.store.is_far() { group } else { 0 };
-        // Each thread holds a compressed chunk beside the decoded ones.
+        // All compressed chunks of a group of a remote store are in memory before they are decoded.
+        let waiting = if self.store.is_remote() { group } else { 0 };
+        // Each thread has a compressed chunk in addition to the decoded ones.
         layer + group + waiting + threads * chunk
     }
 
-    fn one_by_one(&self) -> bool {
+    fn is_sequential(&self) -> bool {
         true
     }
 
     fn allow(&self, limits: Limits) -> Result<()> {
-        self.most.store(limits.bytes / 4, Ordering::Relaxed);
-        // Each thread may parse an index while it holds the bytes of the file, about as many again.
+        self.cache_bytes.store(limits.bytes / 4, Ordering::Relaxed);
+        // A thread that parses an index also has the bytes of the file, about as many, in memory.
         let threads = rayon::current_num_threads() as u64;
         let index = (self.slicing.array.index_bytes() as u64).saturating_mul(2 * threads);
         for (what, bytes) in
@@ -233,16 +239,16 @@ impl Slices for View {
         Some((self.next_stored(volume, slice)?, self.fill()?))
     }
 
-    fn stored(
+    fn stored_chunks(
         self: Arc<Self>,
         volume: usize,
         slices: Range<usize>,
         bytes: u64,
     ) -> Option<Box<dyn StoredChunks>> {
-        let present = self.present()?.clone();
+        let existing = self.existing()?.clone();
         // Each chunk is in memory twice when decoded, and once compressed.
-        let at_once = bytes / (4 * self.slicing.array.chunk_bytes() as u64 + 256);
-        (at_once > 0)
-            .then(|| Box::new(Chunks::new(self, volume, slices, present, at_once as usize)) as _)
+        let batch = bytes / (4 * self.slicing.array.chunk_bytes() as u64 + 256);
+        (batch > 0)
+            .then(|| Box::new(Chunks::new(self, volume, slices, existing, batch as usize)) as _)
     }
 }
