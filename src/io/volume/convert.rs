@@ -10,7 +10,7 @@ use crate::{
     for_dtype,
 };
 
-/// The sample type of values stored as `stored`: the stored type, but a float type where values are rescaled, 64-bit
+/// The sample type of values stored as `stored`: the stored type, but a float type if values are rescaled, 64-bit
 /// integers or 16-bit floats.
 pub fn dtype(stored: StoredType, scale: Option<Scale>) -> Dtype {
     match (stored, scale) {

@@ -68,7 +68,6 @@ pub struct VolumeFile {
     pub dims: [usize; 3],
     /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
     pub dtype: Dtype,
-    /// The format's name.
     format: Cow<'static, str>,
     /// The content of the file's header.
     pub header: Header,
@@ -171,7 +170,6 @@ impl VolumeFile {
         Self::checked(source, layout, format, header, location, pipe)
     }
 
-    /// Makes a volume of slices.
     fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
         let Stack { format, header, dtype, bytes, slices } = stack;
         refuse_raw_flags(source, layout, &format)?;
@@ -289,7 +287,7 @@ impl VolumeFile {
     }
 
     /// Announces that 64-bit integers will be read by [`VolumeReader::read_integers`], without conversion to f64.
-    /// Returns their type; `None` where the volume stores no such values.
+    /// Returns their type; `None` if the volume stores no such values.
     pub fn keep_integers(&mut self) -> Option<Dtype> {
         let Header { stored, scale, ref mut losses, .. } = self.header;
         match (stored, scale) {

@@ -118,7 +118,6 @@ pub const UNITS_OF_ITK: UnitSupport = UnitSupport::OneOf(&["mm"]);
 /// The placements that a format can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementSupport {
-    /// None.
     None,
     /// Spacing and origin, along the world's axes.
     Straight,
@@ -281,11 +280,8 @@ impl Skip {
 pub enum Encoding {
     /// Uncompressed.
     Raw,
-    /// Compressed by gzip.
     Gzip,
-    /// Compressed by zlib.
     Zlib,
-    /// Compressed by bzip2.
     Bzip2,
     /// Decimal numbers separated by blanks.
     Text,

@@ -201,7 +201,6 @@ fn place(header: &mut Header, fields: &TextFields, axes: usize) -> Result<(), Bo
     Ok(())
 }
 
-/// The header of a new `.mha` file.
 fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
     let HeaderContent { dims: [x, y, z], dtype, placement, .. } = content;
     let kind = TYPES.iter().find(|(_, known)| known == dtype).map_or("MET_FLOAT", |(name, _)| name);

@@ -1,7 +1,7 @@
 //! MRC2014 and CCP4 maps (ccpem.ac.uk/mrc-format): a header of 1,024 bytes, an extended header, samples.
 //!
 //! Lengths are in angstrom. `mapc`, `mapr` and `maps` name the world's axes of columns, rows and sections. The first
-//! sample is at the header's origin; where that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
+//! sample is at the header's origin; if that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
 
 use super::{
     fields::BinaryFields,
@@ -159,7 +159,6 @@ fn placement(
     Placement { steps, first, space: None, unit: Some("angstrom".into()) }
 }
 
-/// The header of a new file.
 fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
     let &HeaderContent { dims, dtype, placement, .. } = content;
     let mut bytes = vec![0; SIZE];

@@ -207,7 +207,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
         // Radiance pictures have the extension `.hdr`, too.
         _ if bytes.starts_with(b"#?") => {
             return Err(
-                "it is a Radiance picture; convert it first, as by `magick FILE out.exr`".into()
+                "Radiance pictures are not supported here; convert it first, as by `magick FILE out.exr`".into()
             );
         }
         _ => return Err("header size is neither 348 nor 540".into()),

@@ -66,7 +66,7 @@ pub struct VolumeTarget<'a> {
 
 impl<'a> VolumeTarget<'a> {
     /// Plans the output of a volume of `dtype` made from `file`, with its size. The format is that of `sink`'s extension;
-    /// without one, that of `file`, or NRRD where that is only read. `endian` is the byte order of raw samples.
+    /// without one, that of `file`, or NRRD if that is only read. `endian` is the byte order of raw samples.
     ///
     /// # Errors
     /// As [`VolumeFormat::of_output`]; also when the name of a raw volume states another size, or a type that is not
@@ -337,28 +337,5 @@ fn nearest(supported: &[Dtype], dtype: Dtype) -> Dtype {
     match supported.contains(&dtype) {
         true => dtype,
         false => exact.unwrap_or(supported[supported.len() - 1]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_type_holds_all_values_where_one_does() {
-        let mrc = [Dtype::I8, Dtype::I16, Dtype::U16, Dtype::F32];
-        for (own, found) in [
-            (Dtype::U8, Dtype::I16),
-            (Dtype::I8, Dtype::I8),
-            (Dtype::U16, Dtype::U16),
-            (Dtype::I32, Dtype::F32),
-            (Dtype::F64, Dtype::F32),
-        ] {
-            assert_eq!(nearest(&mrc, own), found, "{own}");
-        }
-        for own in Dtype::SAMPLES {
-            assert!(holds(own, own) && holds(Dtype::F64, own));
-        }
-        assert!(!holds(Dtype::F32, Dtype::I32) && !holds(Dtype::U16, Dtype::I8));
     }
 }

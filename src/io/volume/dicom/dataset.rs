@@ -24,7 +24,6 @@ const MAX_ATTRIBUTES: usize = 64 << 20;
 /// may become about a thousand. Parsing an attribute takes as long as inflating [`PER_ATTRIBUTE`] bytes.
 const MAX_INFLATED: u64 = 64 << 20;
 const PER_ATTRIBUTE: u64 = 100;
-/// Maximum nesting of sequences.
 const MAX_DEPTH: usize = 32;
 /// Maximum number of frames, more than any series has. Each takes about 250 bytes of memory.
 pub const MAX_FRAMES: usize = 1 << 18;
@@ -187,7 +186,6 @@ struct ElementHeader {
     len: Option<u32>,
 }
 
-/// The parser of a data set.
 struct Parser {
     input: Input,
     syntax: Syntax,

@@ -73,7 +73,6 @@ struct SeriesSlices {
     images: Vec<Image>,
     slices: Vec<Slice>,
     dtype: Dtype,
-    /// Whether clipped values have been reported.
     clipping_reported: AtomicBool,
     /// Whether clipped values are an error.
     is_strict: AtomicBool,
@@ -209,7 +208,6 @@ fn have_same_scale(slices: &[Slice]) -> bool {
     slices.iter().all(|slice| slice.scale == slices[0].scale)
 }
 
-/// The type of the values of all `slices`.
 fn value_type(images: &[Image], slices: &[Slice]) -> Dtype {
     let stated = stated_range(images);
     let of_slice = |slice: &Slice| images[slice.image].format.dtype_of_values(slice.scale, stated);

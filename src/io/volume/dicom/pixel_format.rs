@@ -155,7 +155,7 @@ impl PixelFormat {
         Self { planar: false, ybr: false, pairs: false, stored: 1, high_bit: 0, ..*self }
     }
 
-    /// The type of rescaled values: that of the stored samples where it holds all values, else the first of a list that
+    /// The type of rescaled values: that of the stored samples if it holds all values, else the first of a list that
     /// does. `stated` is the range of the stored numbers, if the file states one.
     pub fn dtype_of_values(&self, scale: Option<Scale>, stated: Option<(f64, f64)>) -> Dtype {
         let own = self.dtype();

@@ -222,7 +222,6 @@ fn expand_chroma(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     Ok(pixels)
 }
 
-/// Averages red, green and blue of each pixel.
 fn grey(stored: &[u8], format: &PixelFormat) -> Result<Vec<u8>, BoxError> {
     let pixels = format.rows * format.columns;
     let mut grey = memory::zeros(pixels)?;

@@ -252,7 +252,7 @@ fn at_offsets(planes: &[Plane], offsets: &[f64]) -> Vec<Plane> {
     planes.iter().zip(offsets).map(shifted).collect()
 }
 
-/// The median distance of neighbouring slices at different positions along the normal; `None` where all are at one.
+/// The median distance of neighbouring slices at different positions along the normal; `None` if all are at one.
 fn median_step(along: &[f64]) -> Option<f64> {
     let mut sorted = along.to_vec();
     sorted.sort_by(f64::total_cmp);

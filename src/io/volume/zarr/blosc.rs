@@ -5,7 +5,7 @@
 //! byte 0  version, version of the codec, flags, bytes of a number: u8 each
 //! byte 4  decompressed bytes, bytes of a block, compressed bytes: u32 each, little-endian
 //! byte 16 offset of each block: u32
-//! block   one stream, or one for each byte of a number: compressed length as u32, then the data; where that length
+//! block   one stream, or one for each byte of a number: compressed length as u32, then the data; if that length
 //!         is the decompressed length, the data are stored uncompressed
 //! ```
 //! Source: README_CHUNK_FORMAT of c-blosc.

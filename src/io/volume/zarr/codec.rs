@@ -62,7 +62,7 @@ impl Codec {
         })
     }
 
-    /// Decodes `bytes` into `to`, at max `max` bytes.
+    /// Decodes `bytes` into `to`, at most `max` bytes.
     fn decode(self, bytes: &[u8], max: usize, to: &mut Vec<u8>) -> Result<(), BoxError> {
         match self {
             Self::Gzip => read(MultiGzDecoder::new(bytes), max, to),

@@ -48,7 +48,7 @@ pub struct PyramidOptions {
     pub chunk: Option<Dims>,
     /// Version of Zarr: 2 (OME-NGFF 0.4) or 3 (0.5); by default that of the input, or 3.
     pub version: Option<u8>,
-    /// Number of chunks of a file along x and y (a shard of Zarr 3); by default 1, or 8 where there are many chunks.
+    /// Number of chunks of a file along x and y (a shard of Zarr 3); by default 1, or 8 if there are many chunks.
     pub file_chunks: Option<usize>,
 }
 
@@ -220,7 +220,6 @@ impl Pyramid {
         Ok(())
     }
 
-    /// Version of OME-NGFF.
     fn ngff(&self) -> &'static str {
         if self.version == 2 { "0.4" } else { "0.5" }
     }

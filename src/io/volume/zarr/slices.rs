@@ -48,7 +48,6 @@ impl ZarrSlices {
         width * height * self.dtype.size()
     }
 
-    /// Bytes of a layer.
     fn layer_bytes(&self) -> u64 {
         let depth = self.slicing.chunk()[2].min(self.slicing.dims()[2]);
         (self.slice_bytes() as u64).saturating_mul(depth as u64)

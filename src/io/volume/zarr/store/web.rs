@@ -126,7 +126,7 @@ fn lost(error: io::Error) -> Failure {
 }
 
 impl WebStore {
-    /// Sends one request; `None` where there is no such file.
+    /// Sends one request; `None` if the file is missing.
     fn try_get(
         &self,
         address: &str,
