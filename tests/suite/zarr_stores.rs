@@ -60,6 +60,23 @@ fn zip_files_hold_the_same_as_folders() {
     }
 }
 
+/// Folders without metadata beside the folder of the store are ignored.
+#[test]
+fn zip_files_may_hold_other_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = folder.path().join("content");
+    let store = Store::named("v3-zstd-int16");
+    store.write(&content);
+    for number in 0..20 {
+        let other = content.join(format!("__MACOSX{number}"));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("note.txt"), "no metadata").unwrap();
+    }
+    let file = folder.path().join("s.zarr.zip");
+    fs::write(&file, zip(&content, "", CompressionMethod::STORE)).unwrap();
+    assert_eq!(fnv(&values(&file, 0, 2)), store.hash());
+}
+
 #[test]
 fn commands_take_zip_files() {
     let folder = tempfile::tempdir().unwrap();

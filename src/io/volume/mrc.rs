@@ -37,6 +37,15 @@ const SIZE: usize = 1024;
 /// IMOD's stamp in word 38 (words are counted from 0 here); its flags follow in word 39.
 const IMOD: i32 = 1_146_047_817;
 
+/// Sample types and their modes.
+const MODES: [(i32, StoredType); 5] = [
+    (0, StoredType::As(Dtype::I8)),
+    (1, StoredType::As(Dtype::I16)),
+    (2, StoredType::As(Dtype::F32)),
+    (6, StoredType::As(Dtype::U16)),
+    (12, StoredType::F16),
+];
+
 /// A header as words of four bytes.
 struct Words<'a>(BinaryFields<'a>);
 
@@ -61,19 +70,17 @@ impl<'a> Words<'a> {
         self.0.f32(4 * word)
     }
 
-    /// The type of samples.
     fn stored(&self) -> Result<StoredType, BoxError> {
-        Ok(match self.int(3) {
-            // Bit 0 of IMOD's flags: bytes are signed.
-            0 if self.int(38) == IMOD && self.int(39) & 1 == 0 => StoredType::As(Dtype::U8),
-            0 => StoredType::As(Dtype::I8),
-            1 => StoredType::As(Dtype::I16),
-            2 => StoredType::As(Dtype::F32),
-            6 => StoredType::As(Dtype::U16),
-            12 => StoredType::F16,
-            3 | 4 => return Err("complex numbers are not supported".into()),
-            101 => return Err("samples of 4 bits are not supported".into()),
-            mode => return Err(format!("unknown mode {mode}").into()),
+        let mode = self.int(3);
+        // Bit 0 of IMOD's flags: bytes are signed.
+        if mode == 0 && self.int(38) == IMOD && self.int(39) & 1 == 0 {
+            return Ok(StoredType::As(Dtype::U8));
+        }
+        let found = MODES.iter().find(|(known, _)| *known == mode);
+        found.map(|(_, stored)| *stored).ok_or_else(|| match mode {
+            3 | 4 => "complex numbers are not supported".into(),
+            101 => "samples of 4 bits are not supported".into(),
+            mode => format!("unknown mode {mode}").into(),
         })
     }
 
@@ -163,12 +170,8 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
     let &HeaderContent { dims, dtype, placement, .. } = content;
     let mut bytes = vec![0; SIZE];
     let mut put = |word: usize, value: [u8; 4]| bytes[4 * word..][..4].copy_from_slice(&value);
-    let mode: i32 = match dtype {
-        Dtype::I8 => 0,
-        Dtype::I16 => 1,
-        Dtype::U16 => 6,
-        _ => 2,
-    };
+    let mode = MODES.iter().find(|(_, stored)| *stored == StoredType::As(dtype));
+    let mode = mode.expect("one of the types that are written").0;
     // A cell of size 0 has an unknown size.
     let spacing = placement.map_or([0.0; 3], Placement::spacing);
     for axis in 0..3 {

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_that_are_none_of_space() {
+    fn axes_outside_of_space_count_volumes() {
         let with = |sizes: &str, more: &str| {
             let dimension = sizes.split(' ').count();
             let text = PLAIN.replace(
@@ -464,7 +464,7 @@ mod tests {
 
     /// Fields that are not understood are metadata, which the writer of another file does not pass on.
     #[test]
-    fn no_field_is_lost_without_a_word() {
+    fn unknown_fields_are_metadata() {
         let more = "thicknesses: nan NaN 2\nlabels: \"\" \"\" \"\"\nsample units: Kelvin\n\
                     Measurement Frame: (1,0,0) (0,1,0) (0,0,1)\nspace: scanner-xyz\naxis mins: 1 2 3\n\
                     my key:=mine\n";

@@ -131,7 +131,7 @@ pub fn stack(
     let (images, without_pixels) = open_images(files)?;
     warnings.extend(super::slices::names::skipped(&without_pixels));
     if images.is_empty() {
-        return Err(Error::bad_input(format_args!("{source}: DICOM without pixels")));
+        return Err(Error::bad_input(format_args!("{source}: no DICOM file with pixels")));
     }
     let frames: usize = images.iter().map(|image| image.count).sum();
     if frames > dataset::MAX_FRAMES {

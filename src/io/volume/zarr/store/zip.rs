@@ -99,14 +99,15 @@ impl ZipStore {
         }
         let mut zip = Self { archive, members, root: String::new() };
         if !zip.has_metadata("") {
-            let mut roots = zip.members.keys().filter_map(|name| name.split_once('/'));
-            let first = roots.next().map(|(root, _)| format!("{root}/"));
-            if let Some(first) = first.filter(|first| zip.has_metadata(first)) {
-                let others = zip.members.keys().filter(|name| !name.starts_with(&first));
-                // Other folders without metadata, such as `__MACOSX`, do not count.
-                if others.filter(|name| is_metadata(name)).count() == 0 {
-                    zip.root = first;
-                }
+            // Folders without metadata, such as `__MACOSX`, do not count.
+            let metadata = zip.members.keys().filter(|name| is_metadata(name));
+            let mut roots: Vec<&str> =
+                metadata.filter_map(|name| Some(name.split_once('/')?.0)).collect();
+            roots.sort_unstable();
+            roots.dedup();
+            let root = if let [root] = roots[..] { format!("{root}/") } else { String::new() };
+            if zip.has_metadata(&root) {
+                zip.root = root;
             }
         }
         Ok(zip)
