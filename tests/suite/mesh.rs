@@ -940,7 +940,7 @@ fn measures_and_improvements_are_right() {
     let kernel = MarchingCubes::new(100.0);
     let two = balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]);
     let two = kernel.cpu(&Slab::whole(two, &kernel)).unwrap();
-    let stats = Stats::of(&two).unwrap();
+    let stats = Stats::measure(&two).unwrap();
     let sphere =
         |r: f64| [4.0 * std::f64::consts::PI * r * r, 4.0 / 3.0 * std::f64::consts::PI * r.powi(3)];
     let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
@@ -957,13 +957,13 @@ fn measures_and_improvements_are_right() {
         (largest.positions.len(), largest.triangles.len()),
         (one.positions.len(), one.triangles.len())
     );
-    assert_eq!(Stats::of(&largest).unwrap().components, 1);
+    assert_eq!(Stats::measure(&largest).unwrap().components, 1);
 
     // Each condition keeps both balls, the greater one, or none.
     let count = |parts: PartFilter| {
         let mut kept = two.clone();
         keep_parts(&mut kept, &parts).unwrap();
-        Stats::of(&kept).unwrap().components
+        Stats::measure(&kept).unwrap().components
     };
     let all = PartFilter::default();
     let most = largest.triangles.len() as u32;
@@ -981,12 +981,12 @@ fn measures_and_improvements_are_right() {
 
     let mut smoothed = one.clone();
     smooth(&mut smoothed, 20).unwrap();
-    let (before, after) = (Stats::of(&one).unwrap(), Stats::of(&smoothed).unwrap());
+    let (before, after) = (Stats::measure(&one).unwrap(), Stats::measure(&smoothed).unwrap());
     assert!((after.volume / before.volume - 1.0).abs() < 0.01, "no shrinking: {after:?}");
     assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
     let mut smoothed = one.clone();
     smooth(&mut smoothed, 100).unwrap();
-    let after = Stats::of(&smoothed).unwrap();
+    let after = Stats::measure(&smoothed).unwrap();
     assert!(
         (after.volume / before.volume - 1.0).abs() < 1e-4,
         "neither shrinks nor grows: {after:?}"
@@ -1018,34 +1018,34 @@ fn measures_and_improvements_are_right() {
         for (before, after) in parts(&small).into_iter().zip(parts(&smoothed)) {
             assert!((after / before - 1.0).abs() < 1e-3, "{pairs}: {before} {after}");
         }
-        assert!(Stats::of(&smoothed).unwrap().closed);
+        assert!(Stats::measure(&smoothed).unwrap().closed);
     }
     let mut speck = balls(12, &[([6.5; 3], 0.8)]);
     if let Samples::F32(values) = &mut speck.samples {
         values.iter_mut().for_each(|value| *value = value.max(0.0));
     }
     let mut speck = kernel.cpu(&Slab::whole(speck, &kernel)).unwrap();
-    let before = Stats::of(&speck).unwrap();
+    let before = Stats::measure(&speck).unwrap();
     smooth(&mut speck, 200).unwrap();
-    let ratio = Stats::of(&speck).unwrap().volume / before.volume;
+    let ratio = Stats::measure(&speck).unwrap().volume / before.volume;
     assert!((ratio - 1.0).abs() < 1e-3 && before.closed, "{ratio}");
 
     let mut simple = two.clone();
     simplify(&mut simple, &Goal::share(0.25)).unwrap();
     let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
     assert!((0.2..=0.27).contains(&ratio), "{ratio}");
-    assert!((Stats::of(&simple).unwrap().volume / stats.volume - 1.0).abs() < 0.02);
+    assert!((Stats::measure(&simple).unwrap().volume / stats.volume - 1.0).abs() < 0.02);
     assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
 
     let mut open = one.clone();
     open.triangles.pop();
-    assert!(!Stats::of(&open).unwrap().closed);
+    assert!(!Stats::measure(&open).unwrap().closed);
     let mut empty = Surface::default();
     keep_parts(&mut empty, &PartFilter::largest()).unwrap();
     smooth(&mut empty, 3).unwrap();
     simplify(&mut empty, &Goal::share(0.5)).unwrap();
     assert_eq!(
-        Stats::of(&empty).unwrap(),
+        Stats::measure(&empty).unwrap(),
         Stats { closed: true, genus: Some(0), ..Default::default() }
     );
 }
@@ -1062,7 +1062,7 @@ fn improvements_reach_the_file() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 connected part, Euler number 2, genus 0, closed"), "{stderr}");
     let surface = read_ply(&fs::read(folder.path("b_48x48x48_float32.ply")).unwrap());
-    assert_eq!(Stats::of(&surface).unwrap().components, 1);
+    assert_eq!(Stats::measure(&surface).unwrap().components, 1);
     assert_eq!(surface.normals.len(), surface.positions.len());
 }
 
@@ -1215,7 +1215,7 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
         let mut simple = whole.clone();
         simplify(&mut simple, &Goal::share(ratio)).unwrap();
         assert!(
-            has_two_triangles_a_side(&simple) && Stats::of(&simple).unwrap().closed,
+            has_two_triangles_a_side(&simple) && Stats::measure(&simple).unwrap().closed,
             "{n} {iso} {ratio}"
         );
         assert!(simple.triangles.len() > whole.triangles.len() / 20, "{n} {iso} {ratio}");
@@ -1234,5 +1234,5 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
             .collect(),
         ..Surface::default()
     };
-    assert!(!Stats::of(&touching).unwrap().closed && is_closed(&touching));
+    assert!(!Stats::measure(&touching).unwrap().closed && is_closed(&touching));
 }

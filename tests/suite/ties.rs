@@ -121,11 +121,11 @@ fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
     {
         let name = format!("{side} {values} {iso}");
         let whole = tied(side, values, iso, seed);
-        let before = Stats::of(&whole).unwrap();
+        let before = Stats::measure(&whole).unwrap();
         assert!(flat(&whole) > 20 && before.flat == flat(&whole) as u64, "{name}");
         let mut cleaned = whole.clone();
         let told = clean(&mut cleaned).unwrap();
-        let after = Stats::of(&cleaned).unwrap();
+        let after = Stats::measure(&cleaned).unwrap();
         assert_eq!((flat(&cleaned), after.flat, after.closed), (0, 0, true), "{name}");
         assert_eq!(told.triangles, whole.triangles.len() - cleaned.triangles.len(), "{name}");
         // Handles and parts are kept, except parts at a single point.

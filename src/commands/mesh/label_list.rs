@@ -21,7 +21,7 @@ pub(super) enum LabelList {
 
 impl LabelList {
     /// Whether a label is in the list. 0, the background, never is.
-    pub(super) fn has(&self, label: u64) -> bool {
+    pub(super) fn contains(&self, label: u64) -> bool {
         match self {
             Self::All => label != 0,
             Self::Ranges(ranges) => {
@@ -79,10 +79,10 @@ mod tests {
     #[test]
     fn lists_are_labels_and_ranges() {
         let list: LabelList = "10..20,3, 1,15..30,3".parse().unwrap();
-        let labels: Vec<u64> = (0..40).filter(|&label| list.has(label)).collect();
+        let labels: Vec<u64> = (0..40).filter(|&label| list.contains(label)).collect();
         assert_eq!(labels, [vec![1, 3], (10..=30).collect()].concat());
-        assert!("18446744073709551615".parse::<LabelList>().unwrap().has(u64::MAX));
-        assert!(LabelList::All.has(7) && !LabelList::All.has(0));
+        assert!("18446744073709551615".parse::<LabelList>().unwrap().contains(u64::MAX));
+        assert!(LabelList::All.contains(7) && !LabelList::All.contains(0));
         for text in ["", "1,", "a", "3..1", "0", "0..3", "-1", "1...3", "1.5"] {
             assert!(text.parse::<LabelList>().is_err(), "{text}");
         }

@@ -64,13 +64,13 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     let (sources, jobs) = args.work(session)?;
     let share = jobs.share();
     if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
-        let job = jobs.of(sources.get(0))?;
+        let job = jobs.job_for(sources.get(0))?;
         let (volume, output) = (job.volume.clone(), job.output.clone());
         return session.logged(&volume, Some(&output), || parts::write(job, shard, session));
     }
     let work = Volumes { jobs, session };
     // A single volume is estimated once it is open.
-    let expect = |left: &Sources| {
+    let set_estimate = |left: &Sources| {
         let seconds = |source| {
             let job = work.job(source).ok()?;
             Some(estimate::seconds(&job, &describe(&job)?))
@@ -82,7 +82,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             });
         }
     };
-    run_each(("mesh", share.resume), &work, sources, session, expect)
+    run_each(("mesh", share.resume), &work, sources, session, set_estimate)
 }
 
 /// The work of [`run_each`], which meshes volumes side by side.
@@ -96,7 +96,7 @@ impl Work for Volumes<'_> {
     type Out = ();
 
     fn job(&self, source: Source) -> Result<MeshJob> {
-        self.jobs.of(source)
+        self.jobs.job_for(source)
     }
 
     fn sink<'j>(&self, job: &'j MeshJob) -> Option<&'j Sink> {

@@ -139,7 +139,7 @@ pub(super) fn label_stats(
     voxels: u64,
     surface: &Surface,
 ) -> Result<(String, serde_json::Value)> {
-    let stats = Stats::of(surface)?;
+    let stats = Stats::measure(surface)?;
     let Stats { area, volume, components, closed, .. } = stats;
     let parts = if components == 1 { "part" } else { "parts" };
     let closed = if closed { "closed" } else { "not closed" };

@@ -46,7 +46,7 @@ impl MeshJob {
         // Pages show the measures.
         if self.stats || self.format == MeshFormat::Html {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
-            let stats = session.timings.time("stats", || Stats::of(&surface))?;
+            let stats = session.timings.time("stats", || Stats::measure(&surface))?;
             if self.stats {
                 report_stats(&stats, moved);
             }

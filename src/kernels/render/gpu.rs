@@ -123,7 +123,7 @@ impl Chunk {
     }
 
     /// The buffers of the chunk, followed by `others`.
-    fn with<'b>(&'b self, others: &[(&'b str, &'b Buffer)]) -> Vec<(&'b str, &'b Buffer)> {
+    fn buffers_with<'b>(&'b self, others: &[(&'b str, &'b Buffer)]) -> Vec<(&'b str, &'b Buffer)> {
         [&[("vertices", &self.vertices), ("indices", &self.indices)], others].concat()
     }
 }
@@ -153,14 +153,14 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
         let shader = raster(identify);
         for chunk in chunks {
             let [x, y, _] = each(chunk.triangles.into())?;
-            let (params, buffers) = (chunk.params(params), chunk.with(&buffers));
+            let (params, buffers) = (chunk.params(params), chunk.buffers_with(&buffers));
             for (entry, groups) in [("raster_small", [x, y, 1]), ("raster_large", [x, y, strips])] {
                 batch.dispatch(label, (&shader, entry), &params, &buffers, groups)?;
             }
         }
     }
     for chunk in chunks {
-        let (params, buffers) = (chunk.params(params), chunk.with(&buffers));
+        let (params, buffers) = (chunk.params(params), chunk.buffers_with(&buffers));
         let groups = each(subpixels)?;
         batch.dispatch("render normals", (&painter, "orient"), &params, &buffers, groups)?;
     }

@@ -56,7 +56,7 @@ impl Jobs {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn of(&self, source: Source) -> Result<MeshJob> {
+    pub(super) fn job_for(&self, source: Source) -> Result<MeshJob> {
         let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
         let extension = (!self.is_alone).then_some(extension);
@@ -115,7 +115,7 @@ impl Args {
         let is_alone = outputs.is_none() || sources.len() == 1 && !is_listed && !is_for_each;
         let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
         // Jobs are built again when they run. Here, errors of any of them are reported before the first one runs.
-        check_all(&sources, |source| jobs.of(source).map(drop))?;
+        check_all(&sources, |source| jobs.job_for(source).map(drop))?;
         if !is_alone {
             sources = jobs.share().files(sources.iter()).collect();
         }

@@ -30,7 +30,7 @@ impl LabelSet {
         Ok(Self { small, others: Mutex::default() })
     }
 
-    fn add(&self, quads: &[Quad]) {
+    fn insert(&self, quads: &[Quad]) {
         let mut others = Vec::new();
         for label in quads.iter().flat_map(|quad| quad.labels) {
             if label >= Self::SMALL {
@@ -50,7 +50,7 @@ impl LabelSet {
     }
 
     /// The numbers in ascending order, without 0.
-    pub(super) fn all(self) -> impl Iterator<Item = u32> {
+    pub(super) fn into_labels(self) -> impl Iterator<Item = u32> {
         let Self { small, others } = self;
         let bit = move |label: &u32| small[*label as usize / 64].load(Relaxed) >> (label % 64) & 1;
         let small = (1..Self::SMALL).filter(move |label| bit(label) == 1);
@@ -81,7 +81,7 @@ impl TopLayer {
         };
         quads.chunks_mut(1 << 14).par_each(|quads| {
             if let Some(found) = found {
-                found.add(quads);
+                found.insert(quads);
             }
             for quad in quads {
                 let [a, b, c, d] = quad.vertices;

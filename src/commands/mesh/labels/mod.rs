@@ -96,7 +96,7 @@ impl LabelJob<'_> {
             ply.push(surface, part.quads).map_err(failed)
         })?;
         let numbers = self.numbers();
-        totals.labels = found.all().map(|number| numbers.label(number)).collect();
+        totals.labels = found.into_labels().map(|number| numbers.label(number)).collect();
         self.finish_ply(ply, &numbers, output)?;
         self.report(&totals);
         Ok(())
@@ -149,7 +149,7 @@ impl LabelJob<'_> {
         };
         let writer = LabelWriter { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
         if let Some(preview) = self.job.preview(&self.transform.coords) {
-            preview.draw(&preview.sink, &writer.all(&order)?, session)?;
+            preview.draw(&preview.sink, &writer.merged_surface(&order)?, session)?;
         }
         match output {
             None => writer.write_files(&order, &mut totals)?,

@@ -60,7 +60,7 @@ impl<'a> Numbers<'a> {
     /// Whether the first of `samples` belongs to no label that is meshed.
     pub(super) fn leaves_out(list: &LabelList, samples: &Samples) -> bool {
         let is_label = |value: f64| value >= 0.0 && value.fract() == 0.0;
-        samples.first().is_some_and(|value| is_label(value) && !list.has(value as u64))
+        samples.first().is_some_and(|value| is_label(value) && !list.contains(value as u64))
     }
 
     /// The numbers of labels in 64-bit integers.
@@ -122,7 +122,8 @@ impl<'a> Numbers<'a> {
         }
         let list = self.list;
         // Lookups in a table are faster than in the list.
-        let is_listed: Vec<bool> = (0..=u16::MAX).map(|label| list.has(label.into())).collect();
+        let is_listed: Vec<bool> =
+            (0..=u16::MAX).map(|label| list.contains(label.into())).collect();
         match &mut samples {
             Samples::U8(values) => parallel::update(values, |value| {
                 *value *= u8::from(is_listed[usize::from(*value)]);
@@ -131,7 +132,7 @@ impl<'a> Numbers<'a> {
                 *value *= u16::from(is_listed[usize::from(*value)]);
             }),
             Samples::U32(values) => parallel::update(values, |value| {
-                if *value != 0 && !list.has((*value).into()) {
+                if *value != 0 && !list.contains((*value).into()) {
                     *value = 0;
                 }
             }),
@@ -160,7 +161,7 @@ impl<'a> Numbers<'a> {
     }
 
     fn number(&mut self, label: u64) -> Result<u32> {
-        if !self.list.has(label) {
+        if !self.list.contains(label) {
             return Ok(0);
         }
         if let Some(&number) = self.known.get(&label) {

@@ -32,7 +32,7 @@ pub(super) struct MeshTransform {
 }
 
 impl MeshTransform {
-    fn at(&self, grid: [f64; 3]) -> [f32; 3] {
+    fn apply(&self, grid: [f64; 3]) -> [f32; 3] {
         match &self.coords.map {
             Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
             None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
@@ -45,7 +45,7 @@ impl MeshTransform {
     }
 
     pub(super) fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
-        world_positions(&mesh.vertices, |grid| self.at(grid))
+        world_positions(&mesh.vertices, |grid| self.apply(grid))
     }
 }
 

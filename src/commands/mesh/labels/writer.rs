@@ -114,7 +114,7 @@ impl LabelWriter<'_, '_> {
     }
 
     /// One surface of all labels, each in its colour.
-    pub(super) fn all(&self, order: &[(u64, usize)]) -> Result<Surface> {
+    pub(super) fn merged_surface(&self, order: &[(u64, usize)]) -> Result<Surface> {
         self.check_bytes(order)?;
         let mut all = Surface::default();
         for &(label, index) in order {

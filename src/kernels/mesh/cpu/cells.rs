@@ -65,7 +65,7 @@ impl Corners {
 
     /// Cells whose corners are all set.
     #[inline(always)]
-    pub(super) fn all(&self) -> u64 {
+    pub(super) fn all_set(&self) -> u64 {
         let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
         a & b & c & d & e & f & g & h
     }
@@ -75,7 +75,7 @@ impl Corners {
     #[inline(always)]
     pub(super) fn mixed(&self) -> u64 {
         let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
-        (a | b | c | d | e | f | g | h) & !self.all()
+        (a | b | c | d | e | f | g | h) & !self.all_set()
     }
 
     /// Crossed edges along x, by row.

@@ -29,6 +29,6 @@ pub(super) struct SlicePart<'a> {
 
 /// Splits the first `len` items off `rest`.
 #[inline(always)]
-pub(super) fn take<'a, I>(rest: &mut &'a mut [I], len: usize) -> &'a mut [I] {
+pub(super) fn split_front<'a, I>(rest: &mut &'a mut [I], len: usize) -> &'a mut [I] {
     rest.split_off_mut(..len).expect("counted before")
 }

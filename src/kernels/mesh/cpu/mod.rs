@@ -30,7 +30,7 @@ use self::{
     count::{SliceCounts, slice_counts},
     exact::VariantLookup,
     faces::{EmitFaces, VertexStart},
-    mesher::{Mesher, SlicePart, take},
+    mesher::{Mesher, SlicePart, split_front},
     simd_ops::SimdOps,
     vertices::EmitVertices,
 };
@@ -121,9 +121,9 @@ impl<T: Voxel> Mesher<'_, T> {
                 z,
                 first,
                 end: first + counts.vertices,
-                positions: take(&mut positions, vertices),
-                normals: take(&mut normals, if self.kernel.normals { vertices } else { 0 }),
-                triangles: take(&mut triangles, counts.triangles as usize),
+                positions: split_front(&mut positions, vertices),
+                normals: split_front(&mut normals, if self.kernel.normals { vertices } else { 0 }),
+                triangles: split_front(&mut triangles, counts.triangles as usize),
             };
             first = part.end;
             part

@@ -155,7 +155,7 @@ impl BitPlanes {
                 let first = [row, row + self.words, row + slice, row + slice + self.words];
                 for word in 0..self.words {
                     let corners = Corners::load(numbers, &first, word, self.words);
-                    valid[row + word] = corners.all() & self.edge_mask(word);
+                    valid[row + word] = corners.all_set() & self.edge_mask(word);
                 }
             }
         }

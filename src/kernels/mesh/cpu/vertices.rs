@@ -4,7 +4,7 @@ use pulp::NullaryFnOnce;
 
 use super::{
     super::{grid::CellGrid, voxel::Voxel},
-    mesher::{Mesher, take},
+    mesher::{Mesher, split_front},
     planes::BitPlanes,
 };
 use crate::util::cache;
@@ -89,9 +89,9 @@ impl<T: Voxel> EmitVertices<'_, T> {
             _ => None,
         };
         let count = crossed.count_ones() as usize;
-        let positions = take(&mut self.positions, count);
+        let positions = split_front(&mut self.positions, count);
         let has_normals = count.min(self.normals.len());
-        let mut normals = take(&mut self.normals, has_normals).iter_mut();
+        let mut normals = split_front(&mut self.normals, has_normals).iter_mut();
         let mut left = crossed;
         for position in positions {
             let bit = left.trailing_zeros() as usize;

@@ -42,7 +42,7 @@ pub enum Step {
     Clean,
     /// [`simplify`](fn@simplify).
     Simplify(Goal),
-    /// [`Stats::of`].
+    /// [`Stats::measure`].
     Stats,
 }
 

@@ -36,7 +36,7 @@ impl Stats {
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
-    pub fn of(surface: &Surface) -> Result<Self> {
+    pub fn measure(surface: &Surface) -> Result<Self> {
         let [area, volume] = area_and_volume(surface);
         let [components, vertices] = count_components(surface)?;
         let half_edges = half_edges(surface)?;

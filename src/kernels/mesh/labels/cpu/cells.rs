@@ -47,7 +47,7 @@ impl CellEdges {
 
     /// Cells whose corners differ.
     #[inline(always)]
-    pub(super) fn any(&self) -> u64 {
+    pub(super) fn any_crossed(&self) -> u64 {
         self.0.iter().fold(0, |any, edge| any | edge)
     }
 

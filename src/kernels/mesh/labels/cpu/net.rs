@@ -144,7 +144,7 @@ impl NullaryFnOnce for FindCells<'_> {
                 let at = y * planes.words + word;
                 let edges = CellEdges::load(planes, word, y, z);
                 starts[at] = counts.vertices as u32;
-                active[at] = edges.any();
+                active[at] = edges.any_crossed();
                 if active[at] == 0 {
                     continue;
                 }

@@ -65,7 +65,7 @@ impl<'a, T: Label> Labels<'a, T> {
     }
 
     #[inline(always)]
-    fn at(&self, [x, y, z]: [usize; 3]) -> u32 {
+    fn label_at(&self, [x, y, z]: [usize; 3]) -> u32 {
         match self.grid.row(y, z) {
             Some(row) if x > 0 && x <= self.grid.width => self.samples[row + x - 1].into(),
             _ => 0,
@@ -76,7 +76,7 @@ impl<'a, T: Label> Labels<'a, T> {
     fn mask(&self, label: u32, [x, y, z]: [usize; 3]) -> usize {
         (0..8).fold(0, |mask, corner| {
             let point = [x + (corner & 1), y + (corner >> 1 & 1), z + (corner >> 2)];
-            mask | usize::from(self.at(point) == label) << corner
+            mask | usize::from(self.label_at(point) == label) << corner
         })
     }
 
@@ -127,7 +127,7 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
                     let bit = left.trailing_zeros();
                     left &= left - 1;
                     let point = [64 * word + bit as usize, y, z + grid.reach.start];
-                    let here = labels.at(point);
+                    let here = labels.label_at(point);
                     // This row and the rows before it. Beyond the grid, no crossed edge has cells, so any row will do.
                     let (before, below) = (at.saturating_sub(words), at.saturating_sub(slice));
                     let row = [at, before, below, below.saturating_sub(words)];
@@ -142,7 +142,7 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
                         }
                         let mut end = point;
                         end[axis] += 1;
-                        let ends = [here, labels.at(end)];
+                        let ends = [here, labels.label_at(end)];
                         let cells = AROUND[axis];
                         let mut quad = Quad { labels: ends, ..Quad::default() };
                         let mut may_fold = 0;

@@ -108,10 +108,10 @@ pub(super) fn decimate(
     })?;
     if target == 0 && !limits.is_empty() {
         for level in scale.levels() {
-            blocks.iter_mut().par_try_each(|block| block.simplifier.run_level(level))?;
+            blocks.iter_mut().par_try_each(|block| block.simplifier.collapse_level(level))?;
         }
     } else {
-        run(&mut blocks, target)?;
+        collapse_in_rounds(&mut blocks, target)?;
     }
     merge(surface, blocks, &mut owners, limits).map(Some)
 }
@@ -123,8 +123,10 @@ struct Block<'a> {
 }
 
 /// Collapses edges of all blocks in rounds.
-fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
-    let left = |blocks: &[Block<'_>]| -> usize { blocks.iter().map(|b| b.simplifier.left).sum() };
+fn collapse_in_rounds(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
+    let left = |blocks: &[Block<'_>]| -> usize {
+        blocks.iter().map(|b| b.simplifier.triangles_left).sum()
+    };
     let before = left(blocks);
     // Triangles at locked vertices remain until the merge. Their share of the collapses must not burden the others.
     let locked: usize =
@@ -150,8 +152,8 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
         blocks.iter_mut().zip(counts).par_try_each(|(block, count)| {
             let simplifier = &mut block.simplifier;
             let share = 2.0 * wanted as f64 * count as f64 / total as f64;
-            let target = simplifier.left.saturating_sub(share as usize);
-            simplifier.run_below(target, limit, simplifier.left / MIN_PASS)
+            let target = simplifier.triangles_left.saturating_sub(share as usize);
+            simplifier.collapse_below(target, limit, simplifier.triangles_left / MIN_PASS)
         })?;
         if left(blocks) > now - now / 32 {
             return Ok(());

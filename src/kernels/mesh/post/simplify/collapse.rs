@@ -35,44 +35,44 @@ const REFUSED: u32 = 1 << 31;
 
 impl Simplifier<'_> {
     /// Collapses edges until `target` triangles are left or no edge can collapse.
-    pub(super) fn run(&mut self, target: usize) -> Result<()> {
-        self.run_below(target, f32::MAX.to_bits(), 0)
+    pub(super) fn collapse_to(&mut self, target: usize) -> Result<()> {
+        self.collapse_below(target, f32::MAX.to_bits(), 0)
     }
 
     /// Collapses all edges that the limits allow, in levels of rising error. Whether an edge collapses depends only on
     /// the surface nearby, so lower limits in one region leave other regions unchanged.
-    pub(super) fn run_levels(&mut self) -> Result<()> {
+    pub(super) fn collapse_levels(&mut self) -> Result<()> {
         for level in self.scale.levels() {
-            self.run_level(level)?;
+            self.collapse_level(level)?;
         }
         Ok(())
     }
 
     /// Collapses edges with errors up to `limit`, given as the bits of a float, until `target` triangles are left or a
     /// pass would have no more than `few` edges.
-    pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
+    pub(super) fn collapse_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         // Number of triangles when refused edges were last admitted.
-        let mut retried = self.left;
-        while self.left > target {
-            let edges = self.pass((self.left - target).div_ceil(2), limit)?;
+        let mut retried = self.triangles_left;
+        while self.triangles_left > target {
+            let edges = self.pass((self.triangles_left - target).div_ceil(2), limit)?;
             if few > 0 && edges.len() <= few {
                 return Ok(());
             }
             self.collapse_all(&edges, target, &mut merged)?;
-            if edges.is_empty() && self.left >= retried - retried / 32 {
+            if edges.is_empty() && self.triangles_left >= retried - retried / 32 {
                 return Ok(());
             }
-            if edges.is_empty() || self.left < retried - retried / 10 {
+            if edges.is_empty() || self.triangles_left < retried - retried / 10 {
                 self.admit_refused();
-                retried = self.left;
+                retried = self.triangles_left;
             }
         }
         Ok(())
     }
 
     /// Collapses all edges with errors up to `limit` that can collapse.
-    pub(super) fn run_level(&mut self, limit: f32) -> Result<()> {
+    pub(super) fn collapse_level(&mut self, limit: f32) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         self.admit_refused();
         loop {
@@ -88,12 +88,12 @@ impl Simplifier<'_> {
     fn collapse_all(&mut self, edges: &[u32], target: usize, merged: &mut Vec<u32>) -> Result<()> {
         merged.clear();
         for (at, &edge) in edges.iter().enumerate() {
-            if self.left <= target {
+            if self.triangles_left <= target {
                 break;
             }
             if let Some(&later) = edges.get(at + AHEAD) {
-                self.prefetch(self.mesh.from(later));
-                self.prefetch(self.mesh.to(later));
+                self.prefetch(self.mesh.from_vertex(later));
+                self.prefetch(self.mesh.to_vertex(later));
             }
             if let Some(vertex) = self.try_collapse(edge) {
                 memory::reserve(merged, 1)?;
@@ -102,7 +102,7 @@ impl Simplifier<'_> {
         }
         self.settle(merged);
         // Fewer than half of the triangles are left.
-        if 6 * self.left < self.errors.len() {
+        if 6 * self.triangles_left < self.errors.len() {
             self.mesh.compact(&mut self.errors)?;
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Simplifier<'_> {
         let bits = |error: &AtomicU32| error.load(Relaxed);
         let mut sample = self.sample(step);
         // A minimum number of edges: if most were refused, the order of the others matters little.
-        let half_edges = self.left * 3 / step;
+        let half_edges = self.triangles_left * 3 / step;
         let max = ((PASS * sample.len() as f64) as usize).max(half_edges / MIN_PASS);
         let needed = (3 * wanted + EXTRA) / step;
         let (is_last, rank) = (needed < max, needed.min(max));
@@ -172,7 +172,7 @@ impl Simplifier<'_> {
             error.store(NEVER.to_bits(), Relaxed);
             return None;
         }
-        let (kept, gone) = (mesh.from(edge), mesh.to(edge));
+        let (kept, gone) = (mesh.from_vertex(edge), mesh.to_vertex(edge));
         if self.took_part[kept as usize] || self.took_part[gone as usize] {
             return None;
         }
@@ -193,7 +193,7 @@ impl Simplifier<'_> {
             error.fetch_or(REFUSED, Relaxed);
             return None;
         };
-        self.left -= self.mesh.collapse(edge, &from, &to);
+        self.triangles_left -= self.mesh.collapse(edge, &from, &to);
         let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
         self.surface.positions[kept] = position;
         self.quadrics[kept] = sum.moved(offset);
@@ -210,7 +210,7 @@ impl Simplifier<'_> {
             for &vertex in chunk {
                 // The neighbours are scattered in memory. All are prefetched before the first error is computed.
                 let _ = this.mesh.visit_fan(vertex, |edge| {
-                    this.prefetch(this.mesh.to(edge));
+                    this.prefetch(this.mesh.to_vertex(edge));
                     ControlFlow::Continue(())
                 });
                 let _ = this.mesh.visit_fan(vertex, |edge| {

@@ -207,9 +207,9 @@ fn collapse_edges(
         None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
     if wanted == 0 && !limits.is_empty() {
-        simplifier.run_levels()?;
+        simplifier.collapse_levels()?;
     } else {
-        simplifier.run(wanted)?;
+        simplifier.collapse_to(wanted)?;
     }
     simplifier.repair_degenerate(reach);
     simplifier.correct_orientation(before)?;

@@ -161,7 +161,8 @@ impl Simplifier<'_> {
         }
         let against = |this: &Self| {
             let around = fan.edges().iter();
-            let around = around.map(|&e| [vertex, this.mesh.to(e), this.mesh.from(prev(e))]);
+            let around =
+                around.map(|&e| [vertex, this.mesh.to_vertex(e), this.mesh.from_vertex(prev(e))]);
             around.filter(|&triangle| this.is_against(triangle, original)).count()
         };
         let count = against(self);

@@ -59,7 +59,7 @@ pub(super) struct Simplifier<'a> {
     pub(super) limits: Limits,
     pub(super) scale: Scale,
     /// Number of triangles left.
-    pub(super) left: usize,
+    pub(super) triangles_left: usize,
 }
 
 /// Maximum error of the collapse of vertices without a limit, as a share of the diagonal of the surface's box. The
@@ -192,7 +192,7 @@ impl<'a> Simplifier<'a> {
         accumulated: Accumulated,
         scale: Scale,
     ) -> Result<Self> {
-        let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        let [vertices, triangles_left] = [surface.positions.len(), surface.triangles.len()];
         let mut limits = accumulated.limits;
         if !limits.is_empty() {
             memory::reserve(&mut limits, mesh.copied.len())?;
@@ -204,11 +204,11 @@ impl<'a> Simplifier<'a> {
             quadrics: accumulated.quadrics,
             normals: accumulated.normals,
             sides: memory::zeros(vertices)?,
-            errors: parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?,
+            errors: parallel::generated(3 * triangles_left, |_| AtomicU32::new(NEVER.to_bits()))?,
             took_part: memory::zeros(vertices)?,
             limits,
             scale,
-            left,
+            triangles_left,
         })
     }
 
@@ -251,23 +251,23 @@ impl<'a> Simplifier<'a> {
     /// Collapses edges of zero length if this keeps the topology.
     pub(super) fn collapse_zero_length(&mut self) {
         loop {
-            let before = self.left;
+            let before = self.triangles_left;
             for edge in 0..self.mesh.corners.len() as u32 {
                 let Self { surface, mesh, .. } = self;
                 if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
                     continue;
                 }
-                let [kept, gone] = [mesh.from(edge), mesh.to(edge)];
+                let [kept, gone] = [mesh.from_vertex(edge), mesh.to_vertex(edge)];
                 if surface.positions[kept as usize] != surface.positions[gone as usize] {
                     continue;
                 }
                 let (Some(from), Some(to)) = (mesh.fan(kept), mesh.fan(gone)) else { continue };
                 if mesh.keeps_topology(edge, &from, &to) {
-                    self.left -= self.mesh.collapse(edge, &from, &to);
+                    self.triangles_left -= self.mesh.collapse(edge, &from, &to);
                     self.merge(kept as usize, gone as usize);
                 }
             }
-            if self.left == before {
+            if self.triangles_left == before {
                 return;
             }
         }
@@ -292,8 +292,8 @@ impl<'a> Simplifier<'a> {
 
     /// Writes the remaining triangles to the surface, with unit normals.
     pub(super) fn finish(self) -> Result<&'a mut Surface> {
-        let Self { surface, mesh, left, .. } = self;
-        surface.triangles = memory::room(left)?;
+        let Self { surface, mesh, triangles_left, .. } = self;
+        surface.triangles = memory::room(triangles_left)?;
         let all = mesh.corners.as_chunks::<3>().0;
         surface.triangles.extend(all.iter().filter(|triangle| triangle[0] != mesh::NONE));
         parallel::update(&mut surface.normals, |normal| {
@@ -345,11 +345,11 @@ fn quadric(
     let origin = at(vertex);
     let _ = mesh.visit_fan(vertex, |edge| {
         let last = prev(edge);
-        let [b, c] = [mesh.to(edge), mesh.from(last)].map(|end| sub(at(end), origin));
+        let [b, c] = [mesh.to_vertex(edge), mesh.from_vertex(last)].map(|end| sub(at(end), origin));
         let normal = cross(b, c);
         sum.add_triangle(normal, more);
         for (half_edge, along) in [(edge, b), (last, c)] {
-            let ends = [mesh.from(half_edge), mesh.to(half_edge)];
+            let ends = [mesh.from_vertex(half_edge), mesh.to_vertex(half_edge)];
             if mesh.twin(half_edge).is_none() && !ends.into_iter().all(is_locked) {
                 sum.add_boundary(along, normal);
             }
