@@ -63,7 +63,7 @@ impl PipelineManifest {
         let voxels = Voxels::new(samples, &iso)?;
         if voxels.is_converted() {
             return Err(Error::usage(format_args!(
-                "samples of type {} cannot be meshed anew at each isovalue: take 8 or 16 bits, or f32",
+                "samples of type {} cannot be meshed at other isovalues: expected 8 or 16 bits, or f32",
                 samples.dtype()
             )));
         }

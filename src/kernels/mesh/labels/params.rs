@@ -128,7 +128,7 @@ impl NetGrid {
 pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
     match before + count > 1 << 32 {
         true => Err(Error::bad_input(
-            "the labels have more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
+            "the labels have more than 4,294,967,296 vertices, the maximum for 32-bit vertex numbers",
         )),
         false => Ok(()),
     }
