@@ -81,20 +81,20 @@ fn quads(
         let step = vec3(u32(axis == 0u), u32(axis == 1u), u32(axis == 2u));
         let ends = vec2(label_at(point), label_at(point + step));
         var corners = vec4(0u);
-        var may_fold = 0u;
+        var folds = 0u;
         for (var corner = 0u; corner < 4u; corner++) {
             let before = cell_before(axis, corner);
             let row = word - before.y * params.words - before.z * params.slice_words;
             corners[corner] = base + rank(row, bit) - before.x;
             let x = bit - before.x;
             if before.x > bit {
-                may_fold |= blocks[params.starts + 3u * (row - 1u) + 2u] >> 31u;
+                folds |= blocks[params.starts + 3u * (row - 1u) + 2u] >> 31u;
             } else {
-                may_fold |= (blocks[params.starts + 3u * row + 2u] >> x) & 1u;
+                folds |= (blocks[params.starts + 3u * row + 2u] >> x) & 1u;
             }
         }
         var sheets = vec2(0u);
-        if may_fold != 0u {
+        if folds != 0u {
             for (var corner = 0u; corner < 4u; corner++) {
                 let before = cell_before(axis, corner);
                 let cell = point - before;
