@@ -164,7 +164,7 @@ impl CoordinateArgs {
             Coordinates::In(space) => match placement.and_then(|placement| placement.to(space)) {
                 Some(placement) => Ok(Some(placement)),
                 None => Err(Error::usage(format_args!(
-                    "{source} does not tell how its axes lie in the body: use --space world or voxel"
+                    "{source}: the file does not state the anatomical orientation of its axes: use --space world or voxel"
                 ))),
             },
         }

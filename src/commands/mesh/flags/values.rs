@@ -31,13 +31,13 @@ impl FromStr for Isovalues {
             let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
             return match percent {
                 Some(percent) => Ok(Self(vec![Iso::Auto(Rule::Percentile(percent))])),
-                None => Err(format!("`{text}` is no percentile from p0 to p100")),
+                None => Err(format!("`{text}` is not a percentile from p0 to p100")),
             };
         }
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-        value
-            .map(|value| Self(vec![Iso::Value(value)]))
-            .ok_or_else(|| format!("`{text}` is none of auto, otsu:2, p80 and a number"))
+        value.map(|value| Self(vec![Iso::Value(value)])).ok_or_else(|| {
+            format!("`{text}` is not an isovalue: expected a number, auto, otsu:2 or p80")
+        })
     }
 }
 

@@ -197,7 +197,7 @@ fn sheets<T: Label>(labels: &Labels<'_, T>, ends: [u32; 2], point: [usize; 3], a
 fn turned(quad: &Quad) -> Quad {
     let [a, b, c, d] = quad.vertices;
     let [first, second] = quad.labels;
-    // Corners 1 and 3 are swapped, and so are the sides.
+    // Swaps corners 1 and 3, and the sides.
     let swapped = |sheets: u32| sheets & 0x33 | (sheets & 0x0c) << 4 | (sheets & 0xc0) >> 4;
     let sheets = swapped(quad.sheets >> 8) | swapped(quad.sheets & 0xff) << 8;
     Quad { vertices: [a, d, c, b], labels: [second, first], sheets }

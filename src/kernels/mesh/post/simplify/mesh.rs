@@ -348,7 +348,7 @@ impl Mesh {
     }
 }
 
-/// The twin of each half edge, which joins the same vertices in the opposite direction. [`NONE`] if there is none, or
+/// The twin of each half edge, which joins the same vertices in the opposite direction. [`NONE`] if it does not exist, or
 /// if a third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
     // Half edges by the lower of their vertices, in compressed sparse rows.
