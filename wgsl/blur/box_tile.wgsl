@@ -351,10 +351,10 @@ fn blur(
             }
             for (var i = 0u; i < PIXELS; i++) { // unrolled
                 if i > 0u {
-                    let come = LEAD + TAPS + i - 1u;
-                    let go = LEAD + i - 1u;
-                    window += packed(span[come % PIXELS * WIDTH + come / PIXELS + local])
-                        - packed(span[go % PIXELS * WIDTH + go / PIXELS + local]);
+                    let entering_at = LEAD + TAPS + i - 1u;
+                    let leaving_at = LEAD + i - 1u;
+                    window += packed(span[entering_at % PIXELS * WIDTH + entering_at / PIXELS + local])
+                        - packed(span[leaving_at % PIXELS * WIDTH + leaving_at / PIXELS + local]);
                 }
                 let sums = channels(window);
                 for (var channel = 0u; channel < CHANNELS; channel++) { // unrolled

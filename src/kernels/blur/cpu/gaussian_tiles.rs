@@ -146,7 +146,7 @@ where
                     continue;
                 };
                 let source = &source[inside * row..][..row];
-                lines.pad_part(source, left, width, &mut padded, T::widen, A::Number::from_f64);
+                lines.pad_part(source, left, width, &mut padded);
                 sums[0].along_row::<S, _>(&padded, lines.inner, target);
             }
             next = next.max(needed);

@@ -56,32 +56,28 @@ impl<'a> Lines<'a> {
         self.pad_ends(padded, |value| T::from_f64(value).widen());
     }
 
-    /// Writes `width` samples of `row` from `left` on, and `radius` positions on both sides, to `padded`. `widen`
-    /// converts samples, `fill` the constant outside.
+    /// Writes `width` samples of `row` from `left` on, and `radius` positions on both sides, to `padded`.
     #[inline(always)]
-    pub fn pad_part<T: Copy, N: Copy>(
+    pub fn pad_part<T: Sample<N>, N: Number>(
         &self,
         row: &[T],
         left: usize,
         width: usize,
         padded: &mut [N],
-        widen: impl Fn(T) -> N,
-        fill: impl Fn(f64) -> N,
     ) {
         let channels = self.inner;
         let margin = self.radius() * channels;
-        let fill = |at: usize| fill(self.pass.fill[at % channels]);
         let start = left as isize - margin as isize;
         let end = left + width + margin;
         let (first, last) = (start.max(0) as usize, end.min(row.len()));
         let inside = &mut padded[(first as isize - start) as usize..][..last - first];
-        inside.iter_mut().zip(&row[first..last]).for_each(|(to, &from)| *to = widen(from));
+        inside.iter_mut().zip(&row[first..last]).for_each(|(to, from)| *to = from.widen());
         for at in (start..0).chain(row.len() as isize..end as isize) {
             let channel = at.rem_euclid(channels as isize) as usize;
             padded[(at - start) as usize] =
                 match self.edge.map(at.div_euclid(channels as isize), self.len) {
-                    Some(position) => widen(row[position * channels + channel]),
-                    None => fill(channel),
+                    Some(position) => row[position * channels + channel].widen(),
+                    None => N::from_f64(self.pass.fill[channel]),
                 };
         }
     }
