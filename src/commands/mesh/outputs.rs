@@ -31,7 +31,6 @@ fn known_name(job: &MeshJob, iso: Iso) -> Option<Sink> {
     }
 }
 
-/// The isovalues of each output.
 fn isovalues_by_output(job: &MeshJob) -> impl Iterator<Item = &[Iso]> {
     let is_one = job.is_together() && !has_field(&job.output, ISO_FIELD);
     job.isovalues.chunks(if is_one { job.isovalues.len() } else { 1 })

@@ -64,7 +64,6 @@ impl Summary {
         Ok(())
     }
 
-    /// Logs the summary.
     fn log(&self, sink: &Sink) {
         if self.nan_cells > 0 {
             log::warn!("{} cells left out: a corner is not a number (NaN)", self.nan_cells);

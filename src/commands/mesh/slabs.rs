@@ -16,7 +16,6 @@ pub(super) trait SlabKernel: Kernel<In = Slab> + Sync {
     /// Slices needed to mesh `layers` of a volume of `depth` slices.
     fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize>;
 
-    /// Number of vertices of a mesh.
     fn vertices(mesh: &Self::Out) -> usize;
 }
 

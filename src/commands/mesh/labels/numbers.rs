@@ -122,15 +122,16 @@ impl<'a> Numbers<'a> {
         }
         let list = self.list;
         // Lookups in a table are faster than in the list.
-        let is_listed: Vec<bool> =
-            (0..=u16::MAX).map(|label| list.contains(label.into())).collect();
+        let table = |count: u64| -> Vec<bool> { (0..count).map(|l| list.contains(l)).collect() };
         match &mut samples {
-            Samples::U8(values) => parallel::update(values, |value| {
-                *value *= u8::from(is_listed[usize::from(*value)]);
-            }),
-            Samples::U16(values) => parallel::update(values, |value| {
-                *value *= u16::from(is_listed[usize::from(*value)]);
-            }),
+            Samples::U8(values) => {
+                let is_listed = table(1 << 8);
+                parallel::update(values, |v| *v *= u8::from(is_listed[usize::from(*v)]));
+            }
+            Samples::U16(values) => {
+                let is_listed = table(1 << 16);
+                parallel::update(values, |v| *v *= u16::from(is_listed[usize::from(*v)]));
+            }
             Samples::U32(values) => parallel::update(values, |value| {
                 if *value != 0 && !list.contains((*value).into()) {
                     *value = 0;

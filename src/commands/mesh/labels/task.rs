@@ -88,7 +88,6 @@ impl<'a> LabelJob<'a> {
         mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
     }
 
-    /// The numbers of the labels.
     pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers<'a>> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -134,7 +134,6 @@ impl LabelWriter<'_, '_> {
         self.labels.session.timings.time("stats", measure).map(drop)
     }
 
-    /// Writes a file for each label.
     pub(super) fn write_files(
         &self,
         order: &[(u64, usize)],

@@ -25,7 +25,6 @@ pub(super) struct BitPlanes {
     pub(super) grid: CellGrid,
     /// Words of 64 points per row.
     pub(super) words: usize,
-    /// Whether each point is inside.
     pub(super) inside: Vec<u64>,
     /// Whether the cell at each point exists and has no NaN, from the layer below the first to the layer above the
     /// last. Empty if no sample is NaN.

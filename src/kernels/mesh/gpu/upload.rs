@@ -83,7 +83,6 @@ pub(super) struct RowBand {
     pub(super) samples: Buffer,
     /// Rows of samples, including the halo.
     pub(super) held: Range<usize>,
-    /// Rows of points.
     pub(super) rows: Range<usize>,
 }
 

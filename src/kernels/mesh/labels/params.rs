@@ -78,7 +78,6 @@ pub(super) struct NetGrid {
     pub(super) layers: Range<usize>,
     /// Layers that these depend on.
     pub(super) reach: Range<usize>,
-    /// Slices in the slab.
     pub(super) slices: Range<usize>,
 }
 

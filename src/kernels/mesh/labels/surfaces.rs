@@ -14,7 +14,6 @@ use crate::{
 #[derive(Debug)]
 pub struct LabelSurfaces<'a> {
     mesh: &'a LabelMesh,
-    /// Position of each vertex.
     positions: &'a [[f32; 3]],
     /// The labels in ascending order, each with its range of `sides`.
     labels: Vec<(u32, Range<usize>)>,

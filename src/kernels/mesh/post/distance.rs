@@ -257,7 +257,6 @@ impl Measurement<'_> {
     }
 }
 
-/// A piece of a triangle.
 struct Piece {
     corners: [Corner; 3],
     /// The squared distance of each corner to the triangle nearest to each corner.

@@ -115,7 +115,6 @@ struct Volumes {
     parts: Vec<u32>,
     /// Whether each part is closed.
     closed: Vec<bool>,
-    /// Volume of each part.
     volumes: Vec<f64>,
 }
 

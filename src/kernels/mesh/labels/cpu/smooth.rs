@@ -18,7 +18,6 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The middle of a cell.
 const MIDDLE: u64 = UNIT as u64 / 2;
 
 /// Vertices that a thread moves at a time.

@@ -59,7 +59,6 @@ shader_struct! {
     }
 }
 
-/// Number of words of a block.
 fn block() -> u64 {
     SHADER.constant("SIZE").into()
 }

@@ -18,7 +18,6 @@ pub(super) struct Quadric {
     a: [f32; 6],
     b: [f32; 3],
     c: f32,
-    /// Sum of the weights.
     pub(super) weight: f32,
 }
 

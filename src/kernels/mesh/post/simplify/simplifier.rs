@@ -58,7 +58,6 @@ pub(super) struct Simplifier<'a> {
     pub(super) took_part: Vec<bool>,
     pub(super) limits: Limits,
     pub(super) scale: Scale,
-    /// Number of triangles left.
     pub(super) triangles_left: usize,
 }
 
@@ -237,7 +236,6 @@ impl<'a> Simplifier<'a> {
         Ok(())
     }
 
-    /// Whether a vertex is locked.
     pub(super) fn is_locked(&self, vertex: u32) -> bool {
         self.sides[vertex as usize] & LOCKED != 0
     }
@@ -285,7 +283,6 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// The [limit](Limits) of a vertex.
     pub(super) fn limit(&self, vertex: u32) -> f32 {
         self.limits.get(vertex as usize).copied().unwrap_or_else(|| self.scale.max_squared_error())
     }
