@@ -248,51 +248,6 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_converted_to_units_that_are_known() {
-        let of = |unit: &str| Placement { unit: Some(unit.into()), ..turned() };
-        let units = ["m", "mm", "um"];
-        for (own, goal, factor) in [
-            ("mm", "mm", 1.0),
-            ("cm", "mm", 10.0),
-            ("in", "mm", 25.4),
-            ("nm", "um", 1e-3),
-            ("angstrom", "um", 1e-4),
-        ] {
-            let found = of(own).in_unit_of(&units).unwrap();
-            assert_eq!(found.unit.as_deref(), Some(goal), "{own}");
-            assert!((found.spacing()[0] / (2.0 * factor) - 1.0).abs() < 1e-12, "{own}");
-            assert!((found.first[2] / (30.0 * factor) - 1.0).abs() < 1e-12, "{own}");
-        }
-        let found = of("mm").in_unit_of(&["angstrom"]).unwrap();
-        assert_eq!((found.spacing(), found.unit.as_deref()), ([2e7, 1e7, 3e7], Some("angstrom")));
-        assert_eq!(of("parsec").in_unit_of(&units), None);
-        assert_eq!(turned().in_unit_of(&units), Some(turned()));
-    }
-
-    #[test]
-    fn axes_may_have_units_of_their_own() {
-        let set = |names: [Option<&str>; 3]| {
-            let mut place = Placement::straight([2.0, 3.0, 4.0], [10.0, 20.0, 30.0]);
-            let message = place.set_units(names);
-            (place.spacing(), place.first, place.unit, message)
-        };
-        let own = ([2.0, 3.0, 4.0], [10.0, 20.0, 30.0]);
-        let (spacing, first, unit, message) = set([Some("micron"); 3]);
-        assert_eq!(((spacing, first), unit.as_deref(), message), (own, Some("um"), None));
-        let (spacing, first, unit, message) = set([None; 3]);
-        assert_eq!(((spacing, first), unit, message), (own, None, None));
-        let (spacing, first, unit, message) = set([Some("um"), Some("mm"), Some("nm")]);
-        assert_eq!((spacing, first), ([2.0, 3000.0, 0.004], [10.0, 20_000.0, 0.03]));
-        assert_eq!((unit.as_deref(), message), (Some("um"), None));
-        let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), None]);
-        assert_eq!((spacing, unit.as_deref()), (own.0, Some("mm")));
-        assert!(message.unwrap().contains("unit of the z axis is missing"));
-        let (spacing, _, unit, message) = set([Some("mm"), Some("mm"), Some("parsec")]);
-        assert_eq!((spacing, unit), (own.0, None));
-        assert!(message.unwrap().contains("(mm, mm, parsec)"));
-    }
-
-    #[test]
     fn normals_stay_perpendicular() {
         // Sheared and mirrored.
         let steps = [[1.0, 0.5, 0.0], [0.0, -2.0, 0.0], [0.25, 0.0, 3.0]];

@@ -59,7 +59,7 @@ impl Marker {
         Self { identity, outputs: vec![output], fingerprint: Fingerprint::FileNumber }
     }
 
-    /// Whether the marker exists and the outputs have not changed since it was written.
+    /// Whether the marker exists and the outputs are unchanged since it was written.
     pub fn is_done(&self) -> bool {
         let Ok(text) = fs::read(self.path()) else { return false };
         let Some(content) = self.content(&self.outputs) else { return false };

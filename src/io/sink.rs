@@ -317,20 +317,6 @@ mod tests {
     use super::*;
     use crate::util::error::Kind;
 
-    #[test]
-    fn an_output_is_whole_or_absent() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        let sink = Sink::File(path.clone());
-        let mut output = sink.create(false).unwrap();
-        output.write_all(b"half").unwrap();
-        drop(output);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        sink.write_with(false, |output| output.write_all(b"whole")).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"whole");
-        assert_eq!(sink.create(true).unwrap_err().kind(), Kind::Io);
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn an_open_file_is_written_where_it_stands() {

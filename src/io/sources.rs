@@ -32,7 +32,7 @@ impl Sources {
     /// The input with the number `number`, counted from 0.
     ///
     /// # Panics
-    /// When there are not so many inputs.
+    /// If there are fewer inputs.
     pub fn get(&self, number: usize) -> Source {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         name(&self.names[start..self.ends[number]]).into()

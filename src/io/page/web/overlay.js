@@ -1,4 +1,4 @@
-// What is drawn over the picture: the axes in the corner, and measured distances.
+// Drawings over the picture: the axes in the corner, and measured distances.
 
 import { byId, facts, readable, setState } from './page.js';
 import { camera, canvas, message, overlays, pick, redraw, withUnit } from './scene.js';

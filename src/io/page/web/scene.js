@@ -112,7 +112,7 @@ function channels(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
 }
 
-// The point of a surface at a point of the picture (0 to 1 from the left and from above); null if there is none.
+// The point of the surface at (x, y) in the picture, 0 to 1 from the left and from above; null on the background.
 export function pick(x, y) {
   render();
   let depth = drawing.depthAt(x, y);
