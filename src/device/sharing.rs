@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-/// Counts the parts of a shared job that have not begun.
+/// Counts the remaining parts of a shared job.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     left: AtomicUsize,

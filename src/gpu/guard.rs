@@ -35,7 +35,7 @@ pub fn is_driver_loaded() -> bool {
     DRIVER_LOADED.load(Ordering::Relaxed)
 }
 
-/// Whether a device has not answered in time. Closing it, or an orderly end of the process, may then never return.
+/// Whether a device did not answer in time. Closing it, or an orderly end of the process, may then never return.
 pub fn has_device_hung() -> bool {
     DEVICE_HUNG.load(Ordering::Relaxed)
 }

@@ -19,7 +19,7 @@ pub fn driver_timeout() -> Duration {
     chosen.filter(|seconds| !seconds.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
 }
 
-/// A call that has not returned.
+/// A call in progress.
 struct Call {
     thread: ThreadId,
     name: &'static str,

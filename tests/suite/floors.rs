@@ -48,7 +48,7 @@ const BUDGETS: [(&str, usize); 12] = [
     ("data", 3_500),
     ("device", 900),
     ("engine", 3_300),
-    ("gpu", 2_900),
+    ("gpu", 2_650),
     ("guide", 100),
     ("io", 30_250),
     ("jpeg", 3_820),
