@@ -67,10 +67,10 @@ impl HuffmanTable {
         codes
     }
 
-    /// A table that codes symbols with these counts in few bits; codes have at most 16 bits, and none is all ones
-    /// (T.81, K.2). Of symbols with equal counts, the greater ones get the longer codes.
+    /// A table that codes symbols with these counts in few bits. Codes have at most 16 bits, and the code of all ones
+    /// is not used (T.81, K.2). Of symbols with equal counts, larger ones get longer codes.
     pub fn for_counts(counts: &[u64; 256]) -> Self {
-        /// Stands for the code of all ones, which no symbol has.
+        /// A symbol for the unused code of all ones.
         const RESERVED: usize = 256;
         let mut frequencies: Vec<u64> = counts.iter().copied().chain([1]).collect();
         let mut lens = [0usize; RESERVED + 1];

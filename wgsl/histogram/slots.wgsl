@@ -16,7 +16,7 @@
 // Chosen: for all that `u8_levels` does not count, except f64 samples, which the CPU counts.
 //
 // The digit of a slot is its byte. An addition to a full digit carries into the digits above it. The atomic returns
-// the old word, in which the invocation sees that, and it adds to `counts` what the digits have lost or won:
+// the old word, from which the invocation detects this. It adds the differences of all digits to `counts`:
 //
 //           slot of digit       3      2      1      0
 //           old word        |   7 |  255 |  255 |   9 |     one more in slot 1
@@ -24,10 +24,10 @@
 //           to `counts`        -1   +255   +256
 //
 // Invariant: elements counted in a slot = counts[slot] + sum over workgroups of digit(slot), modulo 2^32. Every
-// addition keeps it, whatever the order of atomics: the changes of all digits follow from the old word alone. No
-// change is unseen: an addition of up to 255 carries 1 or nothing out of each digit, and what leaves digit 3 leaves the
-// word. A count may wrap below zero, until the digits are added in the end; the sum is below 2^32.
-// Runs of more than 255 equal elements are added to `counts` without digits.
+// addition preserves it, in any order of atomics, since the changes of all digits follow from the old word. No change
+// is missed: an addition of up to 255 carries at most 1 out of each digit, and the carry out of digit 3 leaves the
+// word. A count may wrap below zero until the digits are added at the end; the sum is below 2^32. Runs of more than 255
+// equal elements are added directly to `counts`.
 
 // Set by the host: which values are counted, and how.
 const U16_LEVELS = 0u;
@@ -79,7 +79,7 @@ struct SlotsParams {
 
 var<workgroup> words: array<atomic<u32>, WORDS>;
 
-// The first slot of this workgroup's span; which of a slot's counters this invocation uses.
+// The first slot of the span of this workgroup; the index of the counter of a slot that this invocation uses.
 var<private> base: u32;
 var<private> copy: u32;
 // The word that a run of vectors repeats, and how many of them are not yet counted.
@@ -153,7 +153,7 @@ fn slot_of_pixel(pixel: u32) -> u32 {
 //
 //           bits of a slot   | 15..12 | 11..7 | bank 6..2 | digit 1..0 |   bank ^= bits 11..7
 //
-// The slot of a place is the place of that number, since bits 11..7 stay.
+// The function is its own inverse, since bits 11..7 do not change.
 fn place_of(slots: u32) -> u32 {
     if DIGITS { return slots ^ ((slots >> 5u) & 0x007c007cu); }
     return slots;

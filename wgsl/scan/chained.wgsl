@@ -52,7 +52,7 @@ const SPINS = 1024u;
 // For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
 
-// A state is the bits of a value, exclusive or'ed with this NaN, which no value is: 0 is nothing.
+// A state is the bits of a value XOR this NaN, which no value has, so that 0 means not published.
 const NOTHING = 0x7fc0dead;
 
 // Sums of the quads of both tiles, later their bases; scans of octets of lanes.

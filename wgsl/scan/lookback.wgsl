@@ -248,7 +248,7 @@ fn lookback(
             var lost = NONE;
             loop {
                 let state = look(seen, lane + 1u, carried);
-                // The nearest tile with everything up to its end, and the nearest without a state.
+                // The nearest tile with the sum up to its end, and the nearest tile without a state.
                 let nearest = subgroupMin(select(width, lane, state.tag == SUM_SO_FAR));
                 let gap = subgroupMin(select(width, lane, state.tag == NOTHING));
                 let counts = lane < gap && lane <= nearest;
@@ -256,7 +256,7 @@ fn lookback(
                 if nearest < gap {
                     break;
                 }
-                // On from the gap, or from the last state that was looked at.
+                // Continues at the gap, or after the last state that was loaded.
                 seen -= gap;
                 spins = select(0u, spins + 1u, gap == 0u);
                 if spins > SPINS {

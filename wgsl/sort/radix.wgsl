@@ -125,12 +125,12 @@ var<private> own: array<u32, EACH>;
 var<private> places: array<u32, EACH>;
 var<private> goals: array<u32, EACH>;
 
-// Sorts a tile by the digit: sets `places` and `goals`, and leaves the sorted keys in `own`.
+// Sorts a tile by the digit: sets `places` and `goals`, and `own` to the sorted keys.
 fn rank(tile: u32, lane: u32) {
     let first = tile * TILE;
     let in_tile = min(TILE, digit.len - first);
 
-    // Each invocation gets neighbouring keys by way of workgroup memory, for loads of neighbours together.
+    // Each invocation gets neighbouring keys through workgroup memory, so that loads are coalesced.
     for (var i = 0u; i < EACH; i++) {
         let at = i * LANES + lane;
         words[at] = select(0xffffffffu, keys[first + min(at, in_tile - 1u)], at < in_tile);
@@ -141,7 +141,7 @@ fn rank(tile: u32, lane: u32) {
     }
     workgroupBarrier();
 
-    // Count each invocation's digits. Places past the end count as the highest digit, behind all keys.
+    // Counts the digits of each invocation. Keys past the end count as the highest digit, after all other keys.
     for (var pair = 0u; pair < 8u; pair++) {
         words[pair * LANES + lane] = 0u;
     }
@@ -163,7 +163,7 @@ fn rank(tile: u32, lane: u32) {
         sum += words[lane * 8u + i];
     }
     let scanned = scan_line(lane, sum);
-    // Digits from 8 on, in the upper lanes, come behind all lower ones, whose number the shift adds to them:
+    // Digits from 8 on, in the upper lanes, come after all lower ones, whose number is added by the shift:
     //
     //   scanned.x          digits 8 to 15 before | digits 0 to 7 before
     //   scanned.y << 16    all of digits 0 to 7  | 0
@@ -182,7 +182,7 @@ fn rank(tile: u32, lane: u32) {
     }
     workgroupBarrier();
 
-    // Into the new order in workgroup memory, for stores of neighbours together.
+    // Reordered in workgroup memory, so that stores are coalesced.
     for (var i = 0u; i < EACH; i++) {
         words[places[i]] = own[i];
     }

@@ -103,7 +103,7 @@ fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<Damage>) -> Dec
 }
 
 /// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.
-/// Returns losses and damage, in words.
+/// Returns messages about losses and damage.
 ///
 /// # Errors
 /// As [`decode`].
@@ -169,7 +169,7 @@ fn icc(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
     (!parts.is_empty()).then(|| parts.into_iter().flat_map(|(_, data)| data).collect())
 }
 
-/// Metadata and orientation of a file by the segments before its first scan, and what is lost of them, in words.
+/// Metadata and orientation of a file from the segments before its first scan, and messages about losses.
 fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif(segments), &mut losses);
@@ -260,7 +260,7 @@ fn deviation(rounded: [f64; 2], exact: [f64; 2]) -> f64 {
     (0..2).map(|axis| (rounded[axis] / exact[axis] - 1.0).abs()).sum()
 }
 
-/// The segments that hold `metadata`: second byte of the marker, and parameters.
+/// The segments of `metadata`: second byte of the marker, and parameters.
 fn segments(metadata: &Metadata) -> Result<Vec<(u8, Vec<u8>)>, BoxError> {
     let mut segments = vec![(marker::APP0, [JFIF, &jfif(density_of(metadata))].concat())];
     let named = [

@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Few values are counted exactly, many to the bits that are left, whatever the parts are.
+    /// Few values are counted exactly, many to the remaining bits, for any division into parts.
     #[test]
     fn values_do_not_depend_on_how_samples_are_divided() {
         for (bits, len) in [(9, 100_000), (24, 700_000)] {

@@ -32,16 +32,14 @@ impl<T: Scannable> Scan<T> {
     /// # Errors
     /// If there is no memory for the result.
     pub fn checked(&self, input: &[T]) -> Result<Result<Scanned<T>, usize>> {
-        let join: fn(T, T) -> Option<T> = match self.op {
-            Op::Sum => T::checked_sum,
-            Op::Product => T::checked_product,
-            Op::Min | Op::Max => return self.cpu(input).map(Ok),
-        };
+        if matches!(self.op, Op::Min | Op::Max) {
+            return self.cpu(input).map(Ok);
+        }
         let mut sum = self.carry_in;
         let mut values = memory::room(input.len())?;
         for (index, &number) in input.iter().enumerate() {
             let before = sum;
-            match join(sum, number) {
+            match T::checked(self.op, sum, number) {
                 Some(joined) => sum = joined,
                 None => return Ok(Err(index)),
             }

@@ -128,11 +128,8 @@ pub trait Scannable: Number {
         for_op!(op, Self, of())
     }
 
-    /// The sum; `None` if an integer overflows.
-    fn checked_sum(self, other: Self) -> Option<Self>;
-
-    /// The product; `None` if an integer overflows.
-    fn checked_product(self, other: Self) -> Option<Self>;
+    /// Applies `op`; `None` if an integer overflows.
+    fn checked(op: Op, a: Self, b: Self) -> Option<Self>;
 }
 
 /// Sums of `T`.
@@ -151,7 +148,8 @@ pub struct Max<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Product<T>(PhantomData<T>);
 
-/// Implements a monoid on values of type `$value`. `$enter` converts numbers to values, `$leave` converts them back.
+/// Implements a monoid on values of type `$value`. `$to_value` converts numbers to values, `$from_value` converts them
+/// back.
 macro_rules! monoid {
     (
         $op:ident $type:ident $value:ident $exact:literal $identity:expr, $join:expr,
@@ -186,19 +184,15 @@ macro_rules! monoid {
 }
 
 macro_rules! scannable {
-    ($type:ident, $checked_sum:expr, $checked_product:expr) => {
+    ($type:ident, $checked:expr) => {
         impl Scannable for $type {
             type Sum = Sum<$type>;
             type Min = Min<$type>;
             type Max = Max<$type>;
             type Product = Product<$type>;
-            fn checked_sum(self, other: Self) -> Option<Self> {
-                let sum: fn($type, $type) -> Option<$type> = $checked_sum;
-                sum(self, other)
-            }
-            fn checked_product(self, other: Self) -> Option<Self> {
-                let product: fn($type, $type) -> Option<$type> = $checked_product;
-                product(self, other)
+            fn checked(op: Op, a: Self, b: Self) -> Option<Self> {
+                let checked: fn(Op, $type, $type) -> Option<$type> = $checked;
+                checked(op, a, b)
             }
         }
     };
@@ -211,7 +205,11 @@ macro_rules! integers {
             monoid!(Product $type true 1, $type::wrapping_mul);
             monoid!(Min $type true $type::MAX, Ord::min);
             monoid!(Max $type true $type::MIN, Ord::max);
-            scannable!($type, $type::checked_add, $type::checked_mul);
+            scannable!($type, |op, a, b| match op {
+                Op::Sum => a.checked_add(b),
+                Op::Product => a.checked_mul(b),
+                Op::Min | Op::Max => Some(op.join(a, b)),
+            });
         )+
     };
 }
@@ -234,7 +232,7 @@ macro_rules! floats {
                 |number| if number.is_nan() { $key::MAX } else { $to_key(number) },
                 |key| if key == $key::MAX { $type::NAN } else { $from_key(key) }
             );
-            scannable!($type, |a, b| Some(a + b), |a, b| Some(a * b));
+            scannable!($type, |op, a, b| Some(op.join(a, b)));
         )+
     };
 }

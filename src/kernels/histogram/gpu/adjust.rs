@@ -31,8 +31,8 @@ pub fn variants() -> Vec<Shader> {
     shaders
 }
 
-/// The adjusted samples of 8-bit or 16-bit pixels. `shifts`: whether the table holds shifts by luminance, or
-/// else new samples by old ones.
+/// Adjusts 8-bit or 16-bit pixels. If `shifts`, the table has a shift for each luminance, otherwise a new sample for
+/// each old one.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails,
