@@ -74,9 +74,6 @@ impl Image {
     }
 
     /// A copy.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
     pub fn copy(&self) -> Result<Self> {
         Ok(self.with_samples(self.samples.copy()?))
     }
@@ -87,9 +84,6 @@ impl Image {
 
     /// The image as linear light with premultiplied alpha. u8 and u16 come from the sRGB curve, the other types are
     /// linear light already.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
     pub fn to_linear(&self) -> Result<Self> {
         let (channels, colours) = (self.channels, self.colours());
         let curve = |most: u16| {
@@ -125,9 +119,6 @@ impl Image {
 
     /// The linear image with straight alpha: f32 stays linear light, u8 and u16 go to the sRGB curve.
     ///
-    /// # Errors
-    /// When there is no memory for it.
-    ///
     /// # Panics
     /// When the image is not linear.
     pub fn to_straight(&self, dtype: Dtype) -> Result<Self> {
@@ -151,17 +142,11 @@ impl Image {
 
     /// The image with samples of fewer bits. Full intensity becomes full intensity; types without one keep their
     /// values, rounded and clamped to those of `dtype`.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
     pub fn narrowed(&self, dtype: Dtype) -> Result<Self> {
         Ok(self.with_samples(narrowed(&self.samples, dtype)?))
     }
 
     /// The image with samples of f32. Full intensity becomes 1; types without one keep their values.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
     pub fn to_floats(&self) -> Result<Self> {
         let floats = match &self.samples {
             Samples::U8(values) => parallel::mapped(values, |&v| f32::from(v) / 255.0)?,
@@ -172,9 +157,6 @@ impl Image {
     }
 
     /// The image without its alpha channel.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
     pub fn without_alpha(&self) -> Result<Self> {
         fn cut<T: Copy>(v: &[T], from: usize, to: usize) -> Result<Vec<T>> {
             let mut colours = memory::room(v.len() / from * to)?;
@@ -187,9 +169,6 @@ impl Image {
     }
 
     /// An image of grey and alpha as RGBA.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
     pub fn to_rgba(&self) -> Result<Self> {
         fn spread<T: Copy>(v: &[T]) -> Result<Vec<T>> {
             let mut wide = memory::room(2 * v.len())?;
@@ -201,9 +180,6 @@ impl Image {
     }
 
     /// The image as it is to be seen, from one that is stored in `orientation`.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
     pub fn upright(self, orientation: Orientation) -> Result<Self> {
         if orientation == Orientation::default() {
             return Ok(self);
@@ -268,32 +244,4 @@ fn each_pixel(samples: &mut [f32], channels: usize, change: impl Fn(usize, &mut 
             change(at, pixel);
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn alpha_and_channels_convert() {
-        let metadata = Metadata { icc: Some(vec![1]), ..Metadata::default() };
-        let grey = Image {
-            width: 2,
-            height: 1,
-            channels: 2,
-            samples: Samples::U16(vec![65535, 65535, 257, 0]),
-            is_linear: false,
-            metadata,
-        };
-        assert_eq!(grey.narrowed(Dtype::U8).unwrap().samples, Samples::U8(vec![255, 255, 1, 0]));
-        assert_eq!(grey.without_alpha().unwrap().samples, Samples::U16(vec![65535, 257]));
-        let rgba = grey.to_rgba().unwrap();
-        assert_eq!((rgba.channels, rgba.samples.len()), (4, 8));
-        let linear = grey.to_linear().unwrap();
-        assert_eq!(linear.samples, Samples::F32(vec![1.0, 1.0, 0.0, 0.0]));
-        assert_eq!(linear.metadata, grey.metadata);
-        // Under alpha 0 there is no colour to return to.
-        let back = linear.to_straight(Dtype::U16).unwrap();
-        assert_eq!(back.samples, Samples::U16(vec![65535, 65535, 0, 0]));
-    }
 }

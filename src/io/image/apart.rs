@@ -103,9 +103,6 @@ pub fn is_possible() -> bool {
 }
 
 /// Decodes the WebP file `file` into `samples`, in a child process that may take `within` bytes.
-///
-/// # Errors
-/// If the file is broken, if decoding takes more memory, or if the process cannot be started.
 pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxError> {
     let program = PROGRAM.get().ok_or("there is no program to decode it")?;
     let mut process = Command::new(program)

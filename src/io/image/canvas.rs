@@ -27,9 +27,6 @@ pub trait Frames {
     type Sample: Sample;
 
     /// Decodes frame `number`, which is 0 or follows the last one that was decoded.
-    ///
-    /// # Errors
-    /// If the file is broken, or the frame exceeds `limits`.
     fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<Self::Sample>, BoxError>;
 }
 
@@ -256,27 +253,6 @@ fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_are_laid_over_each_other_and_disposed_of() {
-        let mut canvas = Canvas::<u8>::new([3, 1]).unwrap();
-        let mut draw = |at: usize, size: [usize; 2], disposal, blends, pixels: &[[u8; 2]]| {
-            let pixels = pixels.iter().map(|&[grey, alpha]| [grey, grey, grey, alpha]).collect();
-            let area = Area { at: [at, 0], size };
-            canvas.draw(&Frame { area, disposal, blends, pixels }).unwrap();
-            canvas.samples(2).unwrap()
-        };
-        draw(0, [3, 1], Disposal::Keep, false, &[[10, 255]; 3]);
-        let samples = draw(1, [5, 4], Disposal::Restore, false, &[[20, 0]; 20]);
-        assert_eq!(samples, [10, 255, 20, 0, 20, 0]);
-        // A half opaque pixel over an opaque one, a transparent pixel, and pixels outside of the canvas.
-        let mut half = [[0, 0]; 20];
-        half[0] = [210, 128];
-        let samples = draw(1, [5, 4], Disposal::Clear, true, &half);
-        assert_eq!(samples, [10, 255, 110, 255, 10, 255]);
-        let samples = draw(0, [1, 1], Disposal::Keep, true, &[[9, 1]]);
-        assert_eq!(samples, [10, 255, 0, 0, 0, 0]);
-    }
 
     #[test]
     fn alpha_over_alpha_is_as_the_formula_says() {

@@ -109,9 +109,6 @@ pub trait Bytes: Send + Sync {
     fn len(&self) -> u64;
 
     /// Reads `len` bytes from offset `at` on, or fewer at the end.
-    ///
-    /// # Errors
-    /// If reading fails, or there is no memory.
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
 }
 
@@ -122,9 +119,6 @@ pub trait Pages {
     fn count(&self) -> usize;
 
     /// Decodes page `page`. Pages are mostly requested in order, each once.
-    ///
-    /// # Errors
-    /// If the file is broken, or the page exceeds the limits.
     fn decode(&mut self, page: usize) -> Result<Decoded, BoxError>;
 
     /// Bytes of the decoded samples of page `page`; `None` if only decoding tells. It is always known for a file of
@@ -216,15 +210,9 @@ pub const UNEQUAL_PAGES: &str =
 /// A file of several pages being written.
 pub trait PageWriter {
     /// Writes the next page, whose samples and channels the format supports.
-    ///
-    /// # Errors
-    /// Those of writing, and if the page does not match the pages before it.
     fn page(&mut self, image: &Image) -> Result<(), BoxError>;
 
     /// Writes the end of the file, after the last page.
-    ///
-    /// # Errors
-    /// Those of writing.
     fn finish(self: Box<Self>) -> Result<(), BoxError>;
 }
 
@@ -330,9 +318,6 @@ pub struct Decoded {
 
 impl Decoded {
     /// The header of a page whose samples are of type `dtype`.
-    ///
-    /// # Errors
-    /// Never: there are no samples to be allocated.
     pub fn header(
         [width, height]: [usize; 2],
         channels: usize,
@@ -352,9 +337,6 @@ impl Decoded {
     }
 
     /// Memory for the samples.
-    ///
-    /// # Errors
-    /// If there is not enough.
     pub fn zeros(&self) -> Result<Samples> {
         let Image { width, height, channels, samples, .. } = &self.image;
         Samples::zeros(samples.dtype(), width * height * channels)

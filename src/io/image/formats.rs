@@ -69,9 +69,6 @@ impl ImageFormat {
     }
 
     /// The format named by the extension of `sink`.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`] if the extension names no image format.
     pub fn of_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
         let named = |format: &Self| format.codec().extensions.contains(&extension.as_str());
@@ -125,9 +122,6 @@ pub fn has_image_name(source: &Source) -> bool {
 }
 
 /// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
-///
-/// # Errors
-/// If the file cannot be opened.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let regular = source.path().is_some() && source.size()?.is_some();
     for rows in ImageFormat::ALL.iter().filter_map(|format| format.codec().rows).filter(|_| regular)
@@ -145,9 +139,6 @@ pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
 }
 
 /// Begins a file of `format`, for which [`can_write_rows`] holds. `head` is the image without samples.
-///
-/// # Errors
-/// Those of writing.
 pub fn create_rows(
     format: ImageFormat,
     head: &Image,

@@ -29,9 +29,6 @@ pub struct Opened<'a> {
 }
 
 /// Reads the header and the metadata of a file.
-///
-/// # Errors
-/// If the header is broken, or the image exceeds `limits`.
 pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<'_>, BoxError> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut allowed = image::Limits::default();
@@ -57,9 +54,6 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
 
 impl Opened<'_> {
     /// Decodes the samples.
-    ///
-    /// # Errors
-    /// If the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
     }
@@ -70,9 +64,6 @@ impl Opened<'_> {
     }
 
     /// Decodes the samples with `read`, which fills the buffer that it is given.
-    ///
-    /// # Errors
-    /// Those of `read`.
     pub fn decode_by(
         self,
         read: impl FnOnce(Box<dyn ImageDecoder + '_>, &mut [u8]) -> Result<(), BoxError>,
@@ -95,9 +86,6 @@ fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
 }
 
 /// Probes the file at `path`, whose format is called `name`.
-///
-/// # Errors
-/// If the header is broken.
 pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Probe, BoxError> {
     let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
     let mut limits = image::Limits::default();

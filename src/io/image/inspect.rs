@@ -45,10 +45,6 @@ pub fn is_jpeg(source: &Source) -> bool {
 
 /// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
 /// the file has at most `longest` bytes, or its format is read with seeks.
-///
-/// # Errors
-/// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read,
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it is no image of a known format, or broken.
 pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
     let Some(path) = source.path() else {
         return Err(Error::usage("an image is looked at in a file, not in standard input"));
@@ -62,9 +58,6 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
 
 /// Probes a source that can be read only once, such as a pipe: decodes its first page. Returns the header's contents,
 /// as far as that page tells them, and the page.
-///
-/// # Errors
-/// As [`probe`], and when it breaks the limits.
 pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
     let timings = Timings::new(false);
     let file = ImageFile::read(source, limits, &timings)?;

@@ -45,9 +45,6 @@ impl PageRange {
     }
 
     /// The pages of the range, counted from 0, in `source`, which has `count` pages.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the range goes beyond the last page.
     pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
         let last = self.last.unwrap_or(count.max(self.first));
         match last <= count {

@@ -22,10 +22,6 @@ use crate::{
 /// Reads and decodes the first page of `source`; further pages are reported as a loss. The format is recognized by the
 /// content, not by the name. A picture stored rotated comes out upright. The file and its samples each take at most
 /// `limits`.
-///
-/// # Errors
-/// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if
-/// it is no image, broken, or too large.
 pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
     ImageFile::read(source, limits, timings)?.decode(timings)
 }
@@ -51,9 +47,6 @@ enum Data {
 impl<'a> ImageFile<'a> {
     /// Reads `source`, or only opens it if the decoder of its format seeks. The file and its samples each take at most
     /// `limits`.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read.
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
@@ -64,9 +57,6 @@ impl<'a> ImageFile<'a> {
     }
 
     /// Finds the pages of the file.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is no image, or broken.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
         let pages = self.catching(timings, || {
             let codec = self.found()?.codec();
@@ -88,9 +78,6 @@ impl<'a> ImageFile<'a> {
     }
 
     /// The format of the file.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the format is not known.
     pub fn format(&self) -> Result<ImageFormat> {
         self.found().map_err(|error| self.cannot_decode(error))
     }
@@ -104,9 +91,6 @@ impl<'a> ImageFile<'a> {
     }
 
     /// Decodes the first page. Further pages are reported as a loss.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is no image, broken, or too large.
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if pages.count() > 1 {
@@ -116,9 +100,6 @@ impl<'a> ImageFile<'a> {
     }
 
     /// Decodes page `page`, counted from 0.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there is no such page, and as [`ImageFile::decode`].
     pub fn decode_page(&self, page: usize, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if page >= pages.count() {
@@ -133,10 +114,6 @@ impl<'a> ImageFile<'a> {
 
     /// The coefficients of a JPEG file, and its image without samples; `None` for other files, and for pictures that
     /// have to be rotated or mirrored.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
-    /// memory.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
         let read = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
@@ -152,10 +129,6 @@ impl<'a> ImageFile<'a> {
 
     /// Decodes a JPEG file and passes its pixels, in the stored orientation, to `consume`: whole rows, from several
     /// threads and in any order.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the file is not JPEG, broken or too large, or damaged and
-    /// `strict` is set.
     pub fn consume_jpeg(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<()> {
         let bytes = self.bytes().unwrap_or_default();
         let consumed = caught(|| jpeg::consume(bytes, self.limits, consume));
@@ -288,9 +261,6 @@ impl ImagePages<'_> {
     }
 
     /// Reports that all pages but the first are left out.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if losses are not allowed (`strict`).
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
@@ -298,9 +268,6 @@ impl ImagePages<'_> {
     }
 
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the page is broken or too large.
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.catching(timings, || pages.decode(page))?;

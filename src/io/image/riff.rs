@@ -19,9 +19,6 @@ pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
 }
 
 /// Reads the ICC profile, EXIF and XMP of a file. Chunks that are too long are left out, and recorded in `losses`.
-///
-/// # Errors
-/// If one of these chunks extends beyond the end of the file.
 pub fn metadata(
     mut input: impl Read + Seek,
     losses: &mut Vec<String>,

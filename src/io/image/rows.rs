@@ -46,15 +46,9 @@ pub trait ReadRows: Send {
     fn info(&self) -> &RowsInfo;
 
     /// Reads the next rows into `rows`, which holds a whole number of them. Samples are in native byte order.
-    ///
-    /// # Errors
-    /// If the file is broken.
     fn read(&mut self, rows: &mut [u8]) -> Result<()>;
 
     /// Whether any pixel of the rows that are not read yet is not opaque. Reads them.
-    ///
-    /// # Errors
-    /// If the file is broken.
     fn any_transparent(&mut self) -> Result<bool> {
         let RowsInfo { channels, dtype, height, .. } = *self.info();
         let opaque: &[u8] = match dtype {
@@ -85,9 +79,6 @@ pub struct RowsReader {
 
 impl RowsReader {
     /// Reads `rows` from row `first` on.
-    ///
-    /// # Errors
-    /// When the rows before it cannot be read.
     pub fn new(rows: Box<dyn ReadRows>, first: usize) -> Result<Self> {
         let mut reader = Self { rows, spare: None };
         if first > 0 {
@@ -125,14 +116,8 @@ const BAND: usize = 1 << 20;
 /// A picture that is written row by row, from the first to the last.
 pub trait WriteRows: Send {
     /// Writes the samples of the next rows.
-    ///
-    /// # Errors
-    /// Those of writing.
     fn write(&mut self, samples: Samples) -> io::Result<()>;
 
     /// Writes the end of the file.
-    ///
-    /// # Errors
-    /// Those of writing.
     fn finish(self: Box<Self>) -> io::Result<Output>;
 }

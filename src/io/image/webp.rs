@@ -171,9 +171,6 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
 
 /// Compares the size of the picture with that in the header of the file. The decoder does so only after it has decoded
 /// the picture, which may take much memory, and panics on some files.
-///
-/// # Errors
-/// If they differ.
 fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
     let Some((name, header)) = riff::chunks(bytes).next() else { return Ok(()) };
     let (b"VP8X", &[_, _, _, _, w0, w1, w2, h0, h1, h2, ..]) = (&name, header) else {

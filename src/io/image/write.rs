@@ -67,9 +67,6 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Reports what of `image` the format cannot hold, without writing anything.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there are losses and `strict` is set.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)
     }
@@ -87,9 +84,6 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Writes an image.
-    ///
-    /// # Errors
-    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written.
     pub fn write(&self, image: &Image) -> Result<()> {
         self.check(image)?;
         let codec = self.format.codec();
@@ -104,9 +98,6 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Writes a JPEG file from DCT coefficients.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
         let optimized = self.encoding.optimized;
         self.write_bytes(|| jpeg::encode_coefficients(coefficients, metadata, optimized))
@@ -119,10 +110,6 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Writes a file of `series.count` pages, which `fill` passes to the writer one by one.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if the format has no pages, those of [`ImageTarget::check`],
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be written, and those of `fill`.
     pub fn write_pages(
         &self,
         series: Series,
@@ -163,9 +150,6 @@ impl std::fmt::Debug for PagesWriter<'_> {
 
 impl PagesWriter<'_> {
     /// Writes the next page.
-    ///
-    /// # Errors
-    /// Those of [`ImageTarget::check`], and if the page cannot be written, or does not match the pages before it.
     pub fn page(&mut self, image: &Image) -> Result<()> {
         let Self { pages, target, count } = self;
         target.check_page(image, *count)?;

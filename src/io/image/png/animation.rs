@@ -122,9 +122,6 @@ struct FrameHeader {
 }
 
 /// The pages of an animation; `None` if the file is none.
-///
-/// # Errors
-/// If the file is broken or too large.
 pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>, BoxError> {
     let Some(Described { plays, frames, has_still }) = described(bytes)? else {
         return Ok(None);
@@ -234,9 +231,6 @@ fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
 }
 
 /// Begins an animation.
-///
-/// # Errors
-/// Never: the signature is that of all formats.
 pub fn start<'a>(
     output: &'a mut dyn Write,
     series: Series,

@@ -74,9 +74,6 @@ pub fn read(
 type TextsAndExif = (Vec<Found>, Option<Vec<u8>>);
 
 /// Adds density and colour chunks to `metadata`; returns texts and EXIF.
-///
-/// # Errors
-/// If a chunk is damaged on which pixels depend.
 fn read_chunks(
     input: &mut (impl Read + Seek),
     metadata: &mut Metadata,
@@ -302,9 +299,6 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Writes the colour chunks, which have to precede a palette and an ICC profile.
-///
-/// # Errors
-/// Those of writing.
 pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     for name in COLOURS {
         let is_it = |part: &&Part| part.format == "PNG" && part.name.as_bytes() == name;
@@ -316,9 +310,6 @@ pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result
 }
 
 /// Writes the other chunks of `metadata` that precede the pixels, except ICC profile and EXIF.
-///
-/// # Errors
-/// Those of writing.
 pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     if let Some(density) = density_of(metadata) {
         let (pixels, unit) = match density.per(DensityUnit::Centimetre) {

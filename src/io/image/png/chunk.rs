@@ -14,9 +14,6 @@ pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {
 }
 
 /// Writes a chunk, whose body is `parts` one behind the other.
-///
-/// # Errors
-/// Those of writing.
 pub fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;

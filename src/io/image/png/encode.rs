@@ -55,9 +55,6 @@ impl<'a> Png<'a> {
     }
 
     /// Encodes `pixels`: rows from the top, u16 samples in big-endian order.
-    ///
-    /// # Errors
-    /// Those of writing.
     pub fn write(&self, pixels: &[u8], output: impl Write) -> io::Result<()> {
         let mut writer = self.start(output)?;
         writer.rows(pixels)?;
@@ -65,9 +62,6 @@ impl<'a> Png<'a> {
     }
 
     /// Writes everything that precedes the pixels.
-    ///
-    /// # Errors
-    /// Those of writing.
     pub fn start<W: Write>(&self, mut output: W) -> io::Result<PngWriter<W>> {
         output.write_all(SIGNATURE)?;
         let mut header = Vec::with_capacity(13);
@@ -116,9 +110,6 @@ pub struct PngWriter<W> {
 
 impl<W: Write> PngWriter<W> {
     /// Writes the next rows.
-    ///
-    /// # Errors
-    /// Those of writing.
     pub fn rows(&mut self, mut pixels: &[u8]) -> io::Result<()> {
         let band = (BAND / self.row).max(1) * self.row;
         if !self.pending.is_empty() {
@@ -136,9 +127,6 @@ impl<W: Write> PngWriter<W> {
     }
 
     /// Writes the pending rows and the end of the file.
-    ///
-    /// # Errors
-    /// Those of writing.
     pub fn finish(mut self) -> io::Result<W> {
         let rest = mem::take(&mut self.pending);
         self.bands(&rest, rest.len().max(1))?;
@@ -191,12 +179,9 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
 }
 
 /// Encodes a picture.
-///
-/// # Errors
-/// If there is no memory for its samples in big-endian order.
 pub fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut samples = Cow::Borrowed(&image.samples);
-    if cfg!(target_endian = "little") && image.samples.dtype() == Dtype::U16 {
+    if image.samples.dtype() == Dtype::U16 {
         let mut big_endian = image.samples.copy()?;
         big_endian.swap_bytes();
         samples = Cow::Owned(big_endian);

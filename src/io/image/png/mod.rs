@@ -78,7 +78,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     check_size(limits, page.size(), len as u64)?;
     let mut samples = page.zeros()?;
     reader.next_frame(samples.as_bytes_mut())?;
-    if cfg!(target_endian = "little") && samples.dtype() == Dtype::U16 {
+    if samples.dtype() == Dtype::U16 {
         samples.swap_bytes();
     }
     Ok(page.with(samples))

@@ -65,7 +65,7 @@ impl ReadRows for PngRows {
                 Ok(None) => return Err(broken(&self.name).caused_by("there are too few rows")),
                 Err(error) => return Err(broken(&self.name).caused_by(error)),
             }
-            if wide && cfg!(target_endian = "little") {
+            if wide {
                 row.as_chunks_mut::<2>().0.iter_mut().for_each(|sample| sample.reverse());
             }
         }
@@ -81,9 +81,7 @@ pub fn create(head: &Image, encoding: &Encoding, output: Output) -> io::Result<B
 impl WriteRows for PngWriter<Output> {
     fn write(&mut self, mut samples: Samples) -> io::Result<()> {
         // Samples of PNG are big-endian.
-        if cfg!(target_endian = "little") {
-            samples.swap_bytes();
-        }
+        samples.swap_bytes();
         self.rows(samples.as_bytes())
     }
 

@@ -31,9 +31,6 @@ pub struct FileBytes {
 
 impl FileBytes {
     /// Wraps `file`.
-    ///
-    /// # Errors
-    /// If the length cannot be found out.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })

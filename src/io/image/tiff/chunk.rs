@@ -39,9 +39,6 @@ pub struct Block {
 pub type Wanted<'a> = &'a [usize];
 
 /// Decodes chunk `number`.
-///
-/// # Errors
-/// If the chunk is broken or cut off, or takes more than `limits`.
 pub fn decode(
     page: &Page,
     bytes: &dyn Bytes,
@@ -138,8 +135,7 @@ fn samples_of(
     let row_bytes = usize::try_from(page.chunk_row_bytes())?;
     let unit = page.bits as usize / 8;
     let is_whole = page.bits.is_multiple_of(8);
-    let is_native = page.is_little == cfg!(target_endian = "little");
-    if is_whole && unit > 1 && !is_native && page.predictor != 3 {
+    if is_whole && unit > 1 && !page.is_little && page.predictor != 3 {
         stored.to_mut().chunks_exact_mut(unit).for_each(<[u8]>::reverse);
     }
     if page.predictor > 1 {
@@ -193,9 +189,7 @@ fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError>
     let values = row.len() / unit;
     for (i, value) in row.chunks_exact_mut(unit).enumerate() {
         for (place, byte) in value.iter_mut().enumerate() {
-            let significance =
-                if cfg!(target_endian = "little") { unit - 1 - place } else { place };
-            *byte = planes[significance * values + i];
+            *byte = planes[(unit - 1 - place) * values + i];
         }
     }
     Ok(())
@@ -222,14 +216,10 @@ fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_
         for (to, &sample) in pixel.chunks_exact_mut(size).zip(wanted) {
             let first = (x * count + sample) * bits;
             let value = match is_whole {
-                // These bytes are in native order already.
+                // These bytes are little-endian by now.
                 true => {
                     let bytes = &row[first / 8..][..bits / 8];
-                    let add = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
-                    match cfg!(target_endian = "little") {
-                        true => bytes.iter().rev().fold(0, add),
-                        false => bytes.iter().fold(0, add),
-                    }
+                    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
                 }
                 false => bits_at(row, first, bits),
             };
@@ -357,9 +347,6 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Opens strip `number`.
-    ///
-    /// # Errors
-    /// If the beginning of the strip is broken.
     pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
         let [offset, len] = page.location(number);
         let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
@@ -381,9 +368,6 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads the next `rows` rows.
-    ///
-    /// # Errors
-    /// If the rows are broken or missing.
     pub fn read(
         &mut self,
         page: &Page,

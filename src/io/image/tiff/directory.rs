@@ -135,9 +135,6 @@ impl Directory {
 
 impl<'a> File<'a> {
     /// Reads the header of a file.
-    ///
-    /// # Errors
-    /// If the header is not that of a TIFF file.
     pub fn open(bytes: Arc<dyn Bytes + 'a>) -> Result<Self, BoxError> {
         let head = bytes.read(0, 16)?.into_owned();
         let is_little = match head.get(..2) {
@@ -159,17 +156,11 @@ impl<'a> File<'a> {
     }
 
     /// Opens a file on disk, and reads its header only.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is no TIFF file.
     pub fn open_path(path: &Path) -> Result<File<'static>, BoxError> {
         File::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
     }
 
     /// Reads the header of a block in memory that has the form of a TIFF file.
-    ///
-    /// # Errors
-    /// If the header is not that of a TIFF file.
     pub fn open_block(block: &'a [u8]) -> Result<Self, BoxError> {
         Self::open(Arc::new(block))
     }
@@ -189,9 +180,6 @@ impl<'a> File<'a> {
     }
 
     /// Reads the directory at offset `at`.
-    ///
-    /// # Errors
-    /// If the directory extends beyond the file.
     pub fn directory(&self, at: u64) -> Result<Directory, BoxError> {
         let (count_len, entry_len, offset_len) =
             if self.is_big_tiff { (8, 20, 8) } else { (2, 12, 4) };
@@ -230,9 +218,6 @@ impl<'a> File<'a> {
     /// Calls `visit` with the offset of each directory of the main chain, and the directory. The chain ends where it
     /// leads in a circle or out of the file, or where its directories are longer than the file in all, so that they
     /// overlap. Returns whether the chain ends without leading to a broken directory.
-    ///
-    /// # Errors
-    /// If the first directory is broken.
     fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
         let mut seen = HashSet::new();
         let (mut at, mut left) = (self.first, self.bytes.len());
@@ -259,9 +244,6 @@ impl<'a> File<'a> {
     }
 
     /// Reads the values of an entry, as bytes with numbers in native byte order.
-    ///
-    /// # Errors
-    /// If the values extend beyond the file, or are too many.
     pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
         let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
         let len = entry.bytes();
@@ -280,16 +262,13 @@ impl<'a> File<'a> {
         if (bytes.len() as u64) < len {
             return Err(outside().into());
         }
-        if unit > 1 && self.is_little != cfg!(target_endian = "little") {
+        if unit > 1 && !self.is_little {
             bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
         }
         Ok(bytes)
     }
 
     /// The first `most` values of a tag, or all if there are fewer, as unsigned numbers; `None` without the tag.
-    ///
-    /// # Errors
-    /// If the values are not unsigned numbers, too many, or outside of the file.
     pub fn numbers(
         &self,
         directory: &Directory,
@@ -318,9 +297,6 @@ impl<'a> File<'a> {
     }
 
     /// The first value of a tag as an unsigned number.
-    ///
-    /// # Errors
-    /// As [`numbers`](Self::numbers).
     pub fn number_of(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
         Ok(self.numbers(directory, tag, 1)?.and_then(|numbers| numbers.first().copied()))
     }
@@ -363,9 +339,6 @@ impl<'a> File<'a> {
 
     /// The pages: the main chain without reduced copies and masks of other pages, or the whole chain if there is nothing
     /// else.
-    ///
-    /// # Errors
-    /// If the first directory is broken.
     pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
         let is_whole = self.each_of_chain(|at, directory| {

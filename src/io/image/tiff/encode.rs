@@ -2,7 +2,6 @@
 //! precede the samples of all pages, so that files are written in order, without seeks.
 
 use std::{
-    borrow::Cow,
     io::{self, Write},
     iter,
 };
@@ -29,7 +28,7 @@ use crate::{
             rows::WriteRows,
         },
     },
-    util::{error::Result, memory},
+    util::memory,
 };
 
 /// Maximum size of a strip in bytes, unless a row is longer or there would be more than [`MOST_STRIPS`].
@@ -269,27 +268,12 @@ pub fn stack_header(
 }
 
 /// Encodes a picture.
-///
-/// # Errors
-/// If there is no memory for the file.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let mut file = head([&Outgoing::only(image)].into_iter());
-    let samples = little(&image.samples)?;
-    memory::reserve(&mut file, samples.as_bytes().len())?;
-    file.extend_from_slice(samples.as_bytes());
+    let samples = image.samples.as_bytes();
+    memory::reserve(&mut file, samples.len())?;
+    file.extend_from_slice(samples);
     Ok(file)
-}
-
-/// The samples in little-endian order.
-fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
-    Ok(match cfg!(target_endian = "big") {
-        true => {
-            let mut turned = samples.copy()?;
-            turned.swap_bytes();
-            Cow::Owned(turned)
-        }
-        false => Cow::Borrowed(samples),
-    })
 }
 
 /// Begins a file with one picture, whose rows follow.
@@ -306,10 +290,7 @@ pub fn create_rows(
 struct TiffWriter(Output);
 
 impl WriteRows for TiffWriter {
-    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
-        if cfg!(target_endian = "big") {
-            samples.swap_bytes();
-        }
+    fn write(&mut self, samples: Samples) -> io::Result<()> {
         self.0.write_all(samples.as_bytes())
     }
 
@@ -319,9 +300,6 @@ impl WriteRows for TiffWriter {
 }
 
 /// Begins a file of several pages.
-///
-/// # Errors
-/// If the header cannot be written.
 pub fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
@@ -364,7 +342,7 @@ impl PageWriter for TiffPages<'_> {
         page.directory(first, is_big_tiff).write(&mut bytes, at, is_big_tiff, following);
         bytes.resize((first - at) as usize, 0);
         self.output.write_all(&bytes)?;
-        self.output.write_all(little(&image.samples)?.as_bytes())?;
+        self.output.write_all(image.samples.as_bytes())?;
         if self.left > 0 {
             self.output.write_all(&[0; 1][..(next - first - page.bytes()) as usize])?;
         }

@@ -119,19 +119,6 @@ mod tests {
     }
 
     #[test]
-    fn elements_may_have_a_prefix() {
-        for prefix in ["", "ome:", "ns0:"] {
-            let text = format!(
-                "<{prefix}OME><{prefix}PixelsOther SizeZ=\"9\"/><{prefix}Pixels\nSizeZ='2' PhysicalSizeX=\"0.5\" \
-                 PhysicalSizeXUnit=\"&#181;m\"><{prefix}TiffData IFD=\"1\"/><{prefix}TiffData FirstZ=\"1\" IFD=\"0\"/>"
-            );
-            assert_eq!(lengths(&text), [Some((0.5, "&#181;m")), None, None]);
-            let order = PlaneOrder::read(&text, sizes(&text).unwrap()).unwrap();
-            assert_eq!(order.pages(&text), [Some(1), Some(0)]);
-        }
-    }
-
-    #[test]
     fn planes_are_numbered_by_axes_that_occur_once() {
         let order = |axes: &str| {
             let text = format!("<Pixels DimensionOrder=\"{axes}\" SizeZ=\"4\" SizeC=\"3\">");

@@ -86,9 +86,6 @@ pub struct Page {
 
 impl Page {
     /// Reads the page of a directory.
-    ///
-    /// # Errors
-    /// If the directory is broken, or the page is not supported.
     pub fn read(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
         if directory.find(tag::DNG_VERSION).is_some() {
             return Err(
@@ -256,9 +253,6 @@ impl Page {
     }
 
     /// Number of colour samples of a pixel, without extra samples.
-    ///
-    /// # Errors
-    /// If the photometric interpretation is not supported, or there are too few samples for it.
     pub fn colours(&self) -> Result<usize, BoxError> {
         use photometric as p;
         let colours = match self.photometric {
@@ -298,9 +292,6 @@ impl Page {
     }
 
     /// Reads the size and the locations of chunks.
-    ///
-    /// # Errors
-    /// If the page has fewer strips or tiles than its size requires, or does not state their lengths.
     fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
         let [width, height] = self.size;
         // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.

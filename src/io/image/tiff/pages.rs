@@ -32,9 +32,6 @@ use crate::{
 };
 
 /// Opens the pages of a file.
-///
-/// # Errors
-/// If the header or the first directory is broken.
 pub fn open<'a>(
     input: Arc<dyn Bytes + 'a>,
     limits: Limits,
@@ -127,9 +124,6 @@ pub struct OpenedPage {
 
 impl OpenedPage {
     /// Reads the directory at offset `at`, and the metadata of its page. `whole` is of the whole file.
-    ///
-    /// # Errors
-    /// If the page is broken, or not supported.
     pub fn new(file: &File<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
@@ -193,9 +187,6 @@ fn parts(directory: &Directory) -> Vec<Part> {
 }
 
 /// Decodes the page with the directory at offset `at`. `whole` is of the whole file.
-///
-/// # Errors
-/// If the page is broken, or exceeds `limits`.
 pub fn decode_page(
     file: &File<'_>,
     at: u64,

@@ -123,9 +123,6 @@ const UNASSOCIATED: u64 = 2;
 
 impl ColorConversion {
     /// The conversion of the samples of `page`.
-    ///
-    /// # Errors
-    /// If the colours are not supported.
     pub fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
         let (count, first_extra) = (page.samples, page.colours()?);
@@ -216,9 +213,6 @@ impl ColorConversion {
     }
 
     /// Converts the `wanted` samples as they are stored to samples of the picture.
-    ///
-    /// # Errors
-    /// If there is no memory for them.
     pub fn apply(&self, stored: Samples) -> Result<Samples> {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);

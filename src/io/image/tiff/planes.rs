@@ -91,9 +91,6 @@ const MOST: usize = 1 << 24;
 
 impl Planes {
     /// Opens the file at `path`.
-    ///
-    /// # Errors
-    /// If the file is broken, or its pages differ in size or type.
     pub fn open(path: &Path) -> Result<Self, BoxError> {
         let file = File::open_path(path)?;
         let PageList { offsets: pages, loss } = file.pages()?;
@@ -417,9 +414,6 @@ impl Planes {
     }
 
     /// Reads plane `number`, counted over all volumes, with samples as they are stored.
-    ///
-    /// # Errors
-    /// If the plane is broken.
     pub fn read(&self, number: usize, samples: &mut [u8]) -> Result<(), BoxError> {
         let page = match &self.order {
             Order::Pages(pages) => {
@@ -443,9 +437,6 @@ impl Planes {
     }
 
     /// Reads plane `number` as a picture, if planes have several channels.
-    ///
-    /// # Errors
-    /// If the plane is broken.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
         Ok(decode_page(&self.file, pages[number], &TiffDescription::default(), self.limits)?.image)

@@ -12,9 +12,6 @@ use crate::io::image::{
 };
 
 /// Reads the directories of the file at `path`.
-///
-/// # Errors
-/// If the file is broken, or its first page is not supported.
 pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let file = File::open_path(path)?;
     let pages = file.pages()?;

@@ -91,9 +91,6 @@ impl<'a> Rows<'a> {
 
     /// Reads `rows` into `samples`. The rows must follow those that were read before, unless strips are decompressed as
     /// a whole.
-    ///
-    /// # Errors
-    /// If the file is broken or cut off.
     pub fn read(&mut self, rows: Range<usize>, mut samples: &mut [u8]) -> Result<(), BoxError> {
         let row_bytes = self.row_bytes();
         let mut at = rows.start;

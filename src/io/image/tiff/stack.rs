@@ -90,38 +90,3 @@ pub fn description(
     }
     text + "loop=false\n"
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writers_are_known_by_their_descriptions() {
-        let text = "ImageJ=1.53k\nimages=20\nslices=20\nunit=micron\nspacing=2.0\n";
-        assert_eq!(writer(text), Some(Writer::ImageJ));
-        assert_eq!(line(text, "spacing"), Some("2.0"));
-        assert_eq!(line(text, "image"), None);
-        assert_eq!(writer("A sunset"), None);
-        assert_eq!(writer("{\"shape\": [20, 9, 7]}"), Some(Writer::Tifffile));
-        assert_eq!(writer("<?xml version=\"1.0\"?><OME xmlns=\"x\"></OME>\n"), Some(Writer::Ome));
-    }
-
-    #[test]
-    fn descriptions_count_the_pages_that_are_written() {
-        let text = "ImageJ=1.53k\nimages=6\nchannels=2\nslices=3\nunit=micron\nspacing=2.0\n";
-        assert_eq!(with_pages(text, 6), text);
-        assert_eq!(
-            with_pages(text, 4),
-            "ImageJ=1.53k\nimages=4\nslices=4\nunit=micron\nspacing=2.0\n"
-        );
-    }
-
-    #[test]
-    fn descriptions_are_read_as_they_are_written() {
-        let text = description(7, Some(2.5), Some("um"), [-3.0, 0.0, 1.5]);
-        assert_eq!(writer(&text), Some(Writer::ImageJ));
-        let lines = ["images", "unit", "spacing", "xorigin", "yorigin", "zorigin"];
-        let values = lines.map(|name| line(&text, name));
-        assert_eq!(values, [Some("7"), Some("micron"), Some("2.5"), Some("3"), None, Some("-1.5")]);
-    }
-}

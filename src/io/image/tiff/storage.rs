@@ -23,9 +23,6 @@ pub enum Compression {
 
 impl Compression {
     /// The compression with this number in the tag.
-    ///
-    /// # Errors
-    /// If the compression is not supported.
     pub fn of(number: u64) -> Result<Self, BoxError> {
         let name = match number {
             1 => return Ok(Self::None),
@@ -87,9 +84,6 @@ pub mod photometric {
 }
 
 /// The kind of number and the type in memory of samples with `bits` bits and the number `format` in the tag.
-///
-/// # Errors
-/// If there is no such type, or it is not supported.
 pub fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
     let format = match format {
         // 4 is undefined.

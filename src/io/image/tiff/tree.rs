@@ -114,12 +114,9 @@ impl Tree {
         };
         let mut entries: Vec<(u16, u16, u64, Vec<u8>)> = Vec::new();
         for Value { tag, kind, bytes } in &self.values {
-            let [size, unit] = sizes(*kind).unwrap_or([1, 1]);
+            let [size, _] = sizes(*kind).unwrap_or([1, 1]);
             let count = (bytes.len() / size) as u64;
             let mut bytes = bytes.clone();
-            if cfg!(target_endian = "big") {
-                bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
-            }
             let inline = offset(0).len();
             if bytes.len() > inline {
                 bytes.resize(bytes.len().next_multiple_of(2), 0);
