@@ -11,7 +11,7 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid, Shape},
-        image::Image,
+        image::{Image, Orientation},
         samples::Samples,
     },
     engine::session::Session,
@@ -19,7 +19,7 @@ use crate::{
         Sink, Source,
         image::{
             Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
-            RowsInfo, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
+            RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
             open_rows,
         },
         losses,
@@ -159,27 +159,25 @@ fn failed(job: &Job, error: Error) -> Error {
 fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
     let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
-    let info = rows.info().clone();
-    let size = [info.width, info.height];
-    session.limits(1).check(&size).map_err(|error| error.context(&job.source))?;
-    let shape = Shape { dims: [info.width, info.height, 1], channels: info.channels };
+    let header = rows.header().clone();
+    let Image { width, height, channels, ref samples, .. } = header.first.image;
+    session.limits(1).check(&[width, height]).map_err(|error| error.context(&job.source))?;
+    let shape = Shape { dims: [width, height, 1], channels };
     let filter = &*job.filter;
-    let input = Description { shape, dtype: info.dtype };
+    let input = Description { shape, dtype: samples.dtype() };
     let output = filter.output(input)?;
-    let extent = Extent::new(filter, [input, output], 1, (info.held_bytes, 1));
-    let file = if info.is_held_whole { job.source.size()?.unwrap_or(0) } else { 0 };
+    let extent = Extent::new(filter, [input, output], 1, (header.reader_bytes, 1));
+    let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
     let stored = file.max(extent.bytes());
     let fits = stored.saturating_mul(filter.copies()) <= session.max_memory;
-    let obstacle = obstacle(job, settings, &info, output);
+    let obstacle = obstacle(job, settings, &header, output);
     if fits && (obstacle.is_some() || !extent.gains_by_blocks()) {
         return Ok(false);
     }
     let too_large = |obstacle: &str| {
         Error::bad_input(format_args!(
-            "{}: {} x {} pixels take {} bytes in all, more than the {} of --max-memory, and {obstacle}",
+            "{}: {width} x {height} pixels take {} bytes in all, more than the {} of --max-memory, and {obstacle}",
             job.source,
-            info.width,
-            info.height,
             stored.saturating_mul(filter.copies()),
             session.max_memory
         ))
@@ -188,12 +186,13 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
         // The estimate is cautious, so the whole image may still fit.
         Some(_) if stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(obstacle)),
-        None => extent.block(info.height, session.max_memory).map_err(|least| {
+        None => extent.block(height, session.max_memory).map_err(|least| {
             too_large(&format!("one row with those it depends on takes {least}: raise it to that"))
         })?,
     };
     log::debug!("{}: in blocks of {block} rows", job.source);
-    info.losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
+    let losses = &header.first.losses;
+    losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
     write_blocks(job, settings, session, rows, (output, block))?;
     Ok(true)
 }
@@ -206,8 +205,9 @@ fn write_blocks(
     mut rows: Box<dyn ReadRows>,
     (output, block): (Description, usize),
 ) -> Result<()> {
-    let info = rows.info().clone();
-    let alpha = match matches!(info.channels, 2 | 4) {
+    let image = rows.header().first.image.clone();
+    let Image { width, height, channels, .. } = image;
+    let alpha = match image.has_alpha() {
         false => Alpha::None,
         true => match session.timings.time("look for alpha", || rows.any_transparent())? {
             true => Alpha::Translucent,
@@ -216,14 +216,8 @@ fn write_blocks(
     };
     drop(rows);
     let format = job.format.unwrap_or(ImageFormat::Png);
-    let head = Image {
-        width: info.width,
-        height: info.height,
-        channels: output.shape.channels,
-        samples: Samples::zeros(output.dtype, 0)?,
-        is_linear: false,
-        metadata: info.metadata.clone(),
-    };
+    let samples = Samples::zeros(output.dtype, 0)?;
+    let head = Image { channels: output.shape.channels, samples, ..image };
     session.image_target(&job.sink, format, settings.encoding).check(&head)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
     let file = job.sink.create(session.no_clobber)?;
@@ -234,9 +228,9 @@ fn write_blocks(
             rows.ok_or_else(|| Error::bad_input(format_args!("{} has changed", job.source)))?;
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
-    let shape = Shape { dims: [info.width, info.height, 1], channels: info.channels };
+    let shape = Shape { dims: [width, height, 1], channels };
     let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
-    filter_blocks(&source, &*job.filter, (0..info.height, block), session, |_, samples| {
+    filter_blocks(&source, &*job.filter, (0..height, block), session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)
     })?;
     writer.finish().map_err(failed)?.commit()
@@ -246,18 +240,18 @@ fn write_blocks(
 fn obstacle(
     job: &Job,
     settings: &Settings,
-    rows: &RowsInfo,
+    rows: &RowsHeader,
     output: Description,
 ) -> Option<&'static str> {
     let format = job.format.unwrap_or(ImageFormat::Png);
-    let takes_first = settings.pages.map_or(rows.pages == 1, PageRange::is_first);
+    let takes_first = settings.pages.map_or(rows.page_count == 1, PageRange::is_first);
     if !takes_first {
         Some("of several pages only the first goes in blocks: take --page 1, or raise --max-memory")
     } else if !can_write_rows(format, output.dtype) {
         Some("only PNG and TIFF are written in blocks: write a .tif, or raise --max-memory")
     } else if job.filter.wraps(1) {
         Some("--edge wrap needs both ends at once: use another, or raise --max-memory")
-    } else if !rows.is_upright {
+    } else if rows.first.orientation != Orientation::default() {
         Some("the picture is stored turned: turn it first, or raise --max-memory")
     } else {
         None

@@ -17,7 +17,7 @@ use std::{
 use image::ImageFormat;
 
 use super::{
-    codec::{BoxError, CRASHED},
+    error::{BoxError, CRASHED},
     image_crate::open,
 };
 use crate::{

@@ -6,8 +6,10 @@ use std::{fs::File, io::Read, path::Path};
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
 use super::{
-    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport},
+    codec::{Codec, Decode, Encoding, Holds, MetadataSupport},
+    error::BoxError,
     image_crate,
+    pages::Decoded,
     probe::Probe,
     tiff::density::density_of,
 };
@@ -31,7 +33,7 @@ pub const CODEC: Codec = Codec {
 };
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let mut probe = image_crate::probe(ImageFormat::Bmp, CODEC.name, path)?;
+    let mut probe = image_crate::probe(ImageFormat::Bmp, CODEC.name, path, None)?;
     let mut header = Vec::new();
     File::open(path)?.take(COLOURS as u64).read_to_end(&mut header)?;
     probe.tell_beside(&Metadata { density: density(&header), ..Metadata::default() });

@@ -2,8 +2,9 @@
 //! next is drawn. The canvas with the frame is a page.
 
 use super::{
-    codec::{Animation, BoxError, Decoded, Pages},
+    error::BoxError,
     limits::{check_scratch, check_size},
+    pages::{Animation, Decoded, Pages},
 };
 use crate::{
     data::{image::Image, samples::Samples},

@@ -8,7 +8,8 @@ use std::{
 
 use super::{
     bmp,
-    codec::{BoxError, Codec, Encoding},
+    codec::{Codec, Encoding},
+    error::BoxError,
     exr, foreign, gif, jpeg, pfm, png, pnm,
     rows::{ReadRows, WriteRows},
     tiff, webp,
@@ -28,39 +29,28 @@ pub enum ImageFormat {
     Tiff,
     OpenExr,
     WebP,
+    Gif,
     Bmp,
     Pnm,
     Pfm,
-    Gif,
 }
 
-impl ImageFormat {
-    /// All formats, in the order in which signatures are tried.
-    pub const ALL: [Self; 9] = [
-        Self::Png,
-        Self::Jpeg,
-        Self::Tiff,
-        Self::OpenExr,
-        Self::WebP,
-        Self::Gif,
-        Self::Bmp,
-        Self::Pnm,
-        Self::Pfm,
-    ];
+/// All formats, in the order in which signatures are tried.
+const FORMATS: [(ImageFormat, &Codec); 9] = [
+    (ImageFormat::Png, &png::CODEC),
+    (ImageFormat::Jpeg, &jpeg::CODEC),
+    (ImageFormat::Tiff, &tiff::CODEC),
+    (ImageFormat::OpenExr, &exr::CODEC),
+    (ImageFormat::WebP, &webp::CODEC),
+    (ImageFormat::Gif, &gif::CODEC),
+    (ImageFormat::Bmp, &bmp::CODEC),
+    (ImageFormat::Pnm, &pnm::CODEC),
+    (ImageFormat::Pfm, &pfm::CODEC),
+];
 
-    /// What is known of the format.
+impl ImageFormat {
     pub(super) fn codec(self) -> &'static Codec {
-        match self {
-            Self::Png => &png::CODEC,
-            Self::Jpeg => &jpeg::CODEC,
-            Self::Tiff => &tiff::CODEC,
-            Self::OpenExr => &exr::CODEC,
-            Self::WebP => &webp::CODEC,
-            Self::Bmp => &bmp::CODEC,
-            Self::Pnm => &pnm::CODEC,
-            Self::Pfm => &pfm::CODEC,
-            Self::Gif => &gif::CODEC,
-        }
+        FORMATS[self as usize].1
     }
 
     /// The usual file name extension of the format, in lower case.
@@ -71,14 +61,13 @@ impl ImageFormat {
     /// The format named by the extension of `sink`.
     pub fn of_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
-        let named = |format: &Self| format.codec().extensions.contains(&extension.as_str());
-        Self::ALL.into_iter().find(named).ok_or_else(|| {
-            let what = match extension.is_empty() {
-                true => "a name without an extension tells no image format".to_owned(),
-                false => format!("no image format is known by the extension `{extension}`"),
+        by_extension(&extension).ok_or_else(|| {
+            let cause = match extension.is_empty() {
+                true => "cannot infer the image format: the name has no extension".to_owned(),
+                false => format!("the extension `{extension}` is not one of an image format"),
             };
             Error::usage(format_args!(
-                "{sink}: {what}; use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
+                "{sink}: {cause}; use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
             ))
         })
     }
@@ -100,7 +89,8 @@ impl ImageFormat {
 
     /// The format with the signature that a file begins with.
     fn of_start(bytes: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| (format.codec().has_signature)(bytes))
+        let found = FORMATS.iter().find(|(_, codec)| (codec.has_signature)(bytes))?;
+        Some(found.0)
     }
 
     /// The format of the file at `path`, by its signature; `None` if it is no regular file, or of no known format.
@@ -113,19 +103,21 @@ impl ImageFormat {
     }
 }
 
+fn by_extension(extension: &str) -> Option<ImageFormat> {
+    FORMATS.iter().find(|(_, codec)| codec.extensions.contains(&extension)).map(|found| found.0)
+}
+
 /// Whether the extension of `source` is that of an image format, supported or not.
 pub fn has_image_name(source: &Source) -> bool {
     let extension = source.extension();
     let known = image::ImageFormat::from_extension(&extension);
-    known.is_some_and(|format| format.can_read())
-        || ImageFormat::ALL.iter().any(|own| own.codec().extensions.contains(&extension.as_str()))
+    known.is_some_and(|format| format.can_read()) || by_extension(&extension).is_some()
 }
 
 /// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let regular = source.path().is_some() && source.size()?.is_some();
-    for rows in ImageFormat::ALL.iter().filter_map(|format| format.codec().rows).filter(|_| regular)
-    {
+    for rows in FORMATS.iter().filter_map(|(_, codec)| codec.rows).filter(|_| regular) {
         if let Some(opened) = (rows.open)(source, limits)? {
             return Ok(Some(opened));
         }

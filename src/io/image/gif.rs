@@ -13,12 +13,11 @@ use ::gif::{
 
 use super::{
     canvas::{About, Animated, Area, Disposal, Frame, Frames},
-    codec::{
-        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
-        PageWriter, Series, Texts,
-    },
+    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    error::BoxError,
     limits::check_size,
     metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
+    pages::{Animation, Decoded, Delay, PageWriter, Series},
 };
 use crate::{
     data::{
@@ -345,7 +344,7 @@ fn frame(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::image::codec::Pages;
+    use crate::io::image::pages::Pages;
 
     /// A first frame that is disposed of to what was before it leaves transparent pixels.
     #[test]

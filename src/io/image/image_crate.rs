@@ -9,9 +9,10 @@ use std::{
 use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::{
-    codec::{BoxError, Decoded},
+    error::BoxError,
     limits::{MOST_BESIDE, check_size},
     metadata::{Block, read_exif},
+    pages::Decoded,
     probe::Probe,
     riff,
     tiff::exif,
@@ -40,7 +41,7 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let mut losses = Vec::new();
     let [icc, exif, xmp] = match format {
         // The decoder of WebP trusts the declared lengths of these chunks.
-        ImageFormat::WebP => riff::metadata(Cursor::new(bytes), &mut losses)?,
+        ImageFormat::WebP => riff::metadata(bytes, &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };
     let icc = Block::Icc.capped(icc, &mut losses);
@@ -85,8 +86,14 @@ fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
     ([width as usize, height as usize], colour.channel_count().into(), dtype)
 }
 
-/// Probes the file at `path`, whose format is called `name`.
-pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Probe, BoxError> {
+/// Probes the file at `path`, whose format is called `name`. The metadata of a WebP file are only read if its `bytes`
+/// are given.
+pub fn probe(
+    format: ImageFormat,
+    name: &'static str,
+    path: &Path,
+    bytes: Option<&[u8]>,
+) -> Result<Probe, BoxError> {
     let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(MOST_BESIDE);
@@ -102,8 +109,7 @@ pub fn probe(format: ImageFormat, name: &'static str, path: &Path) -> Result<Pro
         probe.channels = "palette".to_owned();
     }
     let [icc, exif, xmp] = match format {
-        // The decoder of WebP trusts the declared lengths of these chunks.
-        ImageFormat::WebP => riff::metadata(BufReader::new(File::open(path)?), &mut Vec::new())?,
+        ImageFormat::WebP => riff::metadata(bytes.unwrap_or_default(), &mut Vec::new())?,
         _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
             .map(|found| found.ok().flatten()),
     };

@@ -3,9 +3,11 @@
 use std::{panic::catch_unwind, path::Path};
 
 use super::{
-    codec::{Animation, BoxError, Decode, caught},
+    codec::Decode,
+    error::{BoxError, caught},
     formats::ImageFormat,
     metadata::Block,
+    pages::Animation,
     probe::Probe,
     read::ImageFile,
 };
@@ -32,9 +34,9 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
 }
 
-/// Whether the file has the signature of TIFF.
-pub fn is_tiff(path: &Path) -> bool {
-    ImageFormat::of_path(path) == Some(ImageFormat::Tiff)
+/// Whether the pages of the file may be the slices of a volume, read as [`Planes`](super::tiff::Planes).
+pub fn has_planes(path: &Path) -> bool {
+    ImageFormat::of_path(path).is_some_and(|format| format.codec().has_stacks)
 }
 
 /// Whether `source` is a regular file with the signature of JPEG. Its samples are then u8.

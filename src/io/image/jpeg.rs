@@ -6,11 +6,13 @@
 use std::{fs::File, io::Read, path::Path};
 
 use super::{
-    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
+    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    error::BoxError,
     limits::{check_scratch, check_size},
     metadata::{
         Block, XMP_NAME, add_text, iptc_of_resources, iptc_resource, read_exif, utf8_or_latin,
     },
+    pages::Decoded,
     probe::Probe,
     tiff::{density::density_of, directory::number_in, exif},
 };

@@ -1,6 +1,6 @@
 //! Checks of the sizes that a file claims, before memory is allocated for them.
 
-use super::codec::BoxError;
+use super::error::BoxError;
 use crate::{
     io::Limits,
     util::error::{Error, Hint},

@@ -2,8 +2,10 @@
 //! `pfm(5)`).
 
 use super::{
-    codec::{BoxError, Codec, Decode, Decoded, Holds},
+    codec::{Codec, Decode, Holds},
+    error::BoxError,
     limits::check_size,
+    pages::Decoded,
     pnm,
 };
 use crate::{

@@ -6,9 +6,11 @@ use std::{fs::File, io::Read, path::Path};
 use image::ImageFormat;
 
 use super::{
-    codec::{BoxError, Codec, Decode, Decoded, Holds, MetadataSupport, Texts},
+    codec::{Codec, Decode, Holds, MetadataSupport, Texts},
+    error::BoxError,
     image_crate,
     metadata::{LONGEST_TEXT, add_text, utf8_or_latin},
+    pages::Decoded,
     probe::Probe,
 };
 use crate::{
@@ -41,7 +43,7 @@ pub const CODEC: Codec = Codec {
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Bytes in which comments are searched: more than all that are kept.
     const LONGEST_HEADER: u64 = 4 * LONGEST_TEXT as u64;
-    let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path)?;
+    let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path, None)?;
     let (mut beside, mut start) = (Metadata::default(), Vec::new());
     File::open(path)?.take(LONGEST_HEADER).read_to_end(&mut start)?;
     read_comments(&start, &mut beside, &mut Vec::new());

@@ -3,10 +3,12 @@
 use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
-    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, caught},
+    codec::Decode,
+    error::{BoxError, caught},
     foreign,
     formats::ImageFormat,
     jpeg,
+    pages::{Animation, Decoded, OnePage, Pages},
     tiff::bytes::FileBytes,
 };
 use crate::{

@@ -1,66 +1,56 @@
 //! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
+use super::pages::Decoded;
 use crate::{
-    data::{dtype::Dtype, image::Metadata, samples::Samples},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     io::{Output, reader::Reader},
     util::{error::Result, memory},
 };
 use std::io;
 
-/// The header of a picture that is read or written by rows.
+/// Header of a picture that is read by rows.
 #[derive(Clone, Debug)]
-pub struct RowsInfo {
-    /// Pixels a row.
-    pub width: usize,
-    /// Rows.
-    pub height: usize,
-    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
-    pub channels: usize,
-    /// The type of samples.
-    pub dtype: Dtype,
-    /// Metadata of the file.
-    pub metadata: Metadata,
-    /// Whether the first row of the file is the top row of the picture. Otherwise an orientation in the file says how
-    /// to rotate or mirror the picture.
-    pub is_upright: bool,
-    /// Number of pages of the file. The picture is the first one.
-    pub pages: usize,
-    /// Bytes of memory that the reader takes beside the rows.
-    pub held_bytes: u64,
-    /// Whether the file itself lies in memory, too, when the picture is decoded as a whole instead.
-    pub is_held_whole: bool,
-    /// What of the file the rows lack, in words.
-    pub losses: Vec<String>,
+pub struct RowsHeader {
+    /// The picture without samples: the first page of the file.
+    pub first: Decoded,
+    /// Number of pages of the file.
+    pub page_count: usize,
+    /// Bytes of memory that the reader takes in addition to the rows.
+    pub reader_bytes: u64,
+    /// Whether decoding the picture as a whole takes the bytes of the file in memory, too.
+    pub reads_whole_file: bool,
 }
 
-impl RowsInfo {
+impl RowsHeader {
     /// Bytes of a row.
     pub fn row_bytes(&self) -> usize {
-        self.width * self.channels * self.dtype.size()
+        let Image { width, channels, samples, .. } = &self.first.image;
+        width * channels * samples.dtype().size()
     }
 }
 
 /// A picture that is read row by row, from the first to the last.
 pub trait ReadRows: Send {
     /// The header of the picture.
-    fn info(&self) -> &RowsInfo;
+    fn header(&self) -> &RowsHeader;
 
     /// Reads the next rows into `rows`, which holds a whole number of them. Samples are in native byte order.
     fn read(&mut self, rows: &mut [u8]) -> Result<()>;
 
     /// Whether any pixel of the rows that are not read yet is not opaque. Reads them.
     fn any_transparent(&mut self) -> Result<bool> {
-        let RowsInfo { channels, dtype, height, .. } = *self.info();
+        let Image { height, channels, ref samples, .. } = self.header().first.image;
+        let (dtype, row_bytes) = (samples.dtype(), self.header().row_bytes());
         let opaque: &[u8] = match dtype {
             Dtype::F32 => &1f32.to_ne_bytes(),
             Dtype::F64 => &1f64.to_ne_bytes(),
             dtype => &[255; 8][..dtype.size()],
         };
         let pixel = channels * dtype.size();
-        let rows = (BAND / self.info().row_bytes().max(1)).clamp(1, height.max(1));
-        let mut band = memory::zeros(rows * self.info().row_bytes())?;
+        let rows = (BAND / row_bytes.max(1)).clamp(1, height.max(1));
+        let mut band = memory::zeros(rows * row_bytes)?;
         for first in (0..height).step_by(rows) {
-            let band = &mut band[..rows.min(height - first) * self.info().row_bytes()];
+            let band = &mut band[..rows.min(height - first) * row_bytes];
             self.read(band)?;
             if band.chunks_exact(pixel).any(|pixel| !pixel.ends_with(opaque)) {
                 return Ok(true);
@@ -90,7 +80,8 @@ impl RowsReader {
 
 impl Reader for RowsReader {
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
-        let RowsInfo { width, channels, dtype, .. } = *self.rows.info();
+        let Image { width, channels, samples, .. } = &self.rows.header().first.image;
+        let dtype = samples.dtype();
         let held = before.map_or(0, Samples::len);
         let len = held + width * channels * count;
         let mut samples = match self.spare.take() {

@@ -8,13 +8,12 @@ use image_webp::{ColorType, WebPEncoder};
 use super::{
     apart,
     canvas::{About, Animated, Area, Disposal, Frame, Frames},
-    codec::{
-        Animation, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, MetadataSupport,
-        OnePage, PageWriter, Pages, Series, UNEQUAL_PAGES,
-    },
+    codec::{Codec, Decode, Encoding, Holds, MetadataSupport},
+    error::BoxError,
     image_crate::{self, open},
     limits::LEAST_SCRATCH,
     metadata::Block,
+    pages::{Animation, Decoded, Delay, OnePage, PageWriter, Pages, Series, UNEQUAL_PAGES},
     probe::Probe,
     riff,
 };
@@ -48,8 +47,8 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    image_crate::probe(ImageFormat::WebP, CODEC.name, path)
+fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
+    image_crate::probe(ImageFormat::WebP, CODEC.name, path, bytes)
 }
 
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {

@@ -8,10 +8,12 @@ use std::{
 };
 
 use super::{
-    codec::{BoxError, Encoding, Holds, PageWriter, Series, Texts},
+    codec::{Encoding, Holds, Texts},
+    error::BoxError,
     formats::ImageFormat,
     jpeg,
     metadata::{Block, describes_file, shown},
+    pages::{PageWriter, Series},
     tiff::exif,
 };
 use crate::{

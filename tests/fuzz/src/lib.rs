@@ -15,7 +15,13 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::{dtype::Dtype, image::Metadata, number::Number, placement::Placement, samples::Samples},
+    data::{
+        dtype::Dtype,
+        image::{Metadata, Orientation},
+        number::Number,
+        placement::Placement,
+        samples::Samples,
+    },
     device::Kernel,
     io::{
         Limits, Source,
@@ -678,11 +684,12 @@ pub fn tiff(bytes: &[u8]) {
     }
     let rows = open_rows(&source, limits).expect("the file can be opened");
     if let (Ok(whole), Some(mut rows)) = (&whole, rows)
-        && rows.info().is_upright
+        && rows.header().first.orientation == Orientation::default()
     {
-        let info = rows.info().clone();
-        assert_eq!((info.width, info.height), (whole.width, whole.height));
-        let mut band = vec![0; 3 * info.row_bytes()];
+        let header = rows.header().clone();
+        let image = &header.first.image;
+        assert_eq!((image.width, image.height), (whole.width, whole.height));
+        let mut band = vec![0; 3 * header.row_bytes()];
         for (number, part) in whole.samples.as_bytes().chunks(band.len()).enumerate() {
             let band = &mut band[..part.len()];
             rows.read(band).expect("it was read before");

@@ -31,8 +31,10 @@ use exr::{
 };
 
 use super::{
-    codec::{BoxError, Codec, Decode, Decoded, Encoding, Holds, MetadataSupport, Texts},
+    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    error::BoxError,
     limits::{check_scratch, check_size},
+    pages::Decoded,
     probe::Probe,
 };
 use crate::{

@@ -18,9 +18,9 @@ use crate::{
         Limits,
         image::{
             canvas::{About, Animated, Area, Disposal, Frame, Frames, Sample},
-            codec::{
-                Animation, BoxError, Delay, Encoding, PageWriter, Pages, Series, UNEQUAL_PAGES,
-            },
+            codec::Encoding,
+            error::BoxError,
+            pages::{Animation, Delay, PageWriter, Pages, Series, UNEQUAL_PAGES},
         },
     },
     util::memory,

@@ -9,7 +9,7 @@ use super::chunk::{SIGNATURE, checksum, chunk};
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Orientation, Part},
     io::image::{
-        codec::BoxError,
+        error::BoxError,
         metadata::{
             Block, LONGEST_TEXT, add_text, iptc_of_resources, iptc_resource, note, read_exif, shown,
         },

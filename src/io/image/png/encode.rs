@@ -17,7 +17,7 @@ use crate::{
         dtype::Dtype,
         image::{Image, Metadata},
     },
-    io::image::codec::{BoxError, Encoding},
+    io::image::{codec::Encoding, error::BoxError},
     util::parallel::Parallel,
 };
 

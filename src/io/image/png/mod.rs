@@ -13,12 +13,12 @@ pub use encode::{Png, PngWriter};
 use std::{io::Cursor, path::Path};
 
 use super::{
-    codec::{
-        BoxError, ByRows, Codec, Decode, Decoded, Holds, MetadataSupport, OnePage, Pages, Texts,
-    },
+    codec::{ByRows, Codec, Decode, Holds, MetadataSupport, Texts},
+    error::BoxError,
     image_crate,
     limits::check_size,
     metadata::Block,
+    pages::{Decoded, OnePage, Pages},
     probe::Probe,
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(super) const CODEC: Codec = Codec {
 };
 
 fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path)?;
+    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)?;
     if let Some(bytes) = bytes {
         let (mut beside, mut losses) = (Metadata::default(), Vec::new());
         // Damage is reported when the picture is decoded.

@@ -8,9 +8,10 @@ use super::beside;
 use crate::{
     data::{dtype::Dtype, image::Metadata},
     io::image::{
-        codec::{BoxError, Decoded},
+        error::BoxError,
         limits::MOST_BESIDE,
         metadata::{Block, read_exif},
+        pages::Decoded,
     },
 };
 

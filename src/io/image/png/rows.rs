@@ -15,7 +15,7 @@ use crate::{
         Limits, Output, Source,
         image::{
             codec::Encoding,
-            rows::{ReadRows, RowsInfo, WriteRows},
+            rows::{ReadRows, RowsHeader, WriteRows},
         },
     },
     util::error::{Error, Result},
@@ -26,7 +26,7 @@ struct PngRows {
     reader: png::Reader<BufReader<File>>,
     name: String,
     /// The header; samples are u8 or u16.
-    info: RowsInfo,
+    header: RowsHeader,
 }
 
 /// Opens a file; `None` if it is no PNG file, interlaced, animated, or has a broken header.
@@ -47,17 +47,18 @@ pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     if info.interlaced || is_animated {
         return Ok(None);
     }
-    let info = page.by_rows(1, 0, true);
-    Ok(Some(Box::new(PngRows { name: source.to_string(), info, reader })))
+    let header = RowsHeader { first: page, page_count: 1, reader_bytes: 0, reads_whole_file: true };
+    Ok(Some(Box::new(PngRows { name: source.to_string(), header, reader })))
 }
 
 impl ReadRows for PngRows {
-    fn info(&self) -> &RowsInfo {
-        &self.info
+    fn header(&self) -> &RowsHeader {
+        &self.header
     }
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {
-        let (bytes, wide) = (self.info.row_bytes(), self.info.dtype == Dtype::U16);
+        let bytes = self.header.row_bytes();
+        let wide = self.header.first.image.samples.dtype() == Dtype::U16;
         let broken = |name: &str| Error::bad_input(format_args!("cannot decode {name}"));
         for row in rows.chunks_exact_mut(bytes) {
             match self.reader.read_row(row) {

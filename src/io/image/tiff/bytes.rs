@@ -4,7 +4,7 @@ use std::{borrow::Cow, fs::File, io};
 
 use crate::{
     io::{
-        image::codec::{BoxError, Bytes},
+        image::{codec::Bytes, error::BoxError},
         parallel_file::read_full_at,
     },
     util::memory,

@@ -16,10 +16,7 @@ use crate::{
     data::dtype::Dtype,
     io::{
         Limits,
-        image::{
-            codec::{BoxError, Bytes},
-            limits::check_scratch,
-        },
+        image::{codec::Bytes, error::BoxError, limits::check_scratch},
     },
     jpeg::{ColourModel, ColourSource, Container, JpegFile},
     util::memory,

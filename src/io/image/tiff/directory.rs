@@ -14,7 +14,7 @@ use std::{
 
 use super::{bytes::FileBytes, tag};
 use crate::{
-    io::image::codec::{BoxError, Bytes},
+    io::image::{codec::Bytes, error::BoxError},
     util::memory,
 };
 

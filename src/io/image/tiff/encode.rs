@@ -24,7 +24,9 @@ use crate::{
     io::{
         Output,
         image::{
-            codec::{BoxError, Encoding, PageWriter, Series},
+            codec::Encoding,
+            error::BoxError,
+            pages::{PageWriter, Series},
             rows::WriteRows,
         },
     },

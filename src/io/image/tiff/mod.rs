@@ -39,6 +39,7 @@ pub(super) const CODEC: Codec = Codec {
     encode_pages: Some(encode::encode_pages),
     probe: Some(probe::probe),
     rows: Some(ByRows { open: pages::open_rows, create: encode::create_rows }),
+    has_stacks: true,
     ..Codec::new(
         "TIFF",
         &["tif", "tiff"],

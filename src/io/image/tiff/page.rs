@@ -7,7 +7,7 @@ use super::{
     storage::{Compression, Format, photometric, sample_type},
     tag,
 };
-use crate::{data::dtype::Dtype, io::image::codec::BoxError};
+use crate::{data::dtype::Dtype, io::image::error::BoxError};
 
 /// Approximate bytes of a part into which a large uncompressed strip is split.
 const PART: usize = 1 << 20;

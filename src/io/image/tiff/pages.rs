@@ -21,10 +21,12 @@ use crate::{
     io::{
         Limits, Source,
         image::{
-            codec::{BoxError, Bytes, Decoded, Pages, caught},
+            codec::Bytes,
+            error::{BoxError, caught},
             limits::check_size,
             metadata::Block,
-            rows::{ReadRows, RowsInfo},
+            pages::{Decoded, Pages},
+            rows::{ReadRows, RowsHeader},
         },
         losses,
     },
@@ -213,7 +215,7 @@ pub fn decode_page(
 struct TiffRows {
     rows: Rows<'static>,
     conversion: ColorConversion,
-    info: RowsInfo,
+    header: RowsHeader,
     /// Number of the next row.
     next: usize,
     name: String,
@@ -235,15 +237,16 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
     let OpenedPage { page, conversion, decoded } = opened;
     let stored_row = page.size[0] * page.dtype.size() * conversion.wanted.len();
     let rows = Rows::new(page, file.bytes, conversion.wanted.clone(), limits, TALL);
-    let held = rows.held_bytes().saturating_add(stored_row as u64);
-    let info = decoded.by_rows(count, held, false);
+    let reader_bytes = rows.held_bytes().saturating_add(stored_row as u64);
+    let header =
+        RowsHeader { first: decoded, page_count: count, reader_bytes, reads_whole_file: false };
     let (name, is_strict) = (source.to_string(), limits.strict);
-    Ok(Some(Box::new(TiffRows { rows, conversion, info, next: 0, name, is_strict })))
+    Ok(Some(Box::new(TiffRows { rows, conversion, header, next: 0, name, is_strict })))
 }
 
 impl TiffRows {
     fn try_read(&mut self, rows: &mut [u8]) -> Result<(), BoxError> {
-        let count = rows.len() / self.info.row_bytes().max(1);
+        let count = rows.len() / self.header.row_bytes().max(1);
         let range = self.next..self.next + count;
         self.next += count;
         let page = self.rows.page();
@@ -253,7 +256,7 @@ impl TiffRows {
         self.rows.read(range, samples.as_bytes_mut())?;
         let samples = self.conversion.apply(samples)?;
         rows.copy_from_slice(samples.as_bytes());
-        if self.next == self.info.height
+        if self.next == self.header.first.image.height
             && let Some(damage) = self.rows.damage()
         {
             losses::report(&self.name, damage, self.is_strict)?;
@@ -263,8 +266,8 @@ impl TiffRows {
 }
 
 impl ReadRows for TiffRows {
-    fn info(&self) -> &RowsInfo {
-        &self.info
+    fn header(&self) -> &RowsHeader {
+        &self.header
     }
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {

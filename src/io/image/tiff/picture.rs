@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples, srgb::from_linear},
-    io::image::codec::BoxError,
+    io::image::error::BoxError,
     util::{error::Result, memory, parallel::Parallel},
 };
 

@@ -20,7 +20,7 @@ use crate::{
         dtype::Dtype,
         image::{DensityUnit, Image},
     },
-    io::{Limits, image::codec::BoxError},
+    io::{Limits, image::error::BoxError},
 };
 
 /// Planes of one size and type.

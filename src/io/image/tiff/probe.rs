@@ -7,7 +7,7 @@ use super::{
     picture::ColorConversion, tag,
 };
 use crate::io::image::{
-    codec::BoxError,
+    error::BoxError,
     probe::{Probe, in_words},
 };
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     io::{
         Limits,
-        image::codec::{BoxError, Bytes},
+        image::{codec::Bytes, error::BoxError},
     },
     util::{memory, parallel::Parallel},
 };

@@ -1,6 +1,6 @@
 //! How samples are stored: their types, compressions and photometric interpretations.
 
-use crate::{data::dtype::Dtype, io::image::codec::BoxError};
+use crate::{data::dtype::Dtype, io::image::error::BoxError};
 
 /// The kind of number that a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

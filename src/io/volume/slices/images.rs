@@ -16,7 +16,7 @@ use crate::{
     data::{dtype::Dtype, image::Image},
     io::{
         Limits, Source,
-        image::{Probe, is_tiff, probe, read_image, tiff::Planes},
+        image::{Probe, has_planes, probe, read_image, tiff::Planes},
         volume::format::{Header, Loss, StoredType},
     },
     util::{
@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug)]
 struct ImageFiles {
     files: Vec<PathBuf>,
-    is_tiff: bool,
+    has_planes: bool,
     size: [usize; 2],
     dtype: Dtype,
     limits: Limits,
@@ -67,7 +67,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
-    let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
+    let tiff = has_planes(&files[0]).then(|| first_planes(&files[0])).transpose()?;
     let (size, dtype) = match &tiff {
         Some(planes) => (planes.size, planes.dtype),
         // A large slice may not fit in memory.
@@ -110,7 +110,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         bytes: files.iter().map(size_of).sum(),
         slices: Arc::new(ImageFiles {
             files,
-            is_tiff: tiff.is_some(),
+            has_planes: tiff.is_some(),
             size,
             dtype,
             limits,
@@ -149,8 +149,8 @@ fn first_planes(file: &Path) -> Result<Planes> {
     })
 }
 
-fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {
-    if is_tiff {
+fn read(file: &Path, has_planes: bool, limits: Limits) -> Result<Image> {
+    if has_planes {
         return slice(file);
     }
     read_image(&Source::File(file.to_owned()), limits, &Timings::new(false))
@@ -159,7 +159,8 @@ fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {
 impl Slices for ImageFiles {
     fn read(&self, z: usize, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[z];
-        let Image { width, height, channels, samples, .. } = read(file, self.is_tiff, self.limits)?;
+        let Image { width, height, channels, samples, .. } =
+            read(file, self.has_planes, self.limits)?;
         if ([width, height], samples.dtype()) != (self.size, self.dtype) {
             let [x, y] = self.size;
             return Err(Error::bad_input(format_args!(

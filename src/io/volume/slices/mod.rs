@@ -18,7 +18,7 @@ use self::{
 };
 use super::{dicom, formats::is_image, raw::Layout, zarr};
 use crate::{
-    io::{Source, image::is_tiff},
+    io::{Source, image::has_planes},
     util::error::{Error, Result},
 };
 
@@ -35,7 +35,7 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
             return dicom::stack(source, &files, layout.series.as_ref(), Vec::new()).map(Some);
         }
         let is_image = is_image(path) && source.size()?.is_some();
-        let one = || match is_tiff(path) {
+        let one = || match has_planes(path) {
             true => tiff::stack(source, path),
             false => images::stack(source, vec![path.to_owned()], Vec::new()),
         };
