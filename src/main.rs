@@ -11,7 +11,7 @@ use gpuproc::{
         signals,
     },
     gpu::is_driver_loaded,
-    io::image::apart,
+    io::image::sandbox,
     util::{
         error::{Error, Kind},
         memory,
@@ -19,10 +19,10 @@ use gpuproc::{
 };
 
 fn main() -> ExitCode {
-    if apart::serve() {
+    if sandbox::serve_if_requested() {
         return ExitCode::SUCCESS;
     }
-    apart::allow();
+    sandbox::enable();
     #[expect(unsafe_code)]
     // SAFETY: no other thread runs yet. The variable turns off Mesa's device-selection layer, which would
     // connect to a display and complain on stderr where there is none. gpuproc sorts adapters itself.

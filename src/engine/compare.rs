@@ -26,7 +26,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     let timings = &session.timings;
     let file = ImageFile::read(&job.source, session.limits(job.filter.copies()), timings)?;
     let first = match settings.pages {
-        Some(range) => range.of(&job.source, file.pages(timings)?.count())?.start,
+        Some(range) => range.resolve(&job.source, file.pages(timings)?.count())?.start,
         None => 0,
     };
     let image = file.pages(timings)?.decode(first, timings)?;

@@ -53,10 +53,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     }
     let mut pages = file.pages(timings)?;
     let chosen = match settings.pages {
-        Some(range) => range.of(&job.source, pages.count())?,
+        Some(range) => range.resolve(&job.source, pages.count())?,
         None => 0..pages.count(),
     };
-    if chosen.len() > 1 && target.holds_pages() {
+    if chosen.len() > 1 && target.can_hold_pages() {
         return process_pages(job, &mut pages, chosen, &target, session);
     }
     if chosen.len() > 1 {

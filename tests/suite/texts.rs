@@ -9,7 +9,7 @@ use std::{
 
 use exr::meta::{MetaData, attribute::AttributeValue};
 use gpuproc::{
-    data::image::{DensityUnit, Image, PagesText, Text},
+    data::image::{DensityUnit, Image, StackDescription, Text},
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat, ImageTarget, read_image},
@@ -346,7 +346,8 @@ fn stacks_keep_their_distances_with_any_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let tiff = |name: &str| format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name);
-    let of = |output: &str| -> Option<PagesText> { read(folder.join(output)).metadata.pages };
+    let of =
+        |output: &str| -> Option<StackDescription> { read(folder.join(output)).metadata.pages };
     let imagej = tiff("stack_imagej.tif");
     let own = read(&imagej).metadata;
     let spacing =

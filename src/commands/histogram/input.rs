@@ -193,7 +193,7 @@ impl<'a> Input<'a> {
         }
         let mut pages = file.pages(timings)?;
         let chosen = match settings.pages {
-            Some(range) => range.of(source, pages.count())?,
+            Some(range) => range.resolve(source, pages.count())?,
             None => 0..pages.count(),
         };
         pages.check_all(chosen.clone())?;

@@ -17,12 +17,12 @@ pub struct Metadata {
     pub iptc: Option<Vec<u8>>,
     /// How large pixels are.
     pub density: Option<Density>,
-    /// Texts about the picture.
+    /// TextSupport about the picture.
     pub texts: Vec<Text>,
     /// What a file of several pages says of all of them together.
-    pub pages: Option<PagesText>,
+    pub pages: Option<StackDescription>,
     /// What only files of one format hold.
-    pub parts: Vec<Part>,
+    pub ancillary: Vec<AncillaryData>,
 }
 
 /// A text about a picture.
@@ -36,7 +36,7 @@ pub struct Text {
 
 /// A text that a program wrote about all pages of a file together, such as ImageJ's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PagesText {
+pub struct StackDescription {
     /// The whole text.
     pub text: Arc<str>,
     /// How many pages it describes.
@@ -49,7 +49,7 @@ pub struct PagesText {
     pub loss: Option<&'static str>,
 }
 
-impl PagesText {
+impl StackDescription {
     /// Whether it holds for `count` pages of samples of type `dtype`.
     pub fn fits(&self, count: usize, dtype: Dtype) -> bool {
         self.is_divisible || (count, dtype) == (self.pages, self.dtype)
@@ -58,7 +58,7 @@ impl PagesText {
 
 /// A piece of a file that only its format knows, with the bytes that the file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct AncillaryData {
     /// The format.
     pub format: &'static str,
     /// Its name in the format.

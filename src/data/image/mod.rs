@@ -4,7 +4,7 @@ mod metadata;
 mod orientation;
 
 pub use self::{
-    metadata::{Density, DensityUnit, Metadata, PagesText, Part, Text},
+    metadata::{AncillaryData, Density, DensityUnit, Metadata, StackDescription, Text},
     orientation::Orientation,
 };
 use super::{
@@ -55,8 +55,8 @@ impl Image {
 
     /// Whether no pixel is transparent, not even in part.
     pub fn is_opaque(&self) -> bool {
-        fn full<T: PartialEq>(values: &[T], channels: usize, most: T) -> bool {
-            values.iter().skip(channels - 1).step_by(channels).all(|alpha| *alpha == most)
+        fn full<T: PartialEq>(values: &[T], channels: usize, max: T) -> bool {
+            values.iter().skip(channels - 1).step_by(channels).all(|alpha| *alpha == max)
         }
         !self.has_alpha()
             || match &self.samples {
@@ -86,9 +86,9 @@ impl Image {
     /// linear light already.
     pub fn to_linear(&self) -> Result<Self> {
         let (channels, colours) = (self.channels, self.colours());
-        let curve = |most: u16| {
-            let light = |v: usize| to_linear(v as f64 / f64::from(most)) as f32;
-            parallel::generated(usize::from(most) + 1, light)
+        let curve = |max: u16| {
+            let light = |v: usize| to_linear(v as f64 / f64::from(max)) as f32;
+            parallel::generated(usize::from(max) + 1, light)
         };
         let mut light: Vec<f32> = match &self.samples {
             Samples::U8(values) => {

@@ -6,10 +6,10 @@ use std::{fs::File, io::Read, path::Path};
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
 use super::{
-    codec::{Codec, Decode, Encoding, Holds, MetadataSupport},
+    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport},
     error::BoxError,
     image_crate,
-    pages::Decoded,
+    pages::DecodedPage,
     probe::Probe,
     tiff::density::density_of,
 };
@@ -24,9 +24,9 @@ use crate::{
 
 /// BMP.
 pub const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         metadata: MetadataSupport { density: true, ..MetadataSupport::NONE },
-        ..Holds::PLAIN
+        ..Capabilities::PLAIN
     },
     probe: Some(probe),
     ..Codec::new("BMP", &["bmp"], |bytes| bytes.starts_with(b"BM"), Decode::One(decode), encode)
@@ -36,7 +36,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let mut probe = image_crate::probe(ImageFormat::Bmp, CODEC.name, path, None)?;
     let mut header = Vec::new();
     File::open(path)?.take(COLOURS as u64).read_to_end(&mut header)?;
-    probe.tell_beside(&Metadata { density: density(&header), ..Metadata::default() });
+    probe.add_metadata(&Metadata { density: density(&header), ..Metadata::default() });
     Ok(probe)
 }
 
@@ -53,7 +53,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|number| u32::from_le_bytes(*number))
 }
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let mut decoded = image_crate::open(ImageFormat::Bmp, bytes, limits)?.decode()?;
     let image = &mut decoded.image;
     if has_grey_palette(bytes) == Some(true)
@@ -74,10 +74,10 @@ fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
     if !matches!(bits, 1..=8) {
         return None;
     }
-    let most = 1 << bits;
+    let max = 1 << bits;
     let colours = match number(bytes, COLOURS)? {
-        0 => most,
-        colours => most.min(colours as usize),
+        0 => max,
+        colours => max.min(colours as usize),
     };
     let palette = bytes.get(HEADER + header as usize..)?.as_chunks::<4>().0.get(..colours)?;
     Some(palette.iter().all(|&[b, g, r, _]| b == g && g == r))

@@ -4,7 +4,7 @@
 use super::{
     error::BoxError,
     limits::{check_scratch, check_size},
-    pages::{Animation, Decoded, Pages},
+    pages::{Animation, DecodedPage, Pages},
 };
 use crate::{
     data::{image::Image, samples::Samples},
@@ -23,7 +23,7 @@ pub struct Frame<T> {
 }
 
 /// Decodes the frames of an opened file.
-pub trait Frames {
+pub trait FrameDecoder {
     /// The type of samples.
     type Sample: Sample;
 
@@ -32,47 +32,47 @@ pub trait Frames {
 }
 
 /// What is known of a file before its frames are decoded.
-pub struct About {
+pub struct AnimationHeader {
     pub limits: Limits,
     /// The header of all pages.
-    pub page: Decoded,
+    pub page: DecodedPage,
     /// Number of frames.
     pub count: usize,
     pub animation: Option<Animation>,
 }
 
 /// The pages of an animation.
-pub struct Animated<F: Frames> {
+pub struct AnimationPages<F: FrameDecoder> {
     frames: F,
-    about: About,
+    header: AnimationHeader,
     /// The canvas, and the number of the frame that is drawn next.
     drawn: Option<(Canvas<F::Sample>, usize)>,
 }
 
-impl<F: Frames> Animated<F> {
+impl<F: FrameDecoder> AnimationPages<F> {
     /// The pages that `frames` make.
-    pub fn new(frames: F, about: About) -> Self {
-        Self { frames, about, drawn: None }
+    pub fn new(frames: F, header: AnimationHeader) -> Self {
+        Self { frames, header, drawn: None }
     }
 
     /// Bytes of `samples` samples for each pixel.
     fn bytes(&self, samples: usize) -> u64 {
         let pixel = (samples * size_of::<F::Sample>()) as u64;
-        self.about.page.size().iter().fold(pixel, |bytes, &side| bytes.saturating_mul(side as u64))
+        self.header.page.size().iter().fold(pixel, |bytes, &side| bytes.saturating_mul(side as u64))
     }
 }
 
-impl<F: Frames> Pages for Animated<F>
+impl<F: FrameDecoder> Pages for AnimationPages<F>
 where
     Samples: From<Vec<F::Sample>>,
 {
     fn count(&self) -> usize {
-        self.about.count
+        self.header.count
     }
 
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        let (limits, size) = (self.about.limits, self.about.page.size());
-        let channels = self.about.page.image.channels;
+    fn decode(&mut self, page: usize) -> Result<DecodedPage, BoxError> {
+        let (limits, size) = (self.header.limits, self.header.page.size());
+        let channels = self.header.page.image.channels;
         check_size(limits, size, self.bytes(channels))?;
         // The canvas, a frame as RGBA, and that frame as its decoder gives it or, later, the pixels below it.
         check_scratch(limits, self.bytes(12), "drawing its frames takes")?;
@@ -85,19 +85,19 @@ where
         }
         let samples = canvas.samples(channels)?.into();
         self.drawn = Some((canvas, page + 1));
-        let Decoded { image, orientation, losses, damage } = &mut self.about.page;
+        let DecodedPage { image, orientation, losses, damage } = &mut self.header.page;
         let image = Image { samples, metadata: image.metadata.clone(), ..*image };
         // Each loss is reported once, with the first page.
         let (losses, damage) = (std::mem::take(losses), damage.take());
-        Ok(Decoded { image, orientation: *orientation, losses, damage })
+        Ok(DecodedPage { image, orientation: *orientation, losses, damage })
     }
 
     fn sample_bytes(&self, _: usize) -> Option<u64> {
-        Some(self.bytes(self.about.page.image.channels))
+        Some(self.bytes(self.header.page.image.channels))
     }
 
     fn animation(&self) -> Option<&Animation> {
-        self.about.animation.as_ref()
+        self.header.animation.as_ref()
     }
 }
 
@@ -105,7 +105,7 @@ where
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Area {
     /// Its upper left corner.
-    pub at: [usize; 2],
+    pub origin: [usize; 2],
     /// Its width and height.
     pub size: [usize; 2],
 }
@@ -124,14 +124,14 @@ pub enum Disposal {
 /// A sample of a canvas: u8 or u16.
 pub trait Sample: bytemuck::Pod + From<u8> + Into<u64> {
     /// Full intensity.
-    const MOST: Self;
+    const MAX: Self;
 
-    /// The sample with the value `number`, which is at most [`Sample::MOST`].
+    /// The sample with the value `number`, which is at most [`Sample::MAX`].
     fn of(number: u64) -> Self;
 }
 
 impl Sample for u8 {
-    const MOST: Self = Self::MAX;
+    const MAX: Self = Self::MAX;
 
     fn of(number: u64) -> Self {
         number as Self
@@ -139,7 +139,7 @@ impl Sample for u8 {
 }
 
 impl Sample for u16 {
-    const MOST: Self = Self::MAX;
+    const MAX: Self = Self::MAX;
 
     fn of(number: u64) -> Self {
         number as Self
@@ -184,11 +184,11 @@ impl<T: Sample> Canvas<T> {
         }
         self.dispose();
         let clipped = |axis: usize| {
-            let at = area.at[axis].min(self.size[axis]);
+            let at = area.origin[axis].min(self.size[axis]);
             (at, area.size[axis].min(self.size[axis] - at))
         };
         let ((x, width), (y, height)) = (clipped(0), clipped(1));
-        self.last = (Area { at: [x, y], size: [width, height] }, disposal);
+        self.last = (Area { origin: [x, y], size: [width, height] }, disposal);
         if disposal == Disposal::Restore {
             self.before.clear();
             memory::reserve(&mut self.before, width * height)?;
@@ -211,7 +211,7 @@ impl<T: Sample> Canvas<T> {
     }
 
     fn dispose(&mut self) {
-        let (Area { at: [x, y], size: [width, height] }, disposal) = self.last;
+        let (Area { origin: [x, y], size: [width, height] }, disposal) = self.last;
         for row in 0..height {
             let range = self.range(x, y + row, width);
             match disposal {
@@ -233,9 +233,9 @@ impl<T: Sample> Canvas<T> {
 /// Composes a pixel of straight alpha `above` over another (Porter and Duff's `over`): the alpha is `a + b (1 - a)`,
 /// each colour `(a A + b (1 - a) B) / alpha`, rounded.
 fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
-    let most: u64 = T::MOST.into();
+    let max: u64 = T::MAX.into();
     let (a, b): (u64, u64) = (above[3].into(), below[3].into());
-    if a == most || b == 0 {
+    if a == max || b == 0 {
         *below = *above;
         return;
     }
@@ -243,12 +243,12 @@ fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
         return;
     }
     // The weights a and b (1 - a), in units of 1 / most².
-    let (front, back) = (a * most, b * (most - a));
+    let (front, back) = (a * max, b * (max - a));
     let all = front + back;
     for (below, &above) in below[..3].iter_mut().zip(above) {
         *below = T::of((front * above.into() + back * (*below).into() + all / 2) / all);
     }
-    below[3] = T::of((all + most / 2) / most);
+    below[3] = T::of((all + max / 2) / max);
 }
 
 #[cfg(test)]

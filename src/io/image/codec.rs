@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     error::BoxError,
-    metadata::Block,
-    pages::{Decoded, EncodePages, Pages},
+    metadata::MetadataBlock,
+    pages::{DecodedPage, EncodePages, Pages},
     probe::Probe,
     rows::{ReadRows, WriteRows},
 };
@@ -26,7 +26,7 @@ pub struct Codec {
     /// Whether a file of this format may begin with these bytes.
     pub has_signature: fn(&[u8]) -> bool,
     /// What files of this format can hold.
-    pub holds: Holds,
+    pub capabilities: Capabilities,
     /// How files are decoded.
     pub decode: Decode,
     /// Encodes an image whose samples and channels the format supports.
@@ -36,9 +36,9 @@ pub struct Codec {
     /// Reads the header of a file, without decoding it; `None` if that takes no less time.
     pub probe: Option<ReadProbe>,
     /// An upper bound of the bytes of a decoded page, if it is not the number of bytes in the probe.
-    pub most_bytes: Option<fn(&Path) -> Option<u64>>,
+    pub max_decoded_bytes: Option<fn(&Path) -> Option<u64>>,
     /// How files are read and written by rows, if they can be.
-    pub rows: Option<ByRows>,
+    pub rows: Option<RowCodec>,
     /// Whether the pages of a file may be the slices of a volume, in the order and with the spacing that the file
     /// states.
     pub has_stacks: bool,
@@ -57,12 +57,12 @@ impl Codec {
             name,
             extensions,
             has_signature,
-            holds: Holds::PLAIN,
+            capabilities: Capabilities::PLAIN,
             decode,
             encode,
             encode_pages: None,
             probe: None,
-            most_bytes: None,
+            max_decoded_bytes: None,
             rows: None,
             has_stacks: false,
         }
@@ -78,7 +78,7 @@ pub type OpenRows = fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>;
 
 /// Reading and writing of pictures by rows.
 #[derive(Clone, Copy, Debug)]
-pub struct ByRows {
+pub struct RowCodec {
     /// Opens a file.
     pub open: OpenRows,
     /// Begins a file with the image that is given without samples, whose type the format holds.
@@ -86,21 +86,21 @@ pub struct ByRows {
 }
 
 /// The pages of a file whose bytes live for `'a`.
-type Opened<'a> = Result<Box<dyn Pages + 'a>, BoxError>;
+type OpenedPages<'a> = Result<Box<dyn Pages + 'a>, BoxError>;
 
 /// How the files of a format are decoded.
 #[derive(Clone, Copy, Debug)]
 pub enum Decode {
     /// One picture a file, from all its bytes.
-    One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
+    One(fn(&[u8], Limits) -> Result<DecodedPage, BoxError>),
     /// Any number of pages, from all bytes of a file.
-    Pages(for<'a> fn(&'a [u8], Limits) -> Opened<'a>),
+    Pages(for<'a> fn(&'a [u8], Limits) -> OpenedPages<'a>),
     /// Any number of pages, from a file that is read at any offset and need not fit into memory.
-    Seeking(for<'a> fn(Arc<dyn Bytes + 'a>, Limits) -> Opened<'a>),
+    Seeking(for<'a> fn(Arc<dyn ReadAt + 'a>, Limits) -> OpenedPages<'a>),
 }
 
 /// Bytes that can be read at any offset, by several threads at once.
-pub trait Bytes: Send + Sync {
+pub trait ReadAt: Send + Sync {
     /// Number of bytes.
     fn len(&self) -> u64;
 
@@ -110,7 +110,7 @@ pub trait Bytes: Send + Sync {
 
 /// What files of a format can hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Holds {
+pub struct Capabilities {
     /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
     /// An alpha channel.
@@ -129,51 +129,53 @@ pub struct Holds {
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataSupport {
     /// Blocks of bytes.
-    pub blocks: &'static [Block],
+    pub blocks: &'static [MetadataBlock],
     /// The size of pixels (density).
     pub density: bool,
-    /// Texts.
-    pub texts: Texts,
+    /// TextSupport.
+    pub texts: TextSupport,
     /// Metadata of all pages together, such as the distance between them.
     pub pages: bool,
-    /// The name of the format whose [parts](crate::data::image::Part) it holds; empty for none.
-    pub parts: &'static str,
+    /// The name of the format whose [parts](crate::data::image::AncillaryData) it holds; empty for none.
+    pub ancillary: &'static str,
 }
 
 /// The texts that files of a format can hold.
 #[derive(Clone, Copy, Debug)]
-pub enum Texts {
+pub enum TextSupport {
     /// None.
     None,
-    /// Texts with these keywords; upper and lower case are the same, since ImageMagick writes small letters.
-    Of(&'static [&'static str]),
-    /// Texts whose keywords pass a test.
-    If(fn(&str) -> bool),
+    /// TextSupport with these keywords; upper and lower case are the same, since ImageMagick writes small letters.
+    Keywords(&'static [&'static str]),
+    /// TextSupport whose keywords pass a test.
+    Matching(fn(&str) -> bool),
 }
 
-impl Texts {
+impl TextSupport {
     /// A comment under any of its usual keywords.
-    pub const COMMENT: Self = Self::Of(&["Comment", "Description"]);
+    pub const COMMENT: Self = Self::Keywords(&["Comment", "Description"]);
 
     /// Whether texts with the keyword `keyword` are held.
-    pub fn hold(self, keyword: &str) -> bool {
+    pub fn supports(self, keyword: &str) -> bool {
         match self {
             Self::None => false,
-            Self::Of(keywords) => keywords.iter().any(|own| own.eq_ignore_ascii_case(keyword)),
-            Self::If(is_held) => is_held(keyword),
+            Self::Keywords(keywords) => {
+                keywords.iter().any(|own| own.eq_ignore_ascii_case(keyword))
+            }
+            Self::Matching(accepts) => accepts(keyword),
         }
     }
 }
 
 impl MetadataSupport {
     /// All blocks and the density.
-    pub const ALL: Self = Self { blocks: &Block::ALL, density: true, ..Self::NONE };
+    pub const ALL: Self = Self { blocks: &MetadataBlock::ALL, density: true, ..Self::NONE };
     /// Nothing.
     pub const NONE: Self =
-        Self { blocks: &[], density: false, texts: Texts::None, pages: false, parts: "" };
+        Self { blocks: &[], density: false, texts: TextSupport::None, pages: false, ancillary: "" };
 }
 
-impl Holds {
+impl Capabilities {
     /// Pictures of 8 bits with alpha, without metadata.
     pub const PLAIN: Self = Self {
         dtypes: &[Dtype::U8],
@@ -186,7 +188,7 @@ impl Holds {
 
     /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest
     /// supported type that is no larger, else the smallest.
-    pub fn nearest(&self, dtype: Dtype) -> Dtype {
+    pub fn nearest_dtype(&self, dtype: Dtype) -> Dtype {
         let narrower = self.dtypes.iter().rev().find(|held| held.size() <= dtype.size());
         match self.dtypes.contains(&dtype) {
             true => dtype,

@@ -10,9 +10,9 @@ use super::{
     bmp,
     codec::{Codec, Encoding},
     error::BoxError,
-    exr, foreign, gif, jpeg, pfm, png, pnm,
+    exr, gif, jpeg, pfm, png, pnm,
     rows::{ReadRows, WriteRows},
-    tiff, webp,
+    tiff, unsupported, webp,
 };
 use crate::{
     data::{dtype::Dtype, image::Image},
@@ -78,7 +78,7 @@ impl ImageFormat {
         if bytes.is_empty() {
             return Err("the file is empty".into());
         }
-        if let Some(refusal) = foreign::refusal(bytes, extension) {
+        if let Some(refusal) = unsupported::message(bytes, extension) {
             return Err(refusal.into());
         }
         Self::of_start(bytes).ok_or_else(|| match image::guess_format(bytes) {
@@ -96,9 +96,9 @@ impl ImageFormat {
     /// The format of the file at `path`, by its signature; `None` if it is no regular file, or of no known format.
     pub fn of_path(path: &Path) -> Option<Self> {
         /// Length of the longest signature, in bytes.
-        const LONGEST: u64 = 12;
+        const MAX_LEN: u64 = 12;
         let mut start = Vec::new();
-        File::open(path).ok()?.take(LONGEST).read_to_end(&mut start).ok()?;
+        File::open(path).ok()?.take(MAX_LEN).read_to_end(&mut start).ok()?;
         Self::of_start(&start)
     }
 }
@@ -127,7 +127,7 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
 
 /// Whether a file of `format` with samples of type `dtype` can be written by rows.
 pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
-    format.codec().rows.is_some() && format.codec().holds.dtypes.contains(&dtype)
+    format.codec().rows.is_some() && format.codec().capabilities.dtypes.contains(&dtype)
 }
 
 /// Begins a file of `format`, for which [`can_write_rows`] holds. `head` is the image without samples.

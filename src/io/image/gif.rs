@@ -12,12 +12,12 @@ use ::gif::{
 };
 
 use super::{
-    canvas::{About, Animated, Area, Disposal, Frame, Frames},
-    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    canvas::{AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder},
+    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
     error::BoxError,
     limits::check_size,
-    metadata::{Block, LONGEST_TEXT, add_text, utf8_or_latin},
-    pages::{Animation, Decoded, Delay, PageWriter, Series},
+    metadata::{MAX_TEXT_LEN, MetadataBlock, add_text, utf8_or_latin1},
+    pages::{Animation, DecodedPage, Delay, PageWriter, Series},
 };
 use crate::{
     data::{
@@ -31,14 +31,14 @@ use crate::{
 
 /// GIF.
 pub const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         true_colour: false,
         animation: true,
-        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
-        ..Holds::PLAIN
+        metadata: MetadataSupport { texts: TextSupport::COMMENT, ..MetadataSupport::NONE },
+        ..Capabilities::PLAIN
     },
-    encode_pages: Some(start),
-    most_bytes: Some(canvas_bytes),
+    encode_pages: Some(encode_pages),
+    max_decoded_bytes: Some(canvas_bytes),
     ..Codec::new(
         "GIF",
         &["gif"],
@@ -75,7 +75,7 @@ fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&
 }
 
 /// Reads the headers of all frames.
-fn open(bytes: &[u8], limits: Limits) -> Result<Animated<GifFrames<'_>>, BoxError> {
+fn open(bytes: &[u8], limits: Limits) -> Result<AnimationPages<GifFrames<'_>>, BoxError> {
     let mut decoder = decoder(bytes, limits, true)?;
     let size = [usize::from(decoder.width()), usize::from(decoder.height())];
     let FrameHeaders { delays, is_grey, is_opaque, damage } =
@@ -86,19 +86,19 @@ fn open(bytes: &[u8], limits: Limits) -> Result<Animated<GifFrames<'_>>, BoxErro
     };
     let mut losses = Vec::new();
     let mut metadata = Metadata {
-        icc: Block::Icc.capped(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
-        xmp: Block::Xmp.capped(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
+        icc: MetadataBlock::Icc.capped(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
+        xmp: MetadataBlock::Xmp.capped(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
         ..Metadata::default()
     };
     read_comments(bytes, &mut metadata, &mut losses);
     let channels = if is_grey { 1 } else { 3 } + usize::from(!is_opaque);
     let orientation = Orientation::default();
-    let mut page = Decoded::header(size, channels, Dtype::U8, metadata, orientation, losses)?;
+    let mut page = DecodedPage::header(size, channels, Dtype::U8, metadata, orientation, losses)?;
     page.damage = damage;
     let count = delays.len();
     let animation = (count > 1).then_some(Animation { plays, delays });
-    let about = About { limits, page, count, animation };
-    Ok(Animated::new(GifFrames { bytes, decoder: None }, about))
+    let header = AnimationHeader { limits, page, count, animation };
+    Ok(AnimationPages::new(GifFrames { bytes, decoder: None }, header))
 }
 
 /// What the headers of all frames say together.
@@ -156,7 +156,7 @@ impl FrameHeaders {
     }
 }
 
-impl Frames for GifFrames<'_> {
+impl FrameDecoder for GifFrames<'_> {
     type Sample = u8;
 
     fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<u8>, BoxError> {
@@ -167,7 +167,7 @@ impl Frames for GifFrames<'_> {
         let decoder = self.decoder.as_mut().ok_or(ends)?;
         let frame = decoder.next_frame_info()?.ok_or(ends)?;
         let size = [usize::from(frame.width), usize::from(frame.height)];
-        let area = Area { at: [usize::from(frame.left), usize::from(frame.top)], size };
+        let area = Area { origin: [usize::from(frame.left), usize::from(frame.top)], size };
         let (transparent, disposal) = (
             frame.transparent,
             match frame.dispose {
@@ -219,12 +219,12 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
                     break;
                 }
                 // One byte more than the limit is enough for `add_text` to report the text as too long.
-                if comment && text.len() <= LONGEST_TEXT {
+                if comment && text.len() <= MAX_TEXT_LEN {
                     text.extend_from_slice(block);
                 }
             }
             if comment {
-                add_text(metadata, "Comment", &utf8_or_latin(&text), losses);
+                add_text(metadata, "Comment", &utf8_or_latin1(&text), losses);
             }
         }
     };
@@ -246,21 +246,21 @@ fn palette(palette: &[u8], transparent: Option<u8>) -> Vec<[u8; 4]> {
 fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut bytes = Vec::new();
     let series = Series { count: 1, sample_bytes: 0, animation: None };
-    let mut file = start(&mut bytes, series, encoding)?;
+    let mut file = encode_pages(&mut bytes, series, encoding)?;
     file.page(image)?;
     file.finish()?;
     Ok(bytes)
 }
 
-fn start<'a>(
+fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    Ok(Box::new(Writer { output: Some(output), encoder: None, series, written: 0 }))
+    Ok(Box::new(GifWriter { output: Some(output), encoder: None, series, written: 0 }))
 }
 
-struct Writer<'a> {
+struct GifWriter<'a> {
     /// The output, until the first page creates the encoder, which needs the size of the picture.
     output: Option<&'a mut dyn Write>,
     encoder: Option<Encoder<&'a mut dyn Write>>,
@@ -268,7 +268,7 @@ struct Writer<'a> {
     written: usize,
 }
 
-impl PageWriter for Writer<'_> {
+impl PageWriter for GifWriter<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let sides = [image.width, image.height].map(u16::try_from);
         let [Ok(width), Ok(height)] = sides else {
@@ -284,7 +284,7 @@ impl PageWriter for Writer<'_> {
                     _ => Repeat::Finite(again),
                 })?;
             }
-            let is_comment = |text: &&Text| Texts::COMMENT.hold(&text.keyword);
+            let is_comment = |text: &&Text| TextSupport::COMMENT.supports(&text.keyword);
             for text in image.metadata.texts.iter().filter(is_comment) {
                 encoder.write_raw_extension(Extension::Comment.into(), &[text.text.as_bytes()])?;
             }

@@ -10,9 +10,9 @@ use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::{
     error::BoxError,
-    limits::{MOST_BESIDE, check_size},
-    metadata::{Block, read_exif},
-    pages::Decoded,
+    limits::{MAX_METADATA_BYTES, check_size},
+    metadata::{MetadataBlock, read_exif},
+    pages::DecodedPage,
     probe::Probe,
     riff,
     tiff::exif,
@@ -23,14 +23,18 @@ use crate::{
 };
 
 /// A file whose header and metadata are read, and whose size is within limits.
-pub struct Opened<'a> {
+pub struct OpenedImage<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
     /// The header of the file.
-    pub page: Decoded,
+    pub page: DecodedPage,
 }
 
 /// Reads the header and the metadata of a file.
-pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<'_>, BoxError> {
+pub fn open(
+    format: ImageFormat,
+    bytes: &[u8],
+    limits: Limits,
+) -> Result<OpenedImage<'_>, BoxError> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut allowed = image::Limits::default();
     allowed.max_alloc = Some(limits.bytes);
@@ -44,18 +48,18 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
         ImageFormat::WebP => riff::metadata(bytes, &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };
-    let icc = Block::Icc.capped(icc, &mut losses);
+    let icc = MetadataBlock::Icc.capped(icc, &mut losses);
     let (exif, orientation) = read_exif(exif, &mut losses);
     let orientation = orientation.unwrap_or_default();
-    let xmp = Block::Xmp.capped(xmp, &mut losses);
+    let xmp = MetadataBlock::Xmp.capped(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
-    let page = Decoded::header(size, channels, dtype, metadata, orientation, losses)?;
-    Ok(Opened { decoder: Box::new(decoder), page })
+    let page = DecodedPage::header(size, channels, dtype, metadata, orientation, losses)?;
+    Ok(OpenedImage { decoder: Box::new(decoder), page })
 }
 
-impl Opened<'_> {
+impl OpenedImage<'_> {
     /// Decodes the samples.
-    pub fn decode(self) -> Result<Decoded, BoxError> {
+    pub fn decode(self) -> Result<DecodedPage, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
     }
 
@@ -68,10 +72,10 @@ impl Opened<'_> {
     pub fn decode_by(
         self,
         read: impl FnOnce(Box<dyn ImageDecoder + '_>, &mut [u8]) -> Result<(), BoxError>,
-    ) -> Result<Decoded, BoxError> {
+    ) -> Result<DecodedPage, BoxError> {
         let mut samples = self.page.zeros()?;
         read(self.decoder, samples.as_bytes_mut())?;
-        Ok(self.page.with(samples))
+        Ok(self.page.with_samples(samples))
     }
 }
 
@@ -96,7 +100,7 @@ pub fn probe(
 ) -> Result<Probe, BoxError> {
     let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
     let mut limits = image::Limits::default();
-    limits.max_alloc = Some(MOST_BESIDE);
+    limits.max_alloc = Some(MAX_METADATA_BYTES);
     reader.limits(limits);
     let mut decoder = reader.into_decoder()?;
     let stored = decoder.original_color_type();
@@ -113,8 +117,8 @@ pub fn probe(
         _ => [decoder.icc_profile(), decoder.exif_metadata(), decoder.xmp_metadata()]
             .map(|found| found.ok().flatten()),
     };
-    probe.add_block(Block::Xmp, xmp.as_deref());
-    probe.add_block(Block::Icc, icc.as_deref());
-    exif::add(&mut probe, exif);
+    probe.add_block(MetadataBlock::Xmp, xmp.as_deref());
+    probe.add_block(MetadataBlock::Icc, icc.as_deref());
+    exif::add_to_probe(&mut probe, exif);
     Ok(probe)
 }

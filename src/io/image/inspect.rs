@@ -4,9 +4,9 @@ use std::{panic::catch_unwind, path::Path};
 
 use super::{
     codec::Decode,
-    error::{BoxError, caught},
+    error::{BoxError, catch_panic},
     formats::ImageFormat,
-    metadata::Block,
+    metadata::MetadataBlock,
     pages::Animation,
     probe::Probe,
     read::ImageFile,
@@ -27,8 +27,8 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     // A pipe can be read only once.
     source.size().ok()??;
     let codec = ImageFormat::of_path(path)?.codec();
-    if let Some(most_bytes) = codec.most_bytes {
-        return most_bytes(path);
+    if let Some(max_decoded_bytes) = codec.max_decoded_bytes {
+        return max_decoded_bytes(path);
     }
     // Decoders panic on some broken files.
     catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
@@ -47,14 +47,14 @@ pub fn is_jpeg(source: &Source) -> bool {
 
 /// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
 /// the file has at most `longest` bytes, or its format is read with seeks.
-pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
+pub fn probe(source: &Source, max_len: u64) -> Result<Probe> {
     let Some(path) = source.path() else {
         return Err(Error::usage("an image is looked at in a file, not in standard input"));
     };
     if source.size()?.is_none() {
         return Err(Error::bad_input(format_args!("{source} is no regular file")));
     }
-    caught(|| header(source, path, longest))
+    catch_panic(|| header(source, path, max_len))
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
@@ -72,7 +72,7 @@ pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
 }
 
 /// Probes a file: by its header alone, or if there may be several pages, through those that its decoder finds.
-fn header(source: &Source, path: &Path, longest: u64) -> Result<Probe, BoxError> {
+fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError> {
     let found = ImageFormat::of_path(path).map(ImageFormat::codec);
     let probe = found.and_then(|codec| codec.probe);
     if let (Some(probe), Some(Decode::One(_) | Decode::Seeking(_))) =
@@ -81,9 +81,9 @@ fn header(source: &Source, path: &Path, longest: u64) -> Result<Probe, BoxError>
         return probe(path, None);
     }
     let timings = Timings::new(false);
-    let file = match (ImageFile::read(source, Limits::from(longest), &timings), probe) {
+    let file = match (ImageFile::read(source, Limits::from(max_len), &timings), probe) {
         (Ok(file), _) => file,
-        (Err(_), Some(probe)) if source.size()? > Some(longest) => return probe(path, None),
+        (Err(_), Some(probe)) if source.size()? > Some(max_len) => return probe(path, None),
         (Err(error), _) => return Err(error.into()),
     };
     let format = file.format()?;
@@ -117,8 +117,8 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
     let Metadata { icc, xmp, .. } = &image.metadata;
     let size = [image.width, image.height];
     let mut probe = Probe::new(format.codec().name, size, image.channels, image.samples.dtype());
-    probe.add_block(Block::Icc, icc.as_deref());
-    probe.add_block(Block::Xmp, xmp.as_deref());
-    probe.tell_beside(&image.metadata);
+    probe.add_block(MetadataBlock::Icc, icc.as_deref());
+    probe.add_block(MetadataBlock::Xmp, xmp.as_deref());
+    probe.add_metadata(&image.metadata);
     probe
 }

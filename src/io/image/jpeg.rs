@@ -6,20 +6,21 @@
 use std::{fs::File, io::Read, path::Path};
 
 use super::{
-    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
     error::BoxError,
     limits::{check_scratch, check_size},
     metadata::{
-        Block, XMP_NAME, add_text, iptc_of_resources, iptc_resource, read_exif, utf8_or_latin,
+        MetadataBlock, XMP_NAME, add_text, iptc_from_resources, iptc_resource, read_exif,
+        utf8_or_latin1,
     },
-    pages::Decoded,
+    pages::DecodedPage,
     probe::Probe,
     tiff::{density::density_of, directory::number_in, exif},
 };
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Density, DensityUnit, Image, Metadata, Orientation, Part},
+        image::{AncillaryData, Density, DensityUnit, Image, Metadata, Orientation},
         samples::Samples,
     },
     io::Limits,
@@ -31,10 +32,10 @@ use crate::{
 
 /// JPEG.
 pub(super) const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         alpha: false,
-        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::ALL },
-        ..Holds::PLAIN
+        metadata: MetadataSupport { texts: TextSupport::COMMENT, ..MetadataSupport::ALL },
+        ..Capabilities::PLAIN
     },
     probe: Some(probe),
     ..Codec::new("JPEG", &["jpg", "jpeg", "jfif"], has_signature, Decode::One(decode), encode_image)
@@ -49,11 +50,11 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         Summary::new(&start).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = metadata(&segments);
     let mut probe = Probe::new(CODEC.name, size, channels, Dtype::U8);
-    probe.add_block(Block::Xmp, metadata.xmp.as_deref());
-    probe.add_block(Block::Icc, metadata.icc.as_deref());
-    exif::add(&mut probe, exif(&segments));
-    probe.add_block(Block::Iptc, metadata.iptc.as_deref());
-    probe.tell_beside(&metadata);
+    probe.add_block(MetadataBlock::Xmp, metadata.xmp.as_deref());
+    probe.add_block(MetadataBlock::Icc, metadata.icc.as_deref());
+    exif::add_to_probe(&mut probe, exif(&segments));
+    probe.add_block(MetadataBlock::Iptc, metadata.iptc.as_deref());
+    probe.add_metadata(&metadata);
     Ok(probe)
 }
 
@@ -77,7 +78,7 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
 ///
 /// # Errors
 /// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let file = parse(bytes, limits)?;
     let (samples, damage) = file.decode()?;
     Ok(decoded(&file, samples, damage))
@@ -85,7 +86,10 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
 
 /// Reads the coefficients of a file, and its image without samples; `None` if the file cannot be decoded, exceeds
 /// `limits`, or has to be rotated or mirrored.
-pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<(SparseCoefficients, Decoded)> {
+pub fn read_coefficients(
+    bytes: &[u8],
+    limits: Limits,
+) -> Option<(SparseCoefficients, DecodedPage)> {
     let file = parse(bytes, limits).ok()?;
     let mut image = decoded(&file, Vec::new(), None);
     if image.orientation != Orientation::default() {
@@ -96,12 +100,12 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<(SparseCoeffici
     Some((coefficients, image))
 }
 
-fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<Damage>) -> Decoded {
+fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<Damage>) -> DecodedPage {
     let (metadata, orientation, losses) = metadata(&file.segments);
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     let samples = Samples::U8(samples);
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Decoded { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) }
+    DecodedPage { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) }
 }
 
 /// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.
@@ -175,7 +179,7 @@ fn icc(segments: &[(u8, &[u8])]) -> Option<Vec<u8>> {
 fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif(segments), &mut losses);
-    let icc = Block::Icc.capped(icc(segments), &mut losses);
+    let icc = MetadataBlock::Icc.capped(icc(segments), &mut losses);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
     let mut resources = Vec::new();
     let (mut has_extended_xmp, mut has_more_resources) = (false, false);
@@ -187,7 +191,7 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
             }
             marker::APP1 if metadata.xmp.is_none() && body.starts_with(XMP_NAME) => {
                 metadata.xmp =
-                    Block::Xmp.capped(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
+                    MetadataBlock::Xmp.capped(Some(body[XMP_NAME.len()..].to_vec()), &mut losses);
             }
             marker::APP1 => has_extended_xmp |= body.starts_with(EXTENDED_XMP),
             // The resources may continue in the next segment.
@@ -198,14 +202,14 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
             marker::APP2 => pictures = pictures.max(body.strip_prefix(MPF).map_or(0, count)),
             marker::COM => {
                 // Old files have comments in Latin-1.
-                add_text(&mut metadata, "Comment", &utf8_or_latin(body), &mut losses);
+                add_text(&mut metadata, "Comment", &utf8_or_latin1(body), &mut losses);
             }
             _ => {}
         }
     }
     if pictures > 1 {
         // Further pictures are previews, or gain maps for HDR displays.
-        metadata.parts.push(Part {
+        metadata.ancillary.push(AncillaryData {
             format: "Multi-Picture Format",
             name: "MPF".into(),
             bytes: Vec::new(),
@@ -218,7 +222,7 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     if has_more_resources {
         losses.push("Photoshop's resources beyond the first MiB are left out".into());
     }
-    metadata.iptc = Block::Iptc.capped(iptc_of_resources(&resources), &mut losses);
+    metadata.iptc = MetadataBlock::Iptc.capped(iptc_from_resources(&resources), &mut losses);
     (metadata, orientation.unwrap_or_default(), losses)
 }
 
@@ -280,7 +284,7 @@ fn segments(metadata: &Metadata) -> Result<Vec<(u8, Vec<u8>)>, BoxError> {
         let part = |(part, number): (&[u8], u8)| [ICC, &[number, count], part].concat();
         segments.extend(parts.zip(1..).map(|part_of| (marker::APP2, part(part_of))));
     }
-    let texts = metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
+    let texts = metadata.texts.iter().filter(|text| TextSupport::COMMENT.supports(&text.keyword));
     segments.extend(texts.map(|text| (marker::COM, text.text.as_bytes().to_vec())));
     Ok(segments)
 }

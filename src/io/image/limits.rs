@@ -31,15 +31,15 @@ pub fn check_size(
 }
 
 /// Maximum memory in bytes for what is read with a header, such as profiles and texts.
-pub const MOST_BESIDE: u64 = 32 << 20;
+pub const MAX_METADATA_BYTES: u64 = 32 << 20;
 
 /// Bytes that a decoder may always take beside the samples, however low the limit.
-pub const LEAST_SCRATCH: u64 = 16 << 20;
+pub const MIN_SCRATCH: u64 = 16 << 20;
 
 /// Refuses a file for which a decoder takes more than the allowed memory beside the samples: `bytes`. `what` begins the
 /// message.
 pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
-    let allowed = limits.bytes.max(LEAST_SCRATCH);
+    let allowed = limits.bytes.max(MIN_SCRATCH);
     match bytes <= allowed {
         true => Ok(()),
         false => {

@@ -4,7 +4,7 @@ use crate::data::image::{Metadata, Orientation, Text};
 
 /// Metadata that are kept as the bytes that the file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum MetadataBlock {
     /// An ICC profile.
     Icc,
     /// EXIF from its TIFF header on.
@@ -15,7 +15,7 @@ pub enum Block {
     Iptc,
 }
 
-impl Block {
+impl MetadataBlock {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Icc, Self::Exif, Self::Xmp, Self::Iptc];
 
@@ -31,7 +31,7 @@ impl Block {
 
     /// Maximum length in bytes; longer ones are dropped. Except for profiles, this is what one JPEG segment holds after
     /// its length and its identifier, or the frame made by [`iptc_resource`].
-    pub const fn longest(self) -> usize {
+    pub const fn max_len(self) -> usize {
         const SEGMENT: usize = 65_533;
         match self {
             Self::Icc => 4 << 20,
@@ -42,7 +42,7 @@ impl Block {
     }
 
     /// The block in `metadata`.
-    pub fn of(self, metadata: &Metadata) -> Option<&[u8]> {
+    pub fn get(self, metadata: &Metadata) -> Option<&[u8]> {
         let Metadata { icc, exif, xmp, iptc, .. } = metadata;
         match self {
             Self::Icc => icc.as_deref(),
@@ -54,7 +54,7 @@ impl Block {
 
     /// Whether `len` bytes are not too long; if they are, that is noted in `losses`.
     pub fn fits(self, len: u64, losses: &mut Vec<String>) -> bool {
-        let fits = len <= self.longest() as u64;
+        let fits = len <= self.max_len() as u64;
         if !fits {
             losses.push(format!("{} of {len} bytes is left out", self.name()));
         }
@@ -70,44 +70,47 @@ impl Block {
 /// The identifier in front of XMP in a JPEG segment.
 pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 /// Maximum length of a text in bytes: what one JPEG segment holds.
-pub const LONGEST_TEXT: usize = 65_533;
+pub const MAX_TEXT_LEN: usize = 65_533;
 /// Maximum size in bytes of all texts of a file, and of all parts that only one format holds.
-pub const MOST_TEXTS: usize = 1 << 20;
+pub const MAX_TEXTS_BYTES: usize = 1 << 20;
 /// Maximum number of texts of a file.
-const MOST_TEXTS_COUNT: usize = 4096;
+const MAX_TEXT_COUNT: usize = 4096;
 
 /// Adds a text. A text that is too long is noted in `losses` instead.
 pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut Vec<String>) {
     let text = text.trim_end_matches('\0');
-    if metadata.texts.len() == MOST_TEXTS_COUNT {
-        note(losses, format!("only the first {MOST_TEXTS_COUNT} of its texts are kept"));
+    if metadata.texts.len() == MAX_TEXT_COUNT {
+        record_loss(losses, format!("only the first {MAX_TEXT_COUNT} of its texts are kept"));
         return;
     }
     let held: usize = metadata.texts.iter().map(|held| held.keyword.len() + held.text.len()).sum();
-    let room = LONGEST_TEXT.min(MOST_TEXTS.saturating_sub(held + keyword.len()));
+    let room = MAX_TEXT_LEN.min(MAX_TEXTS_BYTES.saturating_sub(held + keyword.len()));
     if text.len() > room {
-        note(losses, format!("the text {} of {} bytes is left out", shown(keyword), text.len()));
+        record_loss(
+            losses,
+            format!("the text {} of {} bytes is left out", display_name(keyword), text.len()),
+        );
     } else if !text.is_empty() {
         metadata.texts.push(Text { keyword: keyword.to_owned(), text: text.to_owned() });
     }
 }
 
 /// `bytes` as UTF-8 if they are valid, else as Latin-1, for formats that define no encoding of comments.
-pub fn utf8_or_latin(bytes: &[u8]) -> String {
+pub fn utf8_or_latin1(bytes: &[u8]) -> String {
     let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
     std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
 /// Adds `loss` to `losses`, unless it is there already or `losses` has its maximal length.
-pub fn note(losses: &mut Vec<String>, loss: String) {
-    const MOST: usize = 32;
-    if losses.len() < MOST && !losses.contains(&loss) {
+pub fn record_loss(losses: &mut Vec<String>, loss: String) {
+    const MAX: usize = 32;
+    if losses.len() < MAX && !losses.contains(&loss) {
         losses.push(loss);
     }
 }
 
 /// Whether a text only describes its file: the program that wrote it, the time, or how pixels are stored.
-pub fn describes_file(keyword: &str) -> bool {
+pub fn is_about_file(keyword: &str) -> bool {
     const OF_FILE: [&str; 4] = ["Software", "Creation Time", "Thumb", "version"];
     const PREFIXES: [&str; 7] = ["date:", "png:", "exif:", "icc:", "jpeg:", "tiff:", "Thumb::"];
     OF_FILE.iter().any(|known| keyword.eq_ignore_ascii_case(known))
@@ -115,7 +118,7 @@ pub fn describes_file(keyword: &str) -> bool {
 }
 
 /// A keyword as messages show it: without control characters, and not too long.
-pub fn shown(keyword: &str) -> String {
+pub fn display_name(keyword: &str) -> String {
     keyword.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
@@ -124,7 +127,7 @@ const IPTC_RESOURCE: [u8; 2] = [0x04, 0x04];
 
 /// Finds IPTC among Photoshop's image resources. Each resource is `8BIM`, an ID, a Pascal string, a length and data;
 /// string and data are padded to an even length (Adobe Photoshop File Formats Specification).
-pub fn iptc_of_resources(mut resources: &[u8]) -> Option<Vec<u8>> {
+pub fn iptc_from_resources(mut resources: &[u8]) -> Option<Vec<u8>> {
     while let Some(rest) = resources.strip_prefix(b"8BIM") {
         let (&number, rest) = rest.split_first_chunk::<2>()?;
         let name = 1 + usize::from(*rest.first()?);
@@ -158,13 +161,13 @@ pub fn read_exif(
     exif: Option<Vec<u8>>,
     losses: &mut Vec<String>,
 ) -> (Option<Vec<u8>>, Option<Orientation>) {
-    let mut exif = exif.map(without_prefix);
+    let mut exif = exif.map(strip_exif_prefix);
     let orientation = exif.as_deref_mut().and_then(take_orientation);
-    (Block::Exif.capped(exif, losses), orientation)
+    (MetadataBlock::Exif.capped(exif, losses), orientation)
 }
 
 /// EXIF from its TIFF header on. Some writers put the prefix that JPEG demands into PNG and WebP files, too.
-pub fn without_prefix(mut exif: Vec<u8>) -> Vec<u8> {
+pub fn strip_exif_prefix(mut exif: Vec<u8>) -> Vec<u8> {
     if exif.starts_with(b"Exif\0\0") {
         exif.drain(..6);
     }

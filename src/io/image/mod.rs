@@ -3,13 +3,11 @@
 //!
 //! Each format is one module with one `codec::Codec`; `formats` lists them.
 
-pub mod apart;
 mod bmp;
 mod canvas;
 mod codec;
 mod error;
 mod exr;
-mod foreign;
 mod formats;
 mod gif;
 mod image_crate;
@@ -26,13 +24,14 @@ mod probe;
 mod read;
 mod riff;
 mod rows;
+pub mod sandbox;
 pub mod tiff;
+mod unsupported;
 mod webp;
 mod write;
 
 pub use codec::Encoding;
-pub(super) use error::caught;
-pub use foreign::refusal as foreign_refusal;
+pub(super) use error::catch_panic;
 pub use formats::{ImageFormat, can_write_rows, create_rows, has_image_name, open_rows};
 pub use inspect::{has_planes, is_jpeg, probe, probe_piped, sample_bytes};
 pub use page_range::PageRange;
@@ -40,4 +39,5 @@ pub use pages::{Animation, Delay, Series};
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsHeader, RowsReader, WriteRows};
+pub use unsupported::message as unsupported_format;
 pub use write::{ImageTarget, PagesWriter};

@@ -45,7 +45,7 @@ impl PageRange {
     }
 
     /// The pages of the range, counted from 0, in `source`, which has `count` pages.
-    pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
+    pub fn resolve(self, source: &Source, count: usize) -> Result<Range<usize>> {
         let last = self.last.unwrap_or(count.max(self.first));
         match last <= count {
             true => Ok(self.first - 1..last),
@@ -65,7 +65,7 @@ mod tests {
     fn pages_count_from_one_and_both_ends_belong() {
         let of = |text: &str, count| {
             let range: PageRange = text.parse().unwrap();
-            range.of(&Source::Stdin, count).ok()
+            range.resolve(&Source::Stdin, count).ok()
         };
         assert_eq!(of("1", 1), Some(0..1));
         assert_eq!(of("2..3", 3), Some(1..3));

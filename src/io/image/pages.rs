@@ -14,7 +14,7 @@ use crate::{
 
 /// A decoded page of a file, or the header of one, whose image has no samples yet.
 #[derive(Clone, Debug)]
-pub struct Decoded {
+pub struct DecodedPage {
     /// The image with its metadata, in the orientation in which it is stored.
     pub image: Image,
     /// The rotation and mirroring that bring the image upright.
@@ -25,7 +25,7 @@ pub struct Decoded {
     pub damage: Option<String>,
 }
 
-impl Decoded {
+impl DecodedPage {
     /// The header of a page whose samples are of type `dtype`.
     pub fn header(
         [width, height]: [usize; 2],
@@ -52,7 +52,7 @@ impl Decoded {
     }
 
     /// The page with its samples.
-    pub fn with(mut self, samples: Samples) -> Self {
+    pub fn with_samples(mut self, samples: Samples) -> Self {
         self.image.samples = samples;
         self
     }
@@ -65,7 +65,7 @@ pub trait Pages {
     fn count(&self) -> usize;
 
     /// Decodes page `page`. Pages are mostly requested in order, each once.
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError>;
+    fn decode(&mut self, page: usize) -> Result<DecodedPage, BoxError>;
 
     /// Bytes of the decoded samples of page `page`; `None` if only decoding tells. It is always known for a file of
     /// several pages.
@@ -80,12 +80,12 @@ pub trait Pages {
 /// The only picture of a file, and the function that decodes it.
 pub struct OnePage<F>(pub F);
 
-impl<F: Fn() -> Result<Decoded, BoxError>> Pages for OnePage<F> {
+impl<F: Fn() -> Result<DecodedPage, BoxError>> Pages for OnePage<F> {
     fn count(&self) -> usize {
         1
     }
 
-    fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
+    fn decode(&mut self, _: usize) -> Result<DecodedPage, BoxError> {
         (self.0)()
     }
 
@@ -115,10 +115,10 @@ impl Delay {
     pub const DEFAULT: Self = Self { seconds: [1, 10] };
 
     /// The time in units of `1 / unit` seconds, rounded, and at most `most`.
-    pub fn in_units(self, unit: u32, most: u32) -> u32 {
+    pub fn in_units(self, unit: u32, max: u32) -> u32 {
         let [numerator, denominator] = self.seconds.map(u64::from);
         let units = (numerator * u64::from(unit) + denominator / 2) / denominator.max(1);
-        units.min(most.into()) as u32
+        units.min(max.into()) as u32
     }
 }
 
@@ -150,7 +150,7 @@ pub type EncodePages =
     for<'a> fn(&'a mut dyn Write, Series, &Encoding) -> Result<Box<dyn PageWriter + 'a>, BoxError>;
 
 /// Error message for pages that cannot be frames of one animation.
-pub const UNEQUAL_PAGES: &str =
+pub const UNEQUAL_FRAMES: &str =
     "its pages differ in size or channels, and all frames of an animation are alike";
 
 /// A file of several pages being written.

@@ -2,10 +2,10 @@
 //! `pfm(5)`).
 
 use super::{
-    codec::{Codec, Decode, Holds},
+    codec::{Capabilities, Codec, Decode},
     error::BoxError,
     limits::check_size,
-    pages::Decoded,
+    pages::DecodedPage,
     pnm,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Portable Float Map.
 pub const CODEC: Codec = Codec {
-    holds: Holds { dtypes: &[Dtype::F32], alpha: false, ..Holds::PLAIN },
+    capabilities: Capabilities { dtypes: &[Dtype::F32], alpha: false, ..Capabilities::PLAIN },
     ..Codec::new(
         "PFM",
         &["pfm"],
@@ -49,7 +49,7 @@ fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(&text[..len]).ok()
 }
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let (mut losses, mut metadata) = (Vec::new(), Metadata::default());
     pnm::read_comments(bytes, &mut metadata, &mut losses);
     // Program and time, written by libvips.
@@ -89,7 +89,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     }
     let samples = Samples::F32(samples);
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
+    Ok(DecodedPage { image, orientation: Orientation::default(), losses, damage: None })
 }
 
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {

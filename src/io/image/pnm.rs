@@ -6,11 +6,11 @@ use std::{fs::File, io::Read, path::Path};
 use image::ImageFormat;
 
 use super::{
-    codec::{Codec, Decode, Holds, MetadataSupport, Texts},
+    codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
     image_crate,
-    metadata::{LONGEST_TEXT, add_text, utf8_or_latin},
-    pages::Decoded,
+    metadata::{MAX_TEXT_LEN, add_text, utf8_or_latin1},
+    pages::DecodedPage,
     probe::Probe,
 };
 use crate::{
@@ -25,10 +25,10 @@ use crate::{
 
 /// The formats of netpbm.
 pub const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         dtypes: &[Dtype::U8, Dtype::U16],
-        metadata: MetadataSupport { texts: Texts::COMMENT, ..MetadataSupport::NONE },
-        ..Holds::PLAIN
+        metadata: MetadataSupport { texts: TextSupport::COMMENT, ..MetadataSupport::NONE },
+        ..Capabilities::PLAIN
     },
     probe: Some(probe),
     ..Codec::new(
@@ -42,19 +42,19 @@ pub const CODEC: Codec = Codec {
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Bytes in which comments are searched: more than all that are kept.
-    const LONGEST_HEADER: u64 = 4 * LONGEST_TEXT as u64;
+    const MAX_HEADER_LEN: u64 = 4 * MAX_TEXT_LEN as u64;
     let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path, None)?;
-    let (mut beside, mut start) = (Metadata::default(), Vec::new());
-    File::open(path)?.take(LONGEST_HEADER).read_to_end(&mut start)?;
-    read_comments(&start, &mut beside, &mut Vec::new());
-    probe.tell_beside(&beside);
+    let (mut metadata, mut start) = (Metadata::default(), Vec::new());
+    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
+    read_comments(&start, &mut metadata, &mut Vec::new());
+    probe.add_metadata(&metadata);
     Ok(probe)
 }
 
 /// The keyword under which comments are kept in [`Metadata`], as in other formats.
 const COMMENT: &str = "Comment";
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let mut decoded = image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode()?;
     read_comments(bytes, &mut decoded.image.metadata, &mut decoded.losses);
     Ok(decoded)
@@ -84,10 +84,10 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
         rest = behind;
         match word {
             // The comments are too long together: `add_text` reports that below, and keeps none.
-            [b'#', ..] if len > LONGEST_TEXT => {}
+            [b'#', ..] if len > MAX_TEXT_LEN => {}
             [b'#', comment @ ..] => {
                 let comment = comment.trim_ascii();
-                let comment = utf8_or_latin(&comment[..comment.len().min(LONGEST_TEXT + 1)]);
+                let comment = utf8_or_latin1(&comment[..comment.len().min(MAX_TEXT_LEN + 1)]);
                 len += comment.len() + 1;
                 comments.push(comment);
             }
@@ -102,21 +102,22 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
 /// alpha. Samples of 16 bits are big-endian.
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let Image { width, height, channels, .. } = image;
-    let greatest = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
+    let max = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
     let header = match channels {
-        1 => format!("P5\n{width} {height}\n{greatest}\n"),
-        3 => format!("P6\n{width} {height}\n{greatest}\n"),
+        1 => format!("P5\n{width} {height}\n{max}\n"),
+        3 => format!("P6\n{width} {height}\n{max}\n"),
         _ => {
             let kind = if *channels == 2 { "GRAYSCALE_ALPHA" } else { "RGB_ALPHA" };
             format!(
-                "P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {channels}\nMAXVAL {greatest}\n\
+                "P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {channels}\nMAXVAL {max}\n\
                  TUPLTYPE {kind}\nENDHDR\n"
             )
         }
     };
     /// Length of the signature with its line end.
     const START: usize = 3;
-    let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
+    let texts =
+        image.metadata.texts.iter().filter(|text| TextSupport::COMMENT.supports(&text.keyword));
     let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
     let comments: String = lines.map(|line| format!("# {}\n", line.trim_end())).collect();
     let (signature, sides) = header.split_at(START);

@@ -1,6 +1,6 @@
 //! What the header of an image file tells.
 
-use super::metadata::{Block, shown};
+use super::metadata::{MetadataBlock, display_name};
 use crate::data::{
     dtype::Dtype,
     image::{Density, DensityUnit, Metadata, Text},
@@ -61,7 +61,7 @@ impl Probe {
     }
 
     /// Adds a block of metadata and its size, if it is there and not known already.
-    pub fn add_block(&mut self, kind: Block, block: Option<&[u8]>) {
+    pub fn add_block(&mut self, kind: MetadataBlock, block: Option<&[u8]>) {
         let name = kind.name().trim_start_matches("a ");
         if let Some(block) = block
             && self.metadata.iter().all(|(known, _)| known != name)
@@ -71,21 +71,21 @@ impl Probe {
     }
 
     /// Adds texts, the density, and parts that only this format holds.
-    pub fn tell_beside(&mut self, beside: &Metadata) {
+    pub fn add_metadata(&mut self, metadata: &Metadata) {
         /// Number of characters of a text that are shown.
         const SHOWN: usize = 200;
-        if let Some(density) = beside.density {
+        if let Some(density) = metadata.density {
             self.metadata.push(("pixels".into(), in_words(density)));
         }
-        for Text { keyword, text } in &beside.texts {
+        for Text { keyword, text } in &metadata.texts {
             let mut start: String = text.chars().take(SHOWN).collect();
             if start.len() < text.len() {
                 start += &format!("... ({} bytes)", text.len());
             }
-            self.metadata.push((shown(keyword), start));
+            self.metadata.push((display_name(keyword), start));
         }
-        let held = beside.parts.iter().filter(|part| !part.bytes.is_empty());
-        let parts = held.map(|part| (shown(&part.name), part.bytes.len()));
+        let held = metadata.ancillary.iter().filter(|part| !part.bytes.is_empty());
+        let parts = held.map(|part| (display_name(&part.name), part.bytes.len()));
         self.metadata.extend(parts.map(|(name, len)| (name, format!("{len} bytes"))));
     }
 }

@@ -4,12 +4,12 @@ use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
     codec::Decode,
-    error::{BoxError, caught},
-    foreign,
+    error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, Decoded, OnePage, Pages},
+    pages::{Animation, DecodedPage, OnePage, Pages},
     tiff::bytes::FileBytes,
+    unsupported,
 };
 use crate::{
     data::image::Image,
@@ -35,7 +35,7 @@ pub struct ImageFile<'a> {
     data: Data,
     limits: Limits,
     /// Losses that have been reported.
-    told: LossLog,
+    reported: LossLog,
 }
 
 #[derive(Debug)]
@@ -52,16 +52,21 @@ impl<'a> ImageFile<'a> {
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
-            return Ok(Self { source, data: Data::File(file), limits, told: LossLog::default() });
+            return Ok(Self {
+                source,
+                data: Data::File(file),
+                limits,
+                reported: LossLog::default(),
+            });
         }
         let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-        Ok(Self { source, data: Data::Bytes(bytes), limits, told: LossLog::default() })
+        Ok(Self { source, data: Data::Bytes(bytes), limits, reported: LossLog::default() })
     }
 
     /// Finds the pages of the file.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
-        let pages = self.catching(timings, || {
-            let codec = self.found()?.codec();
+        let pages = self.decode_timed(timings, || {
+            let codec = self.detect_format()?.codec();
             Ok(match (codec.decode, &self.data) {
                 (Decode::One(decode), Data::Bytes(bytes)) => {
                     Box::new(OnePage(move || decode(bytes, self.limits))) as Box<dyn Pages>
@@ -81,7 +86,7 @@ impl<'a> ImageFile<'a> {
 
     /// The format of the file.
     pub fn format(&self) -> Result<ImageFormat> {
-        self.found().map_err(|error| self.cannot_decode(error))
+        self.detect_format().map_err(|error| self.cannot_decode(error))
     }
 
     /// All bytes of the file, if they are in memory.
@@ -96,7 +101,7 @@ impl<'a> ImageFile<'a> {
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if pages.count() > 1 {
-            pages.tell_first_only()?;
+            pages.report_skipped_pages()?;
         }
         pages.decode(0, timings)
     }
@@ -118,9 +123,10 @@ impl<'a> ImageFile<'a> {
     /// have to be rotated or mirrored.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
-        let read = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
+        let read =
+            self.decode_timed(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
         let Some((coefficients, decoded)) = read else { return Ok(None) };
-        self.tell(&decoded.losses, decoded.damage.as_deref())?;
+        self.report(&decoded.losses, decoded.damage.as_deref())?;
         Ok(Some((coefficients, decoded.image)))
     }
 
@@ -133,20 +139,20 @@ impl<'a> ImageFile<'a> {
     /// threads and in any order.
     pub fn consume_jpeg(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<()> {
         let bytes = self.bytes().unwrap_or_default();
-        let consumed = caught(|| jpeg::consume(bytes, self.limits, consume));
+        let consumed = catch_panic(|| jpeg::consume(bytes, self.limits, consume));
         let (losses, damage) = consumed.map_err(|error| self.cannot_decode(error))?;
-        self.tell(&losses, damage.as_deref())
+        self.report(&losses, damage.as_deref())
     }
 
     fn jpeg_bytes(&self) -> Option<&[u8]> {
         self.bytes().filter(|bytes| has_signature(bytes))
     }
 
-    fn found(&self) -> Result<ImageFormat, BoxError> {
+    fn detect_format(&self) -> Result<ImageFormat, BoxError> {
         let extension = self.source.extension();
         match &self.data {
             Data::Bytes(bytes) => ImageFormat::of_file(bytes, &extension),
-            Data::File(file) => ImageFormat::of_file(&beginning(file)?, &extension),
+            Data::File(file) => ImageFormat::of_file(&read_start(file)?, &extension),
         }
     }
 
@@ -155,7 +161,7 @@ impl<'a> ImageFile<'a> {
     }
 
     /// Reports what of the file its image lacks: losses, and damage, which is an error if `strict`.
-    fn tell(&self, lost: &[String], damage: Option<&str>) -> Result<()> {
+    fn report(&self, lost: &[String], damage: Option<&str>) -> Result<()> {
         let Self { source, limits: Limits { strict, .. }, .. } = *self;
         match damage {
             Some(damage) if strict => {
@@ -163,19 +169,19 @@ impl<'a> ImageFile<'a> {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
                 );
             }
-            Some(damage) => self.told.report_once(source, damage, false)?,
+            Some(damage) => self.reported.report_once(source, damage, false)?,
             None => {}
         }
-        lost.iter().try_for_each(|loss| self.told.report_once(source, loss, strict))
+        lost.iter().try_for_each(|loss| self.reported.report_once(source, loss, strict))
     }
 
     /// Runs `decode`; its error gets the name of the file.
-    fn catching<T>(
+    fn decode_timed<T>(
         &self,
         timings: &Timings,
         decode: impl FnOnce() -> Result<T, BoxError>,
     ) -> Result<T> {
-        let decoded = timings.time("decode", || caught(decode));
+        let decoded = timings.time("decode", || catch_panic(decode));
         decoded.map_err(|error| self.cannot_decode(error))
     }
 }
@@ -191,26 +197,26 @@ fn seekable(source: &Source) -> Result<Option<File>> {
     }
     let failed = |error| Error::io("read", path, error);
     let file = File::open(path).map_err(failed)?;
-    let first = beginning(&file).map_err(failed)?;
+    let first = read_start(&file).map_err(failed)?;
     let format = ImageFormat::of_file(&first, &source.extension()).ok();
     let seeks = format.is_some_and(|format| matches!(format.codec().decode, Decode::Seeking(_)));
     Ok(seeks.then_some(file))
 }
 
 /// The first bytes of a file. The position of the file is at its start before and afterwards.
-fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
+fn read_start(mut file: &File) -> std::io::Result<Vec<u8>> {
     use std::io::Seek;
     file.rewind()?;
     let mut first = Vec::new();
-    file.take(foreign::FIRST as u64).read_to_end(&mut first)?;
+    file.take(unsupported::SIGNATURE_BYTES as u64).read_to_end(&mut first)?;
     file.rewind()?;
     Ok(first)
 }
 
 /// Maximum ratio of the decoded bytes of several pages to the bytes of their file.
-const MOST_EXPANSION: u64 = 1 << 14;
-/// Decoded bytes that several pages may have, however small their file is.
-const LEAST_EXPANDED: u64 = 256 << 20;
+const MAX_EXPANSION: u64 = 1 << 14;
+/// DecodedPage bytes that several pages may have, however small their file is.
+const MIN_EXPANDED_LIMIT: u64 = 256 << 20;
 
 /// The pages of an opened file.
 pub struct ImagePages<'a> {
@@ -253,7 +259,7 @@ impl ImagePages<'_> {
             Data::Bytes(bytes) => bytes.len() as u64,
             Data::File(file) => file.metadata().map_or(0, |found| found.len()),
         };
-        if count < 2 || all <= LEAST_EXPANDED.max(file_bytes.saturating_mul(MOST_EXPANSION)) {
+        if count < 2 || all <= MIN_EXPANDED_LIMIT.max(file_bytes.saturating_mul(MAX_EXPANSION)) {
             return Ok(all);
         }
         Err(Error::bad_input(format_args!(
@@ -263,18 +269,18 @@ impl ImagePages<'_> {
     }
 
     /// Reports that all pages but the first are left out.
-    pub fn tell_first_only(&self) -> Result<()> {
+    pub fn report_skipped_pages(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
-        file.told.report_once(file.source, &loss, file.limits.strict)
+        file.reported.report_once(file.source, &loss, file.limits.strict)
     }
 
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
-        let decoded = file.catching(timings, || pages.decode(page))?;
-        let Decoded { image, orientation, losses, damage } = decoded;
-        file.tell(&losses, damage.as_deref())?;
+        let decoded = file.decode_timed(timings, || pages.decode(page))?;
+        let DecodedPage { image, orientation, losses, damage } = decoded;
+        file.report(&losses, damage.as_deref())?;
         image.upright(orientation).map_err(|error| error.context(file.source))
     }
 }

@@ -1,6 +1,6 @@
 //! The container of WebP files (RIFF): chunks of a name, a length and data (WebP container specification).
 
-use super::{error::BoxError, metadata::Block};
+use super::{error::BoxError, metadata::MetadataBlock};
 
 /// Names and data of the chunks of a file. The data of a chunk that is cut off end with the file.
 pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
@@ -23,8 +23,11 @@ fn declared_chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], usize, &[u8])
 
 /// The ICC profile, EXIF and XMP of a file. Chunks that are too long are left out, and recorded in `losses`.
 pub fn metadata(bytes: &[u8], losses: &mut Vec<String>) -> Result<[Option<Vec<u8>>; 3], BoxError> {
-    const WANTED: [(&[u8; 4], Block); 3] =
-        [(b"ICCP", Block::Icc), (b"EXIF", Block::Exif), (b"XMP ", Block::Xmp)];
+    const WANTED: [(&[u8; 4], MetadataBlock); 3] = [
+        (b"ICCP", MetadataBlock::Icc),
+        (b"EXIF", MetadataBlock::Exif),
+        (b"XMP ", MetadataBlock::Xmp),
+    ];
     let mut found = [None, None, None];
     for (name, len, data) in declared_chunks(bytes) {
         let wanted = WANTED.iter().zip(&mut found).find(|((wanted, _), _)| **wanted == name);
@@ -34,7 +37,7 @@ pub fn metadata(bytes: &[u8], losses: &mut Vec<String>) -> Result<[Option<Vec<u8
             return Err(format!("{name} claims {len} bytes, but the file ends after {left}").into());
         }
         // EXIF may have a prefix of 6 bytes. The length is checked again without it.
-        if len <= block.longest() + 6 || block.fits(len as u64, losses) {
+        if len <= block.max_len() + 6 || block.fits(len as u64, losses) {
             *found = Some(data.to_vec());
         }
     }

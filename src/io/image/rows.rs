@@ -1,6 +1,6 @@
 //! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
-use super::pages::Decoded;
+use super::pages::DecodedPage;
 use crate::{
     data::{dtype::Dtype, image::Image, samples::Samples},
     io::{Output, reader::Reader},
@@ -12,7 +12,7 @@ use std::io;
 #[derive(Clone, Debug)]
 pub struct RowsHeader {
     /// The picture without samples: the first page of the file.
-    pub first: Decoded,
+    pub first: DecodedPage,
     /// Number of pages of the file.
     pub page_count: usize,
     /// Bytes of memory that the reader takes in addition to the rows.

@@ -6,16 +6,15 @@ use image::ImageFormat;
 use image_webp::{ColorType, WebPEncoder};
 
 use super::{
-    apart,
-    canvas::{About, Animated, Area, Disposal, Frame, Frames},
-    codec::{Codec, Decode, Encoding, Holds, MetadataSupport},
+    canvas::{AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder},
+    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport},
     error::BoxError,
     image_crate::{self, open},
-    limits::LEAST_SCRATCH,
-    metadata::Block,
-    pages::{Animation, Decoded, Delay, OnePage, PageWriter, Pages, Series, UNEQUAL_PAGES},
+    limits::MIN_SCRATCH,
+    metadata::MetadataBlock,
+    pages::{Animation, DecodedPage, Delay, OnePage, PageWriter, Pages, Series, UNEQUAL_FRAMES},
     probe::Probe,
-    riff,
+    riff, sandbox,
 };
 use crate::{
     data::{
@@ -28,15 +27,15 @@ use crate::{
 
 /// WebP.
 pub const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         animation: true,
         metadata: MetadataSupport {
-            blocks: &[Block::Icc, Block::Exif, Block::Xmp],
+            blocks: &[MetadataBlock::Icc, MetadataBlock::Exif, MetadataBlock::Xmp],
             ..MetadataSupport::NONE
         },
-        ..Holds::PLAIN
+        ..Capabilities::PLAIN
     },
-    encode_pages: Some(start),
+    encode_pages: Some(encode_pages),
     probe: Some(probe),
     ..Codec::new(
         "WEBP",
@@ -69,8 +68,8 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     page.image.height = side([h0, h1, h2]);
     page.image.channels = if flags & ALPHA == 0 { 3 } else { 4 };
     let animation = (count > 1).then_some(Animation { plays, delays });
-    let about = About { limits, page, count, animation };
-    Ok(Box::new(Animated::new(frames, about)))
+    let header = AnimationHeader { limits, page, count, animation };
+    Ok(Box::new(AnimationPages::new(frames, header)))
 }
 
 /// Flag of a VP8X header: pixels may be transparent.
@@ -100,7 +99,7 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = WebPFrame<'_>> {
         let (header, picture) = data.split_first_chunk::<16>()?;
         let three = |at: usize| number([header[at], header[at + 1], header[at + 2]]);
         Some(WebPFrame {
-            area: Area { at: [2 * three(0), 2 * three(3)], size: [three(6) + 1, three(9) + 1] },
+            area: Area { origin: [2 * three(0), 2 * three(3)], size: [three(6) + 1, three(9) + 1] },
             delay: Delay { seconds: [three(12) as u32, 1000] },
             blends: header[15] & 2 == 0,
             disposal: if header[15] & 1 == 0 { Disposal::Keep } else { Disposal::Clear },
@@ -133,12 +132,12 @@ impl WebPFrame<'_> {
     }
 }
 
-impl Frames for Vec<WebPFrame<'_>> {
+impl FrameDecoder for Vec<WebPFrame<'_>> {
     type Sample = u8;
 
     fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<u8>, BoxError> {
         let &WebPFrame { area, blends, disposal, .. } = &self[number];
-        let Decoded { image, .. } = decode(&self[number].to_file(), limits)?;
+        let DecodedPage { image, .. } = decode(&self[number].to_file(), limits)?;
         if [image.width, image.height] != area.size {
             return Err("a frame has another size than its description".into());
         }
@@ -150,7 +149,7 @@ impl Frames for Vec<WebPFrame<'_>> {
     }
 }
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     /// Maximum number of bytes that the decoder allocates for each byte of prefix codes, and for all of them. A table
     /// of 4 KiB has codes of ten lengths, which take some 90 bits in the file.
     const TABLES: u64 = 400;
@@ -158,14 +157,14 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     check_picture(bytes)?;
     let opened = open(ImageFormat::WebP, bytes, limits)?;
     let worst = TABLES.saturating_mul(bytes.len() as u64).min(ALL_TABLES);
-    let allowed = limits.bytes.max(LEAST_SCRATCH);
-    if worst <= allowed || !has_prefix_codes(bytes) || !apart::is_possible() {
+    let allowed = limits.bytes.max(MIN_SCRATCH);
+    if worst <= allowed || !has_prefix_codes(bytes) || !sandbox::is_available() {
         return opened.decode();
     }
     // The decoder converts between RGB and RGBA, and holds the file.
-    let within = 3 * opened.bytes() + bytes.len() as u64 + allowed;
-    log::debug!("a WebP file is decoded in a process of its own, within {within} bytes");
-    opened.decode_by(|_, samples| apart::decode(bytes, within, samples))
+    let max_bytes = 3 * opened.bytes() + bytes.len() as u64 + allowed;
+    log::debug!("a WebP file is decoded in a process of its own, max_bytes {max_bytes} bytes");
+    opened.decode_by(|_, samples| sandbox::decode(bytes, max_bytes, samples))
 }
 
 /// Compares the size of the picture with that in the header of the file. The decoder does so only after it has decoded
@@ -225,30 +224,30 @@ fn encode_to(encoder: WebPEncoder<&mut Vec<u8>>, image: &Image) -> Result<(), Bo
     Ok(encoder.encode(image.samples.as_bytes(), width, height, colour)?)
 }
 
-fn start<'a>(
+fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
     let (first, frames) = (None, Vec::new());
-    Ok(Box::new(Writer { output, series, first, has_alpha: false, frames, written: 0 }))
+    Ok(Box::new(WebPWriter { output, series, first, has_alpha: false, frames, written: 0 }))
 }
 
 /// An animation being written. Its length is stated at the beginning of the file, so it is kept in memory until the
 /// end.
-struct Writer<'a> {
+struct WebPWriter<'a> {
     output: &'a mut dyn Write,
     series: Series,
     /// Properties of the whole animation, taken from its first frame.
-    first: Option<First>,
+    first: Option<FirstFrame>,
     /// Whether any frame has alpha.
     has_alpha: bool,
-    /// Frames written so far.
+    /// FrameDecoder written so far.
     frames: Vec<u8>,
     written: usize,
 }
 
-struct First {
+struct FirstFrame {
     size: [usize; 2],
     metadata: Metadata,
 }
@@ -258,23 +257,23 @@ fn three_bytes(number: usize) -> [u8; 3] {
     [number as u8, (number >> 8) as u8, (number >> 16) as u8]
 }
 
-impl PageWriter for Writer<'_> {
+impl PageWriter for WebPWriter<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
-        const MOST_DELAY: u32 = (1 << 24) - 1;
+        const MAX_DELAY: u32 = (1 << 24) - 1;
         /// Flag of a frame: its pixels replace those of the frame before, without blending.
         const REPLACE: u8 = 2;
         let size = [image.width, image.height];
         let first =
-            self.first.get_or_insert_with(|| First { size, metadata: image.metadata.clone() });
+            self.first.get_or_insert_with(|| FirstFrame { size, metadata: image.metadata.clone() });
         if first.size != size {
-            return Err(UNEQUAL_PAGES.into());
+            return Err(UNEQUAL_FRAMES.into());
         }
         self.has_alpha |= image.has_alpha();
         let mut file = Vec::new();
         encode_to(WebPEncoder::new(&mut file), image)?;
         let data = chunk(&file, b"VP8L").ok_or("there is no picture in it")?;
         let [width, height] = size.map(|side| three_bytes(side - 1));
-        let delay = self.series.timing().1(self.written).in_units(1000, MOST_DELAY);
+        let delay = self.series.timing().1(self.written).in_units(1000, MAX_DELAY);
         let delay = three_bytes(delay as usize);
         let mut picture = Vec::new();
         riff::push(&mut picture, b"VP8L", &[data]);
@@ -285,7 +284,7 @@ impl PageWriter for Writer<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), BoxError> {
-        let Some(First { size, metadata }) = self.first else {
+        let Some(FirstFrame { size, metadata }) = self.first else {
             return Ok(());
         };
         let Metadata { icc, exif, xmp, .. } = metadata;

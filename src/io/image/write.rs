@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{
-    codec::{Encoding, Holds, Texts},
+    codec::{Capabilities, Encoding, TextSupport},
     error::BoxError,
     formats::ImageFormat,
     jpeg,
-    metadata::{Block, describes_file, shown},
+    metadata::{MetadataBlock, display_name, is_about_file},
     pages::{PageWriter, Series},
     tiff::exif,
 };
@@ -43,7 +43,7 @@ pub struct ImageTarget<'a> {
     /// Whether it is an error that the format cannot hold all of an image.
     pub strict: bool,
     /// Losses that have been reported.
-    told: LossLog,
+    reported: LossLog,
 }
 
 impl<'a> ImageTarget<'a> {
@@ -54,8 +54,8 @@ impl<'a> ImageTarget<'a> {
         encoding: Encoding,
         timings: &'a Timings,
     ) -> Self {
-        let told = LossLog::default();
-        Self { sink, format, encoding, timings, no_clobber: false, strict: false, told }
+        let reported = LossLog::default();
+        Self { sink, format, encoding, timings, no_clobber: false, strict: false, reported }
     }
 
     /// The format of the file.
@@ -64,7 +64,7 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Whether the format supports several pages.
-    pub fn holds_pages(&self) -> bool {
+    pub fn can_hold_pages(&self) -> bool {
         self.format.codec().encode_pages.is_some()
     }
 
@@ -75,14 +75,14 @@ impl<'a> ImageTarget<'a> {
 
     /// As [`ImageTarget::check`], for one page of `count`.
     fn check_page(&self, image: &Image, count: usize) -> Result<()> {
-        match losses_of(image, &self.format.codec().holds, count) {
-            Some(lost) => self.tell(&lost),
+        match losses_of(image, &self.format.codec().capabilities, count) {
+            Some(lost) => self.report(&lost),
             None => Ok(()),
         }
     }
 
-    fn tell(&self, lost: &str) -> Result<()> {
-        self.told.report_once(self.sink, &format!("{lost} in this format"), self.strict)
+    fn report(&self, lost: &str) -> Result<()> {
+        self.reported.report_once(self.sink, &format!("{lost} in this format"), self.strict)
     }
 
     /// Writes an image.
@@ -90,7 +90,7 @@ impl<'a> ImageTarget<'a> {
         self.check(image)?;
         let codec = self.format.codec();
         let encode = || -> Result<Vec<u8>, BoxError> {
-            let fitted = fitted(image, &codec.holds)?;
+            let fitted = fitted(image, &codec.capabilities)?;
             // Encoders abort the process if an allocation fails. Their output may be as long as the samples, and some
             // hold it twice.
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
@@ -121,8 +121,8 @@ impl<'a> ImageTarget<'a> {
         let Some(encode_pages) = codec.encode_pages else {
             return Err(Error::usage(format_args!("{sink}: this format holds one page")));
         };
-        if series.animation.is_some() && !codec.holds.animation {
-            self.tell("how long frames are shown is dropped")?;
+        if series.animation.is_some() && !codec.capabilities.animation {
+            self.report("how long frames are shown is dropped")?;
         }
         let failed = |cause| cannot_write(sink, cause);
         let mut output = sink.create(self.no_clobber)?;
@@ -156,7 +156,7 @@ impl PagesWriter<'_> {
         let Self { pages, target, count } = self;
         target.check_page(image, *count)?;
         let write = || -> Result<(), BoxError> {
-            let fitted = fitted(image, &target.format.codec().holds)?;
+            let fitted = fitted(image, &target.format.codec().capabilities)?;
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             pages.page(&fitted)
         };
@@ -183,9 +183,9 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
 }
 
 /// `image` converted to samples and channels that the format supports.
-fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
-    let dtype = holds.nearest(image.samples.dtype());
-    let mut fitted = match (image.is_linear, holds.linear) {
+fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, Image>> {
+    let dtype = capabilities.nearest_dtype(image.samples.dtype());
+    let mut fitted = match (image.is_linear, capabilities.linear) {
         (false, true) => Cow::Owned(image.to_linear()?),
         (true, false) => Cow::Owned(image.to_straight(dtype)?),
         _ if dtype == Dtype::F32 && dtype != image.samples.dtype() => {
@@ -194,7 +194,7 @@ fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
         _ if dtype != image.samples.dtype() => Cow::Owned(image.narrowed(dtype)?),
         _ => Cow::Borrowed(image),
     };
-    if image.has_alpha() && !holds.alpha {
+    if image.has_alpha() && !capabilities.alpha {
         fitted = Cow::Owned(fitted.without_alpha()?);
     }
     Ok(fitted)
@@ -202,9 +202,9 @@ fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
 
 /// What of `image`, one page of `count`, the format cannot hold, in words; `None` if it holds everything. An alpha
 /// channel that is opaque everywhere is no loss.
-fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
+fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option<String> {
     let own = image.samples.dtype();
-    let dtype = holds.nearest(own);
+    let dtype = capabilities.nearest_dtype(own);
     let mut losses = Vec::new();
     match own {
         _ if own == dtype => {}
@@ -217,24 +217,25 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         _ if dtype.size() < own.size() => losses.push(format!("{own} samples become {dtype}")),
         _ => {}
     }
-    let lacks_alpha = !holds.alpha || !holds.true_colour;
+    let lacks_alpha = !capabilities.alpha || !capabilities.true_colour;
     if lacks_alpha && image.has_alpha() && !image.is_opaque() {
-        losses.push(match holds.alpha {
+        losses.push(match capabilities.alpha {
             true => "alpha becomes all or nothing".to_owned(),
             false => "alpha is dropped".to_owned(),
         });
     }
-    if image.channels >= 3 && !holds.true_colour && !has_few_colours(image) {
+    if image.channels >= 3 && !capabilities.true_colour && !has_few_colours(image) {
         losses.push("colours become 256 a page".to_owned());
     }
-    let (metadata, kept) = (&image.metadata, holds.metadata);
-    let lost = |block: &Block| match (block, block.of(metadata)) {
-        (Block::Exif, Some(block)) => exif::describes(block),
+    let (metadata, kept) = (&image.metadata, capabilities.metadata);
+    let lost = |block: &MetadataBlock| match (block, block.get(metadata)) {
+        (MetadataBlock::Exif, Some(block)) => exif::describes(block),
         (_, block) => block.is_some(),
     };
-    let dropped = Block::ALL.iter().filter(|block| !kept.blocks.contains(block) && lost(block));
+    let dropped =
+        MetadataBlock::ALL.iter().filter(|block| !kept.blocks.contains(block) && lost(block));
     losses.extend(dropped.map(|block| match block {
-        Block::Icc => "the colour profile is dropped".to_owned(),
+        MetadataBlock::Icc => "the colour profile is dropped".to_owned(),
         block => format!("{} is dropped", block.name()),
     }));
     if metadata.density.is_some() && !kept.density {
@@ -247,7 +248,7 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         let counts = !pages.is_divisible || count > 1;
         losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));
     }
-    for part in metadata.parts.iter().filter(|part| part.format != kept.parts) {
+    for part in metadata.ancillary.iter().filter(|part| part.format != kept.ancillary) {
         if let Some(loss) = part.loss.filter(|loss| losses.iter().all(|known| known != loss)) {
             losses.push(loss.to_owned());
         }
@@ -257,21 +258,21 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
 
 /// Whether a picture has at most 256 colours, as a palette has, counting transparent pixels by their colours, too.
 fn has_few_colours(image: &Image) -> bool {
-    const MOST: usize = 256;
+    const MAX: usize = 256;
     let Samples::U8(samples) = &image.samples else { return false };
     let mut colours = HashSet::new();
     samples.chunks_exact(image.channels).all(|pixel| {
         colours.insert([pixel[0], pixel[1], pixel[2], pixel.get(3).map_or(255, |a| a / 128 * 255)]);
-        colours.len() <= MOST
+        colours.len() <= MAX
     })
 }
 
-/// Names the texts that the format cannot hold. Texts that only describe the file are not mentioned.
-fn lost_texts(metadata: &Metadata, held: Texts) -> Option<String> {
+/// Names the texts that the format cannot hold. TextSupport that only describe the file are not mentioned.
+fn lost_texts(metadata: &Metadata, held: TextSupport) -> Option<String> {
     let keywords = metadata.texts.iter().map(|text| text.keyword.as_str());
     let mut lost: Vec<String> = keywords
-        .filter(|keyword| !held.hold(keyword) && !describes_file(keyword))
-        .map(shown)
+        .filter(|keyword| !held.supports(keyword) && !is_about_file(keyword))
+        .map(display_name)
         .collect();
     lost.dedup();
     match &lost[..] {

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, placement::Placement, volume::Dims},
-    io::{Limits, Source, image::foreign_refusal, losses, source::packed_extension},
+    io::{Limits, Source, image::unsupported_format, losses, source::packed_extension},
     util::error::{Error, Hint, Result},
 };
 
@@ -112,7 +112,7 @@ impl VolumeFile {
         let opened = OpenFile::new(source)?;
         let signed = by_signature(&opened.first);
         if signed.is_none()
-            && let Some(refusal) = foreign_refusal(&opened.first, &extension)
+            && let Some(refusal) = unsupported_format(&opened.first, &extension)
         {
             return Err(Error::bad_input(format_args!("{source}: {refusal}")));
         }

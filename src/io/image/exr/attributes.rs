@@ -7,9 +7,9 @@
 //! ```
 
 use crate::{
-    data::image::{Density, DensityUnit, Metadata, Part},
+    data::image::{AncillaryData, Density, DensityUnit, Metadata},
     io::image::{
-        metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, note, shown},
+        metadata::{MAX_TEXT_LEN, MAX_TEXTS_BYTES, add_text, display_name, record_loss},
         tiff::density::density_of,
     },
 };
@@ -19,8 +19,8 @@ const START: usize = 8;
 /// Flag in the second byte of the version field: names may have up to 255 bytes.
 const LONG_NAMES: u8 = 0x04;
 /// Maximum length in bytes of a name without that flag, and with it.
-const LONGEST_SHORT_NAME: usize = 31;
-const LONGEST_NAME: usize = 255;
+const MAX_SHORT_NAME: usize = 31;
+const MAX_NAME: usize = 255;
 /// Attributes that describe the storage, the place or a preview of the picture, and are not kept as metadata.
 const OF_FILE: [&str; 18] = [
     "channels",
@@ -57,7 +57,7 @@ struct Attribute<'a> {
 
 /// Takes a name of at most 255 bytes and the 0 behind it.
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = rest.iter().take(LONGEST_NAME + 1).position(|&byte| byte == 0)?;
+    let end = rest.iter().take(MAX_NAME + 1).position(|&byte| byte == 0)?;
     let (name, after) = rest.split_at(end);
     *rest = &after[1..];
     Some(name)
@@ -82,13 +82,13 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
     for _ in 0..layer {
         while let Some(Some(_)) = attribute(&mut rest) {}
     }
-    let mut room = MOST_TEXTS;
+    let mut room = MAX_TEXTS_BYTES;
     let [mut aspect, mut density] = [1.0; 2];
     let mut has_density = false;
     while let Some(Some(Attribute { name, kind, value })) = attribute(&mut rest) {
         let number = || value.first_chunk().map(|bytes| f64::from(f32::from_le_bytes(*bytes)));
         let (Ok(name), Ok(_)) = (std::str::from_utf8(name), std::str::from_utf8(kind)) else {
-            note(losses, "an attribute with a strange name is left out".into());
+            record_loss(losses, "an attribute with a strange name is left out".into());
             continue;
         };
         match (name, kind) {
@@ -102,15 +102,20 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
                     TEXTS.iter().find(|(own, _)| *own == name).map_or(name, |known| known.1);
                 add_text(metadata, keyword, &String::from_utf8_lossy(value), losses);
             }
-            _ if value.len() > room.min(LONGEST_TEXT) => {
-                let (name, len) = (shown(name), value.len());
-                note(losses, format!("the attribute {name} of {len} bytes is left out"));
+            _ if value.len() > room.min(MAX_TEXT_LEN) => {
+                let (name, len) = (display_name(name), value.len());
+                record_loss(losses, format!("the attribute {name} of {len} bytes is left out"));
             }
             _ => {
                 room -= (value.len() + 64).min(room);
                 let loss = Some("attributes of OpenEXR are dropped");
                 let bytes = [kind, &[0], value].concat();
-                metadata.parts.push(Part { format: "OpenEXR", name: name.into(), bytes, loss });
+                metadata.ancillary.push(AncillaryData {
+                    format: "OpenEXR",
+                    name: name.into(),
+                    bytes,
+                    loss,
+                });
             }
         }
     }
@@ -132,7 +137,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     }
     // The offset table starts behind the byte that ends the header.
     let table = file.len() - rest.len();
-    for part in metadata.parts.iter().filter(|part| part.format == "OpenEXR") {
+    for part in metadata.ancillary.iter().filter(|part| part.format == "OpenEXR") {
         let kind = part.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         if let Some(value) = part.bytes.get(kind.len() + 1..) {
             more.add(&part.name, kind, value);
@@ -155,7 +160,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     for offset in file[table..first].as_chunks_mut::<8>().0 {
         *offset = (u64::from_le_bytes(*offset) + len).to_le_bytes();
     }
-    if more.names.iter().any(|name| name.len() > LONGEST_SHORT_NAME) {
+    if more.names.iter().any(|name| name.len() > MAX_SHORT_NAME) {
         file[5] |= LONG_NAMES;
     }
     file.splice(table - 1..table - 1, more.bytes);
@@ -174,7 +179,7 @@ impl Added {
     /// Adds an attribute, unless its name is not available or not valid.
     fn add(&mut self, name: &str, kind: &[u8], value: &[u8]) {
         let is_known = self.names.iter().any(|known| known == name.as_bytes());
-        if is_known || name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+        if is_known || name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
             return;
         }
         self.names.push(name.as_bytes().to_vec());
@@ -209,7 +214,7 @@ fn own_name(keyword: &str) -> &str {
 /// Whether a text with the keyword `keyword` can be an attribute.
 pub fn holds_text(keyword: &str) -> bool {
     let name = own_name(keyword);
-    !OF_FILE.contains(&name) && (1..=LONGEST_NAME).contains(&name.len()) && !name.contains('\0')
+    !OF_FILE.contains(&name) && (1..=MAX_NAME).contains(&name.len()) && !name.contains('\0')
 }
 
 /// Sets the ratio of width to height of a pixel.

@@ -31,10 +31,10 @@ use exr::{
 };
 
 use super::{
-    codec::{Codec, Decode, Encoding, Holds, MetadataSupport, Texts},
+    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
     error::BoxError,
     limits::{check_scratch, check_size},
-    pages::Decoded,
+    pages::DecodedPage,
     probe::Probe,
 };
 use crate::{
@@ -48,19 +48,19 @@ use crate::{
 
 /// OpenEXR.
 pub const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         dtypes: &[Dtype::F32],
         linear: true,
         metadata: MetadataSupport {
             density: true,
-            texts: Texts::If(attributes::holds_text),
-            parts: "OpenEXR",
+            texts: TextSupport::Matching(attributes::holds_text),
+            ancillary: "OpenEXR",
             ..MetadataSupport::NONE
         },
-        ..Holds::PLAIN
+        ..Capabilities::PLAIN
     },
     probe: Some(probe),
-    most_bytes: Some(most_bytes),
+    max_decoded_bytes: Some(max_decoded_bytes),
     ..Codec::new(
         "OpenEXR",
         &["exr"],
@@ -71,7 +71,7 @@ pub const CODEC: Codec = Codec {
 };
 
 /// An upper bound of the decoded bytes: RGBA as f32, in the largest layer or display window.
-fn most_bytes(path: &Path) -> Option<u64> {
+fn max_decoded_bytes(path: &Path) -> Option<u64> {
     let file = MetaData::read_from_file(path, false).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
     let bytes = |Vec2(width, height): Vec2<usize>| {
@@ -82,7 +82,7 @@ fn most_bytes(path: &Path) -> Option<u64> {
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Maximum size in bytes of a header in which attributes are searched.
-    const LONGEST_HEADER: u64 = 2 << 20;
+    const MAX_HEADER_LEN: u64 = 2 << 20;
     let file = MetaData::read_from_file(path, false)?;
     let first = file.headers.first().ok_or("there are no layers")?;
     let channels = &first.channels.list;
@@ -106,10 +106,10 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         bytes: pixels.saturating_mul(4 * names.len() as u64),
         is_turned: false,
     };
-    let (mut beside, mut start) = (Metadata::default(), Vec::new());
-    File::open(path)?.take(LONGEST_HEADER).read_to_end(&mut start)?;
-    attributes::read(&start, 0, &mut beside, &mut Vec::new());
-    probe.tell_beside(&beside);
+    let (mut metadata, mut start) = (Metadata::default(), Vec::new());
+    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
+    attributes::read(&start, 0, &mut metadata, &mut Vec::new());
+    probe.add_metadata(&metadata);
     Ok(probe)
 }
 
@@ -117,7 +117,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
 const BLOCK_COPIES: u64 = 8;
 
 /// Decodes the first layer with the channels R, G and B, else the first one with Y, cut to the display window.
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let file = MetaData::read_from_buffered(Cursor::new(bytes), false)?;
     let (layer, colours) =
         layer(&file).ok_or("there are no channels named R, G and B, nor one named Y")?;
@@ -144,7 +144,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let mut metadata = Metadata::default();
     attributes::read(bytes, layer, &mut metadata, &mut losses);
     let image = Image { width, height, channels, samples, is_linear: true, metadata };
-    Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
+    Ok(DecodedPage { image, orientation: Orientation::default(), losses, damage: None })
 }
 
 /// Refuses a file whose layer or display window, with `channels` channels, or whose blocks exceed `limits`.

@@ -1,4 +1,4 @@
-//! Animated PNG (PNG, third edition, 11.3.6): frames are composed on a canvas, and written as whole pictures.
+//! AnimationPages PNG (PNG, third edition, 11.3.6): frames are composed on a canvas, and written as whole pictures.
 
 use std::{
     io::{self, Cursor, Write},
@@ -17,10 +17,12 @@ use crate::{
     io::{
         Limits,
         image::{
-            canvas::{About, Animated, Area, Disposal, Frame, Frames, Sample},
+            canvas::{
+                AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder, Sample,
+            },
             codec::Encoding,
             error::BoxError,
-            pages::{Animation, Delay, PageWriter, Pages, Series, UNEQUAL_PAGES},
+            pages::{Animation, Delay, PageWriter, Pages, Series, UNEQUAL_FRAMES},
         },
     },
     util::memory,
@@ -70,8 +72,8 @@ fn word(data: &[u8], at: usize) -> u32 {
 ///
 /// # Errors
 /// If a chunk of the animation is damaged or missing. The png crate leaves damaged ones out, except the pixels within.
-fn described(bytes: &[u8]) -> Result<Option<Described>, BoxError> {
-    let mut found = Described { plays: 0, frames: Vec::new(), has_still: false };
+fn read_control(bytes: &[u8]) -> Result<Option<AnimationControl>, BoxError> {
+    let mut found = AnimationControl { plays: 0, frames: Vec::new(), has_still: false };
     let mut count = None;
     for Chunk { name, data, sum } in chunks(bytes) {
         if [b"acTL", b"fcTL", b"fdAT"].contains(&&name) && sum != Some(checksum(&name, data)) {
@@ -108,7 +110,7 @@ fn described(bytes: &[u8]) -> Result<Option<Described>, BoxError> {
     Ok(is_shown.then_some(found))
 }
 
-struct Described {
+struct AnimationControl {
     plays: u32,
     frames: Vec<FrameHeader>,
     has_still: bool,
@@ -123,7 +125,7 @@ struct FrameHeader {
 
 /// The pages of an animation; `None` if the file is none.
 pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>, BoxError> {
-    let Some(Described { plays, frames, has_still }) = described(bytes)? else {
+    let Some(AnimationControl { plays, frames, has_still }) = read_control(bytes)? else {
         return Ok(None);
     };
     let (reader, mut page) = open(Cursor::new(bytes), Cursor::new(bytes))?;
@@ -141,16 +143,16 @@ pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>
         seconds: [(*numerator).into(), denominator(*stated)],
     });
     let animation = Some(Animation { plays, delays: delays.collect() });
-    let about = About { limits, page, count: frames.len(), animation };
+    let header = AnimationHeader { limits, page, count: frames.len(), animation };
     let interlaced = info.interlaced;
     Ok(Some(match dtype {
         Dtype::U16 => {
             let frames = ApngFrames::<u16>::new(bytes, channels, interlaced, has_still);
-            Box::new(Animated::new(frames, about))
+            Box::new(AnimationPages::new(frames, header))
         }
         _ => {
             let frames = ApngFrames::<u8>::new(bytes, channels, interlaced, has_still);
-            Box::new(Animated::new(frames, about))
+            Box::new(AnimationPages::new(frames, header))
         }
     }))
 }
@@ -171,12 +173,12 @@ fn next_picture(
     Ok((samples, output))
 }
 
-impl<T: Sample> Frames for ApngFrames<'_, T> {
+impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
     type Sample = T;
 
     fn decode(&mut self, number: usize, _: Limits) -> Result<Frame<T>, BoxError> {
         if number == 0 {
-            let reader = self.reader.insert(frames(self.bytes)?);
+            let reader = self.reader.insert(frame_reader(self.bytes)?);
             if self.has_still {
                 next_picture(reader)?;
             }
@@ -186,7 +188,7 @@ impl<T: Sample> Frames for ApngFrames<'_, T> {
         let control = reader.info().frame_control;
         let control = control.ok_or("a frame has no description")?;
         let size @ [width, height] = [output.width as usize, output.height as usize];
-        let area = Area { at: [control.x_offset as usize, control.y_offset as usize], size };
+        let area = Area { origin: [control.x_offset as usize, control.y_offset as usize], size };
         let disposal = match control.dispose_op {
             DisposeOp::None => Disposal::Keep,
             // For the first frame, `Previous` means `Background` (11.3.6.2).
@@ -204,9 +206,9 @@ impl<T: Sample> Frames for ApngFrames<'_, T> {
         let rgba = |pixel: &[u8]| {
             let value = |i: usize| value(&pixel[i * sample..][..sample]);
             match self.channels {
-                1 => [value(0), value(0), value(0), T::MOST],
+                1 => [value(0), value(0), value(0), T::MAX],
                 2 => [value(0), value(0), value(0), value(1)],
-                3 => [value(0), value(1), value(2), T::MOST],
+                3 => [value(0), value(1), value(2), T::MAX],
                 _ => [value(0), value(1), value(2), value(3)],
             }
         };
@@ -221,7 +223,7 @@ impl<T: Sample> Frames for ApngFrames<'_, T> {
 
 /// A reader of the frames alone. The png crate counts each row towards its limits, so there are none here: the chunks
 /// that limits are for are read by [`open`].
-fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
+fn frame_reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     let limits = png::Limits { bytes: usize::MAX };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(Transformations::EXPAND);
@@ -231,12 +233,12 @@ fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
 }
 
 /// Begins an animation.
-pub fn start<'a>(
+pub fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
     encoding: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    Ok(Box::new(Writer {
+    Ok(Box::new(ApngWriter {
         output,
         series,
         encoding: *encoding,
@@ -246,11 +248,11 @@ pub fn start<'a>(
     }))
 }
 
-struct Writer<'a> {
+struct ApngWriter<'a> {
     output: &'a mut dyn Write,
     series: Series,
     encoding: Encoding,
-    /// Frames written so far.
+    /// FrameDecoder written so far.
     written: usize,
     /// The header chunk of the first frame, which all frames share.
     header: Option<Vec<u8>>,
@@ -258,7 +260,7 @@ struct Writer<'a> {
     number: u32,
 }
 
-impl Writer<'_> {
+impl ApngWriter<'_> {
     fn next_number(&mut self) -> [u8; 4] {
         self.number += 1;
         (self.number - 1).to_be_bytes()
@@ -279,12 +281,12 @@ impl Writer<'_> {
     }
 }
 
-impl PageWriter for Writer<'_> {
+impl PageWriter for ApngWriter<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let file = encode(image, &self.encoding)?;
         let header = chunks(&file).next().ok_or("there is no header")?.data;
         if *self.header.get_or_insert_with(|| header.to_vec()) != header {
-            return Err(UNEQUAL_PAGES.into());
+            return Err(UNEQUAL_FRAMES.into());
         }
         if self.written == 0 {
             self.output.write_all(SIGNATURE)?;

@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::{
-    beside,
+    ancillary,
     chunk::{SIGNATURE, chunk},
-    zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
+    zlib::{Checksum, DeflatedPart, HEADER, LAST_BLOCK, compress},
 };
 use crate::{
     data::{
@@ -70,7 +70,7 @@ impl<'a> Png<'a> {
         let colour = [0, 4, 2, 6][usize::from(self.channels) - 1];
         header.extend([8 * self.sample_bytes, colour, 0, 0, 0]);
         chunk(&mut output, b"IHDR", &[&header])?;
-        beside::write_colours(self.metadata, &mut output)?;
+        ancillary::write_colours(self.metadata, &mut output)?;
         if let Some(icc) = &self.metadata.icc {
             let mut data = b"ICC profile\0\0".to_vec();
             data.extend(compress(icc)?);
@@ -79,7 +79,7 @@ impl<'a> Png<'a> {
         if let Some(exif) = &self.metadata.exif {
             chunk(&mut output, b"eXIf", &[exif])?;
         }
-        beside::write(self.metadata, &mut output)?;
+        ancillary::write(self.metadata, &mut output)?;
         chunk(&mut output, b"IDAT", &[&HEADER])?;
         let row = self.width as usize * usize::from(self.channels * self.sample_bytes);
         Ok(PngWriter {
@@ -147,7 +147,7 @@ impl<W: Write> PngWriter<W> {
                 0 => first,
                 _ => &pixels[number * band - row..][..row],
             };
-            Part::compress(&filter(rows, row, above, compression == 0), compression)
+            DeflatedPart::compress(&filter(rows, row, above, compression == 0), compression)
         };
         for part in pixels.chunks(band).enumerate().par_map(encode) {
             let part = part?;

@@ -1,7 +1,7 @@
 //! PNG: decoding by the png crate, an encoder that runs on all cores, and both by rows.
 
+mod ancillary;
 mod animation;
-mod beside;
 mod chunk;
 mod encode;
 mod open;
@@ -13,12 +13,12 @@ pub use encode::{Png, PngWriter};
 use std::{io::Cursor, path::Path};
 
 use super::{
-    codec::{ByRows, Codec, Decode, Holds, MetadataSupport, Texts},
+    codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport},
     error::BoxError,
     image_crate,
     limits::check_size,
-    metadata::Block,
-    pages::{Decoded, OnePage, Pages},
+    metadata::MetadataBlock,
+    pages::{DecodedPage, OnePage, Pages},
     probe::Probe,
 };
 use crate::{
@@ -28,19 +28,19 @@ use crate::{
 
 /// PNG.
 pub(super) const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         dtypes: &[Dtype::U8, Dtype::U16],
         animation: true,
         metadata: MetadataSupport {
-            texts: Texts::If(beside::is_keyword),
-            parts: "PNG",
+            texts: TextSupport::Matching(ancillary::is_keyword),
+            ancillary: "PNG",
             ..MetadataSupport::ALL
         },
-        ..Holds::PLAIN
+        ..Capabilities::PLAIN
     },
-    encode_pages: Some(animation::start),
+    encode_pages: Some(animation::encode_pages),
     probe: Some(probe),
-    rows: Some(ByRows { open: rows::open, create: rows::create }),
+    rows: Some(RowCodec { open: rows::open, create: rows::create }),
     ..Codec::new(
         "PNG",
         &["png", "apng"],
@@ -53,14 +53,14 @@ pub(super) const CODEC: Codec = Codec {
 fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
     let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)?;
     if let Some(bytes) = bytes {
-        let (mut beside, mut losses) = (Metadata::default(), Vec::new());
+        let (mut ancillary, mut losses) = (Metadata::default(), Vec::new());
         // Damage is reported when the picture is decoded.
-        beside::read(Cursor::new(bytes), &mut beside, &mut losses).ok();
+        ancillary::read(Cursor::new(bytes), &mut ancillary, &mut losses).ok();
         // The image crate misses some metadata.
-        for block in [Block::Xmp, Block::Exif, Block::Iptc] {
-            probe.add_block(block, block.of(&beside));
+        for block in [MetadataBlock::Xmp, MetadataBlock::Exif, MetadataBlock::Iptc] {
+            probe.add_block(block, block.get(&ancillary));
         }
-        probe.tell_beside(&beside);
+        probe.add_metadata(&ancillary);
     }
     Ok(probe)
 }
@@ -72,7 +72,7 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     })
 }
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let (mut reader, page) = open::open(Cursor::new(bytes), Cursor::new(bytes))?;
     let len = reader.output_buffer_size().ok_or("its size is too large")?;
     check_size(limits, page.size(), len as u64)?;
@@ -81,5 +81,5 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     if samples.dtype() == Dtype::U16 {
         samples.swap_bytes();
     }
-    Ok(page.with(samples))
+    Ok(page.with_samples(samples))
 }

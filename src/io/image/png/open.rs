@@ -4,14 +4,14 @@ use std::io::{BufRead, Read, Seek};
 
 use png::{Decoder, Limits, Reader, Transformations};
 
-use super::beside;
+use super::ancillary;
 use crate::{
     data::{dtype::Dtype, image::Metadata},
     io::image::{
         error::BoxError,
-        limits::MOST_BESIDE,
-        metadata::{Block, read_exif},
-        pages::Decoded,
+        limits::MAX_METADATA_BYTES,
+        metadata::{MetadataBlock, read_exif},
+        pages::DecodedPage,
     },
 };
 
@@ -19,12 +19,13 @@ use crate::{
 /// of 16 bits in big-endian order, and its header.
 ///
 /// # Errors
-/// If the file is broken, or its profile and EXIF take more than [`MOST_BESIDE`] bytes.
+/// If the file is broken, or its profile and EXIF take more than [`MAX_METADATA_BYTES`] bytes.
 pub fn open<R: BufRead + Seek>(
     input: R,
     again: impl Read + Seek,
-) -> Result<(Reader<R>, Decoded), BoxError> {
-    let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
+) -> Result<(Reader<R>, DecodedPage), BoxError> {
+    let mut decoder =
+        Decoder::new_with_limits(input, Limits { bytes: MAX_METADATA_BYTES as usize });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
     let reader = decoder.read_info()?;
@@ -42,11 +43,11 @@ pub fn open<R: BufRead + Seek>(
     let (exif, orientation) = read_exif(exif, &mut losses);
     let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-    let behind = beside::read(again, &mut metadata, &mut losses)?;
-    metadata.icc = Block::Icc.capped(metadata.icc.take(), &mut losses);
+    let behind = ancillary::read(again, &mut metadata, &mut losses)?;
+    metadata.icc = MetadataBlock::Icc.capped(metadata.icc.take(), &mut losses);
     let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
     let size = [info.width as usize, info.height as usize];
     let orientation = orientation.or(behind).unwrap_or_default();
-    let page = Decoded::header(size, colour.samples(), dtype, metadata, orientation, losses)?;
+    let page = DecodedPage::header(size, colour.samples(), dtype, metadata, orientation, losses)?;
     Ok((reader, page))
 }

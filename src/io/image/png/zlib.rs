@@ -11,14 +11,14 @@ pub const HEADER: [u8; 2] = [0x78, 0x01];
 pub const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
 /// A part of a stream: deflate blocks that end at a byte boundary, with checksum and length of the data in them.
-pub struct Part {
+pub struct DeflatedPart {
     /// The blocks.
     pub blocks: Vec<u8>,
     checksum: u32,
     len: usize,
 }
 
-impl Part {
+impl DeflatedPart {
     /// Compresses `data` with the effort `level`, 0 to 9.
     pub fn compress(data: &[u8], level: u8) -> io::Result<Self> {
         let mut state = Compress::new(Compression::new(level.into()), false);
@@ -54,7 +54,7 @@ impl Checksum {
     /// the high 16 bits, both modulo 65521. Data with the checksum `(a, b)` followed by `len` bytes with the checksum
     /// `(c, d)` have the checksum `(a + c - 1, b + d + len (a - 1))`: the second part's sums start from `a` instead of
     /// 1, and `d` has `len` of these sums.
-    pub fn append(&mut self, part: &Part) {
+    pub fn append(&mut self, part: &DeflatedPart) {
         const BASE: u64 = 65521;
         let split = |adler: u32| (u64::from(adler & 0xffff), u64::from(adler >> 16));
         let ((a, b), (c, d)) = (split(self.0), split(part.checksum));

@@ -4,13 +4,13 @@ use std::{borrow::Cow, fs::File, io};
 
 use crate::{
     io::{
-        image::{codec::Bytes, error::BoxError},
+        image::{codec::ReadAt, error::BoxError},
         parallel_file::read_full_at,
     },
     util::memory,
 };
 
-impl Bytes for &[u8] {
+impl ReadAt for &[u8] {
     fn len(&self) -> u64 {
         (**self).len() as u64
     }
@@ -37,7 +37,7 @@ impl FileBytes {
     }
 }
 
-impl Bytes for FileBytes {
+impl ReadAt for FileBytes {
     fn len(&self) -> u64 {
         self.len
     }

@@ -9,21 +9,21 @@ use std::{
 
 use super::{
     page::Page,
-    storage::{Compression, Format},
-    unpack::{Unpacked, unpacked},
+    storage::{Compression, SampleFormat},
+    unpack::{ByteStream, decompress},
 };
 use crate::{
     data::dtype::Dtype,
     io::{
         Limits,
-        image::{codec::Bytes, error::BoxError, limits::check_scratch},
+        image::{codec::ReadAt, error::BoxError, limits::check_scratch},
     },
     jpeg::{ColourModel, ColourSource, Container, JpegFile},
     util::memory,
 };
 
 /// The samples of a rectangle of the picture.
-pub struct Block {
+pub struct DecodedChunk {
     /// Columns and rows.
     pub size: [usize; 2],
     /// Interleaved samples of the type of the page.
@@ -32,17 +32,14 @@ pub struct Block {
     pub is_damaged: bool,
 }
 
-/// Indices of the wanted samples of a pixel, among the samples in a chunk.
-pub type Wanted<'a> = &'a [usize];
-
 /// Decodes chunk `number`.
 pub fn decode(
     page: &Page,
-    bytes: &dyn Bytes,
+    bytes: &dyn ReadAt,
     number: usize,
-    wanted: Wanted<'_>,
+    wanted: &[usize],
     limits: Limits,
-) -> Result<Block, BoxError> {
+) -> Result<DecodedChunk, BoxError> {
     let [across, down] = page.grid();
     let (column, row) = (number % across, number / across % down);
     let rows = page.rows_of(row).len();
@@ -53,7 +50,7 @@ pub fn decode(
     if offset == 0 || len == 0 {
         // Writers of sparse files (GDAL) omit chunks of zeros.
         let samples = memory::zeros(columns * rows * wanted.len() * sample)?;
-        return Ok(Block { size, samples, is_damaged: false });
+        return Ok(DecodedChunk { size, samples, is_damaged: false });
     }
     check_scratch(limits, len.min(bytes.len()), "a part of it takes")?;
     let mut packed = bytes.read(offset, len)?;
@@ -69,10 +66,10 @@ pub fn decode(
             let rows_bytes = match compression {
                 Compression::None if packed.len() < wanted_len => Err("it ends early".into()),
                 Compression::None => Ok(packed),
-                _ => unpack_all(compression, &packed, wanted_len).map(Cow::Owned),
+                _ => decompress_all(compression, &packed, wanted_len).map(Cow::Owned),
             };
             rows_bytes.and_then(|mut stored| {
-                Ok(Block {
+                Ok(DecodedChunk {
                     size,
                     samples: samples_of(page, &mut stored, size, wanted)?,
                     is_damaged: false,
@@ -86,9 +83,13 @@ pub fn decode(
     })
 }
 
-fn unpack_all(compression: Compression, packed: &[u8], len: usize) -> Result<Vec<u8>, BoxError> {
+fn decompress_all(
+    compression: Compression,
+    packed: &[u8],
+    len: usize,
+) -> Result<Vec<u8>, BoxError> {
     let mut stored = memory::zeros(len)?;
-    let mut input = unpacked(compression, Box::new(packed), len as u64)?;
+    let mut input = decompress(compression, Box::new(packed), len as u64)?;
     read_all(&mut input, &mut stored)?;
     check_end(compression, &mut input)?;
     Ok(stored)
@@ -96,20 +97,20 @@ fn unpack_all(compression: Compression, packed: &[u8], len: usize) -> Result<Vec
 
 /// Reads what follows the last row, up to the checksum of deflated data: damage may only show there. Rows that pad the
 /// last strip may precede it.
-fn check_end(compression: Compression, input: &mut Unpacked<'_>) -> Result<(), BoxError> {
+fn check_end(compression: Compression, input: &mut ByteStream<'_>) -> Result<(), BoxError> {
     /// Maximum number of bytes that are read.
-    const MOST: u64 = 1 << 20;
+    const MAX: u64 = 1 << 20;
     if compression != Compression::Deflate {
         return Ok(());
     }
-    match io::copy(&mut input.take(MOST), &mut io::sink()) {
+    match io::copy(&mut input.take(MAX), &mut io::sink()) {
         // Some writers leave out the checksum.
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-fn read_all(input: &mut Unpacked<'_>, stored: &mut [u8]) -> Result<(), BoxError> {
+fn read_all(input: &mut ByteStream<'_>, stored: &mut [u8]) -> Result<(), BoxError> {
     input.read_exact(stored).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends early".into(),
         _ => error.into(),
@@ -121,7 +122,7 @@ fn samples_of(
     page: &Page,
     stored: &mut Cow<'_, [u8]>,
     size: [usize; 2],
-    wanted: Wanted<'_>,
+    wanted: &[usize],
 ) -> Result<Vec<u8>, BoxError> {
     let [columns, rows] = size;
     let count = page.chunk_samples();
@@ -132,7 +133,7 @@ fn samples_of(
     let row_bytes = usize::try_from(page.chunk_row_bytes())?;
     let unit = page.bits as usize / 8;
     let is_whole = page.bits.is_multiple_of(8);
-    if is_whole && unit > 1 && !page.is_little && page.predictor != 3 {
+    if is_whole && unit > 1 && !page.is_little_endian && page.predictor != 3 {
         stored.to_mut().chunks_exact_mut(unit).for_each(<[u8]>::reverse);
     }
     if page.predictor > 1 {
@@ -193,7 +194,7 @@ fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError>
 }
 
 /// Copies the wanted samples of each pixel, `unit` bytes each.
-fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: Wanted<'_>) {
+fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: &[usize]) {
     if wanted.len() == count && wanted.iter().copied().eq(0..count) {
         return to.copy_from_slice(&row[..to.len()]);
     }
@@ -206,7 +207,7 @@ fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: Wanted<'_>
 }
 
 /// Expands samples that are stored with fewer bits than their type has.
-fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_>) {
+fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: &[usize]) {
     let (bits, size) = (page.bits as usize, page.dtype.size());
     let is_whole = bits.is_multiple_of(8);
     for (x, pixel) in to.chunks_exact_mut(size * wanted.len()).enumerate() {
@@ -238,12 +239,12 @@ fn bits_at(row: &[u8], first: usize, bits: usize) -> u32 {
 /// Writes a value of `page.bits` bits as a sample of the page's type.
 fn put(page: &Page, value: u32, to: &mut [u8]) {
     let value = match page.format {
-        Format::Unsigned => value,
-        Format::Signed => {
+        SampleFormat::Unsigned => value,
+        SampleFormat::Signed => {
             let unused = 32 - page.bits;
             ((value << unused) as i32 >> unused) as u32
         }
-        Format::Float => match page.bits {
+        SampleFormat::Float => match page.bits {
             16 => small_float(value, 5, 10),
             _ => small_float(value, 7, 16),
         }
@@ -258,15 +259,15 @@ fn put(page: &Page, value: u32, to: &mut [u8]) {
 
 /// The value of a float with fewer than 32 bits: a sign bit, exponent and fraction.
 fn small_float(bits: u32, exponent_bits: u32, fraction_bits: u32) -> f32 {
-    let most = (1 << exponent_bits) - 1;
-    let exponent = bits >> fraction_bits & most;
+    let max = (1 << exponent_bits) - 1;
+    let exponent = bits >> fraction_bits & max;
     let fraction = bits & ((1 << fraction_bits) - 1);
-    let bias = most as i32 / 2;
+    let bias = max as i32 / 2;
     let scaled = f64::from(fraction) / f64::from(1u32 << fraction_bits);
     let value = match exponent {
         0 => scaled * 2f64.powi(1 - bias),
-        e if e == most && fraction == 0 => f64::INFINITY,
-        e if e == most => f64::NAN,
+        e if e == max && fraction == 0 => f64::INFINITY,
+        e if e == max => f64::NAN,
         e => (1.0 + scaled) * 2f64.powi(e as i32 - bias),
     };
     if bits >> (exponent_bits + fraction_bits) & 1 == 0 { value as f32 } else { -value as f32 }
@@ -278,7 +279,7 @@ fn upsampled(
     page: &Page,
     stored: &[u8],
     [columns, rows]: [usize; 2],
-    wanted: Wanted<'_>,
+    wanted: &[usize],
     mut pixels: Vec<u8>,
 ) -> Vec<u8> {
     let [across, down] = page.subsampling;
@@ -301,9 +302,9 @@ fn from_jpeg(
     page: &Page,
     packed: &[u8],
     [columns, rows]: [usize; 2],
-    wanted: Wanted<'_>,
+    wanted: &[usize],
     limits: Limits,
-) -> Result<Block, BoxError> {
+) -> Result<DecodedChunk, BoxError> {
     use super::storage::photometric::{RGB, YCBCR};
     let count = page.chunk_samples();
     // The directory states the colours; what the JPEG stream states is ignored.
@@ -330,30 +331,30 @@ fn from_jpeg(
     for (row, to) in stored.zip(samples.chunks_exact_mut((columns * wanted.len()).max(1))) {
         pick(row, to, Dtype::U8.size(), count, wanted);
     }
-    Ok(Block { size: [columns, rows], samples, is_damaged: damage.is_some() })
+    Ok(DecodedChunk { size: [columns, rows], samples, is_damaged: damage.is_some() })
 }
 
 /// A strip that is decompressed as a stream, for strips that are too large to be decompressed as a whole.
-pub struct Stream<'a> {
-    input: Unpacked<'a>,
+pub struct StripStream<'a> {
+    input: ByteStream<'a>,
     /// Number of the next row of the strip.
     next: usize,
     /// Number of rows of the strip that the picture has.
     rows: usize,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> StripStream<'a> {
     /// Opens strip `number`.
-    pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
+    pub fn open(page: &Page, bytes: Arc<dyn ReadAt + 'a>, number: usize) -> Result<Self, BoxError> {
         let [offset, len] = page.location(number);
-        let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
+        let range = FileRange { bytes, at: offset, left: len, is_reversed: page.is_reversed };
         let is_sparse = offset == 0 || len == 0;
         let input: Box<dyn io::BufRead + Send> = match is_sparse {
             true => Box::new(BufReader::new(io::repeat(0))),
             false => Box::new(BufReader::with_capacity(1 << 16, range)),
         };
         let compression = if is_sparse { Compression::None } else { page.compression };
-        let input = unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?;
+        let input = decompress(compression, input, page.chunk_bytes(page.chunk[1]))?;
         // The strips of each plane follow those of the one before.
         let rows = page.rows_of(number % page.grid()[1].max(1)).len();
         Ok(Self { input, next: 0, rows })
@@ -369,8 +370,8 @@ impl<'a> Stream<'a> {
         &mut self,
         page: &Page,
         rows: usize,
-        wanted: Wanted<'_>,
-    ) -> Result<Block, BoxError> {
+        wanted: &[usize],
+    ) -> Result<DecodedChunk, BoxError> {
         let mut stored = memory::zeros(usize::try_from(page.chunk_bytes(rows))?)?;
         read_all(&mut self.input, &mut stored)?;
         self.next += rows;
@@ -379,19 +380,19 @@ impl<'a> Stream<'a> {
         }
         let size = [page.size[0], rows];
         let samples = samples_of(page, &mut Cow::Owned(stored), size, wanted)?;
-        Ok(Block { size, samples, is_damaged: false })
+        Ok(DecodedChunk { size, samples, is_damaged: false })
     }
 }
 
 /// A range of a file as a stream.
-struct Range<'a> {
-    bytes: Arc<dyn Bytes + 'a>,
+struct FileRange<'a> {
+    bytes: Arc<dyn ReadAt + 'a>,
     at: u64,
     left: u64,
     is_reversed: bool,
 }
 
-impl Read for Range<'_> {
+impl Read for FileRange<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let len = (to.len() as u64).min(self.left);
         let found = self.bytes.read(self.at, len).map_err(io::Error::other)?;
@@ -415,7 +416,7 @@ mod tests {
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         io::Write::write_all(&mut encoder, &[7; 100]).unwrap();
         let mut packed = encoder.finish().unwrap();
-        let unpack = |packed: &[u8]| unpack_all(Compression::Deflate, packed, 60);
+        let unpack = |packed: &[u8]| decompress_all(Compression::Deflate, packed, 60);
         assert_eq!(unpack(&packed).unwrap(), [7; 60]);
         // Other readers take strips without a checksum.
         assert_eq!(unpack(&packed[..packed.len() - 4]).unwrap(), [7; 60]);

@@ -1,32 +1,33 @@
 //! The density of pixels, by the tags of a page, in EXIF, or by the description of all pages.
 
 use super::{
-    directory::{Directory, File},
-    ome, stack, tag,
+    description::{DescriptionFormat, description_format, imagej_value},
+    directory::{Directory, TiffFile},
+    ome, tag,
 };
 use crate::data::{
-    image::{Density, DensityUnit, Metadata, PagesText},
+    image::{Density, DensityUnit, Metadata, StackDescription},
     length,
 };
 
 /// The density to be written: that of the file, or that in EXIF, where cameras store it.
 pub fn density_of(metadata: &Metadata) -> Option<Density> {
     metadata.density.or_else(|| {
-        let file = File::open_block(metadata.exif.as_deref()?).ok()?;
-        density(&file, &file.directory(file.first).ok()?, None)
+        let file = TiffFile::open_block(metadata.exif.as_deref()?).ok()?;
+        density(&file, &file.directory(file.first_directory).ok()?, None)
     })
 }
 
 /// The density of the pixels of a page. `pages` describes all pages, and takes precedence.
 pub fn density(
-    file: &File<'_>,
+    file: &TiffFile<'_>,
     directory: &Directory,
-    pages: Option<&PagesText>,
+    pages: Option<&StackDescription>,
 ) -> Option<Density> {
     let text = pages.map_or("", |pages| &pages.text);
-    let by = stack::writer(text);
+    let by = description_format(text);
     let [x, y, _] = match by {
-        Some(stack::Writer::Ome) => ome::lengths(text),
+        Some(DescriptionFormat::Ome) => ome::lengths(text),
         _ => [None; 3],
     };
     if let Some(x) = x {
@@ -44,7 +45,7 @@ pub fn density(
     };
     if unit == DensityUnit::Aspect {
         // In ImageJ's files, the resolution is per unit that the description names.
-        let unit = stack::line(text, "unit").filter(|_| by == Some(stack::Writer::ImageJ));
+        let unit = imagej_value(text, "unit").filter(|_| by == Some(DescriptionFormat::ImageJ));
         let unit = unit.and_then(length::symbol);
         if let Some(length) = unit.and_then(|unit| length::convert(1.0, &unit, "cm")) {
             let pixels = pixels.map(|count| count / length);

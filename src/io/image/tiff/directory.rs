@@ -14,21 +14,21 @@ use std::{
 
 use super::{bytes::FileBytes, tag};
 use crate::{
-    io::image::{codec::Bytes, error::BoxError},
+    io::image::{codec::ReadAt, error::BoxError},
     util::memory,
 };
 
 /// Maximum number of entries of a directory, which is that of classic TIFF.
-const MOST_ENTRIES: u64 = 65_535;
+const MAX_ENTRIES: u64 = 65_535;
 /// Maximum size in bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_VALUE_BYTES: u64 = 8 << 20;
 /// Maximum number of values of a tag that are read as numbers, of 8 bytes each in memory.
-const MOST_NUMBERS: u64 = 1 << 20;
+const MAX_NUMBERS: u64 = 1 << 20;
 /// Maximum size of all values that are read, as a multiple of the length of the file. More is possible since the tags
 /// of many pages may share one long value.
-const MOST_READ: u64 = 16;
+const MAX_READ_RATIO: u64 = 16;
 /// Maximum number of directories in the chain.
-const MOST_PAGES: usize = 1 << 20;
+const MAX_PAGES: usize = 1 << 20;
 
 /// Types of values, by their numbers in a file.
 pub mod kind {
@@ -64,14 +64,14 @@ pub fn sizes(of: u16) -> Option<[usize; 2]> {
 
 /// A file whose header is read.
 #[derive(Clone)]
-pub struct File<'a> {
+pub struct TiffFile<'a> {
     /// All bytes of the file.
-    pub bytes: Arc<dyn Bytes + 'a>,
+    pub bytes: Arc<dyn ReadAt + 'a>,
     /// Whether numbers are little-endian.
-    pub is_little: bool,
+    pub is_little_endian: bool,
     is_big_tiff: bool,
     /// Offset of the first directory.
-    pub first: u64,
+    pub first_directory: u64,
     /// Bytes of values that may still be read.
     left: Arc<AtomicU64>,
 }
@@ -116,8 +116,8 @@ impl Entry {
     }
 
     /// The entry with its first `most` values.
-    fn first(&self, most: usize) -> Self {
-        Self { count: self.count.min(most as u64), ..*self }
+    fn first(&self, max: usize) -> Self {
+        Self { count: self.count.min(max as u64), ..*self }
     }
 }
 
@@ -133,21 +133,22 @@ impl Directory {
     }
 }
 
-impl<'a> File<'a> {
+impl<'a> TiffFile<'a> {
     /// Reads the header of a file.
-    pub fn open(bytes: Arc<dyn Bytes + 'a>) -> Result<Self, BoxError> {
+    pub fn open(bytes: Arc<dyn ReadAt + 'a>) -> Result<Self, BoxError> {
         let head = bytes.read(0, 16)?.into_owned();
-        let is_little = match head.get(..2) {
+        let is_little_endian = match head.get(..2) {
             Some(b"II") => true,
             Some(b"MM") => false,
             _ => return Err("it does not begin as TIFF files do".into()),
         };
-        let left = bytes.len().saturating_mul(MOST_READ).saturating_add(1 << 16);
+        let left = bytes.len().saturating_mul(MAX_READ_RATIO).saturating_add(1 << 16);
         let left = Arc::new(AtomicU64::new(left));
-        let mut file = Self { bytes, is_little, is_big_tiff: false, first: 0, left };
+        let mut file =
+            Self { bytes, is_little_endian, is_big_tiff: false, first_directory: 0, left };
         let number = |at: usize, len: usize| head.get(at..at + len).map(|bytes| file.number(bytes));
         let ends = "the file ends within its header";
-        (file.is_big_tiff, file.first) = match number(2, 2).ok_or(ends)? {
+        (file.is_big_tiff, file.first_directory) = match number(2, 2).ok_or(ends)? {
             42 => (false, number(4, 4).ok_or(ends)?),
             43 if number(4, 2).ok_or(ends)? == 8 => (true, number(8, 8).ok_or(ends)?),
             _ => return Err("it does not begin as TIFF files do".into()),
@@ -156,8 +157,8 @@ impl<'a> File<'a> {
     }
 
     /// Opens a file on disk, and reads its header only.
-    pub fn open_path(path: &Path) -> Result<File<'static>, BoxError> {
-        File::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
+    pub fn open_path(path: &Path) -> Result<TiffFile<'static>, BoxError> {
+        TiffFile::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
     }
 
     /// Reads the header of a block in memory that has the form of a TIFF file.
@@ -168,7 +169,7 @@ impl<'a> File<'a> {
     /// An unsigned number of up to 8 bytes.
     fn number(&self, bytes: &[u8]) -> u64 {
         let add = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-        match self.is_little {
+        match self.is_little_endian {
             true => bytes.iter().rev().fold(0, add),
             false => bytes.iter().fold(0, add),
         }
@@ -189,7 +190,7 @@ impl<'a> File<'a> {
             return Err(outside().into());
         }
         let count = self.number(&count);
-        if count == 0 || count > MOST_ENTRIES {
+        if count == 0 || count > MAX_ENTRIES {
             return Err(format!("a directory at byte {at} has {count} entries").into());
         }
         let first = at + count_len;
@@ -218,11 +219,11 @@ impl<'a> File<'a> {
     /// Calls `visit` with the offset of each directory of the main chain, and the directory. The chain ends where it
     /// leads in a circle or out of the file, or where its directories are longer than the file in all, so that they
     /// overlap. Returns whether the chain ends without leading to a broken directory.
-    fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
+    fn for_each_directory(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
         let mut seen = HashSet::new();
-        let (mut at, mut left) = (self.first, self.bytes.len());
+        let (mut at, mut left) = (self.first_directory, self.bytes.len());
         let mut is_whole = true;
-        while at != 0 && seen.len() < MOST_PAGES && seen.insert(at) {
+        while at != 0 && seen.len() < MAX_PAGES && seen.insert(at) {
             match self.directory(at) {
                 Ok(directory) => {
                     visit(at, &directory);
@@ -247,7 +248,7 @@ impl<'a> File<'a> {
     pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
         let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
         let len = entry.bytes();
-        if len > MOST_BYTES {
+        if len > MAX_VALUE_BYTES {
             return Err(format!("the values of tag {} take {len} bytes", entry.tag).into());
         }
         let outside = || format!("the values of tag {} are outside of the file", entry.tag);
@@ -262,7 +263,7 @@ impl<'a> File<'a> {
         if (bytes.len() as u64) < len {
             return Err(outside().into());
         }
-        if unit > 1 && !self.is_little {
+        if unit > 1 && !self.is_little_endian {
             bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
         }
         Ok(bytes)
@@ -273,13 +274,13 @@ impl<'a> File<'a> {
         &self,
         directory: &Directory,
         tag: u16,
-        most: usize,
+        max: usize,
     ) -> Result<Option<Vec<u64>>, BoxError> {
-        directory.find(tag).map(|entry| self.numbers_of(&entry.first(most))).transpose()
+        directory.find(tag).map(|entry| self.numbers_of(&entry.first(max))).transpose()
     }
 
     fn numbers_of(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
-        if entry.count > MOST_NUMBERS {
+        if entry.count > MAX_NUMBERS {
             return Err(format!("tag {} has {} values", entry.tag, entry.count).into());
         }
         let bytes = self.value(entry)?;
@@ -302,8 +303,8 @@ impl<'a> File<'a> {
     }
 
     /// The first `most` values of a tag as floats, from fractions, floats and integers.
-    pub fn floats(&self, directory: &Directory, tag: u16, most: usize) -> Option<Vec<f64>> {
-        let entry = directory.find(tag)?.first(most);
+    pub fn floats(&self, directory: &Directory, tag: u16, max: usize) -> Option<Vec<f64>> {
+        let entry = directory.find(tag)?.first(max);
         let bytes = self.value(&entry).ok()?;
         Some(match entry.kind {
             kind::RATIONAL => {
@@ -341,7 +342,7 @@ impl<'a> File<'a> {
     /// else.
     pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
-        let is_whole = self.each_of_chain(|at, directory| {
+        let is_whole = self.for_each_directory(|at, directory| {
             // TIFF 6.0, section 8: in NewSubfileType, bit 0 is a reduced picture, and bit 2 a mask; in the older
             // SubfileType, 2 is a reduced picture.
             let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
@@ -367,6 +368,6 @@ fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator
 
 /// The value of a tag in the first directory of a block that has the form of a TIFF file.
 pub fn number_in(block: &[u8], tag: u16) -> Option<u64> {
-    let file = File::open_block(block).ok()?;
-    file.number_of(&file.directory(file.first).ok()?, tag).ok().flatten()
+    let file = TiffFile::open_block(block).ok()?;
+    file.number_of(&file.directory(file.first_directory).ok()?, tag).ok().flatten()
 }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::{
+    description::{self, DescriptionFormat, description_format, imagej_value},
     directory::kind,
     exif::{Exif, RESOLUTION},
-    stack,
     storage::photometric,
     tag,
-    tree::{Tree, Value, header},
+    tree::{DirectoryTree, TagValue, header},
 };
 use crate::{
     data::{
@@ -33,30 +33,30 @@ use crate::{
     util::memory,
 };
 
-/// Maximum size of a strip in bytes, unless a row is longer or there would be more than [`MOST_STRIPS`].
+/// Maximum size of a strip in bytes, unless a row is longer or there would be more than [`MAX_STRIPS`].
 const STRIP: usize = 1 << 20;
 /// Maximum number of strips. Their table is written before the samples, even if the input then ends early.
-const MOST_STRIPS: usize = 1 << 16;
+const MAX_STRIPS: usize = 1 << 16;
 
-/// Texts for which there are tags, by the keywords of PNG.
+/// TextSupport for which there are tags, by the keywords of PNG.
 pub const TEXTS: [&str; 6] = ["Title", "Author", "Copyright", "Software", "Description", "Comment"];
 
 /// The tags of [`TEXTS`].
 const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRIPTION];
 
 /// Adds texts as tags. If the tag exists already, the text becomes another line of it, unless it has that line.
-fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
+fn add_texts(values: &mut Vec<TagValue>, texts: &[Text]) {
     for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
         let is_it = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
         for Text { text, .. } in texts.iter().filter(is_it) {
             let text = text.replace('\0', "");
             match values.iter_mut().find(|value| value.tag == tag) {
-                None => values.push(Value::text(tag, &text)),
+                None => values.push(TagValue::text(tag, &text)),
                 Some(value) => {
                     let known = String::from_utf8_lossy(&value.bytes);
                     let known = known.trim_end_matches('\0');
                     if !known.lines().any(|line| line == text) && known != text {
-                        *value = Value::text(tag, &format!("{known}\n{text}"));
+                        *value = TagValue::text(tag, &format!("{known}\n{text}"));
                     }
                 }
             }
@@ -65,18 +65,18 @@ fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
 }
 
 /// Sets the resolution across and down, in pixels per unit number `unit`.
-fn set_resolution(values: &mut Vec<Value>, [across, down]: [f64; 2], unit: u16) {
+fn set_resolution(values: &mut Vec<TagValue>, [across, down]: [f64; 2], unit: u16) {
     values.retain(|value| !RESOLUTION.contains(&value.tag));
     values.extend([
-        Value::fraction(tag::X_RESOLUTION, across),
-        Value::fraction(tag::Y_RESOLUTION, down),
-        Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
+        TagValue::fraction(tag::X_RESOLUTION, across),
+        TagValue::fraction(tag::Y_RESOLUTION, down),
+        TagValue::shorts(tag::RESOLUTION_UNIT, &[unit]),
     ]);
 }
 
 /// A page to be written.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
+pub struct OutgoingPage {
     /// Pixels across and down.
     pub size: [usize; 2],
     /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
@@ -86,20 +86,20 @@ pub struct Outgoing {
     /// Number of rows of a strip.
     pub strip_rows: usize,
     /// Tags with metadata.
-    pub description: Tree,
+    pub description: DirectoryTree,
 }
 
-impl Outgoing {
+impl OutgoingPage {
     /// A picture with its metadata.
     pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
         let Metadata { icc, exif, xmp, iptc, density, texts, .. } = metadata;
-        let mut description = exif.as_deref().and_then(Exif::of_block).unwrap_or_default().root;
+        let mut description = exif.as_deref().and_then(Exif::from_block).unwrap_or_default().root;
         for (tag, kind, bytes) in [
             (tag::ICC, kind::UNDEFINED, icc),
             (tag::XMP, kind::BYTE, xmp),
             (tag::IPTC, kind::UNDEFINED, iptc),
         ] {
-            let value = bytes.as_ref().map(|bytes| Value { tag, kind, bytes: bytes.clone() });
+            let value = bytes.as_ref().map(|bytes| TagValue { tag, kind, bytes: bytes.clone() });
             description.values.extend(value);
         }
         if let Some(density) = density {
@@ -112,19 +112,19 @@ impl Outgoing {
         }
         add_texts(&mut description.values, texts);
         let row = size[0] * channels * dtype.size();
-        let strip_rows = (STRIP / row.max(1)).max(size[1].div_ceil(MOST_STRIPS));
+        let strip_rows = (STRIP / row.max(1)).max(size[1].div_ceil(MAX_STRIPS));
         let strip_rows = strip_rows.clamp(1, size[1].max(1));
         Self { size, channels, dtype, strip_rows, description }
     }
 
-    fn of(image: &Image) -> Self {
+    fn new(image: &Image) -> Self {
         let (size, dtype) = ([image.width, image.height], image.samples.dtype());
         Self::picture(size, image.channels, dtype, &image.metadata)
     }
 
     /// The only page of a file.
-    fn only(image: &Image) -> Self {
-        let mut page = Self::of(image);
+    fn single(image: &Image) -> Self {
+        let mut page = Self::new(image);
         page.describe(&image.metadata, 1);
         page
     }
@@ -137,22 +137,22 @@ impl Outgoing {
             return;
         };
         let values = &mut self.description.values;
-        let text = match stack::writer(&pages.text) {
-            Some(stack::Writer::ImageJ) if count > 1 => {
-                let unit = stack::line(&pages.text, "unit").and_then(length::symbol);
+        let text = match description_format(&pages.text) {
+            Some(DescriptionFormat::ImageJ) if count > 1 => {
+                let unit = imagej_value(&pages.text, "unit").and_then(length::symbol);
                 let unit = unit.and_then(|unit| length::convert(1.0, &unit, "cm"));
                 let per_centimetre =
                     metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
                 if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
                     set_resolution(values, pixels.map(|pixels| pixels * unit), 1);
                 }
-                stack::with_pages(&pages.text, count)
+                description::imagej_with_pages(&pages.text, count)
             }
-            Some(stack::Writer::Ome | stack::Writer::Tifffile) => pages.text.to_string(),
+            Some(DescriptionFormat::Ome | DescriptionFormat::Tifffile) => pages.text.to_string(),
             _ => return,
         };
         values.retain(|value| value.tag != tag::DESCRIPTION);
-        values.push(Value::text(tag::DESCRIPTION, &text));
+        values.push(TagValue::text(tag::DESCRIPTION, &text));
     }
 
     /// Bytes of a row of samples.
@@ -166,7 +166,7 @@ impl Outgoing {
     }
 
     /// The directory of a page whose samples start at offset `at`.
-    fn directory(&self, at: u64, is_big_tiff: bool) -> Tree {
+    fn directory(&self, at: u64, is_big_tiff: bool) -> DirectoryTree {
         let (mut tree, row) = (self.description.clone(), self.row_bytes());
         let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
         let format = match self.dtype {
@@ -176,37 +176,37 @@ impl Outgoing {
         };
         let same = |value: u16| vec![value; self.channels];
         tree.values.extend([
-            Value::longs(tag::WIDTH, &[self.size[0] as u32]),
-            Value::longs(tag::HEIGHT, &[self.size[1] as u32]),
-            Value::shorts(tag::BITS, &same(8 * self.dtype.size() as u16)),
-            Value::shorts(tag::COMPRESSION, &[1]),
-            Value::shorts(tag::PHOTOMETRIC, &[colours as u16]),
-            Value::shorts(tag::SAMPLES_PER_PIXEL, &[self.channels as u16]),
-            Value::longs(tag::ROWS_PER_STRIP, &[self.strip_rows as u32]),
-            Value::shorts(tag::PLANAR, &[1]),
-            Value::shorts(tag::SAMPLE_FORMAT, &same(format)),
+            TagValue::longs(tag::WIDTH, &[self.size[0] as u32]),
+            TagValue::longs(tag::HEIGHT, &[self.size[1] as u32]),
+            TagValue::shorts(tag::BITS, &same(8 * self.dtype.size() as u16)),
+            TagValue::shorts(tag::COMPRESSION, &[1]),
+            TagValue::shorts(tag::PHOTOMETRIC, &[colours as u16]),
+            TagValue::shorts(tag::SAMPLES_PER_PIXEL, &[self.channels as u16]),
+            TagValue::longs(tag::ROWS_PER_STRIP, &[self.strip_rows as u32]),
+            TagValue::shorts(tag::PLANAR, &[1]),
+            TagValue::shorts(tag::SAMPLE_FORMAT, &same(format)),
         ]);
         if matches!(self.channels, 2 | 4) {
-            tree.values.push(Value::shorts(tag::EXTRA_SAMPLES, &[2]));
+            tree.values.push(TagValue::shorts(tag::EXTRA_SAMPLES, &[2]));
         }
         let firsts = (0..self.size[1]).step_by(self.strip_rows.max(1));
         let lengths =
             firsts.clone().map(|first| row * self.strip_rows.min(self.size[1] - first) as u64);
         let offsets = firsts.map(|first| at.saturating_add(row.saturating_mul(first as u64)));
         tree.values.extend([
-            Value::offsets(tag::STRIP_OFFSETS, offsets, is_big_tiff),
-            Value::offsets(tag::STRIP_BYTES, lengths, is_big_tiff),
+            TagValue::offsets(tag::STRIP_OFFSETS, offsets, is_big_tiff),
+            TagValue::offsets(tag::STRIP_BYTES, lengths, is_big_tiff),
         ]);
         tree
     }
 }
 
 /// The bytes of a file before its samples, which follow page by page, little-endian.
-pub fn head<'a>(pages: impl Iterator<Item = &'a Outgoing> + Clone) -> Vec<u8> {
-    let samples = pages.clone().map(Outgoing::bytes).fold(0, u64::saturating_add);
+pub fn file_header<'a>(pages: impl Iterator<Item = &'a OutgoingPage> + Clone) -> Vec<u8> {
+    let samples = pages.clone().map(OutgoingPage::bytes).fold(0, u64::saturating_add);
     let len = |is_big_tiff: bool| {
         let (_, first) = header(is_big_tiff);
-        let len = |page: &Outgoing| page.directory(0, is_big_tiff).len(is_big_tiff);
+        let len = |page: &OutgoingPage| page.directory(0, is_big_tiff).len(is_big_tiff);
         first + pages.clone().map(len).sum::<u64>()
     };
     let is_big_tiff = samples.saturating_add(len(false)) > u64::from(u32::MAX);
@@ -256,8 +256,8 @@ pub fn stack_header(
 ) -> Vec<u8> {
     let [width, height, slices] = dims;
     let (spacing, unit) = as_resolution(spacing, unit);
-    let text = stack::description(slices, spacing.map(|[.., z]| z), unit, first);
-    let mut page = Outgoing::picture([width, height], 1, dtype, &Metadata::default());
+    let text = description::imagej_description(slices, spacing.map(|[.., z]| z), unit, first);
+    let mut page = OutgoingPage::picture([width, height], 1, dtype, &Metadata::default());
     // One strip for each page: readers of stacks expect pages in one piece.
     page.strip_rows = height.max(1);
     if let Some([x, y, _]) = spacing {
@@ -265,13 +265,13 @@ pub fn stack_header(
         set_resolution(&mut page.description.values, [1.0 / x, 1.0 / y], 1);
     }
     let mut first_page = page.clone();
-    first_page.description.values.push(Value::text(tag::DESCRIPTION, &text));
-    head(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
+    first_page.description.values.push(TagValue::text(tag::DESCRIPTION, &text));
+    file_header(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
 }
 
 /// Encodes a picture.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let mut file = head([&Outgoing::only(image)].into_iter());
+    let mut file = file_header([&OutgoingPage::single(image)].into_iter());
     let samples = image.samples.as_bytes();
     memory::reserve(&mut file, samples.len())?;
     file.extend_from_slice(samples);
@@ -284,7 +284,7 @@ pub fn create_rows(
     _: &Encoding,
     mut output: Output,
 ) -> io::Result<Box<dyn WriteRows>> {
-    output.write_all(&head([&Outgoing::only(image)].into_iter()))?;
+    output.write_all(&file_header([&OutgoingPage::single(image)].into_iter()))?;
     Ok(Box::new(TiffWriter(output)))
 }
 
@@ -308,8 +308,8 @@ pub fn encode_pages<'a>(
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
     /// Bytes allowed for directories: the metadata of pages are not known yet.
-    const BESIDE: u64 = 64 << 20;
-    let is_big_tiff = series.sample_bytes.saturating_add(BESIDE) > u64::from(u32::MAX);
+    const DIRECTORY_RESERVE: u64 = 64 << 20;
+    let is_big_tiff = series.sample_bytes.saturating_add(DIRECTORY_RESERVE) > u64::from(u32::MAX);
     let (start, at) = header(is_big_tiff);
     output.write_all(&start)?;
     Ok(Box::new(TiffPages { output, at, is_big_tiff, left: series.count, count: series.count }))
@@ -329,7 +329,7 @@ struct TiffPages<'a> {
 impl PageWriter for TiffPages<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let Self { at, is_big_tiff, .. } = *self;
-        let mut page = Outgoing::of(image);
+        let mut page = OutgoingPage::new(image);
         if at == header(is_big_tiff).1 {
             page.describe(&image.metadata, self.count);
         }

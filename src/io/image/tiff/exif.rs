@@ -4,12 +4,12 @@
 use image::metadata::Orientation;
 
 use super::{
-    directory::{File, kind, sizes},
+    directory::{TiffFile, kind, sizes},
     tag,
-    tree::{Tree, Value, header},
+    tree::{DirectoryTree, TagValue, header},
 };
 use crate::io::image::{
-    metadata::{Block, without_prefix},
+    metadata::{MetadataBlock, strip_exif_prefix},
     probe::Probe,
 };
 
@@ -30,7 +30,7 @@ const POINTERS: [u16; 3] = [34665, 34853, 40965];
 const ENTRY: usize = 12;
 
 /// A text value up to its first NUL.
-fn text(value: &Value) -> &[u8] {
+fn text(value: &TagValue) -> &[u8] {
     value.bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
@@ -38,31 +38,32 @@ fn text(value: &Value) -> &[u8] {
 #[derive(Debug, Default)]
 pub struct Exif {
     /// The first directory and the directories below it.
-    pub root: Tree,
+    pub root: DirectoryTree,
     /// Whether a part of the EXIF cannot be read or is too long.
     pub is_partial: bool,
 }
 
 impl Exif {
     /// Reads a block of EXIF.
-    pub fn of_block(block: &[u8]) -> Option<Self> {
-        let file = File::open_block(block).ok()?;
+    pub fn from_block(block: &[u8]) -> Option<Self> {
+        let file = TiffFile::open_block(block).ok()?;
         let mut kept = KEPT.to_vec();
         kept.extend(RESOLUTION);
-        Self::read(&file, file.first, &kept)
+        Self::read(&file, file.first_directory, &kept)
     }
 
     /// Reads the EXIF of the page with the directory at `first`, without the orientation; `None` if there is none. If
-    /// `is_of_pages`, the description tag is about pages and not part of EXIF.
-    pub fn of_page(file: &File<'_>, first: u64, is_of_pages: bool) -> Option<Self> {
-        let is_kept = |tag: &u16| !is_of_pages || *tag != tag::DESCRIPTION;
+    /// `describes_pages`, the description tag is about pages and not part of EXIF.
+    pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
+        let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
         let kept: Vec<u16> = KEPT.into_iter().filter(is_kept).collect();
         Self::read(file, first, &kept)
     }
 
     /// Reads the directory at `first` with those below it. Of the first directory, only the tags `kept` are read.
-    fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
-        let mut reader = Reader { file, kept, room: Block::Exif.longest(), is_partial: false };
+    fn read(file: &TiffFile<'_>, first: u64, kept: &[u16]) -> Option<Self> {
+        let mut reader =
+            Reader { file, kept, room: MetadataBlock::Exif.max_len(), is_partial: false };
         let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
@@ -108,10 +109,10 @@ impl Exif {
 }
 
 /// Adds a block of EXIF to a probe: its size, its texts, and the orientation that it states.
-pub fn add(probe: &mut Probe, exif: Option<Vec<u8>>) {
-    let Some(block) = exif.map(without_prefix) else { return };
-    probe.add_block(Block::Exif, Some(&block));
-    let texts = Exif::of_block(&block).map_or_else(Vec::new, |exif| exif.texts().collect());
+pub fn add_to_probe(probe: &mut Probe, exif: Option<Vec<u8>>) {
+    let Some(block) = exif.map(strip_exif_prefix) else { return };
+    probe.add_block(MetadataBlock::Exif, Some(&block));
+    let texts = Exif::from_block(&block).map_or_else(Vec::new, |exif| exif.texts().collect());
     probe.metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
     let orientation = Orientation::from_exif_chunk(&block).unwrap_or(Orientation::NoTransforms);
     if orientation != Orientation::NoTransforms {
@@ -123,12 +124,12 @@ pub fn add(probe: &mut Probe, exif: Option<Vec<u8>>) {
 /// Whether a block of EXIF describes the picture, and not only its file. A block that cannot be read counts as if it
 /// did.
 pub fn describes(block: &[u8]) -> bool {
-    Exif::of_block(block).is_none_or(|exif| exif.describes())
+    Exif::from_block(block).is_none_or(|exif| exif.describes())
 }
 
 /// A reader of directories, which may point to each other in circles, and claim values of any length.
 struct Reader<'a, 'b> {
-    file: &'a File<'b>,
+    file: &'a TiffFile<'b>,
     /// Tags of the first directory that are read.
     kept: &'a [u16],
     /// Maximum size in bytes of all values to come.
@@ -138,9 +139,9 @@ struct Reader<'a, 'b> {
 
 impl Reader<'_, '_> {
     /// Reads the directory at `at`, which is `depth` levels below the first, and its children.
-    fn directory(&mut self, at: u64, depth: usize) -> Option<Tree> {
+    fn directory(&mut self, at: u64, depth: usize) -> Option<DirectoryTree> {
         let found = self.file.directory(at).ok()?;
-        let mut tree = Tree::default();
+        let mut tree = DirectoryTree::default();
         for entry in found.entries() {
             if POINTERS.contains(&entry.tag) && depth < POINTERS.len() - 1 {
                 let pointer = self.file.number_of(&found, entry.tag).ok().flatten();
@@ -167,7 +168,7 @@ impl Reader<'_, '_> {
                 continue;
             };
             self.room = self.room.saturating_sub(bytes.len() + ENTRY);
-            tree.values.push(Value { tag: entry.tag, kind: entry.kind, bytes });
+            tree.values.push(TagValue { tag: entry.tag, kind: entry.kind, bytes });
         }
         Some(tree)
     }

@@ -4,41 +4,41 @@
 
 pub(super) mod bytes;
 mod chunk;
+mod color_conversion;
 pub(super) mod density;
+mod description;
 pub(super) mod directory;
 mod encode;
 pub(super) mod exif;
 mod ome;
 mod page;
 mod pages;
-mod picture;
 mod planes;
 mod probe;
 mod rows;
-mod stack;
 mod storage;
 mod tag;
 mod tree;
 mod unpack;
 
 pub use self::{encode::stack_header, planes::Planes};
-use super::codec::{ByRows, Codec, Decode, Holds, MetadataSupport, Texts};
+use super::codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport};
 use crate::data::dtype::Dtype;
 
 /// TIFF.
 pub(super) const CODEC: Codec = Codec {
-    holds: Holds {
+    capabilities: Capabilities {
         dtypes: &Dtype::SAMPLES,
         metadata: MetadataSupport {
-            texts: Texts::Of(&encode::TEXTS),
+            texts: TextSupport::Keywords(&encode::TEXTS),
             pages: true,
             ..MetadataSupport::ALL
         },
-        ..Holds::PLAIN
+        ..Capabilities::PLAIN
     },
     encode_pages: Some(encode::encode_pages),
     probe: Some(probe::probe),
-    rows: Some(ByRows { open: pages::open_rows, create: encode::create_rows }),
+    rows: Some(RowCodec { open: pages::open_rows, create: encode::create_rows }),
     has_stacks: true,
     ..Codec::new(
         "TIFF",

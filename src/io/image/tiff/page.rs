@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    directory::{Directory, File},
-    storage::{Compression, Format, photometric, sample_type},
+    directory::{Directory, TiffFile},
+    storage::{Compression, SampleFormat, photometric, sample_type},
     tag,
 };
 use crate::{data::dtype::Dtype, io::image::error::BoxError};
@@ -12,7 +12,7 @@ use crate::{data::dtype::Dtype, io::image::error::BoxError};
 /// Approximate bytes of a part into which a large uncompressed strip is split.
 const PART: usize = 1 << 20;
 /// Maximum decompressed size, in bytes, of a strip or tile that is missing, as in the sparse files that GDAL writes.
-const MOST_MISSING: u64 = 64 << 20;
+const MAX_MISSING_CHUNK: u64 = 64 << 20;
 
 /// Offsets and lengths of the strips or tiles of a page, as the file states them.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ pub struct Page {
     /// Bits of a sample.
     pub bits: u32,
     /// The kind of number that samples are.
-    pub format: Format,
+    pub format: SampleFormat,
     /// The type of samples in memory.
     pub dtype: Dtype,
     /// Samples a pixel.
@@ -71,7 +71,7 @@ pub struct Page {
     /// Whether the least significant bit of each byte is first (fill order 2).
     pub is_reversed: bool,
     /// Whether numbers are little-endian.
-    pub is_little: bool,
+    pub is_little_endian: bool,
     /// Whether chunks are tiles; otherwise strips.
     pub is_tiled: bool,
     /// Pixels across and down of a chunk: a strip or a tile.
@@ -86,7 +86,7 @@ pub struct Page {
 
 impl Page {
     /// Reads the page of a directory.
-    pub fn read(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
+    pub fn read(file: &TiffFile<'_>, directory: &Directory) -> Result<Self, BoxError> {
         if directory.find(tag::DNG_VERSION).is_some() {
             return Err(
                 "it is a camera's raw picture (DNG): develop it to a TIFF, by darktable-cli or \
@@ -107,7 +107,7 @@ impl Page {
         let bits = Self::same(file, directory, tag::BITS, 1, samples)?;
         let format = Self::same(file, directory, tag::SAMPLE_FORMAT, 1, samples)?;
         let (format, dtype) = sample_type(bits, format)?;
-        let compression = Compression::of(or(tag::COMPRESSION, 1)?)?;
+        let compression = Compression::from_tag(or(tag::COMPRESSION, 1)?)?;
         let photometric = match number(tag::PHOTOMETRIC)? {
             Some(photometric) => photometric,
             // Some writers omit the tag.
@@ -127,7 +127,7 @@ impl Page {
             predictor: or(tag::PREDICTOR, 1)?,
             has_idle_predictor: false,
             is_reversed: or(tag::FILL_ORDER, 1)? == 2 && compression != Compression::Jpeg,
-            is_little: file.is_little,
+            is_little_endian: file.is_little_endian,
             is_tiled: directory.find(tag::TILE_WIDTH).is_some(),
             chunk: size,
             table: ChunkTable::default(),
@@ -145,11 +145,15 @@ impl Page {
         Ok(page)
     }
 
-    fn read_jpeg_tables(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
+    fn read_jpeg_tables(
+        &mut self,
+        file: &TiffFile<'_>,
+        directory: &Directory,
+    ) -> Result<(), BoxError> {
         if let Some(entry) = directory.find(tag::JPEG_TABLES) {
             self.tables = file.value(entry)?;
         }
-        match self.bits == 8 && self.format == Format::Unsigned {
+        match self.bits == 8 && self.format == SampleFormat::Unsigned {
             true => Ok(()),
             false => Err(format!("JPEG of {} bits in TIFF is not supported", self.bits).into()),
         }
@@ -157,7 +161,7 @@ impl Page {
 
     /// The value of a tag with one value for each sample, which must be equal; `otherwise` if there is no tag.
     fn same(
-        file: &File<'_>,
+        file: &TiffFile<'_>,
         directory: &Directory,
         tag: u16,
         otherwise: u64,
@@ -182,7 +186,7 @@ impl Page {
         match self.predictor {
             1 => Ok(()),
             2 if whole => Ok(()),
-            3 if self.format == Format::Float => Ok(()),
+            3 if self.format == SampleFormat::Float => Ok(()),
             other => Err(format!(
                 "its predictor, number {other}, is not known for samples of {} bits",
                 self.bits
@@ -284,15 +288,15 @@ impl Page {
     /// The name of the sample type as stored.
     pub fn type_name(&self) -> String {
         let letter = match self.format {
-            Format::Unsigned => 'u',
-            Format::Signed => 'i',
-            Format::Float => 'f',
+            SampleFormat::Unsigned => 'u',
+            SampleFormat::Signed => 'i',
+            SampleFormat::Float => 'f',
         };
         format!("{letter}{}", self.bits)
     }
 
     /// Reads the size and the locations of chunks.
-    fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
+    fn find_chunks(&mut self, file: &TiffFile<'_>, directory: &Directory) -> Result<(), BoxError> {
         let [width, height] = self.size;
         // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.
         if width == 0 || height == 0 {
@@ -321,7 +325,7 @@ impl Page {
             return Err("the lengths of its strips or tiles are missing".into());
         }
         let missing = offsets.iter().filter(|&&offset| offset == 0).count();
-        if missing > 0 && self.chunk_bytes(self.chunk[1]) > MOST_MISSING {
+        if missing > 0 && self.chunk_bytes(self.chunk[1]) > MAX_MISSING_CHUNK {
             return Err(format!("{missing} of its {count} strips or tiles are missing").into());
         }
         let file_bytes = file.bytes.len();
@@ -331,7 +335,11 @@ impl Page {
     }
 
     /// Pixels across and down of a strip or tile.
-    fn chunk_size(&self, file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
+    fn chunk_size(
+        &self,
+        file: &TiffFile<'_>,
+        directory: &Directory,
+    ) -> Result<[usize; 2], BoxError> {
         let number = |tag| file.number_of(directory, tag);
         let [width, height] = self.size;
         if self.is_tiled {
@@ -363,7 +371,7 @@ impl Page {
         if !self.table.is_split {
             let [across, down] = self.grid();
             let [offset, bytes] = self.stored(number, self.rows_of(number / across % down).len());
-            return [offset, bytes.min(self.most_packed())];
+            return [offset, bytes.min(self.max_packed())];
         }
         let down = self.grid()[1];
         let [offset, bytes] = self.stored(number / down, self.size[1]);
@@ -397,7 +405,7 @@ impl Page {
 
     /// Maximum number of bytes that are read of a chunk. Otherwise, strips that all share the bytes of a long one would
     /// take time that grows with the square of the file's length.
-    pub fn most_packed(&self) -> u64 {
+    pub fn max_packed(&self) -> u64 {
         let unpacked = self.chunk_bytes(self.chunk[1]);
         match self.compression {
             Compression::None => unpacked,
@@ -410,7 +418,7 @@ impl Page {
 }
 
 /// The number of pixels, across and down, that share a sample of Cb and Cr; without the tag, 2 and 2.
-fn subsampling(file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
+fn subsampling(file: &TiffFile<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
     let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING, 2)?.unwrap_or(vec![2, 2]);
     match found[..] {
         [across @ (1 | 2 | 4), down @ (1 | 2 | 4)] => Ok([across as usize, down as usize]),

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use super::{
+    color_conversion::ColorConversion,
     density::density,
-    directory::{Directory, File, PageList},
+    description::{self, DescriptionFormat, description_format},
+    directory::{Directory, PageList, TiffFile},
     exif::Exif,
     page::Page,
-    picture::ColorConversion,
-    rows::{Rows, TALL},
-    stack,
+    rows::{RowReader, STREAM_THRESHOLD},
     storage::photometric,
     tag,
 };
 use crate::{
     data::{
-        image::{Metadata, Orientation, PagesText, Part},
+        image::{AncillaryData, Metadata, Orientation, StackDescription},
         samples::Samples,
     },
     io::{
         Limits, Source,
         image::{
-            codec::Bytes,
-            error::{BoxError, caught},
+            codec::ReadAt,
+            error::{BoxError, catch_panic},
             limits::check_size,
-            metadata::Block,
-            pages::{Decoded, Pages},
+            metadata::MetadataBlock,
+            pages::{DecodedPage, Pages},
             rows::{ReadRows, RowsHeader},
         },
         losses,
@@ -35,10 +35,10 @@ use crate::{
 
 /// Opens the pages of a file.
 pub fn open<'a>(
-    input: Arc<dyn Bytes + 'a>,
+    input: Arc<dyn ReadAt + 'a>,
     limits: Limits,
 ) -> Result<Box<dyn Pages + 'a>, BoxError> {
-    let file = File::open(input)?;
+    let file = TiffFile::open(input)?;
     let pages = file.pages()?;
     let description = TiffDescription::of(&file, &pages)?;
     Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
@@ -48,51 +48,54 @@ pub fn open<'a>(
 #[derive(Clone, Debug, Default)]
 pub struct TiffDescription {
     /// Whether the description is about the pages of the file, not about the picture.
-    pub is_of_pages: bool,
-    pub pages: Option<PagesText>,
+    pub describes_pages: bool,
+    pub pages: Option<StackDescription>,
     /// What is lost of the description, and which pages are missing, in words.
     pub losses: Vec<String>,
 }
 
 impl TiffDescription {
     /// Reads the description.
-    pub fn of(file: &File<'_>, pages: &PageList) -> Result<Self, BoxError> {
+    pub fn of(file: &TiffFile<'_>, pages: &PageList) -> Result<Self, BoxError> {
         let mut found = Self::described(file, &pages.offsets)?;
         found.losses.extend(pages.loss.clone());
         Ok(found)
     }
 
-    fn described(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
+    fn described(file: &TiffFile<'_>, pages: &[u64]) -> Result<Self, BoxError> {
         /// Maximum length in bytes of a description that is kept.
-        const LONGEST: u64 = 1 << 20;
+        const MAX_LEN: u64 = 1 << 20;
         let directory = file.directory(pages[0])?;
         let Some(entry) = directory.find(tag::DESCRIPTION) else { return Ok(Self::default()) };
         let text = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
-        let Some(by) = stack::writer(&text) else { return Ok(Self::default()) };
+        let Some(by) = description_format(&text) else { return Ok(Self::default()) };
         let page = Page::read(file, &directory)?;
-        let loss = stack::loss(by, &text);
-        if by == stack::Writer::Tifffile && loss.is_none() && (pages.len() == 1 || page.is_planar) {
+        let loss = description::loss(by, &text);
+        if by == DescriptionFormat::Tifffile
+            && loss.is_none()
+            && (pages.len() == 1 || page.is_planar)
+        {
             // The description only states the shape of the file that tifffile wrote.
-            return Ok(Self { is_of_pages: true, ..Self::default() });
+            return Ok(Self { describes_pages: true, ..Self::default() });
         }
-        if entry.bytes() > LONGEST {
+        if entry.bytes() > MAX_LEN {
             let losses = loss.map(str::to_owned).into_iter().collect();
-            return Ok(Self { is_of_pages: true, pages: None, losses });
+            return Ok(Self { describes_pages: true, pages: None, losses });
         }
-        let pages = PagesText {
+        let pages = StackDescription {
             text: text.into(),
             pages: pages.len(),
             dtype: page.dtype,
-            is_divisible: by == stack::Writer::ImageJ,
+            is_divisible: by == DescriptionFormat::ImageJ,
             loss,
         };
-        Ok(Self { is_of_pages: true, pages: Some(pages), losses: Vec::new() })
+        Ok(Self { describes_pages: true, pages: Some(pages), losses: Vec::new() })
     }
 }
 
 /// The pages of a file.
 struct TiffPages<'a> {
-    file: File<'a>,
+    file: TiffFile<'a>,
     /// Offsets of their directories.
     pages: Vec<u64>,
     description: TiffDescription,
@@ -104,7 +107,7 @@ impl Pages for TiffPages<'_> {
         self.pages.len()
     }
 
-    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+    fn decode(&mut self, page: usize) -> Result<DecodedPage, BoxError> {
         decode_page(&self.file, self.pages[page], &self.description, self.limits)
     }
 
@@ -121,55 +124,62 @@ pub struct OpenedPage {
     pub page: Page,
     pub conversion: ColorConversion,
     /// The header of the picture.
-    pub decoded: Decoded,
+    pub decoded: DecodedPage,
 }
 
 impl OpenedPage {
     /// Reads the directory at offset `at`, and the metadata of its page. `whole` is of the whole file.
-    pub fn new(file: &File<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
+    pub fn new(file: &TiffFile<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
         let conversion = ColorConversion::of(file, &directory, &page)?;
         let mut losses = conversion.losses.clone();
         losses.extend(page.loss());
         losses.extend_from_slice(&whole.losses);
-        let exif = Exif::of_page(file, at, whole.is_of_pages);
+        let exif = Exif::from_page(file, at, whole.describes_pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
-        let exif = Block::Exif.capped(exif.map(|exif| exif.to_block()), &mut losses);
+        let exif = MetadataBlock::Exif.capped(exif.map(|exif| exif.to_block()), &mut losses);
         // Lengths are checked before values are read, which may be as long as the file.
-        let mut value = |tag, block: Block| {
+        let mut value = |tag, block: MetadataBlock| {
             let entry = directory.find(tag)?;
             let fits = block.fits(entry.bytes(), &mut losses);
             let value = fits.then(|| file.value(entry).ok()).flatten()?;
             (!value.is_empty()).then_some(value)
         };
         // A profile of CMYK colours does not apply to the picture, which becomes RGB.
-        let icc =
-            (page.photometric != photometric::CMYK).then(|| value(tag::ICC, Block::Icc)).flatten();
+        let icc = (page.photometric != photometric::CMYK)
+            .then(|| value(tag::ICC, MetadataBlock::Icc))
+            .flatten();
         let metadata = Metadata {
             icc,
             exif,
-            xmp: value(tag::XMP, Block::Xmp),
-            iptc: value(tag::IPTC, Block::Iptc),
+            xmp: value(tag::XMP, MetadataBlock::Xmp),
+            iptc: value(tag::IPTC, MetadataBlock::Iptc),
             density: density(file, &directory, whole.pages.as_ref()),
             pages: whole.pages.clone(),
-            parts: parts(&directory),
+            ancillary: parts(&directory),
             ..Metadata::default()
         };
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
         let orientation =
             orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
         let (orientation, channels) = (orientation.unwrap_or_default(), conversion.channels);
-        let decoded =
-            Decoded::header(page.size, channels, conversion.dtype, metadata, orientation, losses)?;
+        let decoded = DecodedPage::header(
+            page.size,
+            channels,
+            conversion.dtype,
+            metadata,
+            orientation,
+            losses,
+        )?;
         Ok(Self { page, conversion, decoded })
     }
 }
 
 /// Private tags of microscope programs, which are not kept.
-fn parts(directory: &Directory) -> Vec<Part> {
+fn parts(directory: &Directory) -> Vec<AncillaryData> {
     const MICROSCOPE: &str = "what the microscope's program wrote beside is dropped";
     const TAGS: [(u16, &str, &str); 5] = [
         (33628, "MetaMorph", MICROSCOPE),
@@ -179,7 +189,7 @@ fn parts(directory: &Directory) -> Vec<Part> {
         (51123, "Micro-Manager", MICROSCOPE),
     ];
     let found = TAGS.iter().filter(|(tag, ..)| directory.find(*tag).is_some());
-    let part = |&(_, name, loss): &(u16, &'static str, &'static str)| Part {
+    let part = |&(_, name, loss): &(u16, &'static str, &'static str)| AncillaryData {
         format: name,
         name: name.to_owned(),
         bytes: Vec::new(),
@@ -190,11 +200,11 @@ fn parts(directory: &Directory) -> Vec<Part> {
 
 /// Decodes the page with the directory at offset `at`. `whole` is of the whole file.
 pub fn decode_page(
-    file: &File<'_>,
+    file: &TiffFile<'_>,
     at: u64,
     whole: &TiffDescription,
     limits: Limits,
-) -> Result<Decoded, BoxError> {
+) -> Result<DecodedPage, BoxError> {
     let OpenedPage { page, conversion, decoded } = OpenedPage::new(file, at, whole)?;
     let [width, height] = page.size;
     // Bytes of a pixel as stored and, if it is converted, as decoded.
@@ -205,15 +215,15 @@ pub fn decode_page(
     check_size(limits, page.size, pixels.saturating_mul(both))?;
     let mut samples = Samples::zeros(page.dtype, width * height * conversion.wanted.len())?;
     let mut rows =
-        Rows::new(page, Arc::clone(&file.bytes), conversion.wanted.clone(), limits, u64::MAX);
+        RowReader::new(page, Arc::clone(&file.bytes), conversion.wanted.clone(), limits, u64::MAX);
     rows.read(0..height, samples.as_bytes_mut())?;
     let damage = rows.damage();
-    Ok(Decoded { damage, ..decoded.with(conversion.apply(samples)?) })
+    Ok(DecodedPage { damage, ..decoded.with_samples(conversion.apply(samples)?) })
 }
 
 /// The first page of a file, read by rows.
 struct TiffRows {
-    rows: Rows<'static>,
+    rows: RowReader<'static>,
     conversion: ColorConversion,
     header: RowsHeader,
     /// Number of the next row.
@@ -226,8 +236,8 @@ struct TiffRows {
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let Some(path) = source.path() else { return Ok(None) };
     // An error is reported when the picture is decoded as a whole instead.
-    let opened = caught(|| {
-        let file = File::open_path(path)?;
+    let opened = catch_panic(|| {
+        let file = TiffFile::open_path(path)?;
         let pages = file.pages()?;
         let description = TiffDescription::of(&file, &pages)?;
         let opened = OpenedPage::new(&file, pages.offsets[0], &description)?;
@@ -236,7 +246,8 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
     let Ok((file, count, opened)) = opened else { return Ok(None) };
     let OpenedPage { page, conversion, decoded } = opened;
     let stored_row = page.size[0] * page.dtype.size() * conversion.wanted.len();
-    let rows = Rows::new(page, file.bytes, conversion.wanted.clone(), limits, TALL);
+    let rows =
+        RowReader::new(page, file.bytes, conversion.wanted.clone(), limits, STREAM_THRESHOLD);
     let reader_bytes = rows.held_bytes().saturating_add(stored_row as u64);
     let header =
         RowsHeader { first: decoded, page_count: count, reader_bytes, reads_whole_file: false };
@@ -272,7 +283,7 @@ impl ReadRows for TiffRows {
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {
         // Decoders panic on some broken files.
-        let read = caught(|| self.try_read(rows));
+        let read = catch_panic(|| self.try_read(rows));
         read.map_err(|error| {
             Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
         })
@@ -286,7 +297,7 @@ mod tests {
     use super::{
         super::{
             storage::photometric,
-            tree::{self, Value},
+            tree::{self, TagValue},
         },
         *,
     };
@@ -296,27 +307,31 @@ mod tests {
     fn colours_of_ycbcr_are_converted_beside_other_samples() {
         let samples = [10, 128, 128, 0, 200, 128, 128, 255];
         let (mut bytes, _) = tree::header(false);
-        let mut directory = tree::Tree::default();
+        let mut directory = tree::DirectoryTree::default();
         directory.values.extend([
-            Value::shorts(tag::WIDTH, &[2]),
-            Value::shorts(tag::HEIGHT, &[1]),
-            Value::shorts(tag::BITS, &[8; 4]),
-            Value::shorts(tag::PHOTOMETRIC, &[photometric::YCBCR as u16]),
-            Value::shorts(tag::SAMPLES_PER_PIXEL, &[4]),
-            Value::shorts(tag::EXTRA_SAMPLES, &[2]),
-            Value::shorts(tag::YCBCR_SUBSAMPLING, &[1, 1]),
-            Value::longs(tag::STRIP_BYTES, &[8]),
-            Value::longs(tag::STRIP_OFFSETS, &[0]),
+            TagValue::shorts(tag::WIDTH, &[2]),
+            TagValue::shorts(tag::HEIGHT, &[1]),
+            TagValue::shorts(tag::BITS, &[8; 4]),
+            TagValue::shorts(tag::PHOTOMETRIC, &[photometric::YCBCR as u16]),
+            TagValue::shorts(tag::SAMPLES_PER_PIXEL, &[4]),
+            TagValue::shorts(tag::EXTRA_SAMPLES, &[2]),
+            TagValue::shorts(tag::YCBCR_SUBSAMPLING, &[1, 1]),
+            TagValue::longs(tag::STRIP_BYTES, &[8]),
+            TagValue::longs(tag::STRIP_OFFSETS, &[0]),
         ]);
         let at = bytes.len() as u64 + directory.len(false);
         directory.values.pop();
-        directory.values.push(Value::longs(tag::STRIP_OFFSETS, &[at as u32]));
+        directory.values.push(TagValue::longs(tag::STRIP_OFFSETS, &[at as u32]));
         directory.write(&mut bytes, 0, false, 0);
         bytes.extend(samples);
-        let file = File::open(Arc::new(&bytes[..])).unwrap();
-        let page =
-            decode_page(&file, file.first, &TiffDescription::default(), Limits::from(1 << 20))
-                .unwrap();
+        let file = TiffFile::open(Arc::new(&bytes[..])).unwrap();
+        let page = decode_page(
+            &file,
+            file.first_directory,
+            &TiffDescription::default(),
+            Limits::from(1 << 20),
+        )
+        .unwrap();
         assert_eq!(page.image.samples, Samples::U8(vec![10, 10, 10, 200, 200, 200]));
         assert_eq!(page.image.channels, 3);
         assert!(
@@ -326,21 +341,21 @@ mod tests {
         );
     }
 
-    /// Rows are the same in bands of any height, and with strips unpacked as a whole or as a stream.
+    /// RowReader are the same in bands of any height, and with strips unpacked as a whole or as a stream.
     #[test]
     fn rows_do_not_depend_on_how_many_are_read_at_once() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut count = 0;
         for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {
-            let file = File::open_path(&path).unwrap();
+            let file = TiffFile::open_path(&path).unwrap();
             let directory = file.directory(file.pages().unwrap().offsets[0]).unwrap();
             let page = Page::read(&file, &directory).unwrap();
             let height = page.size[1];
             let wanted: Vec<usize> = (0..page.samples).rev().collect();
             let limits = Limits::from(u64::MAX);
             let rows = |tall| {
-                Rows::new(page.clone(), Arc::clone(&file.bytes), wanted.clone(), limits, tall)
+                RowReader::new(page.clone(), Arc::clone(&file.bytes), wanted.clone(), limits, tall)
             };
             let mut whole = vec![0; rows(0).row_bytes() * height];
             rows(u64::MAX).read(0..height, &mut whole).unwrap();

@@ -5,14 +5,14 @@ use std::{fmt, path::Path, sync::Arc};
 
 use super::{
     density::density,
-    directory::{Directory, File, PageList},
+    description::{DescriptionFormat, description_format, imagej_value},
+    directory::{Directory, PageList, TiffFile},
     exif::Exif,
     ome,
     page::Page,
     pages::{OpenedPage, TiffDescription, decode_page},
-    rows::Rows,
-    stack::{Writer, line, writer},
-    storage::{Compression, Format, photometric},
+    rows::RowReader,
+    storage::{Compression, SampleFormat, photometric},
     tag,
 };
 use crate::{
@@ -25,11 +25,11 @@ use crate::{
 
 /// Planes of one size and type.
 pub struct Planes {
-    file: File<'static>,
+    file: TiffFile<'static>,
     /// The first page.
     page: Page,
     /// The positions of planes in the file, volume by volume.
-    order: Order,
+    layout: PlaneLayout,
     /// Number of samples along x and y.
     pub size: [usize; 2],
     /// Sample type in memory.
@@ -45,7 +45,7 @@ pub struct Planes {
     /// The names that the file has for the units of `spacing`.
     pub units: [Option<String>; 3],
     /// Whether the file states the spacing of slices; otherwise that in `spacing` is assumed.
-    pub tells_depth: bool,
+    pub has_slice_spacing: bool,
     /// Position of the first sample, in multiples of the spacing.
     pub first: [f64; 3],
     /// Name of the format.
@@ -70,16 +70,16 @@ impl fmt::Debug for Planes {
 }
 
 /// The positions of planes in the file.
-enum Order {
+enum PlaneLayout {
     /// The offset of the directory of each plane.
     Pages(Vec<u64>),
     /// Planes of this number of bytes follow the first one without directories of their own, as in ImageJ's files of
     /// more than 4 GiB.
-    Behind(u64),
+    Contiguous(u64),
 }
 
 /// The order of the pages.
-struct Shape {
+struct StackShape {
     /// Number of channels, slices and times.
     counts: [usize; 3],
     /// The page of each plane, volume by volume.
@@ -87,33 +87,33 @@ struct Shape {
 }
 
 /// Maximum number of planes that a description may claim.
-const MOST: usize = 1 << 24;
+const MAX: usize = 1 << 24;
 
 impl Planes {
     /// Opens the file at `path`.
     pub fn open(path: &Path) -> Result<Self, BoxError> {
-        let file = File::open_path(path)?;
+        let file = TiffFile::open_path(path)?;
         let PageList { offsets: pages, loss } = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;
         page.colours()?;
         let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
-        let by = writer(&description);
+        let by = description_format(&description);
         let mut planes = Self::new(file, page, pages.len());
-        planes.colours(pages[0])?;
+        planes.read_colours(pages[0])?;
         planes.losses.extend(loss);
         planes.limits = planes.plane_limits();
-        planes.texts(pages[0], by.is_some());
-        let shape = planes.described(by, &description, &directory, pages.len())?;
-        planes.warnings.extend(planes.assumed_depth(pages.len().max(planes.slices)));
-        if let Order::Pages(_) = planes.order {
+        planes.read_texts(pages[0], by.is_some());
+        let shape = planes.read_description(by, &description, &directory, pages.len())?;
+        planes.warnings.extend(planes.slice_spacing_warning(pages.len().max(planes.slices)));
+        if let PlaneLayout::Pages(_) = planes.layout {
             planes.arrange(pages, shape)?;
         }
         Ok(planes)
     }
 
     /// Grey slices of one volume, the pages of a file, of which nothing but the first page is known.
-    fn new(file: File<'static>, page: Page, slices: usize) -> Self {
+    fn new(file: TiffFile<'static>, page: Page, slices: usize) -> Self {
         Self {
             size: page.size,
             dtype: page.dtype,
@@ -122,14 +122,14 @@ impl Planes {
             channels: 1,
             spacing: None,
             units: [const { None }; 3],
-            tells_depth: false,
+            has_slice_spacing: false,
             first: [0.0; 3],
             format: "TIFF stack",
             metadata: Vec::new(),
             warnings: Vec::new(),
             losses: Vec::new(),
             limits: Limits::from(u64::MAX),
-            order: Order::Pages(Vec::new()),
+            layout: PlaneLayout::Pages(Vec::new()),
             file,
             page,
         }
@@ -144,8 +144,8 @@ impl Planes {
     }
 
     /// Adds the texts of the page with the directory at `first` to the metadata.
-    fn texts(&mut self, first: u64, is_of_pages: bool) {
-        let Some(exif) = Exif::of_page(&self.file, first, is_of_pages) else { return };
+    fn read_texts(&mut self, first: u64, describes_pages: bool) {
+        let Some(exif) = Exif::from_page(&self.file, first, describes_pages) else { return };
         // Software and date describe the file, not the volume.
         let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
         let texts = exif.texts().filter(is_kept);
@@ -153,25 +153,25 @@ impl Planes {
     }
 
     /// Takes format, spacing and order from the description, which `by` wrote, else the spacing from the resolution.
-    fn described(
+    fn read_description(
         &mut self,
-        by: Option<Writer>,
+        by: Option<DescriptionFormat>,
         description: &str,
         directory: &Directory,
         pages: usize,
-    ) -> Result<Option<Shape>, BoxError> {
+    ) -> Result<Option<StackShape>, BoxError> {
         match by {
-            Some(Writer::ImageJ) => {
+            Some(DescriptionFormat::ImageJ) => {
                 self.format = "ImageJ stack";
-                self.of_imagej(description, directory, pages)
+                self.read_imagej(description, directory, pages)
             }
-            Some(Writer::Ome) => {
+            Some(DescriptionFormat::Ome) => {
                 self.format = "OME-TIFF";
                 self.metadata.push(("OME-XML".into(), format!("{} bytes", description.len())));
-                Ok(self.of_ome(description, pages))
+                Ok(self.read_ome(description, pages))
             }
             _ => {
-                self.of_resolution(directory);
+                self.read_resolution(directory);
                 Ok(None)
             }
         }
@@ -179,19 +179,19 @@ impl Planes {
 
     /// Arranges the pages, given by the offsets of their directories, to volumes of `shape`; without one, they are the
     /// slices of one volume.
-    fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<Shape>) -> Result<(), BoxError> {
-        if let Some(Shape { counts: [channels, slices, times], pages: order }) = shape {
+    fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<StackShape>) -> Result<(), BoxError> {
+        if let Some(StackShape { counts: [channels, slices, times], pages: order }) = shape {
             (self.slices, self.volumes) = (slices, channels * times);
             self.slices_called_channels(channels, times);
             pages = order.into_iter().map(|page| pages[page]).collect();
         }
         self.check(&pages)?;
-        self.order = Order::Pages(pages);
+        self.layout = PlaneLayout::Pages(pages);
         Ok(())
     }
 
     /// Finds out whether planes have colours, which are to become grey.
-    fn colours(&mut self, first: u64) -> Result<(), BoxError> {
+    fn read_colours(&mut self, first: u64) -> Result<(), BoxError> {
         use photometric as p;
         let Page { samples, compression, .. } = self.page;
         let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
@@ -215,8 +215,8 @@ impl Planes {
     /// Takes many channels of one slice for slices: Python's tifffile calls pages channels if it knows nothing about
     /// them. ImageJ shows at most seven channels together.
     fn slices_called_channels(&mut self, channels: usize, times: usize) {
-        const MOST_CHANNELS: usize = 7;
-        if self.slices == 1 && times == 1 && channels > MOST_CHANNELS {
+        const MAX_CHANNELS: usize = 7;
+        if self.slices == 1 && times == 1 && channels > MAX_CHANNELS {
             (self.slices, self.volumes) = (channels, 1);
             self.warnings
                 .push(format!("its {channels} channels of one slice are taken for slices"));
@@ -224,14 +224,14 @@ impl Planes {
     }
 
     /// Takes order, spacing and origin from ImageJ's description.
-    fn of_imagej(
+    fn read_imagej(
         &mut self,
         description: &str,
         directory: &Directory,
         pages: usize,
-    ) -> Result<Option<Shape>, BoxError> {
+    ) -> Result<Option<StackShape>, BoxError> {
         let (images, counts) = imagej_counts(description, pages);
-        self.imagej_spacing(description, directory);
+        self.read_imagej_spacing(description, directory);
         if images > pages
             && pages == 1
             && let Some(bytes) = self.bytes_behind(images)
@@ -240,7 +240,7 @@ impl Planes {
             if counts[0] > 1 {
                 self.channels_apart(counts)?;
             }
-            self.order = Order::Behind(bytes);
+            self.layout = PlaneLayout::Contiguous(bytes);
             return Ok(None);
         }
         if counts.iter().product::<usize>() != pages {
@@ -254,13 +254,13 @@ impl Planes {
         };
         let volumes = channels * times;
         let pages = (0..volumes).flat_map(|v| (0..slices).map(move |s| page(v, s))).collect();
-        Ok(Some(Shape { counts, pages }))
+        Ok(Some(StackShape { counts, pages }))
     }
 
     /// Takes spacing and origin from ImageJ's description and the resolution.
-    fn imagej_spacing(&mut self, description: &str, directory: &Directory) {
+    fn read_imagej_spacing(&mut self, description: &str, directory: &Directory) {
         let number = |name| {
-            let number = line(description, name)?.parse::<f64>().ok()?;
+            let number = imagej_value(description, name)?.parse::<f64>().ok()?;
             Some(number).filter(|number| number.is_finite())
         };
         let resolution = |tag| {
@@ -271,10 +271,13 @@ impl Planes {
         let down = resolution(tag::Y_RESOLUTION).or(across);
         let resolution_unit = self.file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten();
         let by_centimetre = resolution_unit == Some(3);
-        let stated = line(description, "unit");
+        let stated = imagej_value(description, "unit");
         let unit = stated.or(by_centimetre.then_some("cm").filter(|_| across.is_some()));
-        let units =
-            [unit, line(description, "yunit").or(unit), line(description, "zunit").or(unit)];
+        let units = [
+            unit,
+            imagej_value(description, "yunit").or(unit),
+            imagej_value(description, "zunit").or(unit),
+        ];
         let depth = number("spacing").map(f64::abs).filter(|&depth| depth > 0.0);
         if unit.is_some() || depth.is_some() {
             // ImageJ reads a resolution per centimetre as such only where the description says `um`.
@@ -283,7 +286,7 @@ impl Planes {
             let [x, y] = [side(across), side(down)];
             self.spacing = Some([x, y, depth.unwrap_or(1.0)]);
             self.units = units.map(|unit| unit.map(str::to_owned));
-            self.tells_depth = depth.is_some();
+            self.has_slice_spacing = depth.is_some();
         }
         let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
         self.first = origins.map(|origin| 0.0 - origin);
@@ -301,7 +304,7 @@ impl Planes {
             && page.bits.is_multiple_of(8);
         let end = plane.checked_mul(images as u64).and_then(|all| all.checked_add(at));
         let fits = end.is_some_and(|end| end <= self.file.bytes.len());
-        (is_plain && images <= MOST && fits).then_some(plane)
+        (is_plain && images <= MAX && fits).then_some(plane)
     }
 
     /// The error for several channels in a file whose planes have no directories: those are read in the order of the
@@ -312,7 +315,7 @@ impl Planes {
     }
 
     /// Takes order and spacing from OME-XML (OME model 2016-06).
-    fn of_ome(&mut self, text: &str, pages: usize) -> Option<Shape> {
+    fn read_ome(&mut self, text: &str, pages: usize) -> Option<StackShape> {
         let sizes = ome::sizes(text)?;
         let [x, y, z] = ome::lengths(text);
         if let Some(known) = x.or(y).or(z) {
@@ -323,7 +326,7 @@ impl Planes {
             }
             self.spacing = Some(lengths.map(|(length, _)| length));
             self.units = lengths.map(|(_, unit)| Some(unit.to_owned()));
-            self.tells_depth = z.is_some();
+            self.has_slice_spacing = z.is_some();
         }
         // Channels that are colours of a plane share one plane.
         let interleaved = if self.page.samples > 1 { self.page.samples } else { 1 };
@@ -349,11 +352,11 @@ impl Planes {
                 "{others} pages that are not of the first image of its OME-XML are left out"
             ));
         }
-        Some(Shape { counts: [c_len, z_len, t_len], pages: found? })
+        Some(StackShape { counts: [c_len, z_len, t_len], pages: found? })
     }
 
     /// Takes the spacing from the resolution, if no description states it.
-    fn of_resolution(&mut self, directory: &Directory) {
+    fn read_resolution(&mut self, directory: &Directory) {
         if let Some(density) = density(&self.file, directory, None)
             && let Some([across, down]) = density.per(DensityUnit::Centimetre)
         {
@@ -364,8 +367,8 @@ impl Planes {
     }
 
     /// A message about the assumed spacing of `slices` slices; `None` if the file states it.
-    pub fn assumed_depth(&self, slices: usize) -> Option<String> {
-        let [x, _, z] = self.spacing.filter(|_| slices > 1 && !self.tells_depth)?;
+    pub fn slice_spacing_warning(&self, slices: usize) -> Option<String> {
+        let [x, _, z] = self.spacing.filter(|_| slices > 1 && !self.has_slice_spacing)?;
         let taken = if x == z { "that of its columns".into() } else { z.to_string() };
         Some(format!("the distance of its slices is not told: {taken} is taken"))
     }
@@ -400,12 +403,12 @@ impl Planes {
 
     /// Whether samples are stored as floats of 16 bits.
     pub fn is_half(&self) -> bool {
-        (self.page.format, self.page.bits) == (Format::Float, 16)
+        (self.page.format, self.page.bits) == (SampleFormat::Float, 16)
     }
 
     /// Whether numbers in the file are little-endian.
-    pub fn is_little(&self) -> bool {
-        self.page.is_little
+    pub fn is_little_endian(&self) -> bool {
+        self.page.is_little_endian
     }
 
     /// Length of the file in bytes.
@@ -415,12 +418,12 @@ impl Planes {
 
     /// Reads plane `number`, counted over all volumes, with samples as they are stored.
     pub fn read(&self, number: usize, samples: &mut [u8]) -> Result<(), BoxError> {
-        let page = match &self.order {
-            Order::Pages(pages) => {
+        let page = match &self.layout {
+            PlaneLayout::Pages(pages) => {
                 let directory = self.file.directory(pages[number])?;
                 Page::read(&self.file, &directory)?
             }
-            Order::Behind(bytes) => {
+            PlaneLayout::Contiguous(bytes) => {
                 let mut page = self.page.clone();
                 page.table.move_by(bytes * number as u64);
                 page
@@ -428,7 +431,8 @@ impl Planes {
         };
         let height = page.size[1];
         let limits = self.limits;
-        let mut rows = Rows::new(page, Arc::clone(&self.file.bytes), vec![0], limits, u64::MAX);
+        let mut rows =
+            RowReader::new(page, Arc::clone(&self.file.bytes), vec![0], limits, u64::MAX);
         rows.read(0..height, samples)?;
         match rows.damage() {
             Some(damage) => Err(damage.into()),
@@ -438,14 +442,14 @@ impl Planes {
 
     /// Reads plane `number` as a picture, if planes have several channels.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
-        let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
+        let PlaneLayout::Pages(pages) = &self.layout else { return Err("it is no picture".into()) };
         Ok(decode_page(&self.file, pages[number], &TiffDescription::default(), self.limits)?.image)
     }
 
     /// Bytes of memory that reading a plane takes beside its samples.
     pub fn scratch(&self) -> u64 {
         let chunk = self.page.chunk_bytes(self.page.chunk[1]);
-        let packed = self.page.most_packed().min(self.file.bytes.len());
+        let packed = self.page.max_packed().min(self.file.bytes.len());
         let picture = match self.channels {
             1 => 0,
             channels => 2 * (self.size[0] * self.size[1] * channels * self.dtype.size()) as u64,
@@ -456,7 +460,7 @@ impl Planes {
 
 /// The number of images, and the number of channels, slices and times that ImageJ's description states.
 fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
-    let count = |name| line(description, name).and_then(|text| text.parse::<usize>().ok());
+    let count = |name| imagej_value(description, name).and_then(|text| text.parse::<usize>().ok());
     let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
     let counts = ["channels", "slices", "frames"].map(|name| count(name).unwrap_or(1).max(1));
     let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));

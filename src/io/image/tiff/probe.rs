@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    density::density, directory::File, exif::Exif, page::Page, pages::TiffDescription,
-    picture::ColorConversion, tag,
+    color_conversion::ColorConversion, density::density, directory::TiffFile, exif::Exif,
+    page::Page, pages::TiffDescription, tag,
 };
 use crate::io::image::{
     error::BoxError,
@@ -13,7 +13,7 @@ use crate::io::image::{
 
 /// Reads the directories of the file at `path`.
 pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let file = File::open_path(path)?;
+    let file = TiffFile::open_path(path)?;
     let pages = file.pages()?;
     let first = pages.offsets[0];
     let directory = file.directory(first)?;
@@ -40,7 +40,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     if let Some(density) = density(&file, &directory, description.pages.as_ref()) {
         tell("pixels", in_words(density));
     }
-    if let Some(exif) = Exif::of_page(&file, first, description.is_of_pages) {
+    if let Some(exif) = Exif::from_page(&file, first, description.describes_pages) {
         for (name, text) in exif.texts() {
             tell(name, text);
         }

@@ -9,25 +9,25 @@ use std::{
 };
 
 use super::{
-    chunk::{Block, Stream, decode},
+    chunk::{DecodedChunk, StripStream, decode},
     page::Page,
     storage::Compression,
 };
 use crate::{
     io::{
         Limits,
-        image::{codec::Bytes, error::BoxError},
+        image::{codec::ReadAt, error::BoxError},
     },
     util::{memory, parallel::Parallel},
 };
 
 /// Decompressed bytes from which on a strip is decompressed as a stream, if a picture is read in bands.
-pub const TALL: u64 = 4 << 20;
+pub const STREAM_THRESHOLD: u64 = 4 << 20;
 
 /// The chunks of a page, and which samples of them are wanted.
-struct Grid<'a> {
+struct ChunkReader<'a> {
     page: Page,
-    bytes: Arc<dyn Bytes + 'a>,
+    bytes: Arc<dyn ReadAt + 'a>,
     /// Indices of the wanted samples of a pixel.
     wanted: Vec<usize>,
     limits: Limits,
@@ -35,22 +35,22 @@ struct Grid<'a> {
 }
 
 /// A reader of rows, from the first to the last.
-pub struct Rows<'a> {
-    grid: Grid<'a>,
+pub struct RowReader<'a> {
+    chunks: ChunkReader<'a>,
     /// Whether strips are decompressed as streams.
     is_tall: bool,
     /// If so, a stream for each plane of the strip that is being read.
-    streams: Vec<Stream<'a>>,
+    streams: Vec<StripStream<'a>>,
     /// Number and samples of the last row of chunks that was only used in part.
     held: Option<(usize, Vec<u8>)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowReader<'a> {
     /// A reader of the `wanted` samples of each pixel. Strips of more than `tall` decompressed bytes are decompressed
     /// as streams, which requires that rows are read in order.
     pub fn new(
         page: Page,
-        bytes: Arc<dyn Bytes + 'a>,
+        bytes: Arc<dyn ReadAt + 'a>,
         wanted: Vec<usize>,
         limits: Limits,
         tall: u64,
@@ -59,25 +59,25 @@ impl<'a> Rows<'a> {
             && !page.is_subsampled()
             && page.compression != Compression::Jpeg
             && page.chunk_bytes(page.chunk[1]) > tall;
-        let grid = Grid { page, bytes, wanted, limits, damaged: AtomicUsize::new(0) };
-        Self { grid, is_tall, streams: Vec::new(), held: None }
+        let chunks = ChunkReader { page, bytes, wanted, limits, damaged: AtomicUsize::new(0) };
+        Self { chunks, is_tall, streams: Vec::new(), held: None }
     }
 
     /// The page that is read.
     pub fn page(&self) -> &Page {
-        &self.grid.page
+        &self.chunks.page
     }
 
     /// Bytes of a row of samples.
     pub fn row_bytes(&self) -> usize {
-        self.grid.row_bytes()
+        self.chunks.row_bytes()
     }
 
     /// Bytes that reading takes beside the rows, if these are read in bands.
     pub fn held_bytes(&self) -> u64 {
         let (row, page) = (self.row_bytes() as u64, self.page());
         let held = match self.is_tall {
-            true => TALL,
+            true => STREAM_THRESHOLD,
             false => row.saturating_mul(2 * page.chunk[1].min(page.size[1]) as u64),
         };
         held.saturating_add(page.table.bytes())
@@ -85,7 +85,7 @@ impl<'a> Rows<'a> {
 
     /// A message about what is missing of the picture.
     pub fn damage(&self) -> Option<String> {
-        let (damaged, all) = (self.grid.damaged.load(Relaxed), self.page().chunk_count());
+        let (damaged, all) = (self.chunks.damaged.load(Relaxed), self.page().chunk_count());
         (damaged > 0).then(|| format!("{damaged} of its {all} strips or tiles are damaged"))
     }
 
@@ -110,7 +110,7 @@ impl<'a> Rows<'a> {
                 }
                 let end = self.page().rows_of(last - 1).end;
                 (to, samples) = samples.split_at_mut((end - at) * row_bytes);
-                self.grid.decode(chunk_row..last, to)?;
+                self.chunks.decode(chunk_row..last, to)?;
                 at = end;
             } else {
                 if self.held.as_ref().is_none_or(|(held, _)| *held != chunk_row) {
@@ -118,7 +118,7 @@ impl<'a> Rows<'a> {
                     if held.len() != span.len() * row_bytes {
                         held = memory::zeros(span.len() * row_bytes)?;
                     }
-                    self.grid.decode(chunk_row..chunk_row + 1, &mut held)?;
+                    self.chunks.decode(chunk_row..chunk_row + 1, &mut held)?;
                     self.held = Some((chunk_row, held));
                 }
                 let end = span.end.min(rows.end);
@@ -139,26 +139,26 @@ impl<'a> Rows<'a> {
         rows: Range<usize>,
         samples: &mut [u8],
     ) -> Result<(), BoxError> {
-        let Self { grid, streams, .. } = self;
-        let planes = grid.planes();
+        let Self { chunks, streams, .. } = self;
+        let planes = chunks.planes();
         if rows.start == 0 {
             let open = |plane: &(usize, usize, Vec<usize>)| {
-                let number = plane.0 * grid.page.grid()[1] + chunk_row;
-                Stream::open(&grid.page, Arc::clone(&grid.bytes), number)
+                let number = plane.0 * chunks.page.grid()[1] + chunk_row;
+                StripStream::open(&chunks.page, Arc::clone(&chunks.bytes), number)
             };
             *streams = planes.iter().map(open).collect::<Result<_, _>>()?;
         }
         for (stream, (_, to, wanted)) in streams.iter_mut().zip(&planes) {
             debug_assert_eq!(stream.next(), rows.start, "rows are read one after the other");
-            let block = stream.read(&grid.page, rows.len(), wanted);
+            let block = stream.read(&chunks.page, rows.len(), wanted);
             let block = block.map_err(|error| format!("strip {chunk_row}: {error}"))?;
-            grid.place(&block, 0, *to, samples);
+            chunks.place(&block, 0, *to, samples);
         }
         Ok(())
     }
 }
 
-impl Grid<'_> {
+impl ChunkReader<'_> {
     /// Bytes of a row of samples.
     fn row_bytes(&self) -> usize {
         self.page.size[0] * self.wanted.len() * self.page.dtype.size()
@@ -211,7 +211,7 @@ impl Grid<'_> {
     }
 
     /// Copies the samples of a chunk into rows; samples of a plane go to index `to` of each pixel.
-    fn place(&self, block: &Block, column: usize, to: usize, samples: &mut [u8]) {
+    fn place(&self, block: &DecodedChunk, column: usize, to: usize, samples: &mut [u8]) {
         if block.is_damaged {
             self.damaged.fetch_add(1, Relaxed);
         }

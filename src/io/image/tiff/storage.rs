@@ -4,7 +4,7 @@ use crate::{data::dtype::Dtype, io::image::error::BoxError};
 
 /// The kind of number that a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum SampleFormat {
     Unsigned,
     Signed,
     Float,
@@ -23,7 +23,7 @@ pub enum Compression {
 
 impl Compression {
     /// The compression with this number in the tag.
-    pub fn of(number: u64) -> Result<Self, BoxError> {
+    pub fn from_tag(number: u64) -> Result<Self, BoxError> {
         let name = match number {
             1 => return Ok(Self::None),
             5 => return Ok(Self::Lzw),
@@ -84,26 +84,26 @@ pub mod photometric {
 }
 
 /// The kind of number and the type in memory of samples with `bits` bits and the number `format` in the tag.
-pub fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
+pub fn sample_type(bits: u64, format: u64) -> Result<(SampleFormat, Dtype), BoxError> {
     let format = match format {
         // 4 is undefined.
-        1 | 4 => Format::Unsigned,
-        2 => Format::Signed,
-        3 => Format::Float,
+        1 | 4 => SampleFormat::Unsigned,
+        2 => SampleFormat::Signed,
+        3 => SampleFormat::Float,
         5 | 6 => return Err("complex numbers are not supported".into()),
         other => return Err(format!("its sample format, number {other}, is not known").into()),
     };
     let dtype = match (format, bits) {
-        (Format::Unsigned, 1..=8) => Dtype::U8,
-        (Format::Unsigned, 9..=16) => Dtype::U16,
-        (Format::Unsigned, 17..=32) => Dtype::U32,
-        (Format::Signed, 2..=8) => Dtype::I8,
-        (Format::Signed, 9..=16) => Dtype::I16,
-        (Format::Signed, 17..=32) => Dtype::I32,
-        (Format::Float, 16 | 24 | 32) => Dtype::F32,
-        (Format::Float, 64) => Dtype::F64,
-        (Format::Unsigned, 64) => return Err("u64 samples are not supported".into()),
-        (Format::Signed, 64) => return Err("i64 samples are not supported".into()),
+        (SampleFormat::Unsigned, 1..=8) => Dtype::U8,
+        (SampleFormat::Unsigned, 9..=16) => Dtype::U16,
+        (SampleFormat::Unsigned, 17..=32) => Dtype::U32,
+        (SampleFormat::Signed, 2..=8) => Dtype::I8,
+        (SampleFormat::Signed, 9..=16) => Dtype::I16,
+        (SampleFormat::Signed, 17..=32) => Dtype::I32,
+        (SampleFormat::Float, 16 | 24 | 32) => Dtype::F32,
+        (SampleFormat::Float, 64) => Dtype::F64,
+        (SampleFormat::Unsigned, 64) => return Err("u64 samples are not supported".into()),
+        (SampleFormat::Signed, 64) => return Err("i64 samples are not supported".into()),
         _ => return Err(format!("samples of {bits} bits are not supported").into()),
     };
     Ok((format, dtype))

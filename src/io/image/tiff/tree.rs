@@ -4,7 +4,7 @@ use super::directory::{kind, sizes};
 
 /// The values of a tag.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct TagValue {
     /// Number of the tag.
     pub tag: u16,
     /// Type of the values, one of [`kind`].
@@ -13,7 +13,7 @@ pub struct Value {
     pub bytes: Vec<u8>,
 }
 
-impl Value {
+impl TagValue {
     /// 16-bit numbers.
     pub fn shorts(tag: u16, values: &[u16]) -> Self {
         Self { tag, kind: kind::SHORT, bytes: bytemuck::cast_slice(values).to_vec() }
@@ -73,14 +73,14 @@ fn fraction(value: f64) -> [u32; 2] {
 
 /// A directory and the directories that it points to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tree {
+pub struct DirectoryTree {
     /// Tags with values.
-    pub values: Vec<Value>,
+    pub values: Vec<TagValue>,
     /// Tags that point to other directories.
-    pub children: Vec<(u16, Tree)>,
+    pub children: Vec<(u16, DirectoryTree)>,
 }
 
-impl Tree {
+impl DirectoryTree {
     /// Whether there are no tags.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.children.is_empty()
@@ -89,7 +89,7 @@ impl Tree {
     /// Bytes of the directory with its values and children.
     pub fn len(&self, is_big_tiff: bool) -> u64 {
         let inline = if is_big_tiff { 8 } else { 4 };
-        let far = |value: &Value| match value.bytes.len() as u64 {
+        let far = |value: &TagValue| match value.bytes.len() as u64 {
             len if len <= inline => 0,
             len => len.next_multiple_of(2),
         };
@@ -113,7 +113,7 @@ impl Tree {
             false => (at as u32).to_le_bytes().to_vec(),
         };
         let mut entries: Vec<(u16, u16, u64, Vec<u8>)> = Vec::new();
-        for Value { tag, kind, bytes } in &self.values {
+        for TagValue { tag, kind, bytes } in &self.values {
             let [size, _] = sizes(*kind).unwrap_or([1, 1]);
             let count = (bytes.len() / size) as u64;
             let mut bytes = bytes.clone();
@@ -166,8 +166,8 @@ mod tests {
     /// Directories of late pages of a large BigTIFF lie beyond 4 GiB.
     #[test]
     fn pointers_to_children_have_all_bits() {
-        let child = Tree { values: vec![Value::shorts(1, &[7])], children: Vec::new() };
-        let tree = Tree { values: Vec::new(), children: vec![(34665, child)] };
+        let child = DirectoryTree { values: vec![TagValue::shorts(1, &[7])], children: Vec::new() };
+        let tree = DirectoryTree { values: Vec::new(), children: vec![(34665, child)] };
         for (start, is_big_tiff) in [(0, false), (0, true), (5 << 30, true)] {
             let mut file = Vec::new();
             tree.write(&mut file, start, is_big_tiff, 0);

@@ -10,23 +10,23 @@ use weezl::{BitOrder, LzwStatus, decode::Decoder};
 use super::storage::Compression;
 
 /// A stream of decompressed bytes.
-pub type Unpacked<'a> = Box<dyn Read + Send + 'a>;
+pub type ByteStream<'a> = Box<dyn Read + Send + 'a>;
 
 /// The largest allowed window of zstd in bytes: what the program zstd allows by default.
-const MOST_ZSTD: u64 = 8 << 20;
+const MAX_ZSTD_WINDOW: u64 = 8 << 20;
 
 /// Decompresses `packed`, whose decompressed length is `bytes`.
-pub fn unpacked<'a>(
+pub fn decompress<'a>(
     compression: Compression,
     mut packed: Box<dyn BufRead + Send + 'a>,
     bytes: u64,
-) -> io::Result<Unpacked<'a>> {
+) -> io::Result<ByteStream<'a>> {
     Ok(match compression {
         Compression::None | Compression::Jpeg => Box::new(packed),
         Compression::Deflate => Box::new(ZlibDecoder::new(packed)),
         Compression::PackBits => Box::new(PackBits { packed, run: Run::Copy(0) }),
         Compression::Zstd => {
-            let window = bytes.max(MOST_ZSTD);
+            let window = bytes.max(MAX_ZSTD_WINDOW);
             let decoder = StreamingDecoder::new_with_max_window_size(packed, window);
             Box::new(decoder.map_err(io::Error::other)?)
         }
@@ -132,7 +132,7 @@ mod tests {
 
     fn all(compression: Compression, packed: &[u8]) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        unpacked(compression, Box::new(packed), 1 << 10)?.read_to_end(&mut bytes)?;
+        decompress(compression, Box::new(packed), 1 << 10)?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

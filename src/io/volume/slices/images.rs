@@ -84,7 +84,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         // As for one TIFF with all slices: stored values and the spacing of pixels are kept.
         Some(planes) => {
             header.losses.extend(planes.losses.iter().map(Loss::from));
-            header.warnings.extend(planes.assumed_depth(files.len()));
+            header.warnings.extend(planes.slice_spacing_warning(files.len()));
             place(&mut header, planes);
             if planes.channels > 1 { files.len() } else { 0 }
         }

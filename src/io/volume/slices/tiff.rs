@@ -15,7 +15,7 @@ use crate::{
     io::{
         Source,
         image::{
-            caught,
+            catch_panic,
             tiff::{Planes, stack_header},
         },
         volume::format::{
@@ -66,7 +66,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     };
     let mut header = Header::new([width, height, planes.slices], stored, 0);
     header.volumes = planes.volumes;
-    header.endian = if planes.is_little() { Endian::Little } else { Endian::Big };
+    header.endian = if planes.is_little_endian() { Endian::Little } else { Endian::Big };
     header.warnings = planes.warnings.clone();
     header.losses.extend(planes.losses.iter().map(Loss::from));
     header.metadata = planes.metadata.clone();
@@ -113,7 +113,7 @@ pub fn slice(path: &Path) -> Result<Image> {
         let metadata = Metadata::default();
         Ok(Image { width, height, channels: 1, samples, is_linear: false, metadata })
     };
-    caught(read).map_err(|error| {
+    catch_panic(read).map_err(|error| {
         Error::bad_input(format_args!("cannot decode {}", path.display())).caused_by(error)
     })
 }
@@ -137,7 +137,7 @@ impl TiffPages {
 impl Slices for TiffPages {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         // Decoders panic on some broken files.
-        let read = caught(|| self.try_read(z, samples));
+        let read = catch_panic(|| self.try_read(z, samples));
         read.map_err(|error| Error::bad_input(format_args!("page {}", z + 1)).caused_by(error))
     }
 

@@ -1,18 +1,18 @@
 //! Formats that are recognized but not read here, so that the error can say how to convert the file.
 
 /// What a foreign format is recognized by.
-enum Sign {
+enum Signature {
     /// One of these beginnings.
     Start(&'static [&'static [u8]]),
     /// One of these major brands of the ISO base media file format.
-    Brand(&'static [&'static [u8; 4]]),
+    MajorBrand(&'static [&'static [u8; 4]]),
     /// A beginning that other files may have, too, and one of these extensions.
-    Named(&'static [u8], &'static [&'static str]),
+    WithExtension(&'static [u8], &'static [&'static str]),
     /// A test of the first bytes and the extension.
     Test(fn(&[u8], &str) -> bool),
 }
 
-use Sign::{Brand, Named, Start, Test};
+use Signature::{MajorBrand, Start, Test, WithExtension};
 
 /// Extensions of camera raw files that have the signature of TIFF. Read as TIFF, they would only give a preview.
 const RAW: [&str; 14] = [
@@ -21,10 +21,10 @@ const RAW: [&str; 14] = [
 ];
 
 /// How formats are recognized, their names, and commands that convert `FILE` to a format that is read here.
-const FOREIGN: [(Sign, &str, &str); 33] = [
-    (Brand(&[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
+const UNSUPPORTED: [(Signature, &str, &str); 33] = [
+    (MajorBrand(&[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
     (
-        Brand(&[b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"]),
+        MajorBrand(&[b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"]),
         "HEIC",
         "heif-convert FILE out.png",
     ),
@@ -62,11 +62,11 @@ const FOREIGN: [(Sign, &str, &str); 33] = [
     (Start(&[b"\x8aMNG\r\n\x1a\n"]), "MNG", "magick FILE out.gif"),
     (Start(&[b"BPG\xfb"]), "BPG", "bpgdec -o out.png FILE"),
     (Start(&[b"ZISRAWFILE"]), "Zeiss CZI", MICROSCOPE),
-    (Named(b"\x70\0\0\0", &["lif"]), "Leica LIF", MICROSCOPE),
+    (WithExtension(b"\x70\0\0\0", &["lif"]), "Leica LIF", MICROSCOPE),
     (Start(&[b"\xda\xce\xbe\x0a"]), "Nikon ND2", MICROSCOPE),
     // The signature of Microsoft's Compound File Binary format, which many other programs use, too.
     (
-        Named(b"\xd0\xcf\x11\xe0", &["oib", "zvi", "ipw"]),
+        WithExtension(b"\xd0\xcf\x11\xe0", &["oib", "zvi", "ipw"]),
         "a microscope's compound file",
         MICROSCOPE,
     ),
@@ -78,18 +78,20 @@ const FOREIGN: [(Sign, &str, &str); 33] = [
 const MICROSCOPE: &str = "bfconvert FILE out.ome.tif";
 
 /// Number of bytes at the start of a file that the tests look at.
-pub const FIRST: usize = 1024;
+pub const SIGNATURE_BYTES: usize = 1024;
 
 /// An error message for a file of a foreign format; `None` for other files.
-pub fn refusal(bytes: &[u8], extension: &str) -> Option<String> {
-    let bytes = &bytes[..bytes.len().min(FIRST)];
-    let is = |sign: &Sign| match sign {
+pub fn message(bytes: &[u8], extension: &str) -> Option<String> {
+    let bytes = &bytes[..bytes.len().min(SIGNATURE_BYTES)];
+    let is = |sign: &Signature| match sign {
         Start(starts) => starts.iter().any(|start| bytes.starts_with(start)),
-        Brand(brands) => has_brand(bytes, brands),
-        Named(start, extensions) => bytes.starts_with(start) && extensions.contains(&extension),
+        MajorBrand(brands) => has_brand(bytes, brands),
+        WithExtension(start, extensions) => {
+            bytes.starts_with(start) && extensions.contains(&extension)
+        }
         Test(is) => is(bytes, extension),
     };
-    let (_, name, command) = FOREIGN.iter().find(|(sign, ..)| is(sign))?;
+    let (_, name, command) = UNSUPPORTED.iter().find(|(sign, ..)| is(sign))?;
     Some(format!("{name} is not read here: convert it first, as by `{command}`"))
 }
 
@@ -171,8 +173,8 @@ mod tests {
             (b"ZISRAWFILE\0\0", "czi", "Zeiss CZI"),
             (b"SIMPLE  =                    T", "fits", "FITS"),
         ] {
-            let refusal = refusal(bytes, extension).unwrap_or_default();
-            assert!(refusal.starts_with(name), "{name}: {refusal}");
+            let message = message(bytes, extension).unwrap_or_default();
+            assert!(message.starts_with(name), "{name}: {message}");
         }
         for (bytes, extension) in [
             (&b"II*\0\x08\0\0\0"[..], "tif"),
@@ -185,7 +187,7 @@ mod tests {
             (b"\0\0\x01\0\x01\0\x10\x10", "raw"),
             (b"#define A 1\n", "h"),
         ] {
-            assert_eq!(refusal(bytes, extension), None, "{bytes:?}");
+            assert_eq!(message(bytes, extension), None, "{bytes:?}");
         }
     }
 }

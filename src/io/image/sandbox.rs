@@ -17,7 +17,7 @@ use std::{
 use image::ImageFormat;
 
 use super::{
-    error::{BoxError, CRASHED},
+    error::{BoxError, DECODER_PANICKED},
     image_crate::open,
 };
 use crate::{
@@ -34,7 +34,7 @@ const FAILURE: u8 = 1;
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// Allows decoding in child processes: notes the path of this program, which is started again. For `main` only.
-pub fn allow() {
+pub fn enable() {
     if cfg!(target_os = "linux")
         && let Ok(program) = env::current_exe()
     {
@@ -43,21 +43,21 @@ pub fn allow() {
 }
 
 /// If this process was started to decode a file, decodes it. Returns whether that is so.
-pub fn serve() -> bool {
+pub fn serve_if_requested() -> bool {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
         return false;
     }
-    let within = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
+    let max_bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
     // The parent process notices an error here, since it gets fewer bytes than it expects.
-    within.map(answer).transpose().ok();
+    max_bytes.map(answer).transpose().ok();
     true
 }
 
-fn answer(within: u64) -> io::Result<()> {
+fn answer(max_bytes: u64) -> io::Result<()> {
     let mut file = Vec::new();
     io::stdin().lock().read_to_end(&mut file)?;
-    limit_memory(within)?;
+    limit_memory(max_bytes)?;
     let decoded = catch_unwind(|| {
         let decoded = open(ImageFormat::WebP, &file, Limits::from(u64::MAX))?.decode();
         decoded.map(|decoded| decoded.image.samples)
@@ -74,7 +74,7 @@ fn answer(within: u64) -> io::Result<()> {
         }
         Err(_) => {
             output.write_all(&[FAILURE])?;
-            output.write_all(CRASHED.as_bytes())?;
+            output.write_all(DECODER_PANICKED.as_bytes())?;
         }
     }
     output.flush()
@@ -86,9 +86,9 @@ fn limit_memory(more: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let pages = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = pages.split(' ').next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    let most = more.saturating_add(pages * rustix::param::page_size() as u64);
+    let max = more.saturating_add(pages * rustix::param::page_size() as u64);
     let Rlimit { current, maximum } = getrlimit(Resource::As);
-    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let lower = |limit: Option<u64>| Some(limit.map_or(max, |limit| limit.min(max)));
     Ok(setrlimit(Resource::As, Rlimit { current: lower(current), maximum: lower(maximum) })?)
 }
 
@@ -98,15 +98,15 @@ fn limit_memory(_more: u64) -> io::Result<()> {
 }
 
 /// Whether child processes can be started.
-pub fn is_possible() -> bool {
+pub fn is_available() -> bool {
     PROGRAM.get().is_some()
 }
 
 /// Decodes the WebP file `file` into `samples`, in a child process that may take `within` bytes.
-pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxError> {
+pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), BoxError> {
     let program = PROGRAM.get().ok_or("there is no program to decode it")?;
     let mut process = Command::new(program)
-        .args([ARGUMENT, &within.to_string()])
+        .args([ARGUMENT, &max_bytes.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -119,7 +119,8 @@ pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxErr
         (Ok(()), Ok(Ok(()))) => Ok(()),
         (_, Ok(Err(message))) => Err(message.into()),
         _ => {
-            let message = format!("decoding it takes more than the {within} bytes that there are");
+            let message =
+                format!("decoding it takes more than the {max_bytes} bytes that there are");
             Err(Error::bad_input(message).with_hint(Hint::Memory).into())
         }
     }

@@ -1,4 +1,4 @@
-//! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). Texts
+//! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). TextSupport
 //! and EXIF may stand behind the pixels, too.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,11 +7,12 @@ use flate2::read::ZlibDecoder;
 
 use super::chunk::{SIGNATURE, checksum, chunk};
 use crate::{
-    data::image::{Density, DensityUnit, Metadata, Orientation, Part},
+    data::image::{AncillaryData, Density, DensityUnit, Metadata, Orientation},
     io::image::{
         error::BoxError,
         metadata::{
-            Block, LONGEST_TEXT, add_text, iptc_of_resources, iptc_resource, note, read_exif, shown,
+            MAX_TEXT_LEN, MetadataBlock, add_text, display_name, iptc_from_resources,
+            iptc_resource, read_exif, record_loss,
         },
         tiff::density::density_of,
     },
@@ -23,20 +24,20 @@ const XMP: &str = "XML:com.adobe.xmp";
 /// the bytes in hexadecimal.
 const PROFILE: &str = "Raw profile type ";
 /// Maximum length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
-const LONGEST_CHUNK: u64 = 2 * Block::Icc.longest() as u64 + (1 << 20);
+const MAX_CHUNK_LEN: u64 = 2 * MetadataBlock::Icc.max_len() as u64 + (1 << 20);
 /// Maximum length of all chunks that are read, in bytes.
-const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
+const MAX_CHUNKS_BYTES: u64 = 4 * MAX_CHUNK_LEN;
 /// Maximum length of all uncompressed texts, in bytes.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_INFLATED_BYTES: usize = 16 << 20;
 /// Chunks that define the meaning of colours.
 const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
 /// Length of the longest of these chunks, in bytes.
-const LONGEST_COLOURS: usize = 32;
+const MAX_COLOURS_LEN: usize = 32;
 /// The loss if these chunks are dropped.
 const COLOURS_LOST: &str = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
 
 /// A text chunk.
-struct Found {
+struct TextChunk {
     keyword: String,
     /// `None` if the text cannot be read, or is too long to be kept.
     text: Option<String>,
@@ -53,14 +54,18 @@ pub fn read(
     losses: &mut Vec<String>,
 ) -> Result<Option<Orientation>, BoxError> {
     let (texts, mut exif) = read_chunks(&mut input, metadata, losses)?;
-    if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
+    if metadata.icc.is_some() || metadata.ancillary.iter().any(|part| part.name == "sRGB") {
         // These take precedence over gAMA and cHRM.
-        metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
+        metadata
+            .ancillary
+            .iter_mut()
+            .filter(|part| part.name != "cICP")
+            .for_each(|p| p.loss = None);
     }
     metadata.xmp = None;
     let has_xmp = texts.iter().any(|found| found.keyword == XMP);
     for found in &texts {
-        take_text(found, has_xmp, &mut exif, metadata, losses);
+        add_text_chunk(found, has_xmp, &mut exif, metadata, losses);
     }
     if metadata.exif.is_some() {
         return Ok(None);
@@ -70,8 +75,8 @@ pub fn read(
     Ok(orientation)
 }
 
-/// Texts, and EXIF.
-type TextsAndExif = (Vec<Found>, Option<Vec<u8>>);
+/// TextSupport, and EXIF.
+type TextsAndExif = (Vec<TextChunk>, Option<Vec<u8>>);
 
 /// Adds density and colour chunks to `metadata`; returns texts and EXIF.
 fn read_chunks(
@@ -80,41 +85,46 @@ fn read_chunks(
     losses: &mut Vec<String>,
 ) -> Result<TextsAndExif, BoxError> {
     let (mut texts, mut exif) = (Vec::new(), None);
-    let mut room = MOST_TEXT;
+    let mut room = MAX_INFLATED_BYTES;
     let (mut has_profile, mut damaged) = (false, None);
-    let read = each_chunk(input, losses, |name, body, losses| match (name, body) {
+    let read = for_each_chunk(input, losses, |name, body, losses| match (name, body) {
         (b"tRNS" | b"acTL", None) => damaged = Some(String::from_utf8_lossy(name).into_owned()),
         (_, None) => {
             let name = String::from_utf8_lossy(name);
-            note(losses, format!("its chunk {name} is damaged and left out"));
+            record_loss(losses, format!("its chunk {name} is damaged and left out"));
         }
         (b"tRNS" | b"acTL", _) => {}
-        (name, Some(body)) if COLOURS.contains(&name) && body.len() > LONGEST_COLOURS => {
+        (name, Some(body)) if COLOURS.contains(&name) && body.len() > MAX_COLOURS_LEN => {
             let (name, len) = (String::from_utf8_lossy(name), body.len());
-            note(losses, format!("its chunk {name} of {len} bytes is left out"));
+            record_loss(losses, format!("its chunk {name} of {len} bytes is left out"));
         }
         (b"iCCP", _) => has_profile = true,
         (b"pHYs", Some(body)) => metadata.density = density(body),
         (b"eXIf", Some(body)) => exif = Some(body.to_vec()),
         (b"tEXt" | b"zTXt" | b"iTXt", Some(body)) => match text(name, body, &mut room) {
             Some(found) => texts.push(found),
-            None => note(losses, "a text that cannot be read is left out".into()),
+            None => record_loss(losses, "a text that cannot be read is left out".into()),
         },
         (_, Some(body)) => {
             let name = String::from_utf8_lossy(name).into_owned();
-            if metadata.parts.iter().any(|part| part.name == name) {
+            if metadata.ancillary.iter().any(|part| part.name == name) {
                 return;
             }
             let loss = (!is_srgb(&name, body)).then_some(COLOURS_LOST);
-            metadata.parts.push(Part { format: "PNG", name, bytes: body.to_vec(), loss });
+            metadata.ancillary.push(AncillaryData {
+                format: "PNG",
+                name,
+                bytes: body.to_vec(),
+                loss,
+            });
         }
     });
     if read.is_err() {
         // Missing pixels are reported by the decoder.
-        note(losses, "the file ends early: what may follow its pixels is missing".into());
+        record_loss(losses, "the file ends early: what may follow its pixels is missing".into());
     }
     if has_profile && metadata.icc.is_none() {
-        note(losses, "a colour profile that cannot be read is left out".into());
+        record_loss(losses, "a colour profile that cannot be read is left out".into());
     }
     match damaged {
         Some(name) => Err(format!("its chunk {name} is damaged").into()),
@@ -124,61 +134,62 @@ fn read_chunks(
 
 /// Adds a text to `metadata`, or to `exif`. `has_xmp` says whether the file has XMP in a text of its own, which takes
 /// precedence over XMP in a raw profile.
-fn take_text(
-    found: &Found,
+fn add_text_chunk(
+    found: &TextChunk,
     has_xmp: bool,
     exif: &mut Option<Vec<u8>>,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
 ) {
-    let lost = || format!("{} that cannot be read, or is too long, is left out", of(found));
-    let Some(text) = &found.text else { return note(losses, lost()) };
-    let data = match (block(&found.keyword), found.keyword == XMP) {
+    let lost =
+        || format!("{} that cannot be read, or is too long, is left out", display_text(found));
+    let Some(text) = &found.text else { return record_loss(losses, lost()) };
+    let data = match (block_for_keyword(&found.keyword), found.keyword == XMP) {
         (None, _) => return add_text(metadata, &found.keyword, text, losses),
         (Some(_), true) => Some(text.clone().into_bytes()),
         (Some(_), false) => raw_profile(text),
     };
-    let Some(data) = data else { return note(losses, lost()) };
-    match block(&found.keyword) {
-        Some(Block::Iptc) if metadata.iptc.is_none() => {
+    let Some(data) = data else { return record_loss(losses, lost()) };
+    match block_for_keyword(&found.keyword) {
+        Some(MetadataBlock::Iptc) if metadata.iptc.is_none() => {
             let iptc = match data.starts_with(b"8BIM") {
-                true => iptc_of_resources(&data),
+                true => iptc_from_resources(&data),
                 false => Some(data),
             };
-            metadata.iptc = Block::Iptc.capped(iptc, losses);
+            metadata.iptc = MetadataBlock::Iptc.capped(iptc, losses);
         }
-        Some(Block::Xmp) if found.keyword == XMP || !has_xmp => {
-            metadata.xmp = Block::Xmp.capped(Some(data), losses);
+        Some(MetadataBlock::Xmp) if found.keyword == XMP || !has_xmp => {
+            metadata.xmp = MetadataBlock::Xmp.capped(Some(data), losses);
         }
-        Some(Block::Exif) if exif.is_none() => *exif = Some(data),
-        Some(Block::Icc) if metadata.icc.is_none() => {
-            metadata.icc = Block::Icc.capped(Some(data), losses);
+        Some(MetadataBlock::Exif) if exif.is_none() => *exif = Some(data),
+        Some(MetadataBlock::Icc) if metadata.icc.is_none() => {
+            metadata.icc = MetadataBlock::Icc.capped(Some(data), losses);
         }
         _ => {}
     }
 }
 
 /// The block of metadata that a text with this keyword is; `None` for other texts.
-fn block(keyword: &str) -> Option<Block> {
+fn block_for_keyword(keyword: &str) -> Option<MetadataBlock> {
     match keyword.strip_prefix(PROFILE) {
-        None => (keyword == XMP).then_some(Block::Xmp),
-        Some("xmp") => Some(Block::Xmp),
-        Some("iptc" | "8bim") => Some(Block::Iptc),
-        Some("exif" | "APP1") => Some(Block::Exif),
-        Some("icc" | "icm") => Some(Block::Icc),
+        None => (keyword == XMP).then_some(MetadataBlock::Xmp),
+        Some("xmp") => Some(MetadataBlock::Xmp),
+        Some("iptc" | "8bim") => Some(MetadataBlock::Iptc),
+        Some("exif" | "APP1") => Some(MetadataBlock::Exif),
+        Some("icc" | "icm") => Some(MetadataBlock::Icc),
         Some(_) => None,
     }
 }
 
 /// The name of a text in messages.
-fn of(found: &Found) -> String {
-    let text = || format!("the text {}", shown(&found.keyword));
-    block(&found.keyword).map_or_else(text, |block| block.name().to_owned())
+fn display_text(found: &TextChunk) -> String {
+    let text = || format!("the text {}", display_name(&found.keyword));
+    block_for_keyword(&found.keyword).map_or_else(text, |block| block.name().to_owned())
 }
 
 /// Calls `take` with name and body of each chunk of metadata, up to the end of the file; without the body where the
 /// checksum is another, also of chunks that are none of metadata.
-fn each_chunk(
+fn for_each_chunk(
     input: &mut (impl Read + Seek),
     losses: &mut Vec<String>,
     mut take: impl FnMut(&[u8; 4], Option<&[u8]>, &mut Vec<String>),
@@ -186,7 +197,7 @@ fn each_chunk(
     const WANTED: [&[u8; 4]; 8] =
         [b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt", b"iCCP", b"tRNS", b"acTL"];
     input.seek(SeekFrom::Start(SIGNATURE.len() as u64))?;
-    let mut room = MOST_CHUNKS;
+    let mut room = MAX_CHUNKS_BYTES;
     loop {
         let mut head = [0; 8];
         input.read_exact(&mut head)?;
@@ -199,13 +210,13 @@ fn each_chunk(
         // Of chunks that may be left out, whose first letter is small, the checksum is looked at: the name may be what
         // is damaged. The decoder looks at all others.
         let may_be_left_out = name[0].is_ascii_lowercase() && &name != b"fdAT";
-        if !is_wanted && (!may_be_left_out || len > LONGEST_CHUNK) {
+        if !is_wanted && (!may_be_left_out || len > MAX_CHUNK_LEN) {
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
-        if is_wanted && len > room.min(LONGEST_CHUNK) {
+        if is_wanted && len > room.min(MAX_CHUNK_LEN) {
             let name = String::from_utf8_lossy(&name);
-            note(losses, format!("its chunk {name} of {len} bytes is left out"));
+            record_loss(losses, format!("its chunk {name} of {len} bytes is left out"));
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
@@ -223,41 +234,41 @@ fn each_chunk(
 }
 
 /// Reads one of the three kinds of text chunks. `None` if it has no keyword.
-fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
+fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<TextChunk> {
     let mut fields = body.splitn(2, |&byte| byte == 0);
     let (keyword, rest) = (fields.next()?, fields.next()?);
     let keyword: String = keyword.iter().map(|&byte| char::from(byte)).collect();
     // A raw profile takes two hexadecimal digits for each byte.
-    let longest = match (block(&keyword), keyword.strip_prefix(PROFILE)) {
-        (Some(Block::Icc), _) => LONGEST_CHUNK as usize,
-        (_, Some(_)) => 4 * Block::Exif.longest(),
-        _ => LONGEST_TEXT,
+    let max_len = match (block_for_keyword(&keyword), keyword.strip_prefix(PROFILE)) {
+        (Some(MetadataBlock::Icc), _) => MAX_CHUNK_LEN as usize,
+        (_, Some(_)) => 4 * MetadataBlock::Exif.max_len(),
+        _ => MAX_TEXT_LEN,
     };
-    let longest = longest.min(*room);
+    let max_len = max_len.min(*room);
     let latin = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();
     let text = match (name, rest) {
-        (b"tEXt", rest) => (rest.len() <= longest).then(|| latin(rest.to_vec())),
-        (b"zTXt", [0, packed @ ..]) => unpacked(packed, longest).map(latin),
+        (b"tEXt", rest) => (rest.len() <= max_len).then(|| latin(rest.to_vec())),
+        (b"zTXt", [0, packed @ ..]) => inflate(packed, max_len).map(latin),
         (b"iTXt", [is_packed, _, rest @ ..]) => {
             // Language tag and translated keyword are skipped.
             let rest = rest.splitn(3, |&byte| byte == 0).nth(2)?;
             let bytes = match is_packed {
-                0 => (rest.len() <= longest).then(|| rest.to_vec()),
-                _ => unpacked(rest, longest),
+                0 => (rest.len() <= max_len).then(|| rest.to_vec()),
+                _ => inflate(rest, max_len),
             };
             bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         }
         _ => return None,
     };
     *room -= text.as_ref().map_or(0, String::len).min(*room);
-    Some(Found { keyword, text })
+    Some(TextChunk { keyword, text })
 }
 
 /// Inflates `packed`; `None` if it is broken or has more than `longest` bytes.
-fn unpacked(packed: &[u8], longest: usize) -> Option<Vec<u8>> {
+fn inflate(packed: &[u8], max_len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    ZlibDecoder::new(packed).take(longest as u64 + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() <= longest).then_some(bytes)
+    ZlibDecoder::new(packed).take(max_len as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= max_len).then_some(bytes)
 }
 
 fn density(body: &[u8]) -> Option<Density> {
@@ -301,8 +312,8 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
 /// Writes the colour chunks, which have to precede a palette and an ICC profile.
 pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     for name in COLOURS {
-        let is_it = |part: &&Part| part.format == "PNG" && part.name.as_bytes() == name;
-        if let Some(part) = metadata.parts.iter().find(is_it) {
+        let is_it = |part: &&AncillaryData| part.format == "PNG" && part.name.as_bytes() == name;
+        if let Some(part) = metadata.ancillary.iter().find(is_it) {
             chunk(output, name, &[&part.bytes])?;
         }
     }

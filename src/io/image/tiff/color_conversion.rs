@@ -4,7 +4,7 @@
 //! their type and value.
 
 use super::{
-    directory::{Directory, File},
+    directory::{Directory, TiffFile},
     page::Page,
     storage::{Compression, photometric},
     tag,
@@ -26,7 +26,7 @@ pub struct ColorConversion {
     pub dtype: Dtype,
     /// What the picture lacks of the page, in words.
     pub losses: Vec<String>,
-    colours: Colours,
+    colours: StoredColors,
     /// Bits of a stored sample.
     bits: u32,
     /// Whether colours are premultiplied with alpha.
@@ -34,7 +34,7 @@ pub struct ColorConversion {
 }
 
 #[derive(Clone, Debug)]
-enum Colours {
+enum StoredColors {
     /// Samples are the channels of the picture.
     Plain,
     /// Grey samples, where 0 is white.
@@ -50,8 +50,8 @@ enum Colours {
     CieLab,
 }
 
-impl Colours {
-    fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+impl StoredColors {
+    fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         Ok(match page.photometric {
             // The JPEG decoder converts to RGB.
             photometric::YCBCR if page.compression == Compression::Jpeg => Self::Plain,
@@ -65,7 +65,7 @@ impl Colours {
     }
 
     /// Reads the factors and the range of YCbCr; defaults are those of TIFF 6.0, section 21.
-    fn ycbcr(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
+    fn ycbcr(file: &TiffFile<'_>, directory: &Directory) -> Result<Self, BoxError> {
         let numbers = |tag, count| file.floats(directory, tag, count).unwrap_or_default();
         let factors = numbers(tag::YCBCR_COEFFICIENTS, 3).try_into();
         let range = numbers(tag::REFERENCE_BLACK_WHITE, 6).try_into();
@@ -80,7 +80,7 @@ impl Colours {
     }
 
     /// Reads the palette: all levels of red, then of green, then of blue.
-    fn palette(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+    fn palette(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let count = 1 << page.bits.min(16);
         let map = file.numbers(directory, tag::COLOUR_MAP, 3 * count)?.unwrap_or_default();
         if map.len() < 3 * count {
@@ -123,7 +123,7 @@ const UNASSOCIATED: u64 = 2;
 
 impl ColorConversion {
     /// The conversion of the samples of `page`.
-    pub fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+    pub fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
         let (count, first_extra) = (page.samples, page.colours()?);
         // Without the tag, or with too few values in it, the meaning of an extra sample is unknown.
@@ -141,7 +141,7 @@ impl ColorConversion {
             }
             _ => first_extra,
         };
-        let made = Colours::of(file, directory, page)?;
+        let made = StoredColors::of(file, directory, page)?;
         let alpha = alpha.filter(|_| made.can_have_alpha(page.dtype));
         if let Some(alpha) = alpha
             && stated.is_none()
@@ -159,18 +159,18 @@ impl ColorConversion {
                 "{left} of its {count} channels are left out: pictures have grey or red, green and blue, and alpha"
             ));
         }
-        if matches!(made, Colours::Cmyk) {
+        if matches!(made, StoredColors::Cmyk) {
             losses.push("CMYK becomes RGB, without its colour profile".to_owned());
         }
         if !made.is_supported_as(page.dtype) {
             return Err(format!("its colours are not supported as {}", page.type_name()).into());
         }
         let (channels, dtype) = match &made {
-            Colours::Palette { colours, is_grey } => {
+            StoredColors::Palette { colours, is_grey } => {
                 let dtype = if is_narrow(colours) { Dtype::U8 } else { Dtype::U16 };
                 (if *is_grey { 1 } else { 3 }, dtype)
             }
-            Colours::Cmyk => (3, page.dtype),
+            StoredColors::Cmyk => (3, page.dtype),
             _ => (wanted.len(), page.dtype),
         };
         Ok(Self { wanted, channels, dtype, losses, colours: made, bits: page.bits, is_associated })
@@ -185,11 +185,11 @@ impl ColorConversion {
     /// The names of the channels as stored.
     pub fn channel_names(&self, page: &Page) -> String {
         let has_alpha =
-            matches!(self.wanted.len(), 2 | 4) && !matches!(self.colours, Colours::Cmyk);
+            matches!(self.wanted.len(), 2 | 4) && !matches!(self.colours, StoredColors::Cmyk);
         let colours = match (&self.colours, self.wanted.len()) {
-            (Colours::Palette { .. }, _) => "palette",
-            (Colours::Cmyk, _) => "cyan, magenta, yellow, black",
-            (Colours::CieLab, _) => "L*, a*, b*",
+            (StoredColors::Palette { .. }, _) => "palette",
+            (StoredColors::Cmyk, _) => "cyan, magenta, yellow, black",
+            (StoredColors::CieLab, _) => "L*, a*, b*",
             (_, 1 | 2) => "grey",
             _ if page.photometric == photometric::YCBCR => "Y, Cb, Cr",
             _ if page.photometric == photometric::MIN_IS_BLACK => "3 channels",
@@ -206,7 +206,7 @@ impl ColorConversion {
     /// Whether stored samples are those of the picture without conversion.
     fn is_as_stored(&self, stored: Dtype) -> bool {
         stored == self.dtype
-            && matches!(self.colours, Colours::Plain)
+            && matches!(self.colours, StoredColors::Plain)
             && !self.is_associated
             && (self.bits as usize == 8 * stored.size()
                 || !matches!(stored, Dtype::U8 | Dtype::U16))
@@ -218,27 +218,31 @@ impl ColorConversion {
             return Ok(stored);
         }
         let mut made = match (&self.colours, stored) {
-            (Colours::Palette { colours, is_grey }, stored) => {
+            (StoredColors::Palette { colours, is_grey }, stored) => {
                 return palette(&stored, colours, *is_grey, self.dtype);
             }
-            (Colours::Cmyk, Samples::U8(inks)) => Samples::U8(rgb_of(&inks, |ink: [u8; 4]| {
-                let [c, m, y, k] = ink.map(|v| 255 - u32::from(v));
-                [c, m, y].map(|v| ((v * k + 127) / 255) as u8)
-            })?),
-            (Colours::Cmyk, Samples::U16(inks)) => Samples::U16(rgb_of(&inks, |ink: [u16; 4]| {
-                let [c, m, y, k] = ink.map(|v| u64::from(65535 - v));
-                [c, m, y].map(|v| ((v * k + 32767) / 65535) as u16)
-            })?),
-            (Colours::YCbCr(factors, range), Samples::U8(values)) => {
+            (StoredColors::Cmyk, Samples::U8(inks)) => {
+                Samples::U8(rgb_of(&inks, |ink: [u8; 4]| {
+                    let [c, m, y, k] = ink.map(|v| 255 - u32::from(v));
+                    [c, m, y].map(|v| ((v * k + 127) / 255) as u8)
+                })?)
+            }
+            (StoredColors::Cmyk, Samples::U16(inks)) => {
+                Samples::U16(rgb_of(&inks, |ink: [u16; 4]| {
+                    let [c, m, y, k] = ink.map(|v| u64::from(65535 - v));
+                    [c, m, y].map(|v| ((v * k + 32767) / 65535) as u16)
+                })?)
+            }
+            (StoredColors::YCbCr(factors, range), Samples::U8(values)) => {
                 Samples::U8(rgb_of(&values, |values: [u8; 3]| of_ycbcr(values, factors, range))?)
             }
-            (Colours::CieLab, Samples::U8(values)) => {
+            (StoredColors::CieLab, Samples::U8(values)) => {
                 Samples::U8(rgb_of(&values, |[l, a, b]: [u8; 3]| {
                     let lab = [f64::from(l) / 2.55, f64::from(a as i8), f64::from(b as i8)];
                     of_lab(lab).map(|v| (v * 255.0).round() as u8)
                 })?)
             }
-            (Colours::CieLab, Samples::U16(values)) => {
+            (StoredColors::CieLab, Samples::U16(values)) => {
                 Samples::U16(rgb_of(&values, |[l, a, b]: [u16; 3]| {
                     let ab = |v: u16| f64::from(v as i16) / 256.0;
                     let lab = [f64::from(l) / 655.35, ab(a), ab(b)];
@@ -247,7 +251,7 @@ impl ColorConversion {
             }
             (colours, mut stored) => {
                 self.scale(&mut stored);
-                if matches!(colours, Colours::MinIsWhite) {
+                if matches!(colours, StoredColors::MinIsWhite) {
                     self.invert(&mut stored);
                 }
                 stored
@@ -261,15 +265,15 @@ impl ColorConversion {
 
     /// Scales integers of 8 and 16 bits to the full range.
     fn scale(&self, samples: &mut Samples) {
-        let most = (1u64 << self.bits.min(32)) - 1;
+        let max = (1u64 << self.bits.min(32)) - 1;
         match samples {
             Samples::U8(values) if self.bits < 8 => {
-                let scale = |v: u64| ((v.min(most) * 255 + most / 2) / most) as u8;
+                let scale = |v: u64| ((v.min(max) * 255 + max / 2) / max) as u8;
                 let table: Vec<u8> = (0..256).map(scale).collect();
                 each_pixel(values, 1, |value| value[0] = table[usize::from(value[0])]);
             }
             Samples::U16(values) if self.bits < 16 => {
-                let scale = |v: u16| ((u64::from(v).min(most) * 65535 + most / 2) / most) as u16;
+                let scale = |v: u16| ((u64::from(v).min(max) * 65535 + max / 2) / max) as u16;
                 each_pixel(values, 1, |value| value[0] = scale(value[0]));
             }
             _ => {}
@@ -279,12 +283,12 @@ impl ColorConversion {
     /// Inverts the first sample of each pixel. Among signed integers, this swaps the minimum and the maximum.
     fn invert(&self, samples: &mut Samples) {
         let channels = self.wanted.len();
-        let most = ((1u64 << self.bits.min(32)) - 1) as u32;
+        let max = ((1u64 << self.bits.min(32)) - 1) as u32;
         match samples {
             Samples::U8(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
             Samples::U16(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
             Samples::U32(values) => {
-                each_pixel(values, channels, |pixel| pixel[0] = most.saturating_sub(pixel[0]));
+                each_pixel(values, channels, |pixel| pixel[0] = max.saturating_sub(pixel[0]));
             }
             Samples::I8(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
             Samples::I16(values) => each_pixel(values, channels, |pixel| pixel[0] = !pixel[0]),
@@ -356,9 +360,9 @@ fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
 /// Converts YCbCr to RGB (TIFF 6.0, sections 20 and 21). `factors` are those of red, green and blue in Y, `range` the
 /// codes of black and white of each component.
 fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
-    let full = |i: usize, most: f64| {
+    let full = |i: usize, max: f64| {
         let [black, white] = [range[2 * i], range[2 * i + 1]];
-        (f64::from(values[i]) - black) * most / (white - black)
+        (f64::from(values[i]) - black) * max / (white - black)
     };
     let [y, cb, cr] = [full(0, 255.0), full(1, 127.0), full(2, 127.0)];
     let [of_red, of_green, of_blue] = *factors;
@@ -395,9 +399,9 @@ fn straighten(samples: &mut Samples, channels: usize) {
         let Some((&mut alpha, colours)) = pixel.split_last_mut() else { return };
         colours.iter_mut().for_each(|colour| *colour = of(*colour, alpha));
     }
-    let whole = |colour: u32, alpha: u32, most: u32| match alpha {
+    let whole = |colour: u32, alpha: u32, max: u32| match alpha {
         0 => colour,
-        alpha => ((colour * most + alpha / 2) / alpha).min(most),
+        alpha => ((colour * max + alpha / 2) / alpha).min(max),
     };
     match samples {
         Samples::U8(values) => each_pixel(values, channels, |pixel| {

@@ -2,7 +2,7 @@
 
 /// The origin of a description of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writer {
+pub enum DescriptionFormat {
     /// ImageJ, or a program that writes as it does.
     ImageJ,
     /// OME-XML.
@@ -12,27 +12,29 @@ pub enum Writer {
 }
 
 /// The origin of `description`; `None` if it does not describe pages.
-pub fn writer(description: &str) -> Option<Writer> {
+pub fn description_format(description: &str) -> Option<DescriptionFormat> {
     let start = description.trim_start();
     let end = description.trim_end();
     if start.starts_with("ImageJ=") {
-        Some(Writer::ImageJ)
+        Some(DescriptionFormat::ImageJ)
     } else if start.starts_with("{\"shape\"") {
-        Some(Writer::Tifffile)
+        Some(DescriptionFormat::Tifffile)
     } else if start.starts_with('<') && end.ends_with("OME>") {
-        Some(Writer::Ome)
+        Some(DescriptionFormat::Ome)
     } else {
         None
     }
 }
 
 /// What is lost if a description from `by` is dropped, in words.
-pub fn loss(by: Writer, description: &str) -> Option<&'static str> {
+pub fn loss(by: DescriptionFormat, description: &str) -> Option<&'static str> {
     match by {
         // All other lines are the size of pixels, the number of pages, and how they are shown.
-        Writer::ImageJ => line(description, "spacing").map(|_| "the distance of slices is dropped"),
-        Writer::Ome => Some("OME-XML is dropped"),
-        Writer::Tifffile => {
+        DescriptionFormat::ImageJ => {
+            imagej_value(description, "spacing").map(|_| "the distance of slices is dropped")
+        }
+        DescriptionFormat::Ome => Some("OME-XML is dropped"),
+        DescriptionFormat::Tifffile => {
             const OF_FILE: [&str; 3] = ["shape", "axes", "truncated"];
             let json: Option<serde_json::Map<String, serde_json::Value>> =
                 serde_json::from_str(description).ok();
@@ -45,8 +47,8 @@ pub fn loss(by: Writer, description: &str) -> Option<&'static str> {
 
 /// ImageJ's description `description`, changed to one of `pages` pages. If the number differs, channels and times
 /// become slices.
-pub fn with_pages(description: &str, pages: usize) -> String {
-    if line(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
+pub fn imagej_with_pages(description: &str, pages: usize) -> String {
+    if imagej_value(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
         return description.to_owned();
     }
     const OF_PAGES: [&str; 6] = ["images", "channels", "slices", "frames", "hyperstack", "mode"];
@@ -62,13 +64,13 @@ pub fn with_pages(description: &str, pages: usize) -> String {
 }
 
 /// The value of the line `name=value` in ImageJ's description.
-pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
+pub fn imagej_value<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix('=').map(str::trim);
     description.lines().find_map(value)
 }
 
 /// Writes ImageJ's description of a stack.
-pub fn description(
+pub fn imagej_description(
     slices: usize,
     spacing: Option<f64>,
     unit: Option<&str>,
