@@ -440,7 +440,7 @@ fn each_damaged_chunk_of_png_is_seen() {
     fs::write(folder.join("in.png"), &file[..last]).unwrap();
     run(folder, "blur in.png o.png --sigma 0")
         .code(4)
-        .stderr(contains("of its 5 frames, 4 are there"));
+        .stderr(contains("the file has 4 of its 5 frames"));
 }
 
 fn images() -> &'static Path {
@@ -464,7 +464,7 @@ fn missing_pages_of_tiff_are_told() {
     let file = fs::read(folder.join("a.tif")).unwrap();
     // Within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
-    let says = contains("pages behind its first 2 are missing or damaged");
+    let says = contains("pages after the first 2 are missing or damaged");
     run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(says.clone());
     run(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(says.clone());
     run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);

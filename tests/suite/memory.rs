@@ -411,7 +411,7 @@ fn one_bad_file_of_a_batch_costs_one_file() {
     }
 }
 
-/// A decoder whose memory is not known in advance runs in a process of its own, with the same result.
+/// A decoder whose memory is not known in advance runs in a child process, with the same result.
 #[test]
 fn lossless_webp_is_decoded_apart_where_memory_is_short() {
     let folder = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ fn lossless_webp_is_decoded_apart_where_memory_is_short() {
         let command = format!("-v --max-memory {limit} blur in.webp o.png --sigma 0");
         let run = measured(folder, command.split(' '));
         assert_eq!(run.code, Some(0), "{run:?}");
-        assert_eq!(run.stderr.contains("in a process of its own"), is_apart, "{run:?}");
+        assert_eq!(run.stderr.contains("in a child process"), is_apart, "{run:?}");
         assert!(image::open(folder.join("o.png")).unwrap().into_rgba8() == picture, "{limit}");
     }
     // Damage is reported as by a decoder in the same process.

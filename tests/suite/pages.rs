@@ -214,7 +214,7 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
     // A sum of the first frame only, with a message.
     run(folder, &["scan", "opaque.gif", "s.npy"])
         .success()
-        .stderr("warning: opaque.gif: of its 5 pages only the first is read\n");
+        .stderr("warning: opaque.gif: only the first of its 5 pages is read\n");
     run(folder, &["scan", "opaque.gif", "t.npy", "--page", "1", "--strict"]).success().stderr("");
     assert!(fs::read(folder.join("s.npy")).unwrap() == fs::read(folder.join("t.npy")).unwrap());
     run(folder, &["scan", "opaque.gif", "t.npy", "--page", "9"]).code(4);
@@ -265,7 +265,7 @@ fn metadata_pass_from_format_to_format() {
             let lost = match output {
                 "o.webp" => [
                     has_iptc.then_some("IPTC is dropped"),
-                    per_inch.map(|_| "the size of pixels is dropped"),
+                    per_inch.map(|_| "the pixel density is dropped"),
                 ],
                 "o.bmp" => [Some("XMP is dropped"), has_iptc.then_some("IPTC is dropped")],
                 _ => [None; 2],
@@ -350,8 +350,8 @@ fn float_maps_hold_their_numbers() {
 #[test]
 fn other_formats_are_named() {
     for (name, told) in [
-        ("photo.avif", "AVIF is not read here: convert it first, as by `avifdec"),
-        ("photo.jp2", "JPEG 2000 is not read here"),
+        ("photo.avif", "AVIF is not supported: convert it first, for example by `avifdec"),
+        ("photo.jp2", "JPEG 2000 is not supported"),
         ("arithmetic.jpg", "arithmetic-coded JPEG is not supported"),
     ] {
         let folder = folder(&[name]);
@@ -432,7 +432,7 @@ fn few_colours_are_kept_in_gif() {
         let assert = run(folder.path(), &["blur", "in.png", "o.gif", "--sigma", "0", "--strict"]);
         let output = assert.code(code);
         let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-        assert_eq!(stderr.contains("colours become 256 a page"), code == 4, "{stderr}");
+        assert_eq!(stderr.contains("colours are reduced to 256 per page"), code == 4, "{stderr}");
         if code == 0 {
             let source = Source::File(folder.path().join("o.gif"));
             let found = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
@@ -488,7 +488,7 @@ fn a_single_frame_behind_a_still_picture_is_shown() {
     };
     let end = png_chunk(b"IEND", &[]);
     let write = |parts: &[&[u8]]| fs::write(folder.join("a.png"), parts.concat()).unwrap();
-    let told = "the picture that stands in for the animation is left out";
+    let told = "the still image for viewers without animation is left out";
     let blurred = |says: &str| {
         let done = run(folder, &["blur", "a.png", "o.png", "--sigma", "0"]).success();
         let stderr = String::from_utf8(done.get_output().stderr.clone()).unwrap();
@@ -506,7 +506,7 @@ fn a_single_frame_behind_a_still_picture_is_shown() {
     let output = run(folder, &["info", "a.png"]).success().get_output().stdout.clone();
     let words_of =
         String::from_utf8(output).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words_of.contains("animation 1 frame in 0.1 s, for ever"), "{words_of}");
+    assert!(words_of.contains("animation 1 frame in 0.1 s, forever"), "{words_of}");
     // The frame covers a part of the canvas, which is clear elsewhere.
     write(&[&start, &still, &frame([2, 1], [1, 2]), &end]);
     let pixels = blurred(told).into_luma_alpha8();

@@ -86,7 +86,7 @@ fn texts_of_png_go_where_there_is_a_place() {
     let gamma = info.read_info().unwrap().info().gamma().unwrap();
     assert_eq!(gamma.into_scaled(), 100_000);
 
-    let colours = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
+    let colours = "colour chunks of PNG (cICP, gAMA, cHRM) are dropped";
     for (output, lost, kept) in [
         ("o.jpg", "the texts Title, Author and 2 more are dropped", Some("Comment")),
         ("o.tif", "the texts Camera lens and Source are dropped", None),
@@ -362,7 +362,7 @@ fn stacks_keep_their_distances_with_any_pages() {
         assert!(found.text.contains(&format!("images={pages}\n")), "{}", found.text);
         assert_eq!(read(folder.join("o.tif")).metadata.density, own.density, "{flags}");
         let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
-        assert!(stderr.contains("the distance of slices is dropped"), "{flags}: {stderr}");
+        assert!(stderr.contains("the slice spacing is dropped"), "{flags}: {stderr}");
     }
     // A single page has no distance to others; the pixel size is kept.
     works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));

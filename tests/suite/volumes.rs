@@ -728,11 +728,14 @@ fn foreign_files_are_named() {
     fs::write(folder.join("a.tga"), tga).unwrap();
     fs::write(folder.join("a.czi"), [&b"ZISRAWFILE"[..], &[0; 502]].concat()).unwrap();
     for (line, words) in [
-        ("blur a.tga o.png", "TGA is not read here: convert it first, as by `magick FILE out.png`"),
-        ("info a.tga", "TGA is not read here"),
-        ("mesh a.czi --iso 3", "Zeiss CZI is not read here"),
+        (
+            "blur a.tga o.png",
+            "TGA is not supported: convert it first, for example by `magick FILE out.png`",
+        ),
+        ("info a.tga", "TGA is not supported"),
+        ("mesh a.czi --iso 3", "Zeiss CZI is not supported"),
         ("info a.czi", "bfconvert FILE out.ome.tif"),
-        ("histogram a.czi", "Zeiss CZI is not read here"),
+        ("histogram a.czi", "Zeiss CZI is not supported"),
     ] {
         let (code, stderr) = run(folder, line);
         assert!(code == 4 && stderr.contains(words), "{line}: {code} {stderr}");

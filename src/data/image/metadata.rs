@@ -1,10 +1,10 @@
-//! What a file says of its image besides the samples.
+//! Metadata of images.
 
 use std::sync::Arc;
 
 use crate::data::dtype::Dtype;
 
-/// What a file says of its image besides the samples.
+/// Metadata of an image: everything that its file holds besides the samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// The ICC profile: the colour space of the samples.
@@ -13,75 +13,75 @@ pub struct Metadata {
     pub exif: Option<Vec<u8>>,
     /// XMP: the text of an XML packet (ISO 16684-1).
     pub xmp: Option<Vec<u8>>,
-    /// IPTC's data sets (IIM 4.2), without what files put around them.
+    /// IPTC data sets (IIM 4.2), without the container that a file puts around them.
     pub iptc: Option<Vec<u8>>,
-    /// How large pixels are.
+    /// Pixels per unit of length.
     pub density: Option<Density>,
-    /// TextSupport about the picture.
+    /// Texts such as a description, author or comment.
     pub texts: Vec<Text>,
-    /// What a file of several pages says of all of them together.
+    /// Description of all pages of the file together.
     pub pages: Option<StackDescription>,
-    /// What only files of one format hold.
+    /// Metadata that only one format can store.
     pub ancillary: Vec<AncillaryData>,
 }
 
-/// A text about a picture.
+/// A text with its keyword.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// What it is: `Description`, `Author` (PNG, third edition, 11.3.3.1), or any other word.
+    /// Keyword: `Description`, `Author` (PNG, third edition, 11.3.3.1), or any other word.
     pub keyword: String,
     /// The text.
     pub text: String,
 }
 
-/// A text that a program wrote about all pages of a file together, such as ImageJ's.
+/// Description of all pages of a file together, as ImageJ and OME-TIFF writers store it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackDescription {
     /// The whole text.
     pub text: Arc<str>,
-    /// How many pages it describes.
+    /// Number of pages that the text describes.
     pub pages: usize,
-    /// The type of their samples.
+    /// Sample type of the pages.
     pub dtype: Dtype,
-    /// Whether it still holds for some of the pages; otherwise only for all of them together.
+    /// Whether the text also applies to a subset of the pages.
     pub is_divisible: bool,
-    /// What is lost without it, for a warning.
+    /// Warning for outputs that cannot store the text.
     pub loss: Option<&'static str>,
 }
 
 impl StackDescription {
-    /// Whether it holds for `count` pages of samples of type `dtype`.
+    /// Whether the text applies to `count` pages of samples of type `dtype`.
     pub fn fits(&self, count: usize, dtype: Dtype) -> bool {
         self.is_divisible || (count, dtype) == (self.pages, self.dtype)
     }
 }
 
-/// A piece of a file that only its format knows, with the bytes that the file holds.
+/// Metadata that only one format can store, as the bytes in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AncillaryData {
     /// The format.
     pub format: &'static str,
-    /// Its name in the format.
+    /// Name in that format.
     pub name: String,
     /// Its bytes in the file.
     pub bytes: Vec<u8>,
-    /// What is lost without it, for a warning.
+    /// Warning for outputs of other formats.
     pub loss: Option<&'static str>,
 }
 
-/// How many pixels there are along a unit of length.
+/// Pixel density: the number of pixels per unit of length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Density {
-    /// Pixels across and down along one unit; more than 0.
+    /// Pixels per unit across and down; greater than 0.
     pub pixels: [f64; 2],
     /// The unit.
     pub unit: DensityUnit,
 }
 
-/// The length along which pixels are counted.
+/// Unit of a pixel density.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DensityUnit {
-    /// No length: the two numbers give only the aspect ratio of pixels.
+    /// No length: the two numbers only give the aspect ratio of pixels.
     Aspect,
     /// An inch.
     Inch,
@@ -90,17 +90,17 @@ pub enum DensityUnit {
 }
 
 impl Density {
-    /// A density of finite numbers above 0.
+    /// A density; `None` unless both numbers are finite and greater than 0.
     pub fn new(pixels: [f64; 2], unit: DensityUnit) -> Option<Self> {
         pixels.iter().all(|v| v.is_finite() && *v > 0.0).then_some(Self { pixels, unit })
     }
 
-    /// Whether pixels are as wide as high.
+    /// Whether pixels are square.
     pub fn is_square(&self) -> bool {
         self.pixels[0] == self.pixels[1]
     }
 
-    /// Pixels across and down per `unit`; `None` where only one of the two units is a length.
+    /// Pixels across and down per `unit`; `None` if only one of the two units is a length.
     pub fn per(self, unit: DensityUnit) -> Option<[f64; 2]> {
         const CENTIMETRES: f64 = 2.54;
         match (self.unit, unit) {

@@ -33,10 +33,10 @@ pub struct Image {
     /// `width * height * channels` samples: u8 and u16, or f32 and f64 with 1 for full intensity. Samples of i8, i16,
     /// u32 and i32 are numbers without a full intensity; such an image has no alpha.
     pub samples: Samples,
-    /// Whether samples are linear light as f32 with premultiplied alpha, OpenEXR's convention. Otherwise alpha is
-    /// straight, and u8 and u16 are on the sRGB curve.
+    /// Whether samples are linear light as f32 with premultiplied alpha (the convention of OpenEXR). Otherwise alpha is
+    /// straight, and u8 and u16 samples are encoded with the sRGB transfer function.
     pub is_linear: bool,
-    /// What the file holds besides samples.
+    /// Metadata of the file.
     pub metadata: Metadata,
 }
 
@@ -53,7 +53,7 @@ impl Image {
         matches!(self.channels, 2 | 4)
     }
 
-    /// Whether no pixel is transparent, not even in part.
+    /// Whether all pixels are fully opaque.
     pub fn is_opaque(&self) -> bool {
         fn full<T: PartialEq>(values: &[T], channels: usize, max: T) -> bool {
             values.iter().skip(channels - 1).step_by(channels).all(|alpha| *alpha == max)
@@ -73,7 +73,7 @@ impl Image {
         self.channels - usize::from(self.has_alpha())
     }
 
-    /// A copy.
+    /// Copies the image; an error if memory runs short.
     pub fn copy(&self) -> Result<Self> {
         Ok(self.with_samples(self.samples.copy()?))
     }
@@ -82,8 +82,8 @@ impl Image {
         Self { samples, metadata: self.metadata.clone(), ..*self }
     }
 
-    /// The image as linear light with premultiplied alpha. u8 and u16 come from the sRGB curve, the other types are
-    /// linear light already.
+    /// Converts to linear light with premultiplied alpha. u8 and u16 samples are decoded from sRGB; the other types are
+    /// linear already.
     pub fn to_linear(&self) -> Result<Self> {
         let (channels, colours) = (self.channels, self.colours());
         let curve = |max: u16| {
@@ -104,7 +104,7 @@ impl Image {
         if self.has_alpha() {
             each_pixel(&mut light, channels, |at, pixel| {
                 let at = at * channels + colours;
-                // Alpha is never on the sRGB curve.
+                // Alpha is linear in every format.
                 pixel[colours] = match &self.samples {
                     Samples::U8(values) => f32::from(values[at]) / 255.0,
                     Samples::U16(values) => f32::from(values[at]) / 65535.0,
@@ -117,7 +117,7 @@ impl Image {
         Ok(Self { is_linear: true, ..self.with_samples(Samples::F32(light)) })
     }
 
-    /// The linear image with straight alpha: f32 stays linear light, u8 and u16 go to the sRGB curve.
+    /// Converts a linear image to straight alpha: f32 samples stay linear, u8 and u16 samples are encoded as sRGB.
     ///
     /// # Panics
     /// When the image is not linear.
@@ -126,7 +126,7 @@ impl Image {
         let Samples::F32(light) = &self.samples else { unreachable!("linear light is f32") };
         let mut straight = memory::copied(light)?;
         each_pixel(&mut straight, channels, |_, pixel| {
-            // With alpha 0 (light without coverage, such as a flame) colours stay as they are.
+            // Colours of alpha 0 (light without coverage, such as a flame) are kept.
             let alpha = pixel.get(colours).copied().filter(|&alpha| alpha > 0.0).unwrap_or(1.0);
             for v in &mut pixel[..colours] {
                 *v /= alpha;
@@ -140,13 +140,13 @@ impl Image {
         Ok(Self { is_linear: false, ..self.with_samples(samples) })
     }
 
-    /// The image with samples of fewer bits. Full intensity becomes full intensity; types without one keep their
-    /// values, rounded and clamped to those of `dtype`.
+    /// Converts to a type with fewer bits. Full intensity stays full intensity; types without a full intensity keep
+    /// their values, rounded and clamped to the range of `dtype`.
     pub fn narrowed(&self, dtype: Dtype) -> Result<Self> {
         Ok(self.with_samples(narrowed(&self.samples, dtype)?))
     }
 
-    /// The image with samples of f32. Full intensity becomes 1; types without one keep their values.
+    /// Converts to f32. Full intensity becomes 1; types without a full intensity keep their values.
     pub fn to_floats(&self) -> Result<Self> {
         let floats = match &self.samples {
             Samples::U8(values) => parallel::mapped(values, |&v| f32::from(v) / 255.0)?,
@@ -156,7 +156,7 @@ impl Image {
         Ok(self.with_samples(Samples::F32(floats)))
     }
 
-    /// The image without its alpha channel.
+    /// Drops the alpha channel.
     pub fn without_alpha(&self) -> Result<Self> {
         fn cut<T: Copy>(v: &[T], from: usize, to: usize) -> Result<Vec<T>> {
             let mut colours = memory::room(v.len() / from * to)?;
@@ -168,7 +168,7 @@ impl Image {
         Ok(Self { channels: colours, ..self.with_samples(samples) })
     }
 
-    /// An image of grey and alpha as RGBA.
+    /// Converts grey and alpha to RGBA.
     pub fn to_rgba(&self) -> Result<Self> {
         fn spread<T: Copy>(v: &[T]) -> Result<Vec<T>> {
             let mut wide = memory::room(2 * v.len())?;
@@ -179,7 +179,7 @@ impl Image {
         Ok(Self { channels: 4, ..self.with_samples(samples) })
     }
 
-    /// The image as it is to be seen, from one that is stored in `orientation`.
+    /// Rotates and mirrors an image that is stored in `orientation` to its upright position.
     pub fn upright(self, orientation: Orientation) -> Result<Self> {
         if orientation == Orientation::default() {
             return Ok(self);
@@ -200,7 +200,7 @@ impl Image {
     }
 }
 
-/// The values of samples as f32.
+/// Values of samples as f32.
 fn as_floats(samples: &Samples) -> Result<Vec<f32>> {
     #[allow(
         clippy::unnecessary_cast,

@@ -1,9 +1,9 @@
-//! The eight ways in which a picture may be stored, and the way back.
+//! The eight EXIF orientations and their inverses.
 
 use crate::util::{error::Result, memory, parallel::Parallel};
 
-/// How a picture is stored. With `transposed`, stored rows are columns of the upright picture; with `reversed_x` and
-/// `reversed_y`, stored columns and stored rows are in reverse order.
+/// Orientation in which an image is stored. With `transposed`, stored rows are columns of the upright image; with
+/// `reversed_x` and `reversed_y`, stored columns and stored rows are in reverse order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orientation {
     pub(super) transposed: bool,
@@ -12,7 +12,7 @@ pub struct Orientation {
 }
 
 impl Orientation {
-    /// From the value of EXIF's tag 274 (EXIF 2.32, 4.6.4).
+    /// Orientation with this value in tag 274 (EXIF 2.32, 4.6.4).
     pub fn from_exif(value: u8) -> Option<Self> {
         let [transposed, reversed_x, reversed_y] = match value {
             1 => [false, false, false],
@@ -28,12 +28,12 @@ impl Orientation {
         Some(Self { transposed, reversed_x, reversed_y })
     }
 
-    /// Width and height of the upright picture, from those of the stored one.
+    /// Width and height of the upright image, given those of the stored one.
     pub(super) fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
         if self.transposed { [height, width] } else { [width, height] }
     }
 
-    /// The samples, `N` a pixel, in the order of the upright picture.
+    /// Reorders samples, `N` per pixel, to the upright image.
     pub(super) fn apply<T, const N: usize>(self, stored: &[T], size: [usize; 2]) -> Result<Vec<T>>
     where
         T: bytemuck::Pod + Send + Sync,

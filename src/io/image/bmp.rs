@@ -1,5 +1,5 @@
-//! BMP, by the image crate. The density, which the crate ignores, and grey palettes, which it expands to RGB, are
-//! handled here.
+//! BMP, by the image crate, except for the density, which the crate ignores, and grey palettes, which it expands to
+//! RGB.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -40,13 +40,13 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     Ok(probe)
 }
 
-// Offsets in the file, in bytes: the length of the information header, bits per pixel, pixels per metre across and
-// down, and the number of colours of the palette.
+// Offsets in bytes: length of the information header, bits per pixel, pixels per metre across and down, and number of
+// colours of the palette.
 const HEADER: usize = 14;
 const BITS: usize = 28;
 const PER_METRE: [usize; 2] = [38, 42];
 const COLOURS: usize = 46;
-/// Length of the shortest header with all of these fields (BITMAPINFOHEADER).
+/// Minimum length of a header with all of these fields (BITMAPINFOHEADER).
 const INFO: u32 = 40;
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -83,7 +83,7 @@ fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
     Some(palette.iter().all(|&[b, g, r, _]| b == g && g == r))
 }
 
-/// The density of the pixels of a file, if it states one.
+/// Pixel density, if the file states one.
 fn density(bytes: &[u8]) -> Option<Density> {
     number(bytes, HEADER).filter(|len| *len >= INFO)?;
     let [Some(across), Some(down)] = PER_METRE.map(|at| number(bytes, at)) else {

@@ -1,5 +1,5 @@
-//! Animations (APNG, GIF and WebP): a frame is drawn on a canvas over the frames before it, and disposed of before the
-//! next is drawn. The canvas with the frame is a page.
+//! Composition of animations (APNG, GIF and WebP). A frame is drawn on a canvas over the previous frames, and disposed
+//! of before the next one is drawn. The canvas with the frame is a page.
 
 use super::{
     error::BoxError,
@@ -16,7 +16,7 @@ use crate::{
 pub struct Frame<T> {
     pub area: Area,
     pub disposal: Disposal,
-    /// Whether pixels are composed with those below by their alpha; otherwise they replace them.
+    /// Whether pixels are blended with those below by their alpha; otherwise they replace them.
     pub blends: bool,
     /// Red, green, blue and straight alpha, row by row.
     pub pixels: Vec<[T; 4]>,
@@ -31,10 +31,10 @@ pub trait FrameDecoder {
     fn decode(&mut self, number: usize, limits: Limits) -> Result<Frame<Self::Sample>, BoxError>;
 }
 
-/// What is known of a file before its frames are decoded.
+/// Properties of an animation, known before its frames are decoded.
 pub struct AnimationHeader {
     pub limits: Limits,
-    /// The header of all pages.
+    /// Header of all pages.
     pub page: DecodedPage,
     /// Number of frames.
     pub count: usize,
@@ -45,7 +45,7 @@ pub struct AnimationHeader {
 pub struct AnimationPages<F: FrameDecoder> {
     frames: F,
     header: AnimationHeader,
-    /// The canvas, and the number of the frame that is drawn next.
+    /// Canvas, and number of the next frame to draw.
     drawn: Option<(Canvas<F::Sample>, usize)>,
 }
 
@@ -74,8 +74,8 @@ where
         let (limits, size) = (self.header.limits, self.header.page.size());
         let channels = self.header.page.image.channels;
         check_size(limits, size, self.bytes(channels))?;
-        // The canvas, a frame as RGBA, and that frame as its decoder gives it or, later, the pixels below it.
-        check_scratch(limits, self.bytes(12), "drawing its frames takes")?;
+        // Canvas, frame as RGBA, and either the frame in the type of its decoder or the pixels below it.
+        check_scratch(limits, self.bytes(12), "composing its frames takes")?;
         let (mut canvas, next) = match self.drawn.take() {
             Some(drawn) if drawn.1 <= page => drawn,
             _ => (Canvas::new(size)?, 0),
@@ -110,14 +110,14 @@ pub struct Area {
     pub size: [usize; 2],
 }
 
-/// What happens to the area of a frame before the next frame is drawn.
+/// Treatment of the area of a frame before the next frame is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposal {
-    /// The frame stays.
+    /// The area keeps the frame.
     Keep,
     /// The area becomes transparent.
     Clear,
-    /// The area becomes what it was before the frame.
+    /// The pixels before the frame are restored.
     Restore,
 }
 
@@ -146,13 +146,13 @@ impl Sample for u16 {
     }
 }
 
-/// A canvas of RGBA pixels, transparent black at first.
+/// Canvas of RGBA pixels, initially transparent black.
 struct Canvas<T> {
     size: [usize; 2],
     pixels: Vec<[T; 4]>,
     /// Area and disposal of the last frame.
     last: (Area, Disposal),
-    /// The pixels of the last frame's area before that frame, if they are to be restored; else unused.
+    /// Pixels in the area of the last frame before it was drawn, if they have to be restored.
     before: Vec<[T; 4]>,
 }
 
@@ -164,7 +164,7 @@ impl<T: Sample> Canvas<T> {
         Ok(Self { size, pixels, last, before: Vec::new() })
     }
 
-    /// The samples of the whole canvas, row by row: grey, grey and alpha, RGB or RGBA. Grey is one of the equal colours.
+    /// Samples of the canvas: grey, grey and alpha, RGB or RGBA. Grey is one of three equal colours.
     fn samples(&self, channels: usize) -> Result<Vec<T>, BoxError> {
         let mut samples = memory::room(self.pixels.len() * channels)?;
         for pixel @ &[grey, .., alpha] in &self.pixels {
@@ -176,11 +176,11 @@ impl<T: Sample> Canvas<T> {
         Ok(samples)
     }
 
-    /// Disposes of the last frame and draws the next one. Pixels outside of the canvas are ignored.
+    /// Disposes of the last frame and draws the next one. Ignores pixels outside the canvas.
     fn draw(&mut self, frame: &Frame<T>) -> Result<(), BoxError> {
         let &Frame { area, disposal, blends, ref pixels } = frame;
         if pixels.len() < area.size[0] * area.size[1] {
-            return Err("a frame is too short".into());
+            return Err("a frame has too few pixels".into());
         }
         self.dispose();
         let clipped = |axis: usize| {
@@ -230,8 +230,8 @@ impl<T: Sample> Canvas<T> {
     }
 }
 
-/// Composes a pixel of straight alpha `above` over another (Porter and Duff's `over`): the alpha is `a + b (1 - a)`,
-/// each colour `(a A + b (1 - a) B) / alpha`, rounded.
+/// Blends a pixel of straight alpha over another (Porter and Duff's `over`): the alpha is `a + b (1 - a)`, each colour
+/// `(a A + b (1 - a) B) / alpha`, rounded.
 fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
     let max: u64 = T::MAX.into();
     let (a, b): (u64, u64) = (above[3].into(), below[3].into());

@@ -1,4 +1,4 @@
-//! What every image format provides, and the types that pass between a format and its callers.
+//! Interface of an image format: its capabilities, decoder and encoder.
 
 use std::{borrow::Cow, io, path::Path, sync::Arc};
 
@@ -17,27 +17,27 @@ use crate::{
     util::error::Result,
 };
 
-/// An image format: one constant in one file.
+/// An image format.
 pub struct Codec {
-    /// The name of the format.
+    /// Name of the format.
     pub name: &'static str,
     /// File name extensions in lower case, the usual one first.
     pub extensions: &'static [&'static str],
-    /// Whether a file of this format may begin with these bytes.
+    /// Whether these first bytes of a file have the signature of the format.
     pub has_signature: fn(&[u8]) -> bool,
-    /// What files of this format can hold.
+    /// Samples and metadata that the format can store.
     pub capabilities: Capabilities,
     /// How files are decoded.
     pub decode: Decode,
     /// Encodes an image whose samples and channels the format supports.
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
-    /// Begins a file of several pages; `None` if the format has no pages.
+    /// Creates a file of several pages; `None` if the format has only one page.
     pub encode_pages: Option<EncodePages>,
-    /// Reads the header of a file, without decoding it; `None` if that takes no less time.
+    /// Reads the header of a file without decoding; `None` if that is not faster.
     pub probe: Option<ReadProbe>,
-    /// An upper bound of the bytes of a decoded page, if it is not the number of bytes in the probe.
+    /// Upper bound of the bytes of a decoded page, if the probe does not state it.
     pub max_decoded_bytes: Option<fn(&Path) -> Option<u64>>,
-    /// How files are read and written by rows, if they can be.
+    /// Reading and writing by rows, if the format supports it.
     pub rows: Option<RowCodec>,
     /// Whether the pages of a file may be the slices of a volume, in the order and with the spacing that the file
     /// states.
@@ -69,85 +69,84 @@ impl Codec {
     }
 }
 
-/// Reads the header of a file. The bytes of the file are given if they are in memory: then metadata behind the pixels
+/// Reads the header of a file. If the bytes of the file are in memory, they are passed, and metadata after the pixels
 /// are read, too.
 pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
 
-/// Opens a file by rows; `None` if it is of another format, cannot be read by rows, or has a broken header.
+/// Opens a file by rows; `None` for other formats, files that cannot be read by rows, and broken headers.
 pub type OpenRows = fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>;
 
-/// Reading and writing of pictures by rows.
+/// Reading and writing of images by rows.
 #[derive(Clone, Copy, Debug)]
 pub struct RowCodec {
     /// Opens a file.
     pub open: OpenRows,
-    /// Begins a file with the image that is given without samples, whose type the format holds.
+    /// Creates a file for an image that is given without samples, and whose type the format can store.
     pub create: fn(&Image, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
 }
 
-/// The pages of a file whose bytes live for `'a`.
 type OpenedPages<'a> = Result<Box<dyn Pages + 'a>, BoxError>;
 
-/// How the files of a format are decoded.
+/// Decoder of a format.
 #[derive(Clone, Copy, Debug)]
 pub enum Decode {
-    /// One picture a file, from all its bytes.
+    /// One image per file, from all bytes.
     One(fn(&[u8], Limits) -> Result<DecodedPage, BoxError>),
-    /// Any number of pages, from all bytes of a file.
+    /// Any number of pages, from all bytes.
     Pages(for<'a> fn(&'a [u8], Limits) -> OpenedPages<'a>),
-    /// Any number of pages, from a file that is read at any offset and need not fit into memory.
+    /// Any number of pages, from a file that is read at offsets and may be larger than the memory.
     Seeking(for<'a> fn(Arc<dyn ReadAt + 'a>, Limits) -> OpenedPages<'a>),
 }
 
 /// Bytes that can be read at any offset, by several threads at once.
 pub trait ReadAt: Send + Sync {
-    /// Number of bytes.
+    /// Length in bytes.
     fn len(&self) -> u64;
 
-    /// Reads `len` bytes from offset `at` on, or fewer at the end.
+    /// Reads `len` bytes from offset `at`, or fewer at the end.
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
 }
 
-/// What files of a format can hold.
+/// Samples and metadata that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
     /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
     /// An alpha channel.
     pub alpha: bool,
-    /// Samples are linear, and colours premultiplied with alpha ([`Image::is_linear`]).
+    /// Whether samples are linear light with premultiplied alpha ([`Image::is_linear`]).
     pub linear: bool,
-    /// Any colours; otherwise a palette of 256 colours for each page, with pixels either opaque or transparent.
+    /// Whether colours are arbitrary; otherwise a page has 256 colours, and pixels are either opaque or transparent.
     pub true_colour: bool,
-    /// How long each of several pages is shown.
+    /// Whether pages have a duration.
     pub animation: bool,
-    /// What the format holds of [`Metadata`](crate::data::image::Metadata).
+    /// Kinds of metadata.
     pub metadata: MetadataSupport,
 }
 
-/// What files of a format can hold beside samples.
+/// Metadata that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataSupport {
     /// Blocks of bytes.
     pub blocks: &'static [MetadataBlock],
-    /// The size of pixels (density).
+    /// Pixel density.
     pub density: bool,
-    /// TextSupport.
+    /// Texts.
     pub texts: TextSupport,
-    /// Metadata of all pages together, such as the distance between them.
+    /// Descriptions of all pages together, such as their spacing.
     pub pages: bool,
-    /// The name of the format whose [parts](crate::data::image::AncillaryData) it holds; empty for none.
+    /// Name of the format whose [`AncillaryData`](crate::data::image::AncillaryData) it can store, or empty.
     pub ancillary: &'static str,
 }
 
-/// The texts that files of a format can hold.
+/// Texts that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub enum TextSupport {
     /// None.
     None,
-    /// TextSupport with these keywords; upper and lower case are the same, since ImageMagick writes small letters.
+    /// Texts with these keywords in upper or lower case: ImageMagick writes lower case.
     Keywords(&'static [&'static str]),
-    /// TextSupport whose keywords pass a test.
+    /// Texts whose keywords pass a test.
     Matching(fn(&str) -> bool),
 }
 
@@ -155,7 +154,7 @@ impl TextSupport {
     /// A comment under any of its usual keywords.
     pub const COMMENT: Self = Self::Keywords(&["Comment", "Description"]);
 
-    /// Whether texts with the keyword `keyword` are held.
+    /// Whether texts with this keyword can be stored.
     pub fn supports(self, keyword: &str) -> bool {
         match self {
             Self::None => false,
@@ -186,8 +185,8 @@ impl Capabilities {
         metadata: MetadataSupport::NONE,
     };
 
-    /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest
-    /// supported type that is no larger, else the smallest.
+    /// Type in which samples of type `dtype` are stored: the same if it is supported, else the largest supported type
+    /// that is not larger, else the smallest.
     pub fn nearest_dtype(&self, dtype: Dtype) -> Dtype {
         let narrower = self.dtypes.iter().rev().find(|held| held.size() <= dtype.size());
         match self.dtypes.contains(&dtype) {
@@ -202,7 +201,7 @@ impl Capabilities {
 pub struct Encoding {
     /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
     pub quality: u8,
-    /// Whether JPEG files get optimal Huffman tables of their own, which makes them smaller but takes longer.
+    /// Whether JPEG files get optimal Huffman tables, which make them smaller but take longer.
     pub optimized: bool,
     /// PNG effort, 0 (none) to 9.
     pub compression: u8,

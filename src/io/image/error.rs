@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::util::memory;
 
-/// Error message for a file on which a decoder panics.
-pub const DECODER_PANICKED: &str = "it is damaged, and its decoder failed on the damage";
+/// Message for a file on which a decoder panics.
+pub const DECODER_PANICKED: &str = "the file is damaged: its decoder crashed";
 
-/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
+/// Runs `decode` and returns a panic as an error. Some decoders panic on broken files.
 pub fn catch_panic<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
         Err(match memory::raised(panic) {

@@ -1,4 +1,4 @@
-//! The list of image formats.
+//! Table of image formats, and functions that choose a format.
 
 use std::{
     fs::File,
@@ -58,7 +58,7 @@ impl ImageFormat {
         self.codec().extensions[0]
     }
 
-    /// The format named by the extension of `sink`.
+    /// Format that belongs to the extension of `sink`.
     pub fn of_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
         by_extension(&extension).ok_or_else(|| {
@@ -72,8 +72,8 @@ impl ImageFormat {
         })
     }
 
-    /// The format of a file that begins with `bytes`, found by its signature. The extension only helps to recognize
-    /// formats that are not supported.
+    /// Format of a file that begins with `bytes`, by its signature. The extension only helps to recognize unsupported
+    /// formats.
     pub(super) fn of_file(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
         if bytes.is_empty() {
             return Err("the file is empty".into());
@@ -82,20 +82,19 @@ impl ImageFormat {
             return Err(refusal.into());
         }
         Self::of_start(bytes).ok_or_else(|| match image::guess_format(bytes) {
-            Ok(other) => format!("The image format {other:?} is not supported").into(),
-            Err(_) => "this is no image format that is known here".into(),
+            Ok(other) => format!("the image format {other:?} is not supported").into(),
+            Err(_) => "not an image of a known format".into(),
         })
     }
 
-    /// The format with the signature that a file begins with.
     fn of_start(bytes: &[u8]) -> Option<Self> {
         let found = FORMATS.iter().find(|(_, codec)| (codec.has_signature)(bytes))?;
         Some(found.0)
     }
 
-    /// The format of the file at `path`, by its signature; `None` if it is no regular file, or of no known format.
+    /// Format of the file at `path`, by its signature; `None` if the format is unknown or the file cannot be read.
     pub fn of_path(path: &Path) -> Option<Self> {
-        /// Length of the longest signature, in bytes.
+        /// Length of the longest signature in bytes.
         const MAX_LEN: u64 = 12;
         let mut start = Vec::new();
         File::open(path).ok()?.take(MAX_LEN).read_to_end(&mut start).ok()?;
@@ -114,7 +113,7 @@ pub fn has_image_name(source: &Source) -> bool {
     known.is_some_and(|format| format.can_read()) || by_extension(&extension).is_some()
 }
 
-/// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
+/// Opens a file for reading by rows; `None` if that is not possible or the header is broken.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let regular = source.path().is_some() && source.size()?.is_some();
     for rows in FORMATS.iter().filter_map(|(_, codec)| codec.rows).filter(|_| regular) {
@@ -130,7 +129,7 @@ pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
     format.codec().rows.is_some() && format.codec().capabilities.dtypes.contains(&dtype)
 }
 
-/// Begins a file of `format`, for which [`can_write_rows`] holds. `head` is the image without samples.
+/// Creates a file of `format` that is written by rows ([`can_write_rows`]). `head` is the image without samples.
 pub fn create_rows(
     format: ImageFormat,
     head: &Image,

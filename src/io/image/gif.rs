@@ -1,4 +1,4 @@
-//! GIF, by the gif crate: frames are composed on a canvas, and written with a palette for each frame.
+//! GIF, by the gif crate. Frames are composed on a canvas, and written with a palette per frame.
 
 use std::{
     fs::File,
@@ -48,7 +48,7 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-/// Bytes of a file's canvas as RGBA.
+/// Bytes of the canvas as RGBA.
 fn canvas_bytes(path: &Path) -> Option<u64> {
     let mut header = [0; 10];
     File::open(path).ok()?.read_exact(&mut header).ok()?;
@@ -59,7 +59,7 @@ fn canvas_bytes(path: &Path) -> Option<u64> {
 /// Units of delay per second.
 const UNITS: u32 = 100;
 
-/// The frames of a file.
+/// Decoder of the frames of a file.
 struct GifFrames<'a> {
     bytes: &'a [u8],
     /// Decodes the next frame.
@@ -101,15 +101,15 @@ fn open(bytes: &[u8], limits: Limits) -> Result<AnimationPages<GifFrames<'_>>, B
     Ok(AnimationPages::new(GifFrames { bytes, decoder: None }, header))
 }
 
-/// What the headers of all frames say together.
+/// Properties of all frames together, from their headers.
 struct FrameHeaders {
-    /// How long each frame is shown.
+    /// Duration of each frame.
     delays: Vec<Delay>,
     /// Whether all palettes are grey.
     is_grey: bool,
     /// Whether all pixels of all frames are opaque.
     is_opaque: bool,
-    /// Why further frames cannot be read, in words.
+    /// Warning about frames that cannot be read.
     damage: Option<String>,
 }
 
@@ -121,17 +121,17 @@ impl FrameHeaders {
         let are_grey =
             |palette: &[u8]| palette.as_chunks::<3>().0.iter().all(|&[r, g, b]| r == g && g == b);
         let mut found = Self { delays: Vec::new(), is_grey: true, is_opaque: true, damage: None };
-        // Whether the last frame leaves pixels opaque when it is disposed of.
+        // Whether pixels are opaque after the disposal of the last frame.
         let mut stays_opaque = true;
         loop {
             let count = found.delays.len();
             let frame = match decoder.next_frame_info() {
                 Ok(Some(frame)) => frame,
-                Ok(None) if count == 0 => return Err("there is no picture in it".into()),
+                Ok(None) if count == 0 => return Err("the file contains no image".into()),
                 Ok(None) => return Ok(found),
                 Err(error) if count == 0 => return Err(error.into()),
                 Err(error) => {
-                    let damage = format!("what follows frame {count} cannot be read: {error}");
+                    let damage = format!("the data after frame {count} cannot be read: {error}");
                     return Ok(Self { damage: Some(damage), ..found });
                 }
             };
@@ -194,7 +194,7 @@ impl FrameDecoder for GifFrames<'_> {
 fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     const COMMENT: u8 = 0xfe;
     let table = |packed: u8| if packed & 0x80 != 0 { 3 << ((packed & 7) + 1) } else { 0 };
-    // A file that is cut off has been reported as damaged already.
+    // Truncated files have been reported as damaged already.
     let mut walk = || -> Option<()> {
         let mut at = 13 + table(*bytes.get(10)?);
         loop {
@@ -231,7 +231,7 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
     walk();
 }
 
-/// The colours of all indices. Indices beyond the palette are black.
+/// RGBA colours of all indices. Indices beyond the palette are black.
 fn palette(palette: &[u8], transparent: Option<u8>) -> Vec<[u8; 4]> {
     let mut colours = vec![[0, 0, 0, 255]; 256];
     for (colour, &[r, g, b]) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -261,7 +261,7 @@ fn encode_pages<'a>(
 }
 
 struct GifWriter<'a> {
-    /// The output, until the first page creates the encoder, which needs the size of the picture.
+    /// Output, until the first page creates the encoder, which needs the size of the image.
     output: Option<&'a mut dyn Write>,
     encoder: Option<Encoder<&'a mut dyn Write>>,
     series: Series,
@@ -295,7 +295,7 @@ impl PageWriter for GifWriter<'_> {
         if self.series.count > 1 {
             frame.delay = delay(self.written).in_units(UNITS, u16::MAX.into()) as u16;
         }
-        // Transparent pixels must not show the frame before.
+        // Transparent pixels must not show the previous frame.
         frame.dispose = match image.has_alpha() {
             true => DisposalMethod::Background,
             false => DisposalMethod::Keep,
@@ -306,12 +306,12 @@ impl PageWriter for GifWriter<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), BoxError> {
-        // This writes the trailer.
+        // `into_inner` writes the trailer.
         self.encoder.map_or(Ok(()), |encoder| Ok(encoder.into_inner().map(drop)?))
     }
 }
 
-/// A frame of a picture: lossless if the picture is grey or has at most 256 colours.
+/// Encodes a frame, lossless if it is grey or has at most 256 colours.
 fn frame(
     samples: &[u8],
     channels: usize,
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
     use crate::io::image::pages::Pages;
 
-    /// A first frame that is disposed of to what was before it leaves transparent pixels.
+    /// Pixels of the first frame become transparent if they are restored.
     #[test]
     fn nothing_is_below_the_first_frame() {
         for (dispose, expected) in [

@@ -1,4 +1,4 @@
-//! Decoding by the image crate, for formats without a faster decoder here, and the headers of files.
+//! Decoding and headers by the image crate, for formats without a separate decoder.
 
 use std::{
     fs::File,
@@ -22,10 +22,10 @@ use crate::{
     io::Limits,
 };
 
-/// A file whose header and metadata are read, and whose size is within limits.
+/// A file whose header and metadata have been read and are within limits.
 pub struct OpenedImage<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    /// The header of the file.
+    /// Header of the file.
     pub page: DecodedPage,
 }
 
@@ -44,7 +44,7 @@ pub fn open(
     check_size(limits, size, decoder.total_bytes())?;
     let mut losses = Vec::new();
     let [icc, exif, xmp] = match format {
-        // The decoder of WebP trusts the declared lengths of these chunks.
+        // The decoder of WebP trusts the stated lengths of these chunks.
         ImageFormat::WebP => riff::metadata(bytes, &mut losses)?,
         _ => [decoder.icc_profile()?, decoder.exif_metadata()?, decoder.xmp_metadata()?],
     };

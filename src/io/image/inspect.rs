@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Bytes of the decoded samples of the image file `source`; `None` if that cannot be found out without consuming or
-/// decoding the file. The value is for planning only; decoders check the header again.
+/// Bytes of the decoded samples of the image file `source`; `None` if they are unknown until the file is consumed or
+/// decoded. The value is for planning only; decoders check the header again.
 pub fn sample_bytes(source: &Source) -> Option<u64> {
     let path = source.path()?;
     // A pipe can be read only once.
@@ -30,7 +30,7 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     if let Some(max_decoded_bytes) = codec.max_decoded_bytes {
         return max_decoded_bytes(path);
     }
-    // Decoders panic on some broken files.
+    // Some decoders panic on broken files.
     catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
 }
 
@@ -45,21 +45,21 @@ pub fn is_jpeg(source: &Source) -> bool {
     ImageFormat::of_path(path) == Some(ImageFormat::Jpeg)
 }
 
-/// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
-/// the file has at most `longest` bytes, or its format is read with seeks.
+/// Reads the header of the file `source`. Content after the pixels, such as the number of frames, is only read if the
+/// file has at most `max_len` bytes, or its decoder seeks.
 pub fn probe(source: &Source, max_len: u64) -> Result<Probe> {
     let Some(path) = source.path() else {
-        return Err(Error::usage("an image is looked at in a file, not in standard input"));
+        return Err(Error::usage("cannot probe standard input"));
     };
     if source.size()?.is_none() {
-        return Err(Error::bad_input(format_args!("{source} is no regular file")));
+        return Err(Error::bad_input(format_args!("{source} is not a regular file")));
     }
     catch_panic(|| header(source, path, max_len))
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
-/// Probes a source that can be read only once, such as a pipe: decodes its first page. Returns the header's contents,
-/// as far as that page tells them, and the page.
+/// Decodes the first page of a source that can be read only once, such as a pipe. Returns the properties that follow
+/// from that page, and the page.
 pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
     let timings = Timings::new(false);
     let file = ImageFile::read(source, limits, &timings)?;
@@ -71,7 +71,7 @@ pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
     Ok((probe, image))
 }
 
-/// Probes a file: by its header alone, or if there may be several pages, through those that its decoder finds.
+/// Probes a file by its header, and if it may have several pages, by the pages that its decoder finds.
 fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError> {
     let found = ImageFormat::of_path(path).map(ImageFormat::codec);
     let probe = found.and_then(|codec| codec.probe);
@@ -99,7 +99,7 @@ fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError>
             .map(|delay| f64::from(delay.seconds[0]) / f64::from(delay.seconds[1]))
             .sum();
         let times = match plays {
-            0 => "for ever".to_owned(),
+            0 => "forever".to_owned(),
             1 => "once".to_owned(),
             plays => format!("{plays} times"),
         };
@@ -112,7 +112,7 @@ fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError>
     Ok(probe)
 }
 
-/// The properties of a decoded image.
+/// Properties of a decoded image.
 fn of_image(format: ImageFormat, image: &Image) -> Probe {
     let Metadata { icc, xmp, .. } = &image.metadata;
     let size = [image.width, image.height];

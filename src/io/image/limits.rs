@@ -6,15 +6,15 @@ use crate::{
     util::error::{Error, Hint},
 };
 
-/// Refuses an image of `size` pixels whose samples take `bytes`: if it has no pixels, if it has more pixels or bytes
-/// than `limits` allow, or if there is no memory for it.
+/// Returns an error for an image of `size` pixels and `bytes` bytes if it has no pixels, exceeds `limits`, or does not
+/// fit into memory.
 pub fn check_size(
     limits: Limits,
     size @ [width, height]: [usize; 2],
     bytes: u64,
 ) -> Result<(), BoxError> {
     if width == 0 || height == 0 {
-        return Err(format!("{width} x {height} pixels are no picture").into());
+        return Err(format!("the image has no pixels ({width} x {height})").into());
     }
     limits.check(&size)?;
     if bytes > limits.bytes {
@@ -30,20 +30,20 @@ pub fn check_size(
         .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
 }
 
-/// Maximum memory in bytes for what is read with a header, such as profiles and texts.
+/// Maximum memory in bytes for metadata that are read with a header, such as profiles and texts.
 pub const MAX_METADATA_BYTES: u64 = 32 << 20;
 
-/// Bytes that a decoder may always take beside the samples, however low the limit.
+/// Bytes that a decoder may take in addition to the samples with any limit.
 pub const MIN_SCRATCH: u64 = 16 << 20;
 
-/// Refuses a file for which a decoder takes more than the allowed memory beside the samples: `bytes`. `what` begins the
-/// message.
-pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
+/// Returns an error that begins with `subject` if a decoder takes more than the allowed memory in addition to the
+/// samples.
+pub fn check_scratch(limits: Limits, bytes: u64, subject: &str) -> Result<(), BoxError> {
     let allowed = limits.bytes.max(MIN_SCRATCH);
     match bytes <= allowed {
         true => Ok(()),
         false => {
-            let message = format!("{what} {bytes} bytes, more than the {allowed} allowed here");
+            let message = format!("{subject} {bytes} bytes, more than the {allowed} allowed here");
             Err(Error::bad_input(message).with_hint(Hint::Memory).into())
         }
     }

@@ -1,8 +1,8 @@
-//! ICC profiles, EXIF, XMP, IPTC and texts: their maximal lengths, the frames around them, and the orientation in EXIF.
+//! ICC profiles, EXIF, XMP, IPTC and texts: maximum lengths, containers, and the orientation in EXIF.
 
 use crate::data::image::{Metadata, Orientation, Text};
 
-/// Metadata that are kept as the bytes that the file holds.
+/// Metadata that are kept as the bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataBlock {
     /// An ICC profile.
@@ -29,8 +29,8 @@ impl MetadataBlock {
         }
     }
 
-    /// Maximum length in bytes; longer ones are dropped. Except for profiles, this is what one JPEG segment holds after
-    /// its length and its identifier, or the frame made by [`iptc_resource`].
+    /// Maximum length in bytes; longer blocks are dropped. Except for profiles, this is the capacity of one JPEG
+    /// segment without its length and identifier, or the container made by [`iptc_resource`].
     pub const fn max_len(self) -> usize {
         const SEGMENT: usize = 65_533;
         match self {
@@ -52,7 +52,7 @@ impl MetadataBlock {
         }
     }
 
-    /// Whether `len` bytes are not too long; if they are, that is noted in `losses`.
+    /// Whether `len` bytes are not too long; otherwise adds a loss.
     pub fn fits(self, len: u64, losses: &mut Vec<String>) -> bool {
         let fits = len <= self.max_len() as u64;
         if !fits {
@@ -61,7 +61,7 @@ impl MetadataBlock {
         fits
     }
 
-    /// `data` if they are not too long. An empty block counts as none.
+    /// Returns `data` unless they are empty or too long.
     pub fn capped(self, data: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
         data.filter(|data| !data.is_empty() && self.fits(data.len() as u64, losses))
     }
@@ -69,14 +69,14 @@ impl MetadataBlock {
 
 /// The identifier in front of XMP in a JPEG segment.
 pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Maximum length of a text in bytes: what one JPEG segment holds.
+/// Maximum length of a text in bytes: the capacity of one JPEG segment.
 pub const MAX_TEXT_LEN: usize = 65_533;
-/// Maximum size in bytes of all texts of a file, and of all parts that only one format holds.
+/// Maximum size in bytes of all texts of a file, and of all metadata that only one format can store.
 pub const MAX_TEXTS_BYTES: usize = 1 << 20;
 /// Maximum number of texts of a file.
 const MAX_TEXT_COUNT: usize = 4096;
 
-/// Adds a text. A text that is too long is noted in `losses` instead.
+/// Adds a text, or a loss if it is too long.
 pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut Vec<String>) {
     let text = text.trim_end_matches('\0');
     if metadata.texts.len() == MAX_TEXT_COUNT {
@@ -95,13 +95,13 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
     }
 }
 
-/// `bytes` as UTF-8 if they are valid, else as Latin-1, for formats that define no encoding of comments.
+/// Decodes UTF-8 if valid, else Latin-1, for formats that define no encoding of comments.
 pub fn utf8_or_latin1(bytes: &[u8]) -> String {
     let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
     std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
-/// Adds `loss` to `losses`, unless it is there already or `losses` has its maximal length.
+/// Adds `loss` to `losses`, unless it is a duplicate or `losses` is full.
 pub fn record_loss(losses: &mut Vec<String>, loss: String) {
     const MAX: usize = 32;
     if losses.len() < MAX && !losses.contains(&loss) {
@@ -109,7 +109,7 @@ pub fn record_loss(losses: &mut Vec<String>, loss: String) {
     }
 }
 
-/// Whether a text only describes its file: the program that wrote it, the time, or how pixels are stored.
+/// Whether a text only describes its file: the software, the time, or the storage of pixels.
 pub fn is_about_file(keyword: &str) -> bool {
     const OF_FILE: [&str; 4] = ["Software", "Creation Time", "Thumb", "version"];
     const PREFIXES: [&str; 7] = ["date:", "png:", "exif:", "icc:", "jpeg:", "tiff:", "Thumb::"];
@@ -117,7 +117,7 @@ pub fn is_about_file(keyword: &str) -> bool {
         || PREFIXES.iter().any(|prefix| keyword.starts_with(prefix))
 }
 
-/// A keyword as messages show it: without control characters, and not too long.
+/// A keyword for messages: without control characters, and not too long.
 pub fn display_name(keyword: &str) -> String {
     keyword.chars().filter(|c| !c.is_control()).take(40).collect()
 }
@@ -125,8 +125,8 @@ pub fn display_name(keyword: &str) -> String {
 /// The ID of Photoshop's image resource that holds IPTC.
 const IPTC_RESOURCE: [u8; 2] = [0x04, 0x04];
 
-/// Finds IPTC among Photoshop's image resources. Each resource is `8BIM`, an ID, a Pascal string, a length and data;
-/// string and data are padded to an even length (Adobe Photoshop File Formats Specification).
+/// Finds IPTC data among Photoshop's image resources. Each resource is `8BIM`, an ID, a Pascal string, a length and
+/// data; string and data are padded to an even length (Adobe Photoshop File Formats Specification).
 pub fn iptc_from_resources(mut resources: &[u8]) -> Option<Vec<u8>> {
     while let Some(rest) = resources.strip_prefix(b"8BIM") {
         let (&number, rest) = rest.split_first_chunk::<2>()?;
@@ -155,8 +155,7 @@ pub fn iptc_resource(iptc: &[u8]) -> Vec<u8> {
     resource
 }
 
-/// Prepares EXIF for keeping: takes out the orientation, which is returned apart. EXIF that is too long is noted in
-/// `losses`.
+/// Splits EXIF into the block without orientation, and the orientation. Adds a loss if the block is too long.
 pub fn read_exif(
     exif: Option<Vec<u8>>,
     losses: &mut Vec<String>,
@@ -166,7 +165,7 @@ pub fn read_exif(
     (MetadataBlock::Exif.capped(exif, losses), orientation)
 }
 
-/// EXIF from its TIFF header on. Some writers put the prefix that JPEG demands into PNG and WebP files, too.
+/// Removes the prefix that JPEG requires before the TIFF header. Some writers put it into PNG and WebP files, too.
 pub fn strip_exif_prefix(mut exif: Vec<u8>) -> Vec<u8> {
     if exif.starts_with(b"Exif\0\0") {
         exif.drain(..6);
@@ -174,7 +173,7 @@ pub fn strip_exif_prefix(mut exif: Vec<u8>) -> Vec<u8> {
     exif
 }
 
-/// Removes the orientation from EXIF and returns it, so that no viewer rotates the upright picture again.
+/// Removes the orientation from EXIF and returns it, so that no viewer rotates the upright image again.
 pub fn take_orientation(exif: &mut [u8]) -> Option<Orientation> {
     let found = image::metadata::Orientation::remove_from_exif_chunk(exif)?;
     Orientation::from_exif(found.to_exif())

@@ -1,7 +1,7 @@
-//! Image formats: files are read into an [`Image`](crate::data::image::Image), and written in the format that the
-//! extension names.
+//! Image formats. Files are read into an [`Image`](crate::data::image::Image), and written in the format of the file
+//! name extension.
 //!
-//! Each format is one module with one `codec::Codec`; `formats` lists them.
+//! Each format is a module with a `codec::Codec`; `formats` has the table of all formats.
 
 mod bmp;
 mod canvas;

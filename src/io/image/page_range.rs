@@ -1,4 +1,4 @@
-//! Which pages of an image file are taken.
+//! Ranges of pages on the command line.
 
 use std::{ops::Range, str::FromStr};
 
@@ -29,10 +29,12 @@ impl FromStr for PageRange {
             }
         };
         let (first, last) = range.ok_or_else(|| {
-            format!("`{text}` is no page such as 3, and no pages such as 2..5; the first is 1")
+            format!("invalid pages `{text}`: expected a page such as 3 or a range such as 2..5, from 1 on")
         })?;
         match last {
-            Some(last) if last < first => Err(format!("`{text}` ends before it begins")),
+            Some(last) if last < first => {
+                Err(format!("invalid pages `{text}`: the range ends before it begins"))
+            }
             _ => Ok(Self { first, last }),
         }
     }
@@ -44,7 +46,7 @@ impl PageRange {
         self == Self { first: 1, last: Some(1) }
     }
 
-    /// The pages of the range, counted from 0, in `source`, which has `count` pages.
+    /// Pages of the range, counted from 0, in a file of `count` pages.
     pub fn resolve(self, source: &Source, count: usize) -> Result<Range<usize>> {
         let last = self.last.unwrap_or(count.max(self.first));
         match last <= count {

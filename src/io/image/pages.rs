@@ -12,21 +12,21 @@ use crate::{
     util::error::Result,
 };
 
-/// A decoded page of a file, or the header of one, whose image has no samples yet.
+/// A decoded page of a file, or its header: an image without samples.
 #[derive(Clone, Debug)]
 pub struct DecodedPage {
     /// The image with its metadata, in the orientation in which it is stored.
     pub image: Image,
-    /// The rotation and mirroring that bring the image upright.
+    /// Orientation in which the image is stored.
     pub orientation: Orientation,
-    /// What of the file the image lacks, in words.
+    /// Warnings about content of the file that was not read.
     pub losses: Vec<String>,
-    /// What is missing of the picture because the file is cut off or damaged, in words.
+    /// Warning about missing parts of the image, if the file is truncated or damaged.
     pub damage: Option<String>,
 }
 
 impl DecodedPage {
-    /// The header of a page whose samples are of type `dtype`.
+    /// Header of a page whose samples are of type `dtype`.
     pub fn header(
         [width, height]: [usize; 2],
         channels: usize,
@@ -45,7 +45,7 @@ impl DecodedPage {
         [self.image.width, self.image.height]
     }
 
-    /// Memory for the samples.
+    /// Zeroed memory for the samples.
     pub fn zeros(&self) -> Result<Samples> {
         let Image { width, height, channels, samples, .. } = &self.image;
         Samples::zeros(samples.dtype(), width * height * channels)
@@ -58,26 +58,26 @@ impl DecodedPage {
     }
 }
 
-/// The pages of an opened file: pictures of a stack, or frames of an animation, each composed with the frames below it.
-/// They are numbered from 0.
+/// Pages of an opened file: slices of a stack, or frames of an animation, each composed with the frames below it. They
+/// are numbered from 0.
 pub trait Pages {
     /// Number of pages, at least 1.
     fn count(&self) -> usize;
 
-    /// Decodes page `page`. Pages are mostly requested in order, each once.
+    /// Decodes page `page`. Pages are usually requested in order.
     fn decode(&mut self, page: usize) -> Result<DecodedPage, BoxError>;
 
-    /// Bytes of the decoded samples of page `page`; `None` if only decoding tells. It is always known for a file of
-    /// several pages.
+    /// Bytes of the decoded samples of page `page`; `None` if they are only known after decoding. Files of several
+    /// pages always know them.
     fn sample_bytes(&self, page: usize) -> Option<u64>;
 
-    /// How often and how long the pages are shown; `None` if they are no animation.
+    /// Timing of an animation; `None` for other files.
     fn animation(&self) -> Option<&Animation> {
         None
     }
 }
 
-/// The only picture of a file, and the function that decodes it.
+/// The only page of a file, decoded by a function.
 pub struct OnePage<F>(pub F);
 
 impl<F: Fn() -> Result<DecodedPage, BoxError>> Pages for OnePage<F> {
@@ -97,13 +97,13 @@ impl<F: Fn() -> Result<DecodedPage, BoxError>> Pages for OnePage<F> {
 /// The timing of an animation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Animation {
-    /// How often all frames are shown, 0 for ever.
+    /// Number of plays; 0 means forever.
     pub plays: u32,
-    /// How long each frame is shown.
+    /// Duration of each frame.
     pub delays: Vec<Delay>,
 }
 
-/// A time: `seconds[0] / seconds[1]`.
+/// Duration of `seconds[0] / seconds[1]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// Numerator and denominator, which is not 0.
@@ -111,10 +111,10 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// A tenth of a second, which viewers use if a file states no time.
+    /// A tenth of a second, as viewers assume it if a file states no duration.
     pub const DEFAULT: Self = Self { seconds: [1, 10] };
 
-    /// The time in units of `1 / unit` seconds, rounded, and at most `most`.
+    /// Duration in units of `1 / unit` seconds, rounded, and at most `max`.
     pub fn in_units(self, unit: u32, max: u32) -> u32 {
         let [numerator, denominator] = self.seconds.map(u64::from);
         let units = (numerator * u64::from(unit) + denominator / 2) / denominator.max(1);
@@ -122,20 +122,19 @@ impl Delay {
     }
 }
 
-/// What is known of a file of several pages before its first page is written.
+/// Properties of a file of several pages, known before the first page is written.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Number of pages to come.
+    /// Number of pages.
     pub count: usize,
     /// Approximate bytes of all samples: enough to choose between TIFF and BigTIFF.
     pub sample_bytes: u64,
-    /// How often the pages are shown, and how long each. `None` if they are no animation; an encoder of animations then
-    /// uses defaults.
+    /// Timing of an animation. `None` for other pages; an encoder of animations then uses defaults.
     pub animation: Option<Animation>,
 }
 
 impl Series {
-    /// How often all pages are shown, 0 for ever; and a function from a page's number to the time that it is shown.
+    /// Number of plays, 0 for forever, and a function from the number of a page to its duration.
     pub fn timing(&self) -> (u32, impl Fn(usize) -> Delay) {
         let (plays, delays) = match &self.animation {
             Some(Animation { plays, delays }) => (*plays, delays.clone()),
@@ -145,17 +144,16 @@ impl Series {
     }
 }
 
-/// Begins a file of several pages on an output that is written in order, without seeks.
+/// Creates a file of several pages on an output that is written in order, without seeks.
 pub type EncodePages =
     for<'a> fn(&'a mut dyn Write, Series, &Encoding) -> Result<Box<dyn PageWriter + 'a>, BoxError>;
 
-/// Error message for pages that cannot be frames of one animation.
 pub const UNEQUAL_FRAMES: &str =
-    "its pages differ in size or channels, and all frames of an animation are alike";
+    "its pages differ in size or channels; frames of an animation must not";
 
 /// A file of several pages being written.
 pub trait PageWriter {
-    /// Writes the next page, whose samples and channels the format supports.
+    /// Writes the next page. The format supports its samples and channels.
     fn page(&mut self, image: &Image) -> Result<(), BoxError>;
 
     /// Writes the end of the file, after the last page.

@@ -33,8 +33,8 @@ pub const CODEC: Codec = Codec {
 /// Bytes of a sample.
 const SAMPLE: usize = 4;
 
-/// Takes the next word of a header and the one white-space byte behind it. Lines of comments, as libvips writes them,
-/// are skipped.
+/// Takes the next word of a header and one byte of white space after it. Skips lines of comments, as libvips writes
+/// them.
 fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let text = loop {
         let start = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -58,11 +58,11 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let channels = if word(&mut rest) == Some("PF") { 3 } else { 1 };
     let mut side = || word(&mut rest).and_then(|text| text.parse::<u32>().ok());
     let (Some(width), Some(height)) = (side(), side()) else {
-        return Err("its width and height cannot be read".into());
+        return Err("its header has an invalid width or height".into());
     };
     let scale = word(&mut rest).and_then(|text| text.parse::<f64>().ok());
     let scale = scale.filter(|scale| scale.is_finite() && *scale != 0.0);
-    let scale = scale.ok_or("its scale cannot be read")?;
+    let scale = scale.ok_or("its header has an invalid scale")?;
     let (width, height) = (width as usize, height as usize);
     let size =
         (width as u64).saturating_mul(height as u64).saturating_mul((channels * SAMPLE) as u64);
@@ -76,7 +76,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     }
     if rest.len() > pixels.len() {
         let surplus = rest.len() - pixels.len();
-        losses.push(format!("{surplus} bytes behind the picture are left out"));
+        losses.push(format!("{surplus} bytes after the pixels are left out"));
     }
     let mut samples = memory::room(width * height * channels)?;
     for row in pixels.chunks_exact(row).rev() {

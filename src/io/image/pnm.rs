@@ -1,5 +1,5 @@
-//! PBM, PGM, PPM and PAM (netpbm's `pnm(5)` and `pam(5)`), decoded by the image crate. That skips the comments in
-//! headers, so they are read here.
+//! PBM, PGM, PPM and PAM (netpbm's `pnm(5)` and `pam(5)`), decoded by the image crate, except for comments in headers,
+//! which the crate skips.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -41,7 +41,7 @@ pub const CODEC: Codec = Codec {
 };
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    /// Bytes in which comments are searched: more than all that are kept.
+    /// Bytes in which comments are searched: more than are kept.
     const MAX_HEADER_LEN: u64 = 4 * MAX_TEXT_LEN as u64;
     let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path, None)?;
     let (mut metadata, mut start) = (Metadata::default(), Vec::new());
@@ -51,7 +51,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     Ok(probe)
 }
 
-/// The keyword under which comments are kept in [`Metadata`], as in other formats.
+/// Keyword of comments in [`Metadata`], as in other formats.
 const COMMENT: &str = "Comment";
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
@@ -60,10 +60,10 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     Ok(decoded)
 }
 
-/// Adds the comments in the header of a file to `metadata`, as one text with a line for each comment.
+/// Adds the comments in the header of a file to `metadata`, as one text with a line per comment.
 pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
-    // Words in the header behind the signature: width, height, and except in bitmaps the maximal sample. The header of
-    // PAM (P7) is lines up to ENDHDR.
+    // Number of words after the signature: width, height and, except for bitmaps, the maximum sample. The header of PAM
+    // (P7) ends with ENDHDR.
     let words = match bytes.get(1) {
         Some(b'7') => usize::MAX,
         Some(b'1' | b'4') => 2,
@@ -83,7 +83,7 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
         let (word, behind) = rest.split_at(end);
         rest = behind;
         match word {
-            // The comments are too long together: `add_text` reports that below, and keeps none.
+            // The comments are too long in total, which `add_text` reports below.
             [b'#', ..] if len > MAX_TEXT_LEN => {}
             [b'#', comment @ ..] => {
                 let comment = comment.trim_ascii();
@@ -98,8 +98,8 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
     add_text(metadata, COMMENT, comments.join("\n").trim(), losses);
 }
 
-/// Encodes a file with comments behind its signature: PGM or PPM, which more programs read than PAM, or PAM if there is
-/// alpha. Samples of 16 bits are big-endian.
+/// Encodes PGM or PPM, which more programs read than PAM, or PAM if there is alpha. Comments follow the signature;
+/// samples of 16 bits are big-endian.
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let Image { width, height, channels, .. } = image;
     let max = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };

@@ -1,4 +1,4 @@
-//! What the header of an image file tells.
+//! Properties of an image file, read from its header.
 
 use super::metadata::{MetadataBlock, display_name};
 use crate::data::{
@@ -6,35 +6,35 @@ use crate::data::{
     image::{Density, DensityUnit, Metadata, Text},
 };
 
-/// What the header of an image file tells.
+/// Properties of an image file, read from its header.
 #[derive(Debug)]
 pub struct Probe {
     /// The name of the format.
     pub format: &'static str,
-    /// Width and height as stored.
+    /// Stored width and height.
     pub size: [usize; 2],
-    /// The type of a sample as stored.
+    /// Stored sample type.
     pub dtype: String,
-    /// The type of a sample of the decoded picture: fewer bits than 8 or 16 are widened, and OpenEXR becomes f32.
+    /// Sample type of the decoded image: fewer bits than 8 or 16 are widened, and OpenEXR becomes f32.
     pub decoded: Dtype,
-    /// The names of the channels, or how many there are.
+    /// Names of the channels, or their number.
     pub channels: String,
     /// Whether the picture has colours.
     pub has_colour: bool,
     /// Whether the picture has an alpha channel.
     pub has_alpha: bool,
-    /// Number of pages, if the format may hold several.
+    /// Number of pages, if the format can store several.
     pub pages: Option<usize>,
-    /// Further contents of the file: name, and size or value.
+    /// Further content of the file: name, and size or value.
     pub metadata: Vec<(String, String)>,
     /// Bytes of the decoded samples of a page.
     pub bytes: u64,
-    /// Whether EXIF says that rows are columns.
+    /// Whether the orientation swaps rows and columns.
     pub is_turned: bool,
 }
 
 impl Probe {
-    /// A picture of 1 to 4 channels of type `dtype`, without metadata.
+    /// An image of 1 to 4 channels of type `dtype`, without metadata.
     pub fn new(format: &'static str, size: [usize; 2], channels: usize, dtype: Dtype) -> Self {
         const CHANNELS: [&str; 4] =
             ["grey", "grey, alpha", "red, green, blue", "red, green, blue, alpha"];
@@ -54,13 +54,13 @@ impl Probe {
         }
     }
 
-    /// The size of the decoded picture.
+    /// Width and height of the decoded image.
     pub fn decoded_size(&self) -> [usize; 2] {
         let [width, height] = self.size;
         if self.is_turned { [height, width] } else { [width, height] }
     }
 
-    /// Adds a block of metadata and its size, if it is there and not known already.
+    /// Adds the size of a block of metadata, if present and not added yet.
     pub fn add_block(&mut self, kind: MetadataBlock, block: Option<&[u8]>) {
         let name = kind.name().trim_start_matches("a ");
         if let Some(block) = block
@@ -70,12 +70,12 @@ impl Probe {
         }
     }
 
-    /// Adds texts, the density, and parts that only this format holds.
+    /// Adds texts, the density, and metadata that only this format can store.
     pub fn add_metadata(&mut self, metadata: &Metadata) {
         /// Number of characters of a text that are shown.
         const SHOWN: usize = 200;
         if let Some(density) = metadata.density {
-            self.metadata.push(("pixels".into(), in_words(density)));
+            self.metadata.push(("pixels".into(), format_density(density)));
         }
         for Text { keyword, text } in &metadata.texts {
             let mut start: String = text.chars().take(SHOWN).collect();
@@ -90,8 +90,8 @@ impl Probe {
     }
 }
 
-/// A density in words.
-pub fn in_words(density: Density) -> String {
+/// Formats a density for `info`.
+pub fn format_density(density: Density) -> String {
     let [across, down] = density.pixels.map(|pixels| (pixels * 1e4).round() / 1e4);
     match density.unit {
         DensityUnit::Inch => format!("{across} x {down} per inch"),

@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// Reads and decodes the first page of `source`; further pages are reported as a loss. The format is recognized by the
-/// content, not by the name. A picture stored rotated comes out upright. The file and its samples each take at most
+/// Reads and decodes the first page of `source`, and reports further pages as a loss. The format is recognized by
+/// content, not by name. A rotated image comes out upright. The file and its samples may each take at most
 /// `limits`.
 pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
     ImageFile::read(source, limits, timings)?.decode(timings)
 }
 
-/// An image file that is read into memory, or opened, but not decoded yet.
+/// An image file that has been read into memory or opened, but not decoded.
 #[derive(Debug)]
 pub struct ImageFile<'a> {
     source: &'a Source,
@@ -47,8 +47,8 @@ enum Data {
 }
 
 impl<'a> ImageFile<'a> {
-    /// Reads `source`, or only opens it if the decoder of its format seeks. The file and its samples each take at most
-    /// `limits`.
+    /// Reads `source`, or only opens it if the decoder of its format seeks. The file and its samples may each take at
+    /// most `limits`.
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
@@ -63,7 +63,7 @@ impl<'a> ImageFile<'a> {
         Ok(Self { source, data: Data::Bytes(bytes), limits, reported: LossLog::default() })
     }
 
-    /// Finds the pages of the file.
+    /// Reads the headers of the pages.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
         let pages = self.decode_timed(timings, || {
             let codec = self.detect_format()?.codec();
@@ -78,7 +78,7 @@ impl<'a> ImageFile<'a> {
                 (Decode::Seeking(open), Data::File(file)) => {
                     open(Arc::new(FileBytes::new(file.try_clone()?)?), self.limits)?
                 }
-                _ => return Err("the file has changed".into()),
+                _ => return Err("the file changed while it was read".into()),
             })
         })?;
         Ok(ImagePages { file: self, pages })
@@ -119,8 +119,8 @@ impl<'a> ImageFile<'a> {
         pages.decode(page, timings)
     }
 
-    /// The coefficients of a JPEG file, and its image without samples; `None` for other files, and for pictures that
-    /// have to be rotated or mirrored.
+    /// Coefficients of a JPEG file, and its image without samples; `None` for other files, and for images that have to
+    /// be rotated or mirrored.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
         let read =
@@ -130,7 +130,7 @@ impl<'a> ImageFile<'a> {
         Ok(Some((coefficients, decoded.image)))
     }
 
-    /// Channels of a JPEG file, whose pixels [`ImageFile::consume_jpeg`] may hand out; `None` for other files.
+    /// Number of channels of a JPEG file, for [`ImageFile::consume_jpeg`]; `None` for other files.
     pub fn jpeg_channels(&self) -> Option<usize> {
         Some(Summary::new(self.jpeg_bytes()?)?.channels)
     }
@@ -160,7 +160,7 @@ impl<'a> ImageFile<'a> {
         Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(cause)
     }
 
-    /// Reports what of the file its image lacks: losses, and damage, which is an error if `strict`.
+    /// Reports losses and damage. Damage is a warning, and an error if `strict`.
     fn report(&self, lost: &[String], damage: Option<&str>) -> Result<()> {
         let Self { source, limits: Limits { strict, .. }, .. } = *self;
         match damage {
@@ -175,7 +175,7 @@ impl<'a> ImageFile<'a> {
         lost.iter().try_for_each(|loss| self.reported.report_once(source, loss, strict))
     }
 
-    /// Runs `decode`; its error gets the name of the file.
+    /// Runs `decode` as timed step, and adds the name of the file to its error.
     fn decode_timed<T>(
         &self,
         timings: &Timings,
@@ -186,7 +186,7 @@ impl<'a> ImageFile<'a> {
     }
 }
 
-/// `source`, opened, if it is a regular file of a format whose decoder seeks.
+/// Opens `source` if it is a regular file of a format whose decoder seeks.
 fn seekable(source: &Source) -> Result<Option<File>> {
     let Some(path) = source.path().filter(|path| crate::io::standard::descriptor(path).is_none())
     else {
@@ -203,7 +203,7 @@ fn seekable(source: &Source) -> Result<Option<File>> {
     Ok(seeks.then_some(file))
 }
 
-/// The first bytes of a file. The position of the file is at its start before and afterwards.
+/// First bytes of a file. Leaves the position at the start of the file.
 fn read_start(mut file: &File) -> std::io::Result<Vec<u8>> {
     use std::io::Seek;
     file.rewind()?;
@@ -215,19 +215,14 @@ fn read_start(mut file: &File) -> std::io::Result<Vec<u8>> {
 
 /// Maximum ratio of the decoded bytes of several pages to the bytes of their file.
 const MAX_EXPANSION: u64 = 1 << 14;
-/// DecodedPage bytes that several pages may have, however small their file is.
+/// Decoded bytes that several pages may have in a file of any size.
 const MIN_EXPANDED_LIMIT: u64 = 256 << 20;
 
 /// The pages of an opened file.
+#[expect(missing_debug_implementations, reason = "decoders have none")]
 pub struct ImagePages<'a> {
     file: &'a ImageFile<'a>,
     pages: Box<dyn Pages + 'a>,
-}
-
-impl std::fmt::Debug for ImagePages<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImagePages").field("count", &self.count()).finish_non_exhaustive()
-    }
 }
 
 impl ImagePages<'_> {
@@ -236,21 +231,21 @@ impl ImagePages<'_> {
         self.pages.count()
     }
 
-    /// How often and how long the pages are shown; `None` if they are no animation.
+    /// Timing of an animation; `None` for other files.
     pub fn animation(&self) -> Option<&Animation> {
         self.pages.animation()
     }
 
-    /// Bytes of the samples of page `page`, counted from 0, if that is known before the page is decoded.
+    /// Bytes of the samples of page `page`, counted from 0, if known before the page is decoded.
     pub fn sample_bytes(&self, page: usize) -> Option<u64> {
         self.pages.sample_bytes(page)
     }
 
-    /// Bytes of the samples of `pages`, where they are known.
+    /// Bytes of the samples of `pages`, as far as they are known.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if they are far too many for the size of the file: a few bytes
-    /// of an animation can declare another frame of any size.
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if they are far too many for the size of the file: a few
+    /// bytes of an animation can declare another frame of any size.
     pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
         let count = pages.len();
         let sizes = pages.map(|page| self.sample_bytes(page).unwrap_or(0));
@@ -268,14 +263,14 @@ impl ImagePages<'_> {
         )))
     }
 
-    /// Reports that all pages but the first are left out.
+    /// Reports that only the first page is read.
     pub fn report_skipped_pages(&self) -> Result<()> {
         let Self { file, .. } = self;
-        let loss = format!("of its {} pages only the first is read", self.count());
+        let loss = format!("only the first of its {} pages is read", self.count());
         file.reported.report_once(file.source, &loss, file.limits.strict)
     }
 
-    /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
+    /// Decodes page `page`, counted from 0. A rotated image comes out upright.
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.decode_timed(timings, || pages.decode(page))?;

@@ -1,8 +1,8 @@
-//! The container of WebP files (RIFF): chunks of a name, a length and data (WebP container specification).
+//! RIFF, the container of WebP files: chunks of a name, a length and data (WebP container specification).
 
 use super::{error::BoxError, metadata::MetadataBlock};
 
-/// Names and data of the chunks of a file. The data of a chunk that is cut off end with the file.
+/// Names and data of the chunks of a file. The data of a truncated chunk end with the file.
 pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     declared_chunks(bytes).map(|(name, _, data)| (name, data))
 }
@@ -44,7 +44,7 @@ pub fn metadata(bytes: &[u8], losses: &mut Vec<String>) -> Result<[Option<Vec<u8
     Ok(found)
 }
 
-/// Appends a chunk called `name`, whose data are `parts` one behind the other.
+/// Appends a chunk, whose data are `parts` one after the other.
 pub fn push(file: &mut Vec<u8>, name: &[u8; 4], parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     file.extend(name);

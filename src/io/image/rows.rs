@@ -1,4 +1,4 @@
-//! Reading and writing of pictures by rows, for pictures that do not fit into memory.
+//! Reading and writing of images by rows, for images that do not fit into memory.
 
 use super::pages::DecodedPage;
 use crate::{
@@ -29,15 +29,15 @@ impl RowsHeader {
     }
 }
 
-/// A picture that is read row by row, from the first to the last.
+/// An image that is read by rows, from the first to the last.
 pub trait ReadRows: Send {
-    /// The header of the picture.
+    /// Header of the image.
     fn header(&self) -> &RowsHeader;
 
-    /// Reads the next rows into `rows`, which holds a whole number of them. Samples are in native byte order.
+    /// Reads the next rows into `rows`, which holds a whole number of rows. Samples are in native byte order.
     fn read(&mut self, rows: &mut [u8]) -> Result<()>;
 
-    /// Whether any pixel of the rows that are not read yet is not opaque. Reads them.
+    /// Reads the remaining rows; returns whether any of their pixels is not fully opaque.
     fn any_transparent(&mut self) -> Result<bool> {
         let Image { height, channels, ref samples, .. } = self.header().first.image;
         let (dtype, row_bytes) = (samples.dtype(), self.header().row_bytes());
@@ -101,10 +101,10 @@ impl Reader for RowsReader {
     }
 }
 
-/// Bytes of the band of rows in which transparent pixels are searched.
+/// Bytes of rows that are searched for transparent pixels at a time.
 const BAND: usize = 1 << 20;
 
-/// A picture that is written row by row, from the first to the last.
+/// An image that is written by rows, from the first to the last.
 pub trait WriteRows: Send {
     /// Writes the samples of the next rows.
     fn write(&mut self, samples: Samples) -> io::Result<()>;

@@ -1,9 +1,10 @@
-//! Decoding in a child process with limited memory, for lossless WebP, whose decoder takes an amount of memory that
-//! cannot be known before: it keeps up to 65,536 groups of five tables of prefix codes, 20 KiB each group, and a table
-//! takes as little as eleven bytes of the file. If memory runs short, the child process ends, and this one reports an
-//! error. The child process runs this program. It reads the file from standard input and writes to standard output a
-//! byte that says whether samples or the text of an error follow, then those. Only Linux limits memory in this way; on
-//! other systems, and in a library, which is no program to start, files are decoded in this process.
+//! Decodes lossless WebP files in a child process with limited memory. The memory that their decoder takes is not known
+//! in advance: up to 65,536 groups of five tables of prefix codes, 20 KiB per group, and a table may take as little as
+//! eleven bytes of the file. If memory runs short, the child process ends, and this process reports an error.
+//!
+//! The child process runs this program. It reads the file from standard input, and writes one byte and then either the
+//! samples or the text of an error to standard output. Only Linux can limit the memory of a process. On other systems,
+//! and in a library, which cannot start itself, files are decoded in this process.
 
 use std::{
     env,
@@ -25,15 +26,15 @@ use crate::{
     util::error::{Error, Hint},
 };
 
-/// The first argument of the child process. The second is the maximal number of bytes that it may take.
+/// First argument of the child process. The second is the maximum number of bytes that it may take.
 const ARGUMENT: &str = "decode-webp-within";
-/// The byte before samples, and the byte before the text of an error.
+/// Byte before samples, and byte before the text of an error.
 const SAMPLES: u8 = 0;
 const FAILURE: u8 = 1;
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Allows decoding in child processes: notes the path of this program, which is started again. For `main` only.
+/// Enables decoding in child processes, by storing the path of this program. For `main` only.
 pub fn enable() {
     if cfg!(target_os = "linux")
         && let Ok(program) = env::current_exe()
@@ -42,14 +43,14 @@ pub fn enable() {
     }
 }
 
-/// If this process was started to decode a file, decodes it. Returns whether that is so.
+/// Decodes a file if this process was started for that. Returns whether it was.
 pub fn serve_if_requested() -> bool {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
         return false;
     }
     let max_bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
-    // The parent process notices an error here, since it gets fewer bytes than it expects.
+    // The parent process detects an error here, because it gets fewer bytes than it expects.
     max_bytes.map(answer).transpose().ok();
     true
 }
@@ -80,7 +81,7 @@ fn answer(max_bytes: u64) -> io::Result<()> {
     output.flush()
 }
 
-/// Limits the address space of this process to its present size and `more` bytes.
+/// Limits the address space of this process to its current size plus `more` bytes.
 #[cfg(target_os = "linux")]
 fn limit_memory(more: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -102,9 +103,9 @@ pub fn is_available() -> bool {
     PROGRAM.get().is_some()
 }
 
-/// Decodes the WebP file `file` into `samples`, in a child process that may take `within` bytes.
+/// Decodes the WebP file `file` into `samples`, in a child process that may take `max_bytes` bytes.
 pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), BoxError> {
-    let program = PROGRAM.get().ok_or("there is no program to decode it")?;
+    let program = PROGRAM.get().ok_or("decoding in a child process is not available")?;
     let mut process = Command::new(program)
         .args([ARGUMENT, &max_bytes.to_string()])
         .stdin(Stdio::piped())
@@ -119,8 +120,7 @@ pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), Box
         (Ok(()), Ok(Ok(()))) => Ok(()),
         (_, Ok(Err(message))) => Err(message.into()),
         _ => {
-            let message =
-                format!("decoding it takes more than the {max_bytes} bytes that there are");
+            let message = format!("decoding it takes more than the available {max_bytes} bytes");
             Err(Error::bad_input(message).with_hint(Hint::Memory).into())
         }
     }

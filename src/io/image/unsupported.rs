@@ -1,12 +1,12 @@
-//! Formats that are recognized but not read here, so that the error can say how to convert the file.
+//! Formats that are recognized but not supported, so that the error can say how to convert the file.
 
-/// What a foreign format is recognized by.
+/// Signature of a format.
 enum Signature {
-    /// One of these beginnings.
+    /// One of these first bytes.
     Start(&'static [&'static [u8]]),
     /// One of these major brands of the ISO base media file format.
     MajorBrand(&'static [&'static [u8; 4]]),
-    /// A beginning that other files may have, too, and one of these extensions.
+    /// First bytes that other formats may have, too, and one of these extensions.
     WithExtension(&'static [u8], &'static [&'static str]),
     /// A test of the first bytes and the extension.
     Test(fn(&[u8], &str) -> bool),
@@ -14,13 +14,13 @@ enum Signature {
 
 use Signature::{MajorBrand, Start, Test, WithExtension};
 
-/// Extensions of camera raw files that have the signature of TIFF. Read as TIFF, they would only give a preview.
+/// Extensions of camera raw files with the signature of TIFF. As TIFF, they would only give a preview.
 const RAW: [&str; 14] = [
     "3fr", "arw", "cr2", "dcr", "dng", "erf", "iiq", "kdc", "mef", "mos", "nef", "nrw", "pef",
     "srw",
 ];
 
-/// How formats are recognized, their names, and commands that convert `FILE` to a format that is read here.
+/// Signatures and names of formats, and commands that convert `FILE` to a supported format.
 const UNSUPPORTED: [(Signature, &str, &str); 33] = [
     (MajorBrand(&[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
     (
@@ -74,13 +74,13 @@ const UNSUPPORTED: [(Signature, &str, &str); 33] = [
     (Start(&[b"\x89HDF\r\n\x1a\n"]), "HDF5", "h5dump -d DATASET -b LE -o out.raw FILE"),
 ];
 
-/// A command that converts files of microscopes.
+/// Command that converts files of microscopes.
 const MICROSCOPE: &str = "bfconvert FILE out.ome.tif";
 
-/// Number of bytes at the start of a file that the tests look at.
+/// Number of first bytes that signatures are matched with.
 pub const SIGNATURE_BYTES: usize = 1024;
 
-/// An error message for a file of a foreign format; `None` for other files.
+/// Error message for a file of an unsupported format; `None` for other files.
 pub fn message(bytes: &[u8], extension: &str) -> Option<String> {
     let bytes = &bytes[..bytes.len().min(SIGNATURE_BYTES)];
     let is = |sign: &Signature| match sign {
@@ -92,7 +92,7 @@ pub fn message(bytes: &[u8], extension: &str) -> Option<String> {
         Test(is) => is(bytes, extension),
     };
     let (_, name, command) = UNSUPPORTED.iter().find(|(sign, ..)| is(sign))?;
-    Some(format!("{name} is not read here: convert it first, as by `{command}`"))
+    Some(format!("{name} is not supported: convert it first, for example by `{command}`"))
 }
 
 /// Whether a file in the ISO base media file format has one of these major brands (ISO/IEC 14496-12, 4.3).

@@ -1,4 +1,4 @@
-//! WebP: files and animations are read by the image-webp crate, lossy and lossless ones; lossless ones are written.
+//! WebP, by the image-webp crate. Reads lossy and lossless images and animations, and writes lossless ones.
 
 use std::{io::Write, path::Path};
 
@@ -57,12 +57,12 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     }
     let (count, delays) = (frames.len(), frames.iter().map(|frame| frame.delay).collect());
     let header = chunk(bytes, b"VP8X").and_then(<[u8]>::first_chunk::<10>);
-    let &[flags, _, _, _, w0, w1, w2, h0, h1, h2] = header.ok_or("its header is missing")?;
+    let &[flags, _, _, _, w0, w1, w2, h0, h1, h2] = header.ok_or("its VP8X header is missing")?;
     let side = |bytes: [u8; 3]| number(bytes) + 1;
     let plays = chunk(bytes, b"ANIM").and_then(|data| data.get(4..)?.first_chunk());
     let plays = plays.map_or(0, |plays| u16::from_le_bytes(*plays).into());
-    // The image-webp crate decides by the alpha channel of the pixels whether a frame is opaque, not by its header, so
-    // each frame is decoded as a file of its own.
+    // The image-webp crate takes opacity from the pixels of a frame, not from its header, so each frame is decoded as a
+    // separate file.
     let mut page = open(ImageFormat::WebP, bytes, limits)?.page;
     page.image.width = side([w0, w1, w2]);
     page.image.height = side([h0, h1, h2]);
@@ -90,7 +90,7 @@ struct WebPFrame<'a> {
     delay: Delay,
     blends: bool,
     disposal: Disposal,
-    /// The chunks of the frame's picture.
+    /// Chunks of the image of the frame.
     picture: &'a [u8],
 }
 
@@ -109,7 +109,7 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = WebPFrame<'_>> {
 }
 
 impl WebPFrame<'_> {
-    /// The picture of the frame as a WebP file.
+    /// Converts the image of the frame to a WebP file.
     fn to_file(&self) -> Vec<u8> {
         // `chunk` skips the header of a file, 12 bytes.
         let chunks = [&[0; 12], self.picture].concat();
@@ -139,7 +139,7 @@ impl FrameDecoder for Vec<WebPFrame<'_>> {
         let &WebPFrame { area, blends, disposal, .. } = &self[number];
         let DecodedPage { image, .. } = decode(&self[number].to_file(), limits)?;
         if [image.width, image.height] != area.size {
-            return Err("a frame has another size than its description".into());
+            return Err("the size of a frame differs from its header".into());
         }
         let Samples::U8(samples) = &image.samples else { unreachable!("WebP holds u8") };
         let mut pixels = memory::room(image.width * image.height)?;
@@ -150,8 +150,8 @@ impl FrameDecoder for Vec<WebPFrame<'_>> {
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
-    /// Maximum number of bytes that the decoder allocates for each byte of prefix codes, and for all of them. A table
-    /// of 4 KiB has codes of ten lengths, which take some 90 bits in the file.
+    /// Maximum number of bytes that the decoder allocates per byte of prefix codes, and in total. A table of 4 KiB has
+    /// codes of ten lengths, which take about 90 bits in the file.
     const TABLES: u64 = 400;
     const ALL_TABLES: u64 = 65_536 * 5 * 4096;
     check_picture(bytes)?;
@@ -161,14 +161,14 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     if worst <= allowed || !has_prefix_codes(bytes) || !sandbox::is_available() {
         return opened.decode();
     }
-    // The decoder converts between RGB and RGBA, and holds the file.
+    // The decoder converts between RGB and RGBA, and keeps the file in memory.
     let max_bytes = 3 * opened.bytes() + bytes.len() as u64 + allowed;
-    log::debug!("a WebP file is decoded in a process of its own, max_bytes {max_bytes} bytes");
+    log::debug!("decoding a WebP file in a child process, within {max_bytes} bytes");
     opened.decode_by(|_, samples| sandbox::decode(bytes, max_bytes, samples))
 }
 
-/// Compares the size of the picture with that in the header of the file. The decoder does so only after it has decoded
-/// the picture, which may take much memory, and panics on some files.
+/// Returns an error if the size of the image differs from that in the VP8X header. The decoder only checks this after
+/// decoding, which may take much memory, and panics on some files.
 fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
     let Some((name, header)) = riff::chunks(bytes).next() else { return Ok(()) };
     let (b"VP8X", &[_, _, _, _, w0, w1, w2, h0, h1, h2, ..]) = (&name, header) else {
@@ -188,7 +188,7 @@ fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
     });
     match picture {
         Some(size) if size != stated => Err(format!(
-            "its picture has {} x {} pixels, and its header states {} x {}",
+            "its image has {} x {} pixels, but its header states {} x {}",
             size[0], size[1], stated[0], stated[1]
         )
         .into()),
@@ -196,7 +196,7 @@ fn check_picture(bytes: &[u8]) -> Result<(), BoxError> {
     }
 }
 
-/// Whether a file has lossless data: a picture, or an alpha channel.
+/// Whether a file has lossless data: an image or an alpha channel.
 fn has_prefix_codes(bytes: &[u8]) -> bool {
     let has = |name: &[u8; 4]| bytes.windows(4).any(|found| found == name);
     has(b"VP8L") || has(b"ALPH")
@@ -233,16 +233,15 @@ fn encode_pages<'a>(
     Ok(Box::new(WebPWriter { output, series, first, has_alpha: false, frames, written: 0 }))
 }
 
-/// An animation being written. Its length is stated at the beginning of the file, so it is kept in memory until the
-/// end.
+/// An animation being written. The file begins with its length, so it is kept in memory until the end.
 struct WebPWriter<'a> {
     output: &'a mut dyn Write,
     series: Series,
-    /// Properties of the whole animation, taken from its first frame.
+    /// Size and metadata of the first frame, which apply to all frames.
     first: Option<FirstFrame>,
     /// Whether any frame has alpha.
     has_alpha: bool,
-    /// FrameDecoder written so far.
+    /// Frames written so far.
     frames: Vec<u8>,
     written: usize,
 }
@@ -260,7 +259,7 @@ fn three_bytes(number: usize) -> [u8; 3] {
 impl PageWriter for WebPWriter<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         const MAX_DELAY: u32 = (1 << 24) - 1;
-        /// Flag of a frame: its pixels replace those of the frame before, without blending.
+        /// Flag of a frame: its pixels replace those of the previous frame, without blending.
         const REPLACE: u8 = 2;
         let size = [image.width, image.height];
         let first =
@@ -271,7 +270,7 @@ impl PageWriter for WebPWriter<'_> {
         self.has_alpha |= image.has_alpha();
         let mut file = Vec::new();
         encode_to(WebPEncoder::new(&mut file), image)?;
-        let data = chunk(&file, b"VP8L").ok_or("there is no picture in it")?;
+        let data = chunk(&file, b"VP8L").ok_or("the encoder wrote no image")?;
         let [width, height] = size.map(|side| three_bytes(side - 1));
         let delay = self.series.timing().1(self.written).in_units(1000, MAX_DELAY);
         let delay = three_bytes(delay as usize);

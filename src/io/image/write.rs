@@ -1,5 +1,5 @@
-//! Writing of image files, with the samples and channels that the format supports. What the format cannot hold is
-//! reported.
+//! Writing of image files, with the samples and channels that the format supports. Content that the format cannot
+//! store is reported.
 
 use std::{
     borrow::Cow,
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// A file that an image, or pages of images, are written to.
+/// An image file to be written, with one or several pages.
 #[derive(Debug)]
 pub struct ImageTarget<'a> {
     sink: &'a Sink,
@@ -40,14 +40,14 @@ pub struct ImageTarget<'a> {
     timings: &'a Timings,
     /// Whether an existing file is an error.
     pub no_clobber: bool,
-    /// Whether it is an error that the format cannot hold all of an image.
+    /// Whether losses are errors.
     pub strict: bool,
     /// Losses that have been reported.
     reported: LossLog,
 }
 
 impl<'a> ImageTarget<'a> {
-    /// A file of `format` at `sink`. It may replace an existing file, and losses are warnings.
+    /// A file of `format` at `sink`. By default it may replace an existing file, and losses are warnings.
     pub fn new(
         sink: &'a Sink,
         format: ImageFormat,
@@ -68,7 +68,7 @@ impl<'a> ImageTarget<'a> {
         self.format.codec().encode_pages.is_some()
     }
 
-    /// Reports what of `image` the format cannot hold, without writing anything.
+    /// Reports content of `image` that the format cannot store, without writing anything.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)
     }
@@ -111,7 +111,7 @@ impl<'a> ImageTarget<'a> {
         timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
     }
 
-    /// Writes a file of `series.count` pages, which `fill` passes to the writer one by one.
+    /// Writes a file of `series.count` pages, which `fill` passes to the writer.
     pub fn write_pages(
         &self,
         series: Series,
@@ -119,10 +119,10 @@ impl<'a> ImageTarget<'a> {
     ) -> Result<()> {
         let (sink, codec) = (self.sink, self.format.codec());
         let Some(encode_pages) = codec.encode_pages else {
-            return Err(Error::usage(format_args!("{sink}: this format holds one page")));
+            return Err(Error::usage(format_args!("{sink}: this format can only store one page")));
         };
         if series.animation.is_some() && !codec.capabilities.animation {
-            self.report("how long frames are shown is dropped")?;
+            self.report("frame durations are dropped")?;
         }
         let failed = |cause| cannot_write(sink, cause);
         let mut output = sink.create(self.no_clobber)?;
@@ -138,16 +138,11 @@ impl<'a> ImageTarget<'a> {
 }
 
 /// A file of several pages being written.
+#[expect(missing_debug_implementations, reason = "encoders have none")]
 pub struct PagesWriter<'a> {
     pages: Box<dyn PageWriter + 'a>,
     target: &'a ImageTarget<'a>,
     count: usize,
-}
-
-impl std::fmt::Debug for PagesWriter<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PagesWriter").field("target", self.target).finish_non_exhaustive()
-    }
 }
 
 impl PagesWriter<'_> {
@@ -169,12 +164,12 @@ fn cannot_encode(sink: &Sink, cause: BoxError) -> Error {
     match cause.downcast::<Error>() {
         // An error with a kind of its own, such as too little memory.
         Ok(cause) => cause.context(message),
-        // The format does not support such a picture, so another try would fail as well.
+        // The format does not support such an image, so another try would fail as well.
         Err(cause) => Error::bad_input(message).caused_by(cause),
     }
 }
 
-/// The error of an encoder that writes to `sink` itself.
+/// Error of an encoder that writes to `sink` itself.
 fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     match cause.downcast::<io::Error>() {
         Ok(cause) => Error::io("write", sink.to_string(), *cause),
@@ -182,7 +177,7 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     }
 }
 
-/// `image` converted to samples and channels that the format supports.
+/// Converts `image` to samples and channels that the format supports.
 fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, Image>> {
     let dtype = capabilities.nearest_dtype(image.samples.dtype());
     let mut fitted = match (image.is_linear, capabilities.linear) {
@@ -200,18 +195,18 @@ fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, I
     Ok(fitted)
 }
 
-/// What of `image`, one page of `count`, the format cannot hold, in words; `None` if it holds everything. An alpha
-/// channel that is opaque everywhere is no loss.
+/// Warning about content of `image`, one page of `count`, that the format cannot store; `None` if it stores everything.
+/// An alpha channel that is opaque everywhere is not a loss.
 fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option<String> {
     let own = image.samples.dtype();
     let dtype = capabilities.nearest_dtype(own);
     let mut losses = Vec::new();
     match own {
         _ if own == dtype => {}
-        // These types have no full intensity, so they keep their values as floats: f32 holds integers of 24 bits.
+        // These types have no full intensity, so they keep their values as floats: f32 is exact for 24 bits.
         Dtype::I8 | Dtype::I16 if dtype.is_float() => {}
         Dtype::I8 | Dtype::I16 | Dtype::U32 | Dtype::I32 if !dtype.is_float() => {
-            losses.push(format!("{own} samples become {dtype}, cut off at the ends of its range"));
+            losses.push(format!("{own} samples become {dtype}, clamped to its range"));
         }
         Dtype::U32 | Dtype::I32 => losses.push(format!("{own} samples become {dtype}")),
         _ if dtype.size() < own.size() => losses.push(format!("{own} samples become {dtype}")),
@@ -220,16 +215,16 @@ fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option
     let lacks_alpha = !capabilities.alpha || !capabilities.true_colour;
     if lacks_alpha && image.has_alpha() && !image.is_opaque() {
         losses.push(match capabilities.alpha {
-            true => "alpha becomes all or nothing".to_owned(),
+            true => "alpha becomes opaque or transparent".to_owned(),
             false => "alpha is dropped".to_owned(),
         });
     }
     if image.channels >= 3 && !capabilities.true_colour && !has_few_colours(image) {
-        losses.push("colours become 256 a page".to_owned());
+        losses.push("colours are reduced to 256 per page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, capabilities.metadata);
     let lost = |block: &MetadataBlock| match (block, block.get(metadata)) {
-        (MetadataBlock::Exif, Some(block)) => exif::describes(block),
+        (MetadataBlock::Exif, Some(block)) => exif::describes_image(block),
         (_, block) => block.is_some(),
     };
     let dropped =
@@ -239,7 +234,7 @@ fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option
         block => format!("{} is dropped", block.name()),
     }));
     if metadata.density.is_some() && !kept.density {
-        losses.push("the size of pixels is dropped".to_owned());
+        losses.push("the pixel density is dropped".to_owned());
     }
     losses.extend(lost_texts(metadata, kept.texts));
     if let Some(pages) = &metadata.pages {
@@ -256,7 +251,7 @@ fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option
     (!losses.is_empty()).then(|| losses.join(" and "))
 }
 
-/// Whether a picture has at most 256 colours, as a palette has, counting transparent pixels by their colours, too.
+/// Whether an image has at most 256 colours, counting those of transparent pixels, too.
 fn has_few_colours(image: &Image) -> bool {
     const MAX: usize = 256;
     let Samples::U8(samples) = &image.samples else { return false };
@@ -267,7 +262,7 @@ fn has_few_colours(image: &Image) -> bool {
     })
 }
 
-/// Names the texts that the format cannot hold. TextSupport that only describe the file are not mentioned.
+/// Warning about texts that the format cannot store. Texts that only describe the file are not mentioned.
 fn lost_texts(metadata: &Metadata, held: TextSupport) -> Option<String> {
     let keywords = metadata.texts.iter().map(|text| text.keyword.as_str());
     let mut lost: Vec<String> = keywords

@@ -1,6 +1,6 @@
-//! The attributes of OpenEXR headers (openexr.com, "OpenEXR File Layout"). Attributes that define how samples are
-//! stored are left to the exr crate. That does not keep the order of the others, so these are read and written here, as
-//! they are. An attribute is a name, a type, a length and bytes; an empty name ends a header.
+//! Attributes of OpenEXR headers (openexr.com, "OpenEXR File Layout"). The exr crate handles those that define the
+//! storage of samples. It does not keep the order of the others, so they are read and written here, byte for byte. An
+//! attribute is a name, a type, a length and bytes; an empty name ends a header.
 //!
 //! ```text
 //! magic, version | attributes, 0 | [attributes, 0] ... [0] | offsets of chunks | chunks
@@ -21,7 +21,7 @@ const LONG_NAMES: u8 = 0x04;
 /// Maximum length in bytes of a name without that flag, and with it.
 const MAX_SHORT_NAME: usize = 31;
 const MAX_NAME: usize = 255;
-/// Attributes that describe the storage, the place or a preview of the picture, and are not kept as metadata.
+/// Attributes of the storage, position and preview of the image, which are not kept as metadata.
 const OF_FILE: [&str; 18] = [
     "channels",
     "chunkCount",
@@ -42,7 +42,7 @@ const OF_FILE: [&str; 18] = [
     "version",
     "view",
 ];
-/// Names of texts in OpenEXR, and the keywords for them in PNG.
+/// Names of texts in OpenEXR, and their keywords in PNG.
 const TEXTS: [(&str, &str); 3] =
     [("comments", "Comment"), ("owner", "Copyright"), ("software", "Software")];
 /// Attribute: pixels per inch across.
@@ -55,7 +55,7 @@ struct Attribute<'a> {
     value: &'a [u8],
 }
 
-/// Takes a name of at most 255 bytes and the 0 behind it.
+/// Takes a name of at most 255 bytes and its final NUL.
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().take(MAX_NAME + 1).position(|&byte| byte == 0)?;
     let (name, after) = rest.split_at(end);
@@ -63,7 +63,7 @@ fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(name)
 }
 
-/// Takes an attribute; `Some(None)` at the end of a header, `None` if the file is cut off.
+/// Takes an attribute; `Some(None)` at the end of a header, `None` if the file is truncated.
 fn attribute<'a>(rest: &mut &'a [u8]) -> Option<Option<Attribute<'a>>> {
     let attribute = name(rest)?;
     if attribute.is_empty() {
@@ -76,7 +76,7 @@ fn attribute<'a>(rest: &mut &'a [u8]) -> Option<Option<Attribute<'a>>> {
     Some(Some(Attribute { name: attribute, kind, value }))
 }
 
-/// Adds the attributes of header `layer` to `metadata`. `bytes` are the first ones of the file.
+/// Adds the attributes of header `layer` to `metadata`. `bytes` are the first bytes of the file.
 pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Vec<String>) {
     let mut rest = bytes.get(START..).unwrap_or_default();
     for _ in 0..layer {
@@ -88,7 +88,7 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
     while let Some(Some(Attribute { name, kind, value })) = attribute(&mut rest) {
         let number = || value.first_chunk().map(|bytes| f64::from(f32::from_le_bytes(*bytes)));
         let (Ok(name), Ok(_)) = (std::str::from_utf8(name), std::str::from_utf8(kind)) else {
-            record_loss(losses, "an attribute with a strange name is left out".into());
+            record_loss(losses, "an attribute whose name is not UTF-8 is left out".into());
             continue;
         };
         match (name, kind) {
@@ -127,7 +127,7 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
     metadata.density = Density::new(pixels, unit).filter(|d| has_density || !d.is_square());
 }
 
-/// Inserts the attributes for `metadata` into a file with one part, and corrects the chunk offsets.
+/// Inserts attributes for `metadata` into a file of one part, and corrects the chunk offsets.
 pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     let Some(mut rest) = file.get(START..) else { return };
     let mut more = Added::default();
@@ -135,7 +135,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     while let Some(Some(found)) = attribute(&mut rest) {
         more.names.push(found.name.to_vec());
     }
-    // The offset table starts behind the byte that ends the header.
+    // The offset table follows the byte that ends the header.
     let table = file.len() - rest.len();
     for part in metadata.ancillary.iter().filter(|part| part.format == "OpenEXR") {
         let kind = part.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -169,14 +169,14 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
 /// Attributes to be inserted into a header.
 #[derive(Default)]
 struct Added {
-    /// Names that are not available: those of attributes that exist or are reserved.
+    /// Names of existing and reserved attributes.
     names: Vec<Vec<u8>>,
-    /// The attributes as they are in a file.
+    /// Encoded attributes.
     bytes: Vec<u8>,
 }
 
 impl Added {
-    /// Adds an attribute, unless its name is not available or not valid.
+    /// Adds an attribute, unless its name is taken or invalid.
     fn add(&mut self, name: &str, kind: &[u8], value: &[u8]) {
         let is_known = self.names.iter().any(|known| known == name.as_bytes());
         if is_known || name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
@@ -189,7 +189,7 @@ impl Added {
     }
 }
 
-/// The texts with their names in OpenEXR; texts of one name are joined.
+/// Texts by their names in OpenEXR; texts of the same name are joined.
 fn named_texts(metadata: &Metadata) -> Vec<(String, String)> {
     let mut texts: Vec<(String, String)> = Vec::new();
     for text in &metadata.texts {
@@ -202,16 +202,16 @@ fn named_texts(metadata: &Metadata) -> Vec<(String, String)> {
     texts
 }
 
-/// The name in OpenEXR of a text with the keyword `keyword` in PNG.
+/// Name in OpenEXR of a text with this keyword in PNG.
 fn own_name(keyword: &str) -> &str {
     let is = |known: &str| keyword.eq_ignore_ascii_case(known);
-    // PNG has two keywords for what is one attribute here.
+    // PNG has two keywords for this attribute.
     let wanted = if is("Description") { "Comment" } else { keyword };
     let known = TEXTS.iter().find(|known| known.1.eq_ignore_ascii_case(wanted));
     known.map_or(keyword, |known| known.0)
 }
 
-/// Whether a text with the keyword `keyword` can be an attribute.
+/// Whether a text with this keyword can be stored as an attribute.
 pub fn holds_text(keyword: &str) -> bool {
     let name = own_name(keyword);
     !OF_FILE.contains(&name) && (1..=MAX_NAME).contains(&name.len()) && !name.contains('\0')

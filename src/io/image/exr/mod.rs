@@ -1,8 +1,8 @@
-//! OpenEXR: one layer of grey or RGB samples, with or without alpha, as f32. By convention of the format, samples are
-//! linear light, and colours are premultiplied with alpha.
+//! OpenEXR: one layer of grey or RGB samples, with or without alpha, as f32. By convention, samples are linear light
+//! and colours are premultiplied with alpha.
 //!
-//! The exr crate trusts sizes that are stated inside of blocks. So a file is decoded block by block here, and the sizes
-//! in each block are checked first.
+//! The exr crate trusts the sizes stated in blocks. Files are therefore decoded block by block, after a check of these
+//! sizes.
 
 mod attributes;
 
@@ -70,7 +70,7 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-/// An upper bound of the decoded bytes: RGBA as f32, in the largest layer or display window.
+/// Upper bound of the decoded bytes: RGBA as f32 in the largest layer or display window.
 fn max_decoded_bytes(path: &Path) -> Option<u64> {
     let file = MetaData::read_from_file(path, false).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
@@ -113,7 +113,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     Ok(probe)
 }
 
-/// Memory that decoding a block takes, as a multiple of its samples (measured).
+/// Memory for decoding a block, as a multiple of its samples (measured).
 const BLOCK_COPIES: u64 = 8;
 
 /// Decodes the first layer with the channels R, G and B, else the first one with Y, cut to the display window.
@@ -127,7 +127,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     check_limits(&file, header.layer_size, shown.size, channels, limits)?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
-        losses.push("of its layers and channels only one picture is read".into());
+        losses.push("only one image of its layers and channels is read".into());
     }
     let names = if colours == 3 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
     let place = |name: &Text| names.iter().position(|known| *name == **known);
@@ -147,7 +147,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     Ok(DecodedPage { image, orientation: Orientation::default(), losses, damage: None })
 }
 
-/// Refuses a file whose layer or display window, with `channels` channels, or whose blocks exceed `limits`.
+/// Returns an error if the layer or display window with `channels` channels, or a block, exceeds `limits`.
 fn check_limits(
     file: &MetaData,
     layer: Vec2<usize>,
@@ -155,7 +155,7 @@ fn check_limits(
     channels: usize,
     limits: Limits,
 ) -> Result<(), BoxError> {
-    // Pixels outside of the display window are decoded, too, and discarded.
+    // Pixels outside the display window are decoded, too, and discarded.
     for Vec2(width, height) in [layer, shown] {
         let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
         check_size(limits, [width, height], samples.saturating_mul(4))?;
@@ -202,7 +202,7 @@ fn decode_blocks(
     }
 }
 
-/// The number of the layer to decode, and its channels without alpha.
+/// Number of the layer to decode, and of its channels without alpha.
 fn layer(file: &MetaData) -> Option<(usize, usize)> {
     let flat = || file.headers.iter().enumerate().filter(|(_, header)| !header.deep);
     let rgb = flat().find(|(_, header)| ["R", "G", "B"].iter().all(|name| has(header, name)));
@@ -214,8 +214,8 @@ fn has(header: &Header, name: &str) -> bool {
     header.channels.find_index_of_channel(&Text::from(name)).is_some()
 }
 
-/// Refuses a block with DWA compression whose header claims more data than its pixels can have. The decoder would
-/// allocate what is claimed.
+/// Returns an error if the header of a block with DWA compression claims more data than its pixels can have. The
+/// decoder would allocate the claimed size.
 fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
     let data = match &chunk.compressed_block {
         CompressedBlock::ScanLine(block) => &block.compressed_pixels_le,
@@ -241,7 +241,7 @@ fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
     let counts = [deflated, runs / 2, run_samples, ac.saturating_mul(2), dc.saturating_mul(2)];
     match counts.into_iter().all(|count| count <= bytes) {
         true => Ok(()),
-        false => Err("a block claims more data than its pixels have".into()),
+        false => Err("a block claims more data than its pixels can have".into()),
     }
 }
 
@@ -258,7 +258,7 @@ struct Target {
 }
 
 impl Target {
-    /// Stores the samples of one channel of a line that are inside of the display window.
+    /// Stores the samples of one channel of a line that are inside the display window.
     fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
         let Some(place) = self.places[line.location.channel] else {
             return;

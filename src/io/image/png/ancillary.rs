@@ -1,5 +1,5 @@
-//! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). TextSupport
-//! and EXIF may stand behind the pixels, too.
+//! Ancillary chunks of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition,
+//! 11.3). Texts and EXIF may also follow the pixels.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The keyword of a text that is XMP.
+/// Keyword of a text that is XMP.
 const XMP: &str = "XML:com.adobe.xmp";
 /// Prefix of the keywords under which ImageMagick and ExifTool store binary profiles as texts: a name, a length, and
 /// the bytes in hexadecimal.
@@ -29,12 +29,11 @@ const MAX_CHUNK_LEN: u64 = 2 * MetadataBlock::Icc.max_len() as u64 + (1 << 20);
 const MAX_CHUNKS_BYTES: u64 = 4 * MAX_CHUNK_LEN;
 /// Maximum length of all uncompressed texts, in bytes.
 const MAX_INFLATED_BYTES: usize = 16 << 20;
-/// Chunks that define the meaning of colours.
+/// Chunks that define the colour space.
 const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
 /// Length of the longest of these chunks, in bytes.
 const MAX_COLOURS_LEN: usize = 32;
-/// The loss if these chunks are dropped.
-const COLOURS_LOST: &str = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
+const COLOURS_LOST: &str = "colour chunks of PNG (cICP, gAMA, cHRM) are dropped";
 
 /// A text chunk.
 struct TextChunk {
@@ -43,11 +42,11 @@ struct TextChunk {
     text: Option<String>,
 }
 
-/// Adds the metadata of a file to `metadata`. Returns the orientation if it is only stated in a text or behind the
-/// pixels, so that the png crate has not seen it.
+/// Adds the metadata of a file to `metadata`. Returns the orientation if it is stated in a text or after the pixels,
+/// where the png crate does not read it.
 ///
 /// # Errors
-/// If a chunk is damaged that the png crate leaves out then, although pixels depend on it.
+/// If a chunk on which pixels depend is damaged. The png crate skips such chunks.
 pub fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
@@ -75,10 +74,11 @@ pub fn read(
     Ok(orientation)
 }
 
-/// TextSupport, and EXIF.
+/// Texts, and EXIF.
 type TextsAndExif = (Vec<TextChunk>, Option<Vec<u8>>);
 
-/// Adds density and colour chunks to `metadata`; returns texts and EXIF.
+/// Adds density and colour chunks to `metadata`; returns texts and EXIF. Fails if a chunk on which pixels depend is
+/// damaged.
 fn read_chunks(
     input: &mut (impl Read + Seek),
     metadata: &mut Metadata,
@@ -121,7 +121,7 @@ fn read_chunks(
     });
     if read.is_err() {
         // Missing pixels are reported by the decoder.
-        record_loss(losses, "the file ends early: what may follow its pixels is missing".into());
+        record_loss(losses, "the file is truncated: chunks after its pixels may be missing".into());
     }
     if has_profile && metadata.icc.is_none() {
         record_loss(losses, "a colour profile that cannot be read is left out".into());
@@ -132,8 +132,8 @@ fn read_chunks(
     }
 }
 
-/// Adds a text to `metadata`, or to `exif`. `has_xmp` says whether the file has XMP in a text of its own, which takes
-/// precedence over XMP in a raw profile.
+/// Adds a text to `metadata` or `exif`. With `has_xmp`, the file has an XMP text, which takes precedence over XMP in a
+/// raw profile.
 fn add_text_chunk(
     found: &TextChunk,
     has_xmp: bool,
@@ -169,7 +169,7 @@ fn add_text_chunk(
     }
 }
 
-/// The block of metadata that a text with this keyword is; `None` for other texts.
+/// Block of metadata that is stored under this keyword; `None` for texts.
 fn block_for_keyword(keyword: &str) -> Option<MetadataBlock> {
     match keyword.strip_prefix(PROFILE) {
         None => (keyword == XMP).then_some(MetadataBlock::Xmp),
@@ -181,14 +181,14 @@ fn block_for_keyword(keyword: &str) -> Option<MetadataBlock> {
     }
 }
 
-/// The name of a text in messages.
+/// Name of a text in messages.
 fn display_text(found: &TextChunk) -> String {
     let text = || format!("the text {}", display_name(&found.keyword));
     block_for_keyword(&found.keyword).map_or_else(text, |block| block.name().to_owned())
 }
 
-/// Calls `take` with name and body of each chunk of metadata, up to the end of the file; without the body where the
-/// checksum is another, also of chunks that are none of metadata.
+/// Calls `take` with name and body of each chunk of metadata up to the end of the file. Chunks with a wrong checksum
+/// are passed without a body, also those of other kinds.
 fn for_each_chunk(
     input: &mut (impl Read + Seek),
     losses: &mut Vec<String>,
@@ -207,8 +207,8 @@ fn for_each_chunk(
             return Ok(());
         }
         let is_wanted = WANTED.contains(&&name) || COLOURS.contains(&&name);
-        // Of chunks that may be left out, whose first letter is small, the checksum is looked at: the name may be what
-        // is damaged. The decoder looks at all others.
+        // The checksum of ancillary chunks (lower-case first letter) is checked even if they are not wanted: the name
+        // may be damaged. The decoder checks critical chunks.
         let may_be_left_out = name[0].is_ascii_lowercase() && &name != b"fdAT";
         if !is_wanted && (!may_be_left_out || len > MAX_CHUNK_LEN) {
             input.seek_relative(len as i64 + 4)?;
@@ -220,7 +220,7 @@ fn for_each_chunk(
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
-        // At least 256 bytes for each chunk, for the memory that many short chunks take beside their bytes.
+        // At least 256 bytes per chunk, because many short chunks take more memory than their bytes.
         room -= if is_wanted { len.max(256).min(room) } else { 0 };
         let mut body = Vec::new();
         (&mut *input).take(len).read_to_end(&mut body)?;
@@ -233,7 +233,7 @@ fn for_each_chunk(
     }
 }
 
-/// Reads one of the three kinds of text chunks. `None` if it has no keyword.
+/// Parses a text chunk of any of the three kinds; `None` if it has no keyword.
 fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<TextChunk> {
     let mut fields = body.splitn(2, |&byte| byte == 0);
     let (keyword, rest) = (fields.next()?, fields.next()?);
@@ -280,7 +280,7 @@ fn density(body: &[u8]) -> Option<Density> {
     }
 }
 
-/// Whether a chunk states the colours of sRGB, which are the default in files without such chunks.
+/// Whether a chunk states sRGB, the default of files without such chunks.
 fn is_srgb(name: &str, body: &[u8]) -> bool {
     let numbers = body.as_chunks::<4>().0.iter().map(|&word| u32::from_be_bytes(word));
     let near = |wanted: &[u32], by: u32| {
@@ -309,7 +309,7 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|bytes| bytes.len() == len)
 }
 
-/// Writes the colour chunks, which have to precede a palette and an ICC profile.
+/// Writes the colour chunks, which must precede palette and ICC profile.
 pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     for name in COLOURS {
         let is_it = |part: &&AncillaryData| part.format == "PNG" && part.name.as_bytes() == name;
@@ -320,7 +320,7 @@ pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// Writes the other chunks of `metadata` that precede the pixels, except ICC profile and EXIF.
+/// Writes the other ancillary chunks, except ICC profile and EXIF.
 pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     if let Some(density) = density_of(metadata) {
         let (pixels, unit) = match density.per(DensityUnit::Centimetre) {

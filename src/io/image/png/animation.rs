@@ -1,4 +1,4 @@
-//! AnimationPages PNG (PNG, third edition, 11.3.6): frames are composed on a canvas, and written as whole pictures.
+//! Animated PNG (PNG, third edition, 11.3.6). Frames are composed on a canvas, and written as whole images.
 
 use std::{
     io::{self, Cursor, Write},
@@ -28,7 +28,7 @@ use crate::{
     util::memory,
 };
 
-/// The frames of a file.
+/// Decoder of the frames of a file.
 struct ApngFrames<'a, T> {
     bytes: &'a [u8],
     /// Decodes the next frame.
@@ -36,7 +36,7 @@ struct ApngFrames<'a, T> {
     /// Samples a pixel in the file.
     channels: usize,
     interlaced: bool,
-    /// Whether the first picture is a still one, which is not part of the animation.
+    /// Whether the first image is a still image that is not part of the animation.
     has_still: bool,
     samples: PhantomData<T>,
 }
@@ -45,7 +45,7 @@ struct ApngFrames<'a, T> {
 struct Chunk<'a> {
     name: [u8; 4],
     data: &'a [u8],
-    /// The checksum (CRC) that the file states.
+    /// Checksum (CRC) stated in the file.
     sum: Option<u32>,
 }
 
@@ -67,11 +67,10 @@ fn word(data: &[u8], at: usize) -> u32 {
     data.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// The headers of an animation's frames, and how often they are shown; `None` for files whose only frame is their still
-/// picture.
+/// Reads the headers of all frames and the number of plays; `None` for still images.
 ///
 /// # Errors
-/// If a chunk of the animation is damaged or missing. The png crate leaves damaged ones out, except the pixels within.
+/// If a chunk of the animation is damaged or missing. The png crate skips damaged chunks, except for pixels.
 fn read_control(bytes: &[u8]) -> Result<Option<AnimationControl>, BoxError> {
     let mut found = AnimationControl { plays: 0, frames: Vec::new(), has_still: false };
     let mut count = None;
@@ -102,10 +101,10 @@ fn read_control(bytes: &[u8]) -> Result<Option<AnimationControl>, BoxError> {
     let Some(count) = count else { return Ok(None) };
     if found.frames.len() < count {
         let there = found.frames.len();
-        return Err(format!("of its {count} frames, {there} are there").into());
+        return Err(format!("the file has {there} of its {count} frames").into());
     }
     found.frames.truncate(count);
-    // Viewers of animations show a single frame that follows a still picture.
+    // Viewers of animations show a single frame that follows a still image.
     let is_shown = found.frames.len() > 1 || found.frames.len() == 1 && found.has_still;
     Ok(is_shown.then_some(found))
 }
@@ -123,14 +122,14 @@ struct FrameHeader {
     clears: bool,
 }
 
-/// The pages of an animation; `None` if the file is none.
+/// Pages of an animation; `None` for still images.
 pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>, BoxError> {
     let Some(AnimationControl { plays, frames, has_still }) = read_control(bytes)? else {
         return Ok(None);
     };
     let (reader, mut page) = open(Cursor::new(bytes), Cursor::new(bytes))?;
     if has_still {
-        page.losses.push("the picture that stands in for the animation is left out".into());
+        page.losses.push("the still image for viewers without animation is left out".into());
     }
     let info = reader.info();
     let covers = frames[0].size == [info.width, info.height];
@@ -163,7 +162,7 @@ impl<'a, T> ApngFrames<'a, T> {
     }
 }
 
-/// Decodes the next picture of a file, and returns its size and the bytes of a row.
+/// Decodes the next image of a file. Returns its samples and layout.
 fn next_picture(
     reader: &mut Reader<Cursor<&[u8]>>,
 ) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
@@ -195,7 +194,7 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
             DisposeOp::Previous if number > 0 => Disposal::Restore,
             DisposeOp::Background | DisposeOp::Previous => Disposal::Clear,
         };
-        // The rows of an interlaced frame have the stride of the whole picture.
+        // The rows of an interlaced frame have the stride of the whole image.
         let row = match self.interlaced {
             true => reader.output_line_size(reader.info().width),
             false => Some(output.line_size),
@@ -221,8 +220,8 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
     }
 }
 
-/// A reader of the frames alone. The png crate counts each row towards its limits, so there are none here: the chunks
-/// that limits are for are read by [`open`].
+/// Opens a reader of frames without limits: the png crate counts each row towards its limits, and [`open`] has read the
+/// chunks that need limits.
 fn frame_reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     let limits = png::Limits { bytes: usize::MAX };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
@@ -232,7 +231,6 @@ fn frame_reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     Ok(decoder.read_info()?)
 }
 
-/// Begins an animation.
 pub fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
@@ -252,9 +250,9 @@ struct ApngWriter<'a> {
     output: &'a mut dyn Write,
     series: Series,
     encoding: Encoding,
-    /// FrameDecoder written so far.
+    /// Frames written so far.
     written: usize,
-    /// The header chunk of the first frame, which all frames share.
+    /// Header chunk of the first frame, which all frames share.
     header: Option<Vec<u8>>,
     /// The sequence number of the next chunk of the animation.
     number: u32,

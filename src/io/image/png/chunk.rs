@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// The first bytes of a file.
+/// First bytes of a file.
 pub const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The checksum (CRC) of a chunk.
@@ -13,7 +13,7 @@ pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Writes a chunk, whose body is `parts` one behind the other.
+/// Writes a chunk, whose body is `parts` one after the other.
 pub fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;

@@ -1,4 +1,4 @@
-//! The PNG encoder (PNG specification, third edition): bands of rows are compressed in parallel, as parts of one zlib
+//! PNG encoder (PNG specification, third edition). Groups of rows are compressed in parallel, as parts of one zlib
 //! stream.
 
 use std::{
@@ -32,7 +32,7 @@ pub struct Png<'a> {
     pub channels: u8,
     /// Bytes a sample: 1, or 2 in big-endian order.
     pub sample_bytes: u8,
-    /// All metadata, of which PNG holds most.
+    /// Metadata; those that PNG cannot store are skipped.
     pub metadata: &'a Metadata,
     /// Effort, 0 (none) to 9.
     pub compression: u8,
@@ -42,7 +42,7 @@ pub struct Png<'a> {
 const BAND: usize = 1 << 20;
 
 impl<'a> Png<'a> {
-    /// The header of an image, whose samples are u8 or u16.
+    /// Header for an image, whose samples are u8 or u16.
     pub fn of(image: &'a Image, encoding: &Encoding) -> Self {
         Self {
             width: image.width as u32,
@@ -61,7 +61,7 @@ impl<'a> Png<'a> {
         writer.finish().map(drop)
     }
 
-    /// Writes everything that precedes the pixels.
+    /// Writes all chunks before the pixels.
     pub fn start<W: Write>(&self, mut output: W) -> io::Result<PngWriter<W>> {
         output.write_all(SIGNATURE)?;
         let mut header = Vec::with_capacity(13);
@@ -93,7 +93,7 @@ impl<'a> Png<'a> {
     }
 }
 
-/// A PNG file being written by rows. Its bytes do not depend on how many rows are written at a time.
+/// A PNG file being written by rows. Its bytes do not depend on the number of rows per call.
 #[derive(Debug)]
 pub struct PngWriter<W> {
     output: W,
@@ -159,8 +159,8 @@ impl<W: Write> PngWriter<W> {
     }
 }
 
-/// Filters rows of `row` bytes each, and puts the number of the filter before each row: `Up`, or `None` in the first
-/// row of the picture and in all rows of a `plain` one.
+/// Filters rows of `row` bytes each, and inserts the number of the filter before each row: `Up`, or `None` for the
+/// first row of the image and for all rows if `plain`.
 fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> Vec<u8> {
     const NONE: u8 = 0;
     const UP: u8 = 2;
@@ -178,7 +178,7 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
     filtered
 }
 
-/// Encodes a picture.
+/// Encodes an image.
 pub fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut samples = Cow::Borrowed(&image.samples);
     if image.samples.dtype() == Dtype::U16 {

@@ -1,4 +1,4 @@
-//! PNG: decoding by the png crate, an encoder that runs on all cores, and both by rows.
+//! PNG, as a whole and by rows: decoding by the png crate, and an encoder that uses all cores.
 
 mod ancillary;
 mod animation;
@@ -54,7 +54,7 @@ fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
     let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)?;
     if let Some(bytes) = bytes {
         let (mut ancillary, mut losses) = (Metadata::default(), Vec::new());
-        // Damage is reported when the picture is decoded.
+        // Damage is reported when the image is decoded.
         ancillary::read(Cursor::new(bytes), &mut ancillary, &mut losses).ok();
         // The image crate misses some metadata.
         for block in [MetadataBlock::Xmp, MetadataBlock::Exif, MetadataBlock::Iptc] {

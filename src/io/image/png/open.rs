@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Opens the file that both `input` and `again` read. Returns a reader of its pixels, which come as samples of 8 bits, or
-/// of 16 bits in big-endian order, and its header.
+/// Opens a file, which both `input` and `again` read. Returns its header and a reader of its pixels, which have samples
+/// of 8 bits, or of 16 bits in big-endian order.
 ///
 /// # Errors
 /// If the file is broken, or its profile and EXIF take more than [`MAX_METADATA_BYTES`] bytes.

@@ -1,4 +1,4 @@
-//! PNG files read and written by rows, for pictures that do not fit into memory.
+//! Reading and writing of PNG files by rows, for images that do not fit into memory.
 
 use std::{
     fs::File,
@@ -29,19 +29,19 @@ struct PngRows {
     header: RowsHeader,
 }
 
-/// Opens a file; `None` if it is no PNG file, interlaced, animated, or has a broken header.
+/// Opens a file; `None` for other formats, interlaced and animated files, and broken headers.
 pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let Some(path) = source.path() else { return Ok(None) };
     let open = || {
         let input = BufReader::with_capacity(1 << 16, File::open(path)?);
         open::open(input, BufReader::new(File::open(path)?))
     };
-    // An error is reported when the picture is decoded as a whole instead.
+    // The error is reported when the image is decoded as a whole instead.
     let Ok((reader, page)) = open() else { return Ok(None) };
     let info = reader.info();
-    // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
+    // Animations and interlaced images do not store their rows in order.
     let is_animated = info.animation_control.is_some_and(|animation| {
-        // A single frame may follow a picture that is not of the animation.
+        // A single frame may follow a still image that is not part of the animation.
         animation.num_frames > 1 || info.frame_control.is_none()
     });
     if info.interlaced || is_animated {
@@ -63,7 +63,7 @@ impl ReadRows for PngRows {
         for row in rows.chunks_exact_mut(bytes) {
             match self.reader.read_row(row) {
                 Ok(Some(_)) => {}
-                Ok(None) => return Err(broken(&self.name).caused_by("there are too few rows")),
+                Ok(None) => return Err(broken(&self.name).caused_by("too few rows")),
                 Err(error) => return Err(broken(&self.name).caused_by(error)),
             }
             if wide {
@@ -74,7 +74,6 @@ impl ReadRows for PngRows {
     }
 }
 
-/// Begins a file.
 pub fn create(head: &Image, encoding: &Encoding, output: Output) -> io::Result<Box<dyn WriteRows>> {
     Ok(Box::new(Png::of(head, encoding).start(output)?))
 }

@@ -1,4 +1,4 @@
-//! A zlib stream whose parts are compressed independently of each other (RFC 1950 and RFC 1951).
+//! Zlib streams whose parts are compressed independently (RFC 1950 and RFC 1951).
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ pub const HEADER: [u8; 2] = [0x78, 0x01];
 /// The last block, which is empty: final bit, fixed Huffman codes, and the end-of-block code.
 pub const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
-/// A part of a stream: deflate blocks that end at a byte boundary, with checksum and length of the data in them.
+/// Part of a stream: deflate blocks that end at a byte boundary, with checksum and length of their data.
 pub struct DeflatedPart {
     /// The blocks.
     pub blocks: Vec<u8>,

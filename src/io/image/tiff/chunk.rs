@@ -1,5 +1,5 @@
-//! Decoding of strips and tiles: from the bytes in the file to samples of a [`Dtype`](crate::data::dtype::Dtype) with
-//! the values as stored, neither scaled nor converted to other colours.
+//! Decoding of strips and tiles to samples of a [`Dtype`](crate::data::dtype::Dtype) with the stored values, neither
+//! scaled nor converted to other colours.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ use crate::{
     util::memory,
 };
 
-/// The samples of a rectangle of the picture.
+/// Samples of a strip or tile.
 pub struct DecodedChunk {
     /// Columns and rows.
     pub size: [usize; 2],
@@ -95,7 +95,7 @@ fn decompress_all(
     Ok(stored)
 }
 
-/// Reads what follows the last row, up to the checksum of deflated data: damage may only show there. Rows that pad the
+/// Reads deflated data after the last row up to the checksum, which may be the only sign of damage. Padding rows of the
 /// last strip may precede it.
 fn check_end(compression: Compression, input: &mut ByteStream<'_>) -> Result<(), BoxError> {
     /// Maximum number of bytes that are read.
@@ -104,7 +104,7 @@ fn check_end(compression: Compression, input: &mut ByteStream<'_>) -> Result<(),
         return Ok(());
     }
     match io::copy(&mut input.take(MAX), &mut io::sink()) {
-        // Some writers leave out the checksum.
+        // Some writers omit the checksum.
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error.into()),
         _ => Ok(()),
     }
@@ -117,7 +117,7 @@ fn read_all(input: &mut ByteStream<'_>, stored: &mut [u8]) -> Result<(), BoxErro
     })
 }
 
-/// The `wanted` samples of each pixel, from the decompressed rows of a chunk.
+/// Extracts the `wanted` samples of each pixel from the decompressed rows of a chunk.
 fn samples_of(
     page: &Page,
     stored: &mut Cow<'_, [u8]>,
@@ -159,7 +159,7 @@ fn samples_of(
     Ok(pixels)
 }
 
-/// Undoes the predictor of horizontal differences (TIFF 6.0, section 14), for `count` samples a pixel of `unit` bytes.
+/// Undoes horizontal differencing (TIFF 6.0, section 14), for `count` samples per pixel of `unit` bytes each.
 fn add_up(row: &mut [u8], unit: usize, count: usize) {
     macro_rules! add {
         ($type:ty, $size:literal) => {{
@@ -179,8 +179,8 @@ fn add_up(row: &mut [u8], unit: usize, count: usize) {
     }
 }
 
-/// Undoes the predictor of floats (Adobe Photoshop TIFF Technical Note 3): a row holds the most significant bytes of
-/// all samples, then the next ones, and so on, as differences.
+/// Undoes the floating point predictor (Adobe Photoshop TIFF Technical Note 3): a row has the highest bytes of all
+/// samples, then the next ones, and so on, as differences.
 fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError> {
     add_up(row, 1, count);
     let planes = memory::copied(row)?;
@@ -193,7 +193,7 @@ fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError>
     Ok(())
 }
 
-/// Copies the wanted samples of each pixel, `unit` bytes each.
+/// Copies the `wanted` samples of each pixel, `unit` bytes each.
 fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: &[usize]) {
     if wanted.len() == count && wanted.iter().copied().eq(0..count) {
         return to.copy_from_slice(&row[..to.len()]);
@@ -226,8 +226,7 @@ fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: &[usize])
     }
 }
 
-/// Reads `bits` bits of a row from bit `first` on, the most significant first, whatever the byte order (TIFF 6.0,
-/// `FillOrder`).
+/// Reads `bits` bits of a row from bit `first` on, highest bit first in any byte order (TIFF 6.0, `FillOrder`).
 fn bits_at(row: &[u8], first: usize, bits: usize) -> u32 {
     let last = first + bits - 1;
     let bytes = &row[first / 8..=last / 8];
@@ -257,7 +256,7 @@ fn put(page: &Page, value: u32, to: &mut [u8]) {
     }
 }
 
-/// The value of a float with fewer than 32 bits: a sign bit, exponent and fraction.
+/// Value of a float with fewer than 32 bits: sign bit, exponent and fraction.
 fn small_float(bits: u32, exponent_bits: u32, fraction_bits: u32) -> f32 {
     let max = (1 << exponent_bits) - 1;
     let exponent = bits >> fraction_bits & max;
@@ -297,7 +296,7 @@ fn upsampled(
     pixels
 }
 
-/// Decodes a chunk that is a JPEG stream, which may lack tables that all chunks share.
+/// Decodes a chunk that is a JPEG stream, whose tables may be shared by all chunks.
 fn from_jpeg(
     page: &Page,
     packed: &[u8],
@@ -307,7 +306,7 @@ fn from_jpeg(
 ) -> Result<DecodedChunk, BoxError> {
     use super::storage::photometric::{RGB, YCBCR};
     let count = page.chunk_samples();
-    // The directory states the colours; what the JPEG stream states is ignored.
+    // The directory takes precedence over the colours in the JPEG stream.
     let colour = match (count, page.photometric) {
         (4, YCBCR) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
         (4, _) => ColourSource::Given(ColourModel::Raw),
@@ -320,10 +319,10 @@ fn from_jpeg(
     check_scratch(limits, needed as u64, "a part of it takes")?;
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     if channels != count {
-        return Err(format!("its JPEG has {channels} channels, expected {count}").into());
+        return Err(format!("its JPEG data have {channels} channels, expected {count}").into());
     }
     if width < columns || height < rows {
-        return Err("its JPEG is of another size".into());
+        return Err("the size of its JPEG data differs from the directory".into());
     }
     let (stored, damage) = file.decode()?;
     let mut samples = memory::zeros(columns * rows * wanted.len())?;
@@ -334,12 +333,12 @@ fn from_jpeg(
     Ok(DecodedChunk { size: [columns, rows], samples, is_damaged: damage.is_some() })
 }
 
-/// A strip that is decompressed as a stream, for strips that are too large to be decompressed as a whole.
+/// A strip that is decompressed as a stream, because it is too large to be decompressed as a whole.
 pub struct StripStream<'a> {
     input: ByteStream<'a>,
     /// Number of the next row of the strip.
     next: usize,
-    /// Number of rows of the strip that the picture has.
+    /// Number of rows of the image in the strip.
     rows: usize,
 }
 
@@ -355,7 +354,7 @@ impl<'a> StripStream<'a> {
         };
         let compression = if is_sparse { Compression::None } else { page.compression };
         let input = decompress(compression, input, page.chunk_bytes(page.chunk[1]))?;
-        // The strips of each plane follow those of the one before.
+        // The strips of a plane follow those of the previous plane.
         let rows = page.rows_of(number % page.grid()[1].max(1)).len();
         Ok(Self { input, next: 0, rows })
     }
@@ -410,7 +409,7 @@ impl Read for FileRange<'_> {
 mod tests {
     use super::*;
 
-    /// Damage may make deflated data longer, so that the rows are there, but the checksum behind is another.
+    /// Damage may make deflated data longer, so that all rows exist and only the checksum is wrong.
     #[test]
     fn deflated_data_are_read_to_their_checksum() {
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,6 +1,6 @@
-//! How the samples of a page are converted to the channels of a picture.
+//! Conversion of the samples of a page to the channels of an image.
 //!
-//! Unsigned samples of fewer than 8 or 16 bits are scaled to the full range, as in PNG and by libvips; all others keep
+//! Unsigned samples of fewer than 8 or 16 bits are scaled to the full range, as in PNG and libvips; all others keep
 //! their type and value.
 
 use super::{
@@ -15,16 +15,16 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// The conversion of the samples of a page to a picture.
+/// Conversion of the samples of a page to the channels of an image.
 #[derive(Clone, Debug)]
 pub struct ColorConversion {
-    /// Indices of the samples of a pixel that are used: colours, then alpha.
+    /// Indices of the used samples of a pixel: colours, then alpha.
     pub wanted: Vec<usize>,
-    /// Number of channels of the picture.
+    /// Number of channels of the image.
     pub channels: usize,
-    /// Sample type of the picture.
+    /// Sample type of the image.
     pub dtype: Dtype,
-    /// What the picture lacks of the page, in words.
+    /// Warnings about content of the page that is lost.
     pub losses: Vec<String>,
     colours: StoredColors,
     /// Bits of a stored sample.
@@ -35,7 +35,7 @@ pub struct ColorConversion {
 
 #[derive(Clone, Debug)]
 enum StoredColors {
-    /// Samples are the channels of the picture.
+    /// Samples are the channels of the image.
     Plain,
     /// Grey samples, where 0 is white.
     MinIsWhite,
@@ -45,7 +45,7 @@ enum StoredColors {
         is_grey: bool,
     },
     Cmyk,
-    /// Factors of red, green and blue in Y; and the codes of black and white of Y, Cb and Cr.
+    /// Coefficients of red, green and blue in Y, and codes of black and white of Y, Cb and Cr.
     YCbCr([f64; 3], [f64; 6]),
     CieLab,
 }
@@ -64,7 +64,7 @@ impl StoredColors {
         })
     }
 
-    /// Reads the factors and the range of YCbCr; defaults are those of TIFF 6.0, section 21.
+    /// Reads the coefficients and the range of YCbCr; the defaults are those of TIFF 6.0, section 21.
     fn ycbcr(file: &TiffFile<'_>, directory: &Directory) -> Result<Self, BoxError> {
         let numbers = |tag, count| file.floats(directory, tag, count).unwrap_or_default();
         let factors = numbers(tag::YCBCR_COEFFICIENTS, 3).try_into();
@@ -74,7 +74,7 @@ impl StoredColors {
         let range: [f64; 6] = range.unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]);
         let spans = [0, 2, 4].map(|i| range[i + 1] - range[i]);
         if !sane(&factors) || !sane(&range) || factors[1] == 0.0 || spans.contains(&0.0) {
-            return Err("its factors of Y, Cb and Cr make no sense".into());
+            return Err("invalid YCbCr coefficients or reference black and white".into());
         }
         Ok(Self::YCbCr(factors, range))
     }
@@ -98,8 +98,8 @@ impl StoredColors {
         Ok(Self::Palette { colours, is_grey })
     }
 
-    /// Whether a picture of such pages, with samples of type `stored`, may have alpha. Signed and 32-bit integers have
-    /// no full intensity, which alpha needs.
+    /// Whether images with samples of type `stored` can have alpha. Signed and 32-bit integers have no full intensity,
+    /// which alpha needs.
     fn can_have_alpha(&self, stored: Dtype) -> bool {
         let has_full = matches!(stored, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
         has_full && matches!(self, Self::Plain | Self::MinIsWhite)
@@ -126,14 +126,14 @@ impl ColorConversion {
     pub fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
         let (count, first_extra) = (page.samples, page.colours()?);
-        // Without the tag, or with too few values in it, the meaning of an extra sample is unknown.
+        // The meaning of extra samples without a value of the tag is unknown.
         let extra = |i: usize| page.extra.get(i - first_extra).copied();
         let is_alpha = |&i: &usize| matches!(extra(i), Some(ASSOCIATED | UNASSOCIATED));
         let stated = (first_extra..count).find(is_alpha);
         let is_only = count == first_extra + 1 && matches!(first_extra, 1 | 3);
         let alpha = stated.or(is_only.then_some(first_extra));
         let colours = match page.photometric {
-            // The channels are no colours; the first three are kept as if they were.
+            // The channels are not colours; the first three are kept as red, green and blue.
             photometric::MIN_IS_BLACK | photometric::RGB
                 if first_extra == 1 && alpha.is_none() && count >= 3 =>
             {
@@ -148,7 +148,7 @@ impl ColorConversion {
             && extra(alpha).is_some()
         {
             losses.push(format!(
-                "its channel {count} is taken for alpha, though it is not said to be that"
+                "channel {count} is taken for alpha although the file does not declare it"
             ));
         }
         let is_associated = alpha.is_some_and(|alpha| extra(alpha) == Some(ASSOCIATED));
@@ -156,14 +156,18 @@ impl ColorConversion {
         if wanted.len() < count {
             let left = count - wanted.len();
             losses.push(format!(
-                "{left} of its {count} channels are left out: pictures have grey or red, green and blue, and alpha"
+                "{left} of its {count} channels are left out: images have grey or red, green and blue, and alpha"
             ));
         }
         if matches!(made, StoredColors::Cmyk) {
             losses.push("CMYK becomes RGB, without its colour profile".to_owned());
         }
         if !made.is_supported_as(page.dtype) {
-            return Err(format!("its colours are not supported as {}", page.type_name()).into());
+            return Err(format!(
+                "its colours are not supported with samples of type {}",
+                page.type_name()
+            )
+            .into());
         }
         let (channels, dtype) = match &made {
             StoredColors::Palette { colours, is_grey } => {
@@ -176,13 +180,13 @@ impl ColorConversion {
         Ok(Self { wanted, channels, dtype, losses, colours: made, bits: page.bits, is_associated })
     }
 
-    /// Bytes of the samples of the picture of `page`.
+    /// Bytes of the samples of the image of `page`.
     pub fn bytes(&self, page: &Page) -> u64 {
         let pixels = (page.size[0] as u64).saturating_mul(page.size[1] as u64);
         pixels.saturating_mul((self.channels * self.dtype.size()) as u64)
     }
 
-    /// The names of the channels as stored.
+    /// Names of the stored channels.
     pub fn channel_names(&self, page: &Page) -> String {
         let has_alpha =
             matches!(self.wanted.len(), 2 | 4) && !matches!(self.colours, StoredColors::Cmyk);
@@ -203,7 +207,7 @@ impl ColorConversion {
         format!("{colours}{alpha}{more}")
     }
 
-    /// Whether stored samples are those of the picture without conversion.
+    /// Whether stored samples need no conversion.
     fn is_as_stored(&self, stored: Dtype) -> bool {
         stored == self.dtype
             && matches!(self.colours, StoredColors::Plain)
@@ -212,7 +216,7 @@ impl ColorConversion {
                 || !matches!(stored, Dtype::U8 | Dtype::U16))
     }
 
-    /// Converts the `wanted` samples as they are stored to samples of the picture.
+    /// Converts the `wanted` stored samples to samples of the image.
     pub fn apply(&self, stored: Samples) -> Result<Samples> {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);
@@ -316,7 +320,7 @@ fn is_narrow(colours: &[[u16; 3]]) -> bool {
     all(257) || all(256)
 }
 
-/// The colours with the numbers `stored`; those beyond the palette are black.
+/// Looks up palette colours; indices beyond the palette are black.
 fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) -> Result<Samples> {
     fn pick<N: Copy + Into<usize>, T: Copy + Default>(
         numbers: &[N],
@@ -357,8 +361,8 @@ fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
     Ok(made)
 }
 
-/// Converts YCbCr to RGB (TIFF 6.0, sections 20 and 21). `factors` are those of red, green and blue in Y, `range` the
-/// codes of black and white of each component.
+/// Converts YCbCr to RGB (TIFF 6.0, sections 20 and 21). `factors` are the coefficients of red, green and blue in Y,
+/// `range` the codes of black and white of each component.
 fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
     let full = |i: usize, max: f64| {
         let [black, white] = [range[2 * i], range[2 * i + 1]];
@@ -393,7 +397,7 @@ fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
     })
 }
 
-/// Divides colours by the alpha behind them, to straight alpha. Other types have no alpha.
+/// Converts to straight alpha: divides colours by alpha. Other types have no alpha.
 fn straighten(samples: &mut Samples, channels: usize) {
     fn divide<T: Copy>(pixel: &mut [T], of: impl Fn(T, T) -> T) {
         let Some((&mut alpha, colours)) = pixel.split_last_mut() else { return };

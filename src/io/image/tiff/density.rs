@@ -1,4 +1,4 @@
-//! The density of pixels, by the tags of a page, in EXIF, or by the description of all pages.
+//! Pixel density from the tags of a page, from EXIF, or from the description of all pages.
 
 use super::{
     description::{DescriptionFormat, description_format, imagej_value},
@@ -10,7 +10,7 @@ use crate::data::{
     length,
 };
 
-/// The density to be written: that of the file, or that in EXIF, where cameras store it.
+/// Density to be written: that of the file, or that in EXIF, where cameras store it.
 pub fn density_of(metadata: &Metadata) -> Option<Density> {
     metadata.density.or_else(|| {
         let file = TiffFile::open_block(metadata.exif.as_deref()?).ok()?;
@@ -18,7 +18,7 @@ pub fn density_of(metadata: &Metadata) -> Option<Density> {
     })
 }
 
-/// The density of the pixels of a page. `pages` describes all pages, and takes precedence.
+/// Pixel density of a page. The description `pages` of all pages takes precedence.
 pub fn density(
     file: &TiffFile<'_>,
     directory: &Directory,
@@ -44,7 +44,7 @@ pub fn density(
         _ => DensityUnit::Inch,
     };
     if unit == DensityUnit::Aspect {
-        // In ImageJ's files, the resolution is per unit that the description names.
+        // In ImageJ's files, the resolution is per unit of the description.
         let unit = imagej_value(text, "unit").filter(|_| by == Some(DescriptionFormat::ImageJ));
         let unit = unit.and_then(length::symbol);
         if let Some(length) = unit.and_then(|unit| length::convert(1.0, &unit, "cm")) {

@@ -1,9 +1,9 @@
-//! Descriptions (tag 270) that state what the pages of a file are: ImageJ's lines, OME-XML, and the JSON of tifffile.
+//! Descriptions of all pages of a file (tag 270): ImageJ's lines, OME-XML, and the JSON of tifffile.
 
-/// The origin of a description of pages.
+/// Format of a description of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptionFormat {
-    /// ImageJ, or a program that writes as it does.
+    /// Lines `name=value` of ImageJ.
     ImageJ,
     /// OME-XML.
     Ome,
@@ -11,7 +11,7 @@ pub enum DescriptionFormat {
     Tifffile,
 }
 
-/// The origin of `description`; `None` if it does not describe pages.
+/// Detects the format of `description`; `None` if it does not describe pages.
 pub fn description_format(description: &str) -> Option<DescriptionFormat> {
     let start = description.trim_start();
     let end = description.trim_end();
@@ -26,12 +26,12 @@ pub fn description_format(description: &str) -> Option<DescriptionFormat> {
     }
 }
 
-/// What is lost if a description from `by` is dropped, in words.
+/// Warning for dropping a description.
 pub fn loss(by: DescriptionFormat, description: &str) -> Option<&'static str> {
     match by {
-        // All other lines are the size of pixels, the number of pages, and how they are shown.
+        // All other lines state the pixel size, the number of pages, and display settings.
         DescriptionFormat::ImageJ => {
-            imagej_value(description, "spacing").map(|_| "the distance of slices is dropped")
+            imagej_value(description, "spacing").map(|_| "the slice spacing is dropped")
         }
         DescriptionFormat::Ome => Some("OME-XML is dropped"),
         DescriptionFormat::Tifffile => {
@@ -45,8 +45,7 @@ pub fn loss(by: DescriptionFormat, description: &str) -> Option<&'static str> {
     }
 }
 
-/// ImageJ's description `description`, changed to one of `pages` pages. If the number differs, channels and times
-/// become slices.
+/// Changes a description of ImageJ to `pages` pages. If the number differs, channels and times become slices.
 pub fn imagej_with_pages(description: &str, pages: usize) -> String {
     if imagej_value(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
         return description.to_owned();
@@ -63,13 +62,13 @@ pub fn imagej_with_pages(description: &str, pages: usize) -> String {
     text
 }
 
-/// The value of the line `name=value` in ImageJ's description.
+/// Value of the line `name=value` in a description of ImageJ.
 pub fn imagej_value<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix('=').map(str::trim);
     description.lines().find_map(value)
 }
 
-/// Writes ImageJ's description of a stack.
+/// Writes a description of a stack for ImageJ.
 pub fn imagej_description(
     slices: usize,
     spacing: Option<f64>,

@@ -1,4 +1,4 @@
-//! The directories of a TIFF file: tags with values, of classic TIFF (TIFF 6.0, section 2) and of BigTIFF, which has
+//! Directories of a TIFF file: tags with values, in classic TIFF (TIFF 6.0, section 2) and in BigTIFF, which has
 //! offsets of 64 bits.
 
 use std::{
@@ -18,14 +18,14 @@ use crate::{
     util::memory,
 };
 
-/// Maximum number of entries of a directory, which is that of classic TIFF.
+/// Maximum number of entries of a directory: the limit of classic TIFF.
 const MAX_ENTRIES: u64 = 65_535;
 /// Maximum size in bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
 const MAX_VALUE_BYTES: u64 = 8 << 20;
 /// Maximum number of values of a tag that are read as numbers, of 8 bytes each in memory.
 const MAX_NUMBERS: u64 = 1 << 20;
-/// Maximum size of all values that are read, as a multiple of the length of the file. More is possible since the tags
-/// of many pages may share one long value.
+/// Maximum size of all values that are read, as a multiple of the file length. The tags of many pages may share one
+/// long value.
 const MAX_READ_RATIO: u64 = 16;
 /// Maximum number of directories in the chain.
 const MAX_PAGES: usize = 1 << 20;
@@ -50,7 +50,7 @@ pub mod kind {
     pub const IFD8: u16 = 18;
 }
 
-/// Bytes of a value of type `of`, and of its units in byte order; `None` for unknown types.
+/// Bytes of a value of type `of`, and of the units that have a byte order; `None` for unknown types.
 pub fn sizes(of: u16) -> Option<[usize; 2]> {
     Some(match of {
         kind::BYTE | kind::ASCII | kind::SBYTE | kind::UNDEFINED => [1, 1],
@@ -62,7 +62,7 @@ pub fn sizes(of: u16) -> Option<[usize; 2]> {
     })
 }
 
-/// A file whose header is read.
+/// A TIFF file whose header has been read.
 #[derive(Clone)]
 pub struct TiffFile<'a> {
     /// All bytes of the file.
@@ -91,7 +91,7 @@ pub struct Directory {
 pub struct PageList {
     /// The offsets of their directories; at least one.
     pub offsets: Vec<u64>,
-    /// What is missing, in words.
+    /// Warning about missing pages.
     pub loss: Option<String>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> TiffFile<'a> {
         let is_little_endian = match head.get(..2) {
             Some(b"II") => true,
             Some(b"MM") => false,
-            _ => return Err("it does not begin as TIFF files do".into()),
+            _ => return Err("not a TIFF file: invalid signature".into()),
         };
         let left = bytes.len().saturating_mul(MAX_READ_RATIO).saturating_add(1 << 16);
         let left = Arc::new(AtomicU64::new(left));
@@ -151,17 +151,17 @@ impl<'a> TiffFile<'a> {
         (file.is_big_tiff, file.first_directory) = match number(2, 2).ok_or(ends)? {
             42 => (false, number(4, 4).ok_or(ends)?),
             43 if number(4, 2).ok_or(ends)? == 8 => (true, number(8, 8).ok_or(ends)?),
-            _ => return Err("it does not begin as TIFF files do".into()),
+            _ => return Err("not a TIFF file: invalid signature".into()),
         };
         Ok(file)
     }
 
-    /// Opens a file on disk, and reads its header only.
+    /// Opens a file and reads its header.
     pub fn open_path(path: &Path) -> Result<TiffFile<'static>, BoxError> {
         TiffFile::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
     }
 
-    /// Reads the header of a block in memory that has the form of a TIFF file.
+    /// Reads the header of a block in memory with the structure of a TIFF file.
     pub fn open_block(block: &'a [u8]) -> Result<Self, BoxError> {
         Self::open(Arc::new(block))
     }
@@ -216,9 +216,9 @@ impl<'a> TiffFile<'a> {
         Ok(Directory { entries: entries.collect(), next, len: count_len + whole })
     }
 
-    /// Calls `visit` with the offset of each directory of the main chain, and the directory. The chain ends where it
-    /// leads in a circle or out of the file, or where its directories are longer than the file in all, so that they
-    /// overlap. Returns whether the chain ends without leading to a broken directory.
+    /// Calls `visit` with the offset and content of each directory of the main chain. The chain ends at a cycle, at the
+    /// end of the file, or when the total length of its directories exceeds the file, because they overlap. Returns
+    /// whether it ends without a broken directory.
     fn for_each_directory(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
         let mut seen = HashSet::new();
         let (mut at, mut left) = (self.first_directory, self.bytes.len());
@@ -239,12 +239,12 @@ impl<'a> TiffFile<'a> {
             }
         }
         match seen.is_empty() {
-            true => Err("there is no picture in it".into()),
+            true => Err("the file contains no image".into()),
             false => Ok(is_whole),
         }
     }
 
-    /// Reads the values of an entry, as bytes with numbers in native byte order.
+    /// Reads the values of an entry as bytes, with numbers in native byte order.
     pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
         let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
         let len = entry.bytes();
@@ -292,7 +292,7 @@ impl<'a> TiffFile<'a> {
                 numbers.extend(units(&bytes, u32::from_ne_bytes).map(u64::from));
             }
             kind::LONG8 | kind::IFD8 => numbers.extend(units(&bytes, u64::from_ne_bytes)),
-            _ => return Err(format!("tag {} is no number", entry.tag).into()),
+            _ => return Err(format!("tag {} is not a number", entry.tag).into()),
         }
         Ok(numbers)
     }
@@ -338,13 +338,13 @@ impl<'a> TiffFile<'a> {
         Some(std::str::from_utf8(bytes).map_or_else(|_| latin_1(), str::to_owned))
     }
 
-    /// The pages: the main chain without reduced copies and masks of other pages, or the whole chain if there is nothing
-    /// else.
+    /// Pages of the file: the main chain without reduced copies and masks of other pages, or the whole chain if it has
+    /// nothing else.
     pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
         let is_whole = self.for_each_directory(|at, directory| {
-            // TIFF 6.0, section 8: in NewSubfileType, bit 0 is a reduced picture, and bit 2 a mask; in the older
-            // SubfileType, 2 is a reduced picture.
+            // TIFF 6.0, section 8: bit 0 of NewSubfileType is a reduced image, bit 2 a mask; 2 in the older SubfileType
+            // is a reduced image.
             let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
             let older = self.number_of(directory, tag::SUBFILE_TYPE).ok().flatten();
             match kind.map_or(older != Some(2), |kind| kind & 0b101 == 0) {
@@ -354,8 +354,8 @@ impl<'a> TiffFile<'a> {
         })?;
         let offsets = if pages.is_empty() { others } else { pages };
         let loss = (!is_whole).then(|| match offsets.len() {
-            1 => "pages behind its first are missing or damaged".to_owned(),
-            count => format!("pages behind its first {count} are missing or damaged"),
+            1 => "pages after the first are missing or damaged".to_owned(),
+            count => format!("pages after the first {count} are missing or damaged"),
         });
         Ok(PageList { offsets, loss })
     }
@@ -366,7 +366,7 @@ fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator
     bytes.as_chunks().0.iter().map(move |&bytes| of(bytes))
 }
 
-/// The value of a tag in the first directory of a block that has the form of a TIFF file.
+/// Value of a tag in the first directory of a block with the structure of a TIFF file.
 pub fn number_in(block: &[u8], tag: u16) -> Option<u64> {
     let file = TiffFile::open_block(block).ok()?;
     file.number_of(&file.directory(file.first_directory).ok()?, tag).ok().flatten()

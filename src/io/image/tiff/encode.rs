@@ -1,5 +1,5 @@
-//! The encoder: uncompressed strips, as TIFF, or as BigTIFF if the file exceeds 4 GiB. The header and all directories
-//! precede the samples of all pages, so that files are written in order, without seeks.
+//! Encoder of uncompressed TIFF files in strips, or of BigTIFF if the file exceeds 4 GiB. Directories precede samples,
+//! so that files are written in order, without seeks.
 
 use std::{
     io::{self, Write},
@@ -38,13 +38,13 @@ const STRIP: usize = 1 << 20;
 /// Maximum number of strips. Their table is written before the samples, even if the input then ends early.
 const MAX_STRIPS: usize = 1 << 16;
 
-/// TextSupport for which there are tags, by the keywords of PNG.
+/// Texts that have a tag, by their keywords in PNG.
 pub const TEXTS: [&str; 6] = ["Title", "Author", "Copyright", "Software", "Description", "Comment"];
 
 /// The tags of [`TEXTS`].
 const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRIPTION];
 
-/// Adds texts as tags. If the tag exists already, the text becomes another line of it, unless it has that line.
+/// Adds texts as tags. Texts of the same tag are joined to lines, without duplicates.
 fn add_texts(values: &mut Vec<TagValue>, texts: &[Text]) {
     for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
         let is_it = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
@@ -64,7 +64,7 @@ fn add_texts(values: &mut Vec<TagValue>, texts: &[Text]) {
     }
 }
 
-/// Sets the resolution across and down, in pixels per unit number `unit`.
+/// Sets the resolution across and down, in pixels per unit of the number `unit` in the tag.
 fn set_resolution(values: &mut Vec<TagValue>, [across, down]: [f64; 2], unit: u16) {
     values.retain(|value| !RESOLUTION.contains(&value.tag));
     values.extend([
@@ -74,7 +74,7 @@ fn set_resolution(values: &mut Vec<TagValue>, [across, down]: [f64; 2], unit: u1
     ]);
 }
 
-/// A page to be written.
+/// Layout and metadata of a page to be written.
 #[derive(Clone, Debug)]
 pub struct OutgoingPage {
     /// Pixels across and down.
@@ -83,14 +83,14 @@ pub struct OutgoingPage {
     pub channels: usize,
     /// The type of samples.
     pub dtype: Dtype,
-    /// Number of rows of a strip.
+    /// Rows per strip.
     pub strip_rows: usize,
-    /// Tags with metadata.
+    /// Tags of metadata.
     pub description: DirectoryTree,
 }
 
 impl OutgoingPage {
-    /// A picture with its metadata.
+    /// Page with the metadata of an image.
     pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
         let Metadata { icc, exif, xmp, iptc, density, texts, .. } = metadata;
         let mut description = exif.as_deref().and_then(Exif::from_block).unwrap_or_default().root;
@@ -129,8 +129,8 @@ impl OutgoingPage {
         page
     }
 
-    /// Adds the description of all pages to the first of `count` pages. With ImageJ's description, the resolution is
-    /// per unit that it names.
+    /// Adds the description of all pages to the first of `count` pages. A description of ImageJ defines the unit of the
+    /// resolution.
     fn describe(&mut self, metadata: &Metadata, count: usize) {
         let Some(pages) = metadata.pages.as_ref().filter(|pages| pages.fits(count, self.dtype))
         else {
@@ -165,7 +165,7 @@ impl OutgoingPage {
         self.row_bytes().saturating_mul(self.size[1] as u64)
     }
 
-    /// The directory of a page whose samples start at offset `at`.
+    /// Directory of the page, whose samples start at offset `at`.
     fn directory(&self, at: u64, is_big_tiff: bool) -> DirectoryTree {
         let (mut tree, row) = (self.description.clone(), self.row_bytes());
         let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
@@ -201,7 +201,7 @@ impl OutgoingPage {
     }
 }
 
-/// The bytes of a file before its samples, which follow page by page, little-endian.
+/// Bytes of a file before its samples, which follow page by page, little-endian.
 pub fn file_header<'a>(pages: impl Iterator<Item = &'a OutgoingPage> + Clone) -> Vec<u8> {
     let samples = pages.clone().map(OutgoingPage::bytes).fold(0, u64::saturating_add);
     let len = |is_big_tiff: bool| {
@@ -225,7 +225,7 @@ pub fn file_header<'a>(pages: impl Iterator<Item = &'a OutgoingPage> + Clone) ->
     file
 }
 
-/// The spacing in a unit whose resolution fits the fractions of 32 bits of TIFF: the given one where it does.
+/// Converts the spacing to a unit in which the resolution fits the 32-bit fractions of TIFF, if necessary.
 fn as_resolution(
     spacing: Option<[f64; 3]>,
     unit: Option<&str>,
@@ -245,8 +245,8 @@ fn as_resolution(
     (spacing, unit)
 }
 
-/// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
-/// z; `first` is the position of the first sample, in multiples of the spacing.
+/// Bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and z;
+/// `first` is the position of the first sample in multiples of the spacing.
 pub fn stack_header(
     dims: [usize; 3],
     dtype: Dtype,
@@ -258,10 +258,10 @@ pub fn stack_header(
     let (spacing, unit) = as_resolution(spacing, unit);
     let text = description::imagej_description(slices, spacing.map(|[.., z]| z), unit, first);
     let mut page = OutgoingPage::picture([width, height], 1, dtype, &Metadata::default());
-    // One strip for each page: readers of stacks expect pages in one piece.
+    // One strip per page, as readers of stacks expect.
     page.strip_rows = height.max(1);
     if let Some([x, y, _]) = spacing {
-        // The resolution is in pixels per unit. The description names the unit.
+        // The unit of the resolution is that of the description.
         set_resolution(&mut page.description.values, [1.0 / x, 1.0 / y], 1);
     }
     let mut first_page = page.clone();
@@ -269,7 +269,7 @@ pub fn stack_header(
     file_header(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
 }
 
-/// Encodes a picture.
+/// Encodes an image.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let mut file = file_header([&OutgoingPage::single(image)].into_iter());
     let samples = image.samples.as_bytes();
@@ -278,7 +278,7 @@ pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     Ok(file)
 }
 
-/// Begins a file with one picture, whose rows follow.
+/// Creates a file with one image, whose rows follow.
 pub fn create_rows(
     image: &Image,
     _: &Encoding,
@@ -301,13 +301,13 @@ impl WriteRows for TiffWriter {
     }
 }
 
-/// Begins a file of several pages.
+/// Creates a file of several pages.
 pub fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    /// Bytes allowed for directories: the metadata of pages are not known yet.
+    /// Bytes reserved for directories, because the metadata of pages are not known yet.
     const DIRECTORY_RESERVE: u64 = 64 << 20;
     let is_big_tiff = series.sample_bytes.saturating_add(DIRECTORY_RESERVE) > u64::from(u32::MAX);
     let (start, at) = header(is_big_tiff);
@@ -336,9 +336,9 @@ impl PageWriter for TiffPages<'_> {
         let first = (at + page.directory(0, is_big_tiff).len(is_big_tiff)).next_multiple_of(16);
         let next = (first + page.bytes()).next_multiple_of(2);
         if !is_big_tiff && u32::try_from(next).is_err() {
-            return Err("the pages take more than 4 GiB, which was not known before".into());
+            return Err("the pages take more than 4 GiB, which exceeds the estimate".into());
         }
-        self.left = self.left.checked_sub(1).ok_or("there are more pages than was said")?;
+        self.left = self.left.checked_sub(1).ok_or("too many pages")?;
         let mut bytes = Vec::new();
         let following = if self.left > 0 { next } else { 0 };
         page.directory(first, is_big_tiff).write(&mut bytes, at, is_big_tiff, following);

@@ -1,5 +1,4 @@
-//! EXIF: in a TIFF file it is spread over the directories of the file, in other formats it is a block that begins with
-//! a TIFF header. Both forms are read and written.
+//! EXIF, which a TIFF file stores in its directories, and other formats as a block that begins with a TIFF header.
 
 use image::metadata::Orientation;
 
@@ -13,7 +12,7 @@ use crate::io::image::{
     probe::Probe,
 };
 
-/// Tags of the first directory that are kept: those that describe the picture, not its storage (EXIF 2.32, table 4,
+/// Tags of the first directory that are kept: those that describe the image, not its storage (EXIF 2.32, table 4,
 /// except the orientation, which is applied, and the resolution, which is kept as density), titles of documents and
 /// pages, and the tags of Windows.
 #[rustfmt::skip]
@@ -24,7 +23,7 @@ const KEPT: [u16; 26] = [
 ];
 /// Tags of the resolution across and down, and of its unit.
 pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];
-/// Tags that point to other directories: EXIF, GPS and, inside EXIF, Interoperability.
+/// Tags that point to other directories: EXIF, GPS and, within EXIF, Interoperability.
 const POINTERS: [u16; 3] = [34665, 34853, 40965];
 /// Length in bytes of a directory entry.
 const ENTRY: usize = 12;
@@ -34,12 +33,12 @@ fn text(value: &TagValue) -> &[u8] {
     value.bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// The description of a picture.
+/// EXIF data of an image.
 #[derive(Debug, Default)]
 pub struct Exif {
     /// The first directory and the directories below it.
     pub root: DirectoryTree,
-    /// Whether a part of the EXIF cannot be read or is too long.
+    /// Whether some values cannot be read or are too long.
     pub is_partial: bool,
 }
 
@@ -52,15 +51,15 @@ impl Exif {
         Self::read(&file, file.first_directory, &kept)
     }
 
-    /// Reads the EXIF of the page with the directory at `first`, without the orientation; `None` if there is none. If
-    /// `describes_pages`, the description tag is about pages and not part of EXIF.
+    /// Reads the EXIF data of the page with the directory at `first`, without the orientation; `None` if there are
+    /// none. With `describes_pages`, the description tag is about all pages and not part of EXIF.
     pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
         let kept: Vec<u16> = KEPT.into_iter().filter(is_kept).collect();
         Self::read(file, first, &kept)
     }
 
-    /// Reads the directory at `first` with those below it. Of the first directory, only the tags `kept` are read.
+    /// Reads the directory at `first` with its children. Only the tags `kept` of the first directory are read.
     fn read(file: &TiffFile<'_>, first: u64, kept: &[u16]) -> Option<Self> {
         let mut reader =
             Reader { file, kept, room: MetadataBlock::Exif.max_len(), is_partial: false };
@@ -87,20 +86,7 @@ impl Exif {
         })
     }
 
-    /// Whether the EXIF describes the picture, and not only the file: the program that wrote it, the date, and the
-    /// computer.
-    pub fn describes(&self) -> bool {
-        /// Tags of the software, the date of the file, and the computer.
-        const OF_FILE: [u16; 3] = [305, 306, 316];
-        !self.root.children.is_empty()
-            || self
-                .root
-                .values
-                .iter()
-                .any(|value| !OF_FILE.contains(&value.tag) && !RESOLUTION.contains(&value.tag))
-    }
-
-    /// The EXIF as a block.
+    /// Encodes a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);
         self.root.write(&mut block, 0, false, 0);
@@ -108,7 +94,7 @@ impl Exif {
     }
 }
 
-/// Adds a block of EXIF to a probe: its size, its texts, and the orientation that it states.
+/// Adds a block of EXIF to a probe: size, texts and orientation.
 pub fn add_to_probe(probe: &mut Probe, exif: Option<Vec<u8>>) {
     let Some(block) = exif.map(strip_exif_prefix) else { return };
     probe.add_block(MetadataBlock::Exif, Some(&block));
@@ -121,13 +107,16 @@ pub fn add_to_probe(probe: &mut Probe, exif: Option<Vec<u8>>) {
     probe.is_turned = orientation.to_exif() > 4;
 }
 
-/// Whether a block of EXIF describes the picture, and not only its file. A block that cannot be read counts as if it
-/// did.
-pub fn describes(block: &[u8]) -> bool {
-    Exif::from_block(block).is_none_or(|exif| exif.describes())
+/// Whether a block of EXIF describes the image, not only the file. This includes blocks that cannot be read.
+pub fn describes_image(block: &[u8]) -> bool {
+    /// Tags of the software, the date of the file, and the computer.
+    const OF_FILE: [u16; 3] = [305, 306, 316];
+    let Some(Exif { root, .. }) = Exif::from_block(block) else { return true };
+    let is_about_image = |tag| !OF_FILE.contains(tag) && !RESOLUTION.contains(tag);
+    !root.children.is_empty() || root.values.iter().any(|value| is_about_image(&value.tag))
 }
 
-/// A reader of directories, which may point to each other in circles, and claim values of any length.
+/// Reader of directories, which may point to each other in cycles and claim values of any length.
 struct Reader<'a, 'b> {
     file: &'a TiffFile<'b>,
     /// Tags of the first directory that are read.

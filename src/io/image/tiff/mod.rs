@@ -1,6 +1,6 @@
-//! TIFF and BigTIFF. Reading goes through these modules: directories (`directory`) state where the strips and tiles
-//! (`chunk`) of a page (`page`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
-//! picture (`picture`, `pages`) or to planes of a volume (`planes`). Files are written by `encode`.
+//! TIFF and BigTIFF. The directories of a file (`directory`) describe its pages (`page`) and locate their strips and
+//! tiles (`chunk`). These are decoded to rows of samples (`rows`), which are converted to an image (`color_conversion`,
+//! `pages`) or to planes of a volume (`planes`). `encode` writes files.
 
 pub(super) mod bytes;
 mod chunk;

@@ -1,6 +1,6 @@
-//! OME-XML (OME model 2016-06) in the description of a file: the spacing of samples, and the pages of planes.
+//! OME-XML (OME model 2016-06) in the description of a file: spacing of samples, and pages of planes.
 
-/// The spacing along x, y and z that OME-XML states, each with the name of its unit.
+/// Spacing along x, y and z, each with the name of its unit.
 pub fn lengths(text: &str) -> [Option<(f64, &str)>; 3] {
     let pixels = pixels(text).unwrap_or_default();
     ["X", "Y", "Z"].map(|axis| {
@@ -11,7 +11,7 @@ pub fn lengths(text: &str) -> [Option<(f64, &str)>; 3] {
     })
 }
 
-/// The number of positions along z, c (channels) and t (times).
+/// Number of positions along z, c (channels) and t (times).
 pub fn sizes(text: &str) -> Option<[usize; 3]> {
     let pixels = pixels(text)?;
     Some(["SizeZ", "SizeC", "SizeT"].map(|name| number(pixels, name).unwrap_or(1).max(1)))
@@ -31,7 +31,7 @@ fn elements<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// The order of planes: the positions along z, c and t are the digits of a plane's number.
+/// Order of planes: the positions along z, c and t are the digits of the number of a plane.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaneOrder {
     /// Number of positions along z, c and t.
@@ -41,8 +41,7 @@ pub struct PlaneOrder {
 }
 
 impl PlaneOrder {
-    /// The order that `DimensionOrder` states; `None` unless it has each axis once. The product of `sizes` must not
-    /// overflow.
+    /// Reads `DimensionOrder`; `None` unless it has each axis once. The product of `sizes` must not overflow.
     pub fn read(text: &str, sizes: [usize; 3]) -> Option<Self> {
         let order = attribute(pixels(text)?, "DimensionOrder").unwrap_or("XYZCT");
         let axes: Vec<usize> = order.chars().filter_map(|axis| "ZCT".find(axis)).collect();
@@ -56,7 +55,7 @@ impl PlaneOrder {
         zct[fast] + self.sizes[fast] * (zct[middle] + self.sizes[middle] * zct[slow])
     }
 
-    /// The page of each plane, by the numbers of planes, from the `TiffData` elements.
+    /// Page of each plane, by the numbers of planes, from the `TiffData` elements.
     pub fn pages(&self, text: &str) -> Vec<Option<usize>> {
         let all = self.sizes.iter().product();
         let mut pages = vec![None; all];

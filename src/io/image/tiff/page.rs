@@ -1,4 +1,4 @@
-//! A page of a TIFF file: what its directory states about samples, and where its strips or tiles are.
+//! A page of a TIFF file: type of samples, and location of strips or tiles.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::{
 };
 use crate::{data::dtype::Dtype, io::image::error::BoxError};
 
-/// Approximate bytes of a part into which a large uncompressed strip is split.
+/// Approximate bytes of the parts of a split uncompressed strip.
 const PART: usize = 1 << 20;
 /// Maximum decompressed size, in bytes, of a strip or tile that is missing, as in the sparse files that GDAL writes.
 const MAX_MISSING_CHUNK: u64 = 64 << 20;
 
-/// Offsets and lengths of the strips or tiles of a page, as the file states them.
+/// Offsets and lengths of the strips or tiles of a page.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkTable {
     offsets: Vec<u64>,
-    /// Lengths in bytes; shorter than `offsets` if the file does not state all of them.
+    /// Lengths in bytes. The list is shorter than `offsets` if the file does not state all lengths.
     lengths: Vec<u64>,
     /// Bytes of the file.
     file_bytes: u64,
@@ -37,7 +37,7 @@ impl ChunkTable {
         self.offsets.iter_mut().for_each(|offset| *offset = offset.saturating_add(bytes));
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> u64 {
         ((self.offsets.len() + self.lengths.len()) * size_of::<u64>()) as u64
     }
@@ -50,7 +50,7 @@ pub struct Page {
     pub size: [usize; 2],
     /// Bits of a sample.
     pub bits: u32,
-    /// The kind of number that samples are.
+    /// Kind of number of samples.
     pub format: SampleFormat,
     /// The type of samples in memory.
     pub dtype: Dtype,
@@ -58,17 +58,17 @@ pub struct Page {
     pub samples: usize,
     /// The photometric interpretation: one of [`photometric`].
     pub photometric: u64,
-    /// Meanings of the samples behind the colours: 1 associated alpha, 2 unassociated alpha, 0 unspecified.
+    /// Meanings of the samples after the colours: 1 associated alpha, 2 unassociated alpha, 0 unspecified.
     pub extra: Vec<u64>,
-    /// Whether each channel is stored in chunks of its own.
+    /// Whether each channel is stored in separate chunks.
     pub is_planar: bool,
     /// The compression of chunks.
     pub compression: Compression,
     /// Predictor: 1 none, 2 differences of neighbours, 3 differences of the bytes of floats.
     pub predictor: u64,
-    /// Whether the directory names a predictor that has no meaning with the compression.
+    /// Whether the directory states a predictor that does not apply to the compression.
     pub has_idle_predictor: bool,
-    /// Whether the least significant bit of each byte is first (fill order 2).
+    /// Whether the lowest bit of each byte is first (fill order 2).
     pub is_reversed: bool,
     /// Whether numbers are little-endian.
     pub is_little_endian: bool,
@@ -89,15 +89,14 @@ impl Page {
     pub fn read(file: &TiffFile<'_>, directory: &Directory) -> Result<Self, BoxError> {
         if directory.find(tag::DNG_VERSION).is_some() {
             return Err(
-                "it is a camera's raw picture (DNG): develop it to a TIFF, by darktable-cli or \
-                        dcraw -T"
+                "camera raw (DNG) is not supported: convert it to TIFF by darktable-cli or dcraw -T"
                     .into(),
             );
         }
         let number = |tag| file.number_of(directory, tag);
         let or = |tag, otherwise| Ok::<u64, BoxError>(number(tag)?.unwrap_or(otherwise));
         let side = |tag| -> Result<usize, BoxError> {
-            let side = number(tag)?.ok_or("it does not tell its width or height")?;
+            let side = number(tag)?.ok_or("its width or height is missing")?;
             Ok(u32::try_from(side)? as usize)
         };
         let size = [side(tag::WIDTH)?, side(tag::HEIGHT)?];
@@ -159,7 +158,7 @@ impl Page {
         }
     }
 
-    /// The value of a tag with one value for each sample, which must be equal; `otherwise` if there is no tag.
+    /// Value of a tag with one value per sample, which must be equal; `otherwise` without the tag.
     fn same(
         file: &TiffFile<'_>,
         directory: &Directory,
@@ -176,7 +175,7 @@ impl Page {
     }
 
     fn check_predictor(&mut self) -> Result<(), BoxError> {
-        // As in libtiff, other compressions have none.
+        // As in libtiff, other compressions have no predictor.
         if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
         {
             self.has_idle_predictor = self.predictor != 1;
@@ -187,15 +186,14 @@ impl Page {
             1 => Ok(()),
             2 if whole => Ok(()),
             3 if self.format == SampleFormat::Float => Ok(()),
-            other => Err(format!(
-                "its predictor, number {other}, is not known for samples of {} bits",
-                self.bits
-            )
-            .into()),
+            other => {
+                Err(format!("predictor {other} is not supported for samples of {} bits", self.bits)
+                    .into())
+            }
         }
     }
 
-    /// A message about the part of the directory that is ignored.
+    /// Warning about a predictor that is ignored.
     pub fn loss(&self) -> Option<String> {
         let name = self.compression.name();
         self.has_idle_predictor.then(|| match self.compression {
@@ -225,7 +223,7 @@ impl Page {
         across.saturating_mul(down).saturating_mul(self.planes())
     }
 
-    /// Whether several pixels share samples of Cb and Cr, outside of JPEG data, which have subsampling of their own.
+    /// Whether several pixels share samples of Cb and Cr. JPEG data state their subsampling themselves.
     pub fn is_subsampled(&self) -> bool {
         self.photometric == photometric::YCBCR
             && self.compression != Compression::Jpeg
@@ -234,7 +232,7 @@ impl Page {
             && self.subsampling != [1, 1]
     }
 
-    /// Bytes of a decompressed row of a chunk; with subsampling, of the rows that share samples of Cb and Cr.
+    /// Bytes of a decompressed row of a chunk; with subsampling, of all rows that share samples of Cb and Cr.
     pub fn chunk_row_bytes(&self) -> u64 {
         let [across, down] = self.subsampling;
         let samples = match self.is_subsampled() {
@@ -250,13 +248,13 @@ impl Page {
         self.chunk_row_bytes().saturating_mul(rows as u64)
     }
 
-    /// The rows of the picture in row `chunk_row` of the chunks.
+    /// Rows of the image in row `chunk_row` of chunks.
     pub fn rows_of(&self, chunk_row: usize) -> Range<usize> {
         let first = chunk_row * self.chunk[1];
         first..(first + self.chunk[1]).min(self.size[1])
     }
 
-    /// Number of colour samples of a pixel, without extra samples.
+    /// Number of colour samples per pixel, without extra samples; an error if it is not supported.
     pub fn colours(&self) -> Result<usize, BoxError> {
         use photometric as p;
         let colours = match self.photometric {
@@ -272,15 +270,15 @@ impl Page {
                     _ => "",
                 };
                 return Err(match name {
-                    "" => format!("its photometric interpretation, {other}, is not known").into(),
-                    name => format!("its colours, {name}, are not supported").into(),
+                    "" => format!("unknown photometric interpretation {other}").into(),
+                    name => format!("{name} is not supported").into(),
                 });
             }
         };
         match self.samples < colours {
-            // Some writers state RGB for grey pictures.
+            // Some writers state RGB for grey images.
             true if self.photometric == p::RGB && self.samples < 3 => Ok(1),
-            true => Err(format!("it has {} of {colours} colours", self.samples).into()),
+            true => Err(format!("{} samples per pixel, expected {colours}", self.samples).into()),
             false => Ok(colours),
         }
     }
@@ -298,7 +296,7 @@ impl Page {
     /// Reads the size and the locations of chunks.
     fn find_chunks(&mut self, file: &TiffFile<'_>, directory: &Directory) -> Result<(), BoxError> {
         let [width, height] = self.size;
-        // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.
+        // An image without pixels is rejected later. Here it has no chunks, and must not divide by 0.
         if width == 0 || height == 0 {
             self.chunk = [1, 1];
             return Ok(());
@@ -353,8 +351,8 @@ impl Page {
         Ok([width, rows.unwrap_or(u64::MAX).min(height as u64) as usize])
     }
 
-    /// Splits a single uncompressed strip into parts that are handled as strips, so that all threads read them, and
-    /// only some of them need to be in memory.
+    /// Splits a single uncompressed strip into parts that are read like strips, by all threads, and of which only some
+    /// need to be in memory.
     fn split_strips(&mut self) {
         let is_one = !self.is_tiled && self.chunk[1] >= self.size[1];
         if self.compression != Compression::None || !is_one || self.is_subsampled() {
@@ -365,7 +363,7 @@ impl Page {
         self.chunk[1] = (rows as usize).min(self.size[1]);
     }
 
-    /// Offset and length in bytes of chunk `number`. The length is limited to what a chunk can take. Sparse files have
+    /// Offset and length in bytes of chunk `number`. The length is limited to the maximum of a chunk. Sparse files have
     /// chunks with an offset or a length of 0.
     pub fn location(&self, number: usize) -> [u64; 2] {
         if !self.table.is_split {
@@ -386,7 +384,7 @@ impl Page {
         }
     }
 
-    /// Offset and length in bytes of a stored strip or tile with `rows` rows of the picture.
+    /// Offset and length in bytes of a stored strip or tile with `rows` rows of the image.
     fn stored(&self, number: usize, rows: usize) -> [u64; 2] {
         let ChunkTable { offsets, lengths, file_bytes, .. } = &self.table;
         let offset = offsets[number];
@@ -396,20 +394,20 @@ impl Page {
             None | Some(0) if self.compression == Compression::None => {
                 self.chunk_bytes(if self.is_tiled { self.chunk[1] } else { rows })
             }
-            // After the end of the file, at least one byte is missing: 0 would mean a sparse file.
+            // At least 1, even after the end of the file: 0 would mean a sparse file.
             None => file_bytes.saturating_sub(offset).max(1),
             Some(&length) => length,
         };
         [offset, length]
     }
 
-    /// Maximum number of bytes that are read of a chunk. Otherwise, strips that all share the bytes of a long one would
-    /// take time that grows with the square of the file's length.
+    /// Maximum number of bytes that are read of a chunk. Without it, strips that share the bytes of a long strip would
+    /// take quadratic time.
     pub fn max_packed(&self) -> u64 {
         let unpacked = self.chunk_bytes(self.chunk[1]);
         match self.compression {
             Compression::None => unpacked,
-            // Tables and segments with metadata precede the picture.
+            // Tables and metadata precede the image.
             Compression::Jpeg => unpacked.saturating_mul(4).saturating_add(128 << 10),
             // LZW turns a byte into at most 18 bits.
             _ => unpacked.saturating_mul(4).saturating_add(4 << 10),
@@ -422,6 +420,6 @@ fn subsampling(file: &TiffFile<'_>, directory: &Directory) -> Result<[usize; 2],
     let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING, 2)?.unwrap_or(vec![2, 2]);
     match found[..] {
         [across @ (1 | 2 | 4), down @ (1 | 2 | 4)] => Ok([across as usize, down as usize]),
-        _ => Err("its subsampling of colours is not known".into()),
+        _ => Err("unsupported chroma subsampling".into()),
     }
 }

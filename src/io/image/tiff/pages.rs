@@ -1,4 +1,4 @@
-//! The pages of a file as pictures, decoded as a whole or by rows.
+//! Pages of a file as images, decoded as a whole or by rows.
 
 use std::sync::Arc;
 
@@ -33,7 +33,6 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Opens the pages of a file.
 pub fn open<'a>(
     input: Arc<dyn ReadAt + 'a>,
     limits: Limits,
@@ -44,13 +43,13 @@ pub fn open<'a>(
     Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
 }
 
-/// What the description (tag 270) of the first page states about all pages, and which of them are missing.
+/// Description (tag 270) of all pages in the first page, and warnings about missing pages.
 #[derive(Clone, Debug, Default)]
 pub struct TiffDescription {
-    /// Whether the description is about the pages of the file, not about the picture.
+    /// Whether the description is about all pages of the file, not about the image.
     pub describes_pages: bool,
     pub pages: Option<StackDescription>,
-    /// What is lost of the description, and which pages are missing, in words.
+    /// Warnings about the description and missing pages.
     pub losses: Vec<String>,
 }
 
@@ -119,16 +118,16 @@ impl Pages for TiffPages<'_> {
     }
 }
 
-/// A page whose directory is read.
+/// A page whose directory has been read.
 pub struct OpenedPage {
     pub page: Page,
     pub conversion: ColorConversion,
-    /// The header of the picture.
+    /// Header of the image.
     pub decoded: DecodedPage,
 }
 
 impl OpenedPage {
-    /// Reads the directory at offset `at`, and the metadata of its page. `whole` is of the whole file.
+    /// Reads the directory at offset `at`, and the metadata of its page. `whole` is the description of the file.
     pub fn new(file: &TiffFile<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
@@ -148,7 +147,7 @@ impl OpenedPage {
             let value = fits.then(|| file.value(entry).ok()).flatten()?;
             (!value.is_empty()).then_some(value)
         };
-        // A profile of CMYK colours does not apply to the picture, which becomes RGB.
+        // A profile of CMYK colours does not apply to the image, which becomes RGB.
         let icc = (page.photometric != photometric::CMYK)
             .then(|| value(tag::ICC, MetadataBlock::Icc))
             .flatten();
@@ -178,9 +177,9 @@ impl OpenedPage {
     }
 }
 
-/// Private tags of microscope programs, which are not kept.
+/// Private tags of microscope software, which are not kept.
 fn parts(directory: &Directory) -> Vec<AncillaryData> {
-    const MICROSCOPE: &str = "what the microscope's program wrote beside is dropped";
+    const MICROSCOPE: &str = "metadata of the microscope software are dropped";
     const TAGS: [(u16, &str, &str); 5] = [
         (33628, "MetaMorph", MICROSCOPE),
         (34361, "FluoView", MICROSCOPE),
@@ -198,7 +197,7 @@ fn parts(directory: &Directory) -> Vec<AncillaryData> {
     found.map(part).collect()
 }
 
-/// Decodes the page with the directory at offset `at`. `whole` is of the whole file.
+/// Decodes the page with the directory at offset `at`. `whole` is the description of the file.
 pub fn decode_page(
     file: &TiffFile<'_>,
     at: u64,
@@ -232,10 +231,10 @@ struct TiffRows {
     is_strict: bool,
 }
 
-/// Opens a file; `None` if it is no TIFF file, or has a broken header.
+/// Opens a file; `None` for other formats and broken headers.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let Some(path) = source.path() else { return Ok(None) };
-    // An error is reported when the picture is decoded as a whole instead.
+    // The error is reported when the image is decoded as a whole instead.
     let opened = catch_panic(|| {
         let file = TiffFile::open_path(path)?;
         let pages = file.pages()?;
@@ -282,7 +281,7 @@ impl ReadRows for TiffRows {
     }
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {
-        // Decoders panic on some broken files.
+        // Some decoders panic on broken files.
         let read = catch_panic(|| self.try_read(rows));
         read.map_err(|error| {
             Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
@@ -302,7 +301,7 @@ mod tests {
         *,
     };
 
-    /// Alpha beside YCbCr is left out, and told.
+    /// Alpha in addition to YCbCr is left out with a warning.
     #[test]
     fn colours_of_ycbcr_are_converted_beside_other_samples() {
         let samples = [10, 128, 128, 0, 200, 128, 128, 255];
@@ -341,7 +340,7 @@ mod tests {
         );
     }
 
-    /// RowReader are the same in bands of any height, and with strips unpacked as a whole or as a stream.
+    /// Rows do not depend on the number read at a time, nor on streaming.
     #[test]
     fn rows_do_not_depend_on_how_many_are_read_at_once() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));

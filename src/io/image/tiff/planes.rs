@@ -1,5 +1,5 @@
-//! The pages of a file as planes of volumes: their order, as stated by ImageJ, OME-XML or not at all, the spacing, and
-//! sample values as they are stored, neither scaled nor converted to other colours.
+//! Pages of a file as planes of volumes: their order and spacing, from the descriptions of ImageJ and OME-XML if
+//! present, and sample values as stored, neither scaled nor converted to other colours.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -28,7 +28,7 @@ pub struct Planes {
     file: TiffFile<'static>,
     /// The first page.
     page: Page,
-    /// The positions of planes in the file, volume by volume.
+    /// Location of planes in the file, volume by volume.
     layout: PlaneLayout,
     /// Number of samples along x and y.
     pub size: [usize; 2],
@@ -38,13 +38,13 @@ pub struct Planes {
     pub slices: usize,
     /// Number of volumes: channels times points in time.
     pub volumes: usize,
-    /// Number of colour channels of a plane, which are to become grey; 1 if planes are read as they are stored.
+    /// Number of colour channels of a plane, which become grey; 1 if stored samples are read without conversion.
     pub channels: usize,
     /// The spacing along x, y and z.
     pub spacing: Option<[f64; 3]>,
-    /// The names that the file has for the units of `spacing`.
+    /// Units of `spacing`, as named in the file.
     pub units: [Option<String>; 3],
-    /// Whether the file states the spacing of slices; otherwise that in `spacing` is assumed.
+    /// Whether the file states the spacing of slices. Otherwise that in `spacing` is assumed.
     pub has_slice_spacing: bool,
     /// Position of the first sample, in multiples of the spacing.
     pub first: [f64; 3],
@@ -52,9 +52,9 @@ pub struct Planes {
     pub format: &'static str,
     /// Further metadata of the file.
     pub metadata: Vec<(String, String)>,
-    /// What was assumed, in words.
+    /// Warnings about assumptions.
     pub warnings: Vec<String>,
-    /// What is left out, in words.
+    /// Warnings about content that is left out.
     pub losses: Vec<String>,
     limits: Limits,
 }
@@ -69,20 +69,20 @@ impl fmt::Debug for Planes {
     }
 }
 
-/// The positions of planes in the file.
+/// Location of planes in a file.
 enum PlaneLayout {
-    /// The offset of the directory of each plane.
+    /// Offset of the directory of each plane.
     Pages(Vec<u64>),
-    /// Planes of this number of bytes follow the first one without directories of their own, as in ImageJ's files of
-    /// more than 4 GiB.
+    /// Planes of this number of bytes follow the first one without directories, as in ImageJ's files of more than
+    /// 4 GiB.
     Contiguous(u64),
 }
 
-/// The order of the pages.
+/// Shape of a stack, and order of its pages.
 struct StackShape {
     /// Number of channels, slices and times.
     counts: [usize; 3],
-    /// The page of each plane, volume by volume.
+    /// Page of each plane, volume by volume.
     pages: Vec<usize>,
 }
 
@@ -112,7 +112,7 @@ impl Planes {
         Ok(planes)
     }
 
-    /// Grey slices of one volume, the pages of a file, of which nothing but the first page is known.
+    /// Planes of one grey volume, of whose pages only the first has been read.
     fn new(file: TiffFile<'static>, page: Page, slices: usize) -> Self {
         Self {
             size: page.size,
@@ -135,7 +135,7 @@ impl Planes {
         }
     }
 
-    /// The memory that decoding a plane may take: a strip or tile may be somewhat larger than its plane.
+    /// Memory limit for decoding a plane. A strip or tile may be somewhat larger than its plane.
     fn plane_limits(&self) -> Limits {
         let [width, height] = self.size.map(|side| side as u64);
         let sample = (self.channels * self.dtype.size()) as u64;
@@ -177,8 +177,8 @@ impl Planes {
         }
     }
 
-    /// Arranges the pages, given by the offsets of their directories, to volumes of `shape`; without one, they are the
-    /// slices of one volume.
+    /// Arranges pages, given by the offsets of their directories, to volumes of `shape`, or else to the slices of one
+    /// volume.
     fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<StackShape>) -> Result<(), BoxError> {
         if let Some(StackShape { counts: [channels, slices, times], pages: order }) = shape {
             (self.slices, self.volumes) = (slices, channels * times);
@@ -190,7 +190,7 @@ impl Planes {
         Ok(())
     }
 
-    /// Finds out whether planes have colours, which are to become grey.
+    /// Detects colours, which become grey.
     fn read_colours(&mut self, first: u64) -> Result<(), BoxError> {
         use photometric as p;
         let Page { samples, compression, .. } = self.page;
@@ -207,19 +207,18 @@ impl Planes {
             }
         }
         if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
-            return Err("JPEG of several channels that are no colours is not supported".into());
+            return Err("JPEG of several channels that are not colours is not supported".into());
         }
         Ok(())
     }
 
-    /// Takes many channels of one slice for slices: Python's tifffile calls pages channels if it knows nothing about
-    /// them. ImageJ shows at most seven channels together.
+    /// Interprets many channels of one slice as slices: Python's tifffile calls unspecified pages channels. ImageJ
+    /// shows at most seven channels together.
     fn slices_called_channels(&mut self, channels: usize, times: usize) {
         const MAX_CHANNELS: usize = 7;
         if self.slices == 1 && times == 1 && channels > MAX_CHANNELS {
             (self.slices, self.volumes) = (channels, 1);
-            self.warnings
-                .push(format!("its {channels} channels of one slice are taken for slices"));
+            self.warnings.push(format!("{channels} channels of one slice are read as slices"));
         }
     }
 
@@ -244,7 +243,8 @@ impl Planes {
             return Ok(None);
         }
         if counts.iter().product::<usize>() != pages {
-            self.losses.push(format!("of the {images} images that it tells, {pages} are there"));
+            self.losses
+                .push(format!("its description states {images} images, but the file has {pages}"));
             return Ok(None);
         }
         let [channels, slices, times] = counts;
@@ -292,7 +292,7 @@ impl Planes {
         self.first = origins.map(|origin| 0.0 - origin);
     }
 
-    /// Bytes of a plane if `images` planes follow each other in the file, of which only the first has a directory.
+    /// Bytes of a plane if `images` planes follow each other in the file, and only the first has a directory.
     fn bytes_behind(&self, images: usize) -> Option<u64> {
         let page = &self.page;
         let plane = page.chunk_bytes(page.size[1]);
@@ -307,8 +307,7 @@ impl Planes {
         (is_plain && images <= MAX && fits).then_some(plane)
     }
 
-    /// The error for several channels in a file whose planes have no directories: those are read in the order of the
-    /// file.
+    /// Error for several channels in a file whose planes have no directories, and can only be read in file order.
     fn channels_apart(&self, [channels, ..]: [usize; 3]) -> Result<(), BoxError> {
         Err(format!("an ImageJ stack of {channels} channels with one directory is not supported")
             .into())
@@ -333,7 +332,7 @@ impl Planes {
         let [z_len, c_len, t_len] = sizes;
         let c_len = (c_len / interleaved).max(1);
         let all = z_len.checked_mul(c_len)?.checked_mul(t_len)?;
-        let missing = format!("of the {all} planes that its OME-XML tells, {pages} are there");
+        let missing = format!("its OME-XML states {all} planes, but the file has {pages}");
         if all > pages {
             self.losses.push(missing);
             return None;
@@ -355,7 +354,7 @@ impl Planes {
         Some(StackShape { counts: [c_len, z_len, t_len], pages: found? })
     }
 
-    /// Takes the spacing from the resolution, if no description states it.
+    /// Takes the spacing from the resolution.
     fn read_resolution(&mut self, directory: &Directory) {
         if let Some(density) = density(&self.file, directory, None)
             && let Some([across, down]) = density.per(DensityUnit::Centimetre)
@@ -366,11 +365,11 @@ impl Planes {
         }
     }
 
-    /// A message about the assumed spacing of `slices` slices; `None` if the file states it.
+    /// Warning about the assumed spacing of `slices` slices; `None` if the file states it.
     pub fn slice_spacing_warning(&self, slices: usize) -> Option<String> {
         let [x, _, z] = self.spacing.filter(|_| slices > 1 && !self.has_slice_spacing)?;
-        let taken = if x == z { "that of its columns".into() } else { z.to_string() };
-        Some(format!("the distance of its slices is not told: {taken} is taken"))
+        let assumed = if x == z { "that of columns".into() } else { z.to_string() };
+        Some(format!("the slice spacing is missing; assuming {assumed}"))
     }
 
     /// Checks that all pages have the size and type of the first one.
@@ -381,7 +380,7 @@ impl Planes {
                 .map_err(|error| format!("page {}: {error}", number + 1))?;
             let kind = |page: &Page| (page.size, page.bits, page.format, page.samples);
             if kind(&page) != kind(&self.page) {
-                let told = |page: &Page| {
+                let format_kind = |page: &Page| {
                     let [width, height] = page.size;
                     let channels = match page.samples {
                         1 => String::new(),
@@ -390,10 +389,10 @@ impl Planes {
                     format!("{width}x{height} of {}{channels}", page.type_name())
                 };
                 return Err(format!(
-                    "page {} is {}, but the first is {}: they make no volume",
+                    "page {} is {}, but the first is {}: slices must be equal in size and type",
                     number + 1,
-                    told(&page),
-                    told(&self.page)
+                    format_kind(&page),
+                    format_kind(&self.page)
                 )
                 .into());
             }
@@ -416,7 +415,7 @@ impl Planes {
         self.file.bytes.len()
     }
 
-    /// Reads plane `number`, counted over all volumes, with samples as they are stored.
+    /// Reads the stored samples of plane `number`, counted over all volumes.
     pub fn read(&self, number: usize, samples: &mut [u8]) -> Result<(), BoxError> {
         let page = match &self.layout {
             PlaneLayout::Pages(pages) => {
@@ -440,13 +439,15 @@ impl Planes {
         }
     }
 
-    /// Reads plane `number` as a picture, if planes have several channels.
+    /// Decodes plane `number` to an image, if planes have several channels.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
-        let PlaneLayout::Pages(pages) = &self.layout else { return Err("it is no picture".into()) };
+        let PlaneLayout::Pages(pages) = &self.layout else {
+            return Err("planes without directories have no colours".into());
+        };
         Ok(decode_page(&self.file, pages[number], &TiffDescription::default(), self.limits)?.image)
     }
 
-    /// Bytes of memory that reading a plane takes beside its samples.
+    /// Bytes of memory for reading a plane, in addition to its samples.
     pub fn scratch(&self) -> u64 {
         let chunk = self.page.chunk_bytes(self.page.chunk[1]);
         let packed = self.page.max_packed().min(self.file.bytes.len());
@@ -458,7 +459,7 @@ impl Planes {
     }
 }
 
-/// The number of images, and the number of channels, slices and times that ImageJ's description states.
+/// Number of images, and of channels, slices and times, from a description of ImageJ.
 fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
     let count = |name| imagej_value(description, name).and_then(|text| text.parse::<usize>().ok());
     let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
@@ -470,7 +471,7 @@ fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
         _ => [1, images, 1],
     };
     match counts {
-        // Frames of one slice are taken for slices, as in ImageJ's own commands for stacks.
+        // Frames of one slice are read as slices, as in ImageJ's commands for stacks.
         [1, 1, frames] => (images, [1, frames, 1]),
         counts => (images, counts),
     }

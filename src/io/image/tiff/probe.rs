@@ -1,4 +1,4 @@
-//! The contents of a file, by its directories.
+//! Properties of a file, from its directories.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::io::image::{
     error::BoxError,
-    probe::{Probe, in_words},
+    probe::{Probe, format_density},
 };
 
-/// Reads the directories of the file at `path`.
+/// Reads the properties of the file at `path` from its directories.
 pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let file = TiffFile::open_path(path)?;
     let pages = file.pages()?;
@@ -20,38 +20,38 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let page = Page::read(&file, &directory)?;
     let conversion = ColorConversion::of(&file, &directory, &page)?;
     let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
-    let mut tell = |name: &str, value: String| metadata.push((name.to_owned(), value));
+    let mut add = |name: &str, value: String| metadata.push((name.to_owned(), value));
     if page.is_tiled {
         let [width, height] = page.chunk;
-        tell("tiles", format!("{width}x{height}"));
+        add("tiles", format!("{width}x{height}"));
     }
     if page.is_planar {
-        tell("planes", "each channel apart".to_owned());
+        add("planes", "one per channel".to_owned());
     }
     if let Some(entry) = directory.find(tag::ICC) {
-        tell("colour profile", format!("{} bytes", entry.count));
+        add("colour profile", format!("{} bytes", entry.count));
     }
     for (tag, name) in [(tag::XMP, "XMP"), (tag::IPTC, "IPTC")] {
         if let Some(entry) = directory.find(tag) {
-            tell(name, format!("{} bytes", entry.count));
+            add(name, format!("{} bytes", entry.count));
         }
     }
     let description = TiffDescription::of(&file, &pages)?;
     if let Some(density) = density(&file, &directory, description.pages.as_ref()) {
-        tell("pixels", in_words(density));
+        add("pixels", format_density(density));
     }
     if let Some(exif) = Exif::from_page(&file, first, description.describes_pages) {
         for (name, text) in exif.texts() {
-            tell(name, text);
+            add(name, text);
         }
-        tell("EXIF", format!("{} bytes", exif.to_block().len()));
+        add("EXIF", format!("{} bytes", exif.to_block().len()));
     }
     let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
-        tell("orientation", format!("{orientation}, as in EXIF"));
+        add("orientation", format!("{orientation}, as in EXIF"));
     }
     for loss in conversion.losses.iter().chain(&page.loss()).chain(&description.losses) {
-        tell("note", loss.clone());
+        add("note", loss.clone());
     }
     let format = if file.is_big_tiff() { "BigTIFF" } else { "TIFF" };
     Ok(Probe {

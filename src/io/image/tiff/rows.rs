@@ -1,4 +1,4 @@
-//! Reading of the rows of a page, with samples as they are stored, from strips or tiles that all threads decode.
+//! Reading of the rows of a page, with stored samples, from strips or tiles that all threads decode.
 
 use std::{
     ops::Range,
@@ -21,10 +21,10 @@ use crate::{
     util::{memory, parallel::Parallel},
 };
 
-/// Decompressed bytes from which on a strip is decompressed as a stream, if a picture is read in bands.
+/// Decompressed bytes above which a strip is decompressed as a stream, if an image is read by rows.
 pub const STREAM_THRESHOLD: u64 = 4 << 20;
 
-/// The chunks of a page, and which samples of them are wanted.
+/// Decoder of the wanted samples of chunks.
 struct ChunkReader<'a> {
     page: Page,
     bytes: Arc<dyn ReadAt + 'a>,
@@ -34,20 +34,20 @@ struct ChunkReader<'a> {
     damaged: AtomicUsize,
 }
 
-/// A reader of rows, from the first to the last.
+/// Reader of rows, from the first to the last.
 pub struct RowReader<'a> {
     chunks: ChunkReader<'a>,
     /// Whether strips are decompressed as streams.
     is_tall: bool,
-    /// If so, a stream for each plane of the strip that is being read.
+    /// If so, a stream per plane of the current strip.
     streams: Vec<StripStream<'a>>,
-    /// Number and samples of the last row of chunks that was only used in part.
+    /// Number and samples of the last row of chunks that was used only in part.
     held: Option<(usize, Vec<u8>)>,
 }
 
 impl<'a> RowReader<'a> {
-    /// A reader of the `wanted` samples of each pixel. Strips of more than `tall` decompressed bytes are decompressed
-    /// as streams, which requires that rows are read in order.
+    /// Reader of the `wanted` samples of each pixel. Strips of more than `tall` decompressed bytes are decompressed as
+    /// streams, which requires that rows are read in order.
     pub fn new(
         page: Page,
         bytes: Arc<dyn ReadAt + 'a>,
@@ -73,7 +73,7 @@ impl<'a> RowReader<'a> {
         self.chunks.row_bytes()
     }
 
-    /// Bytes that reading takes beside the rows, if these are read in bands.
+    /// Bytes of memory in addition to the rows, if these are read in several steps.
     pub fn held_bytes(&self) -> u64 {
         let (row, page) = (self.row_bytes() as u64, self.page());
         let held = match self.is_tall {
@@ -83,14 +83,13 @@ impl<'a> RowReader<'a> {
         held.saturating_add(page.table.bytes())
     }
 
-    /// A message about what is missing of the picture.
+    /// Warning about damaged chunks.
     pub fn damage(&self) -> Option<String> {
         let (damaged, all) = (self.chunks.damaged.load(Relaxed), self.page().chunk_count());
         (damaged > 0).then(|| format!("{damaged} of its {all} strips or tiles are damaged"))
     }
 
-    /// Reads `rows` into `samples`. The rows must follow those that were read before, unless strips are decompressed as
-    /// a whole.
+    /// Reads `rows` into `samples`. The rows must follow the previous ones, unless strips are decompressed as a whole.
     pub fn read(&mut self, rows: Range<usize>, mut samples: &mut [u8]) -> Result<(), BoxError> {
         let row_bytes = self.row_bytes();
         let mut at = rows.start;
@@ -164,8 +163,7 @@ impl ChunkReader<'_> {
         self.page.size[0] * self.wanted.len() * self.page.dtype.size()
     }
 
-    /// The planes to read: number, index of their samples in a pixel, and indices of the wanted samples in their
-    /// chunks.
+    /// Planes to read: number, index of their samples in a pixel, and indices of the wanted samples in their chunks.
     fn planes(&self) -> Vec<(usize, usize, Vec<usize>)> {
         match self.page.is_planar {
             false => vec![(0, 0, self.wanted.clone())],
@@ -189,7 +187,7 @@ impl ChunkReader<'_> {
         let row_bytes = self.page.chunk[1].min(self.page.size[1]) * self.row_bytes();
         let threads = rayon::current_num_threads();
         if chunk_rows.len() >= threads || parts.len() == 1 {
-            // There may be many strips of one row: a thread takes several of them at a time.
+            // There may be many strips of one row, so a thread takes several at a time.
             let together = (chunk_rows.len() / (64 * threads)).max(1);
             let tasks = samples.chunks_mut(row_bytes * together).zip(chunk_rows.step_by(together));
             return tasks.par_try_each(|(samples, first)| {

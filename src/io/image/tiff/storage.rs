@@ -1,8 +1,8 @@
-//! How samples are stored: their types, compressions and photometric interpretations.
+//! Storage of samples: types, compressions and photometric interpretations.
 
 use crate::{data::dtype::Dtype, io::image::error::BoxError};
 
-/// The kind of number that a sample is.
+/// Kind of number of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleFormat {
     Unsigned,
@@ -10,7 +10,7 @@ pub enum SampleFormat {
     Float,
 }
 
-/// The compression of strips or tiles.
+/// Compression of strips or tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     None,
@@ -22,7 +22,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The compression with this number in the tag.
+    /// Compression with this number in the tag.
     pub fn from_tag(number: u64) -> Result<Self, BoxError> {
         let name = match number {
             1 => return Ok(Self::None),
@@ -50,15 +50,14 @@ impl Compression {
             _ => "",
         };
         Err(match name {
-            "" => format!("its compression, number {number}, is not known").into(),
+            "" => format!("unknown compression {number}").into(),
             name => format!(
-                "its compression, {name}, is not supported; `tiffcp -c zip` or `magick` write it anew"
+                "{name} compression is not supported; convert the file by `tiffcp -c zip` or `magick`"
             )
             .into(),
         })
     }
 
-    /// The name of the compression.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -83,7 +82,7 @@ pub mod photometric {
     pub const CIELAB: u64 = 8;
 }
 
-/// The kind of number and the type in memory of samples with `bits` bits and the number `format` in the tag.
+/// Kind of number and type in memory of samples with `bits` bits and the number `format` in the tag.
 pub fn sample_type(bits: u64, format: u64) -> Result<(SampleFormat, Dtype), BoxError> {
     let format = match format {
         // 4 is undefined.
@@ -91,7 +90,7 @@ pub fn sample_type(bits: u64, format: u64) -> Result<(SampleFormat, Dtype), BoxE
         2 => SampleFormat::Signed,
         3 => SampleFormat::Float,
         5 | 6 => return Err("complex numbers are not supported".into()),
-        other => return Err(format!("its sample format, number {other}, is not known").into()),
+        other => return Err(format!("unknown sample format {other}").into()),
     };
     let dtype = match (format, bits) {
         (SampleFormat::Unsigned, 1..=8) => Dtype::U8,

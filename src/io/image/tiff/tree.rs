@@ -1,15 +1,15 @@
-//! Directories in the form in which they are written: a tree, little-endian, with values behind the entries.
+//! Directories to be written: a tree, little-endian, with values after the entries.
 
 use super::directory::{kind, sizes};
 
-/// The values of a tag.
+/// Values of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TagValue {
     /// Number of the tag.
     pub tag: u16,
     /// Type of the values, one of [`kind`].
     pub kind: u16,
-    /// The values; numbers are in native byte order.
+    /// Values, with numbers in native byte order.
     pub bytes: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl TagValue {
     }
 }
 
-/// The best convergent of the continued fraction of `value` whose numerator and denominator have 32 bits.
+/// Best convergent of the continued fraction of `value` with a numerator and denominator of 32 bits.
 fn fraction(value: f64) -> [u32; 2] {
     let value = if value.is_finite() { value.clamp(0.0, f64::from(u32::MAX)) } else { 0.0 };
     let (mut before, mut last) = ([0f64, 1f64], [1f64, 0f64]);
@@ -97,14 +97,14 @@ impl DirectoryTree {
         self.own_len(is_big_tiff) + self.values.iter().map(far).sum::<u64>() + children
     }
 
-    /// Bytes of the directory without values behind the entries and without children.
+    /// Bytes of the directory without values after the entries and without children.
     fn own_len(&self, is_big_tiff: bool) -> u64 {
         let count = (self.values.len() + self.children.len()) as u64;
         if is_big_tiff { 8 + 20 * count + 8 } else { 2 + 12 * count + 4 }
     }
 
-    /// Appends the tree to `file`, which is the part of the whole file from offset `start` on. The next directory is at
-    /// offset `next`.
+    /// Appends the tree to `file`, which starts at offset `start` of the whole file. The next directory is at offset
+    /// `next`.
     pub fn write(&self, file: &mut Vec<u8>, start: u64, is_big_tiff: bool, next: u64) {
         let mut far_at = start + file.len() as u64 + self.own_len(is_big_tiff);
         let mut far = Vec::new();
@@ -151,7 +151,7 @@ impl DirectoryTree {
     }
 }
 
-/// The header of a file, and the offset of the first directory that the header states.
+/// Header of a file, and the offset of the first directory.
 pub fn header(is_big_tiff: bool) -> (Vec<u8>, u64) {
     match is_big_tiff {
         true => (b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0".to_vec(), 16),

@@ -1,5 +1,4 @@
-//! Decompression of strips and tiles as streams: each compression is a `Read`, so that a strip as large as a picture
-//! need not be in memory.
+//! Decompression of strips and tiles as streams, so that a strip as large as an image need not be in memory.
 
 use std::io::{self, BufRead, Read};
 
@@ -12,10 +11,10 @@ use super::storage::Compression;
 /// A stream of decompressed bytes.
 pub type ByteStream<'a> = Box<dyn Read + Send + 'a>;
 
-/// The largest allowed window of zstd in bytes: what the program zstd allows by default.
+/// Maximum window of zstd in bytes, which is the default of the program zstd.
 const MAX_ZSTD_WINDOW: u64 = 8 << 20;
 
-/// Decompresses `packed`, whose decompressed length is `bytes`.
+/// Opens a stream of decompressed data of `bytes` bytes.
 pub fn decompress<'a>(
     compression: Compression,
     mut packed: Box<dyn BufRead + Send + 'a>,
@@ -31,8 +30,8 @@ pub fn decompress<'a>(
             Box::new(decoder.map_err(io::Error::other)?)
         }
         Compression::Lzw => {
-            // Old writers, before TIFF 6.0, wrote codes with the least significant bit first. Then the first code, 256
-            // in 9 bits, is 0x00 and a byte with bit 0 set.
+            // Before TIFF 6.0, some writers packed codes from the lowest bit on. Then the first code, 256 in 9 bits, is
+            // 0x00 and a byte with bit 0 set.
             let start = packed.fill_buf()?;
             let is_old = matches!(start, [0, odd, ..] if odd & 1 == 1);
             let decoder = match is_old {
@@ -77,7 +76,7 @@ impl<R: BufRead> Read for PackBits<R> {
             let Some(head) = self.byte()? else { return Ok(0) };
             self.run = match head {
                 0..=127 => Run::Copy(usize::from(head) + 1),
-                // No operation, with which writers align runs.
+                // No operation, for alignment.
                 128 => continue,
                 _ => {
                     let Some(byte) = self.byte()? else { return Ok(0) };
@@ -148,7 +147,7 @@ mod tests {
         expected.extend([0xaa; 10]);
         assert_eq!(all(Compression::PackBits, &packed).unwrap(), expected);
         assert_eq!(all(Compression::PackBits, &[0x80, 0, 7]).unwrap(), [7]);
-        // Data that are cut off give the bytes that are there.
+        // Truncated data give the existing bytes.
         assert_eq!(all(Compression::PackBits, &[2, 7]).unwrap(), [7]);
         assert!(all(Compression::PackBits, &[0xfe]).unwrap().is_empty());
     }

@@ -57,7 +57,7 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     let [width, height] = planes.size;
     if width == 0 || height == 0 {
         return Err(Error::bad_input(format_args!(
-            "{source}: empty picture of {width}x{height} pixels"
+            "{source}: the image has no pixels ({width} x {height})"
         )));
     }
     let stored = match planes.is_half() {
