@@ -6,10 +6,10 @@ use std::{fs::File, io::Read, path::Path};
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
 use super::{
-    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport},
+    codec::{Capabilities, Codec, Decode, MetadataSupport},
     error::BoxError,
     image_crate,
-    pages::DecodedPage,
+    pages::{DecodedPage, Encoding},
     probe::Probe,
     tiff::density::density_of,
 };

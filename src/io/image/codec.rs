@@ -2,12 +2,10 @@
 
 use std::{borrow::Cow, io, path::Path, sync::Arc};
 
-use serde::Serialize;
-
 use super::{
     error::BoxError,
     metadata::MetadataBlock,
-    pages::{DecodedPage, EncodePages, Pages},
+    pages::{DecodedPage, EncodePages, Encoding, Pages},
     probe::Probe,
     rows::{ReadRows, WriteRows},
 };
@@ -193,22 +191,5 @@ impl Capabilities {
             true => dtype,
             false => *narrower.unwrap_or(&self.dtypes[0]),
         }
-    }
-}
-
-/// Parameters of encoders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Encoding {
-    /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
-    pub quality: u8,
-    /// Whether JPEG files get optimal Huffman tables, which make them smaller but take longer.
-    pub optimized: bool,
-    /// PNG effort, 0 (none) to 9.
-    pub compression: u8,
-}
-
-impl Default for Encoding {
-    fn default() -> Self {
-        Self { quality: 90, optimized: false, compression: 1 }
     }
 }

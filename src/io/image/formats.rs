@@ -8,9 +8,11 @@ use std::{
 
 use super::{
     bmp,
-    codec::{Codec, Encoding},
+    codec::Codec,
     error::BoxError,
-    exr, gif, jpeg, pfm, png, pnm,
+    exr, gif, jpeg,
+    pages::Encoding,
+    pfm, png, pnm,
     rows::{ReadRows, WriteRows},
     tiff, unsupported, webp,
 };

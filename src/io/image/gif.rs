@@ -13,11 +13,11 @@ use ::gif::{
 
 use super::{
     canvas::{AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder},
-    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
+    codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
     limits::check_size,
     metadata::{MAX_TEXT_LEN, MetadataBlock, add_text, utf8_or_latin1},
-    pages::{Animation, DecodedPage, Delay, PageWriter, Series},
+    pages::{Animation, DecodedPage, Delay, Encoding, PageWriter, Series},
 };
 use crate::{
     data::{

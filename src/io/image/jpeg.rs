@@ -6,14 +6,14 @@
 use std::{fs::File, io::Read, path::Path};
 
 use super::{
-    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
+    codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
     limits::{check_scratch, check_size},
     metadata::{
         MetadataBlock, XMP_NAME, add_text, iptc_from_resources, iptc_resource, read_exif,
         utf8_or_latin1,
     },
-    pages::DecodedPage,
+    pages::{DecodedPage, Encoding},
     probe::Probe,
     tiff::{density::density_of, directory::number_in, exif},
 };

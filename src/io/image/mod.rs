@@ -30,12 +30,11 @@ mod unsupported;
 mod webp;
 mod write;
 
-pub use codec::Encoding;
 pub(super) use error::catch_panic;
 pub use formats::{ImageFormat, can_write_rows, create_rows, has_image_name, open_rows};
 pub use inspect::{has_planes, is_jpeg, probe, probe_piped, sample_bytes};
 pub use page_range::PageRange;
-pub use pages::{Animation, Delay, Series};
+pub use pages::{Animation, Delay, Encoding, Series};
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsHeader, RowsReader, WriteRows};

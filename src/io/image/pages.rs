@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use super::{codec::Encoding, error::BoxError};
+use serde::Serialize;
+
+use super::error::BoxError;
 use crate::{
     data::{
         dtype::Dtype,
@@ -158,4 +160,21 @@ pub trait PageWriter {
 
     /// Writes the end of the file, after the last page.
     fn finish(self: Box<Self>) -> Result<(), BoxError>;
+}
+
+/// Parameters of encoders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Encoding {
+    /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
+    pub quality: u8,
+    /// Whether JPEG files get optimal Huffman tables, which make them smaller but take longer.
+    pub optimized: bool,
+    /// PNG effort, 0 (none) to 9.
+    pub compression: u8,
+}
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Self { quality: 90, optimized: false, compression: 1 }
+    }
 }

@@ -7,12 +7,14 @@ use image_webp::{ColorType, WebPEncoder};
 
 use super::{
     canvas::{AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder},
-    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport},
+    codec::{Capabilities, Codec, Decode, MetadataSupport},
     error::BoxError,
     image_crate::{self, open},
     limits::MIN_SCRATCH,
     metadata::MetadataBlock,
-    pages::{Animation, DecodedPage, Delay, OnePage, PageWriter, Pages, Series, UNEQUAL_FRAMES},
+    pages::{
+        Animation, DecodedPage, Delay, Encoding, OnePage, PageWriter, Pages, Series, UNEQUAL_FRAMES,
+    },
     probe::Probe,
     riff, sandbox,
 };

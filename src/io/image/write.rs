@@ -8,12 +8,12 @@ use std::{
 };
 
 use super::{
-    codec::{Capabilities, Encoding, TextSupport},
+    codec::{Capabilities, TextSupport},
     error::BoxError,
     formats::ImageFormat,
     jpeg,
     metadata::{MetadataBlock, display_name, is_about_file},
-    pages::{PageWriter, Series},
+    pages::{Encoding, PageWriter, Series},
     tiff::exif,
 };
 use crate::{

@@ -31,10 +31,10 @@ use exr::{
 };
 
 use super::{
-    codec::{Capabilities, Codec, Decode, Encoding, MetadataSupport, TextSupport},
+    codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
     limits::{check_scratch, check_size},
-    pages::DecodedPage,
+    pages::{DecodedPage, Encoding},
     probe::Probe,
 };
 use crate::{

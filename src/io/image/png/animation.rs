@@ -20,9 +20,8 @@ use crate::{
             canvas::{
                 AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder, Sample,
             },
-            codec::Encoding,
             error::BoxError,
-            pages::{Animation, Delay, PageWriter, Pages, Series, UNEQUAL_FRAMES},
+            pages::{Animation, Delay, Encoding, PageWriter, Pages, Series, UNEQUAL_FRAMES},
         },
     },
     util::memory,

@@ -17,7 +17,7 @@ use crate::{
         dtype::Dtype,
         image::{Image, Metadata},
     },
-    io::image::{codec::Encoding, error::BoxError},
+    io::image::{error::BoxError, pages::Encoding},
     util::parallel::Parallel,
 };
 

@@ -14,7 +14,7 @@ use crate::{
     io::{
         Limits, Output, Source,
         image::{
-            codec::Encoding,
+            pages::Encoding,
             rows::{ReadRows, RowsHeader, WriteRows},
         },
     },

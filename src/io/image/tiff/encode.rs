@@ -24,9 +24,8 @@ use crate::{
     io::{
         Output,
         image::{
-            codec::Encoding,
             error::BoxError,
-            pages::{PageWriter, Series},
+            pages::{Encoding, PageWriter, Series},
             rows::WriteRows,
         },
     },
