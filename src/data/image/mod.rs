@@ -24,11 +24,11 @@ use crate::{
 /// An image in memory: rows from the top, pixels from the left, channels interleaved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples per pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
     /// `width * height * channels` samples: u8 and u16, or f32 and f64 with 1 for full intensity. Samples of i8, i16,
     /// u32 and i32 are numbers without a full intensity; such an image has no alpha.

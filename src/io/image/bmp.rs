@@ -22,7 +22,6 @@ use crate::{
     util::memory,
 };
 
-/// BMP.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         metadata: MetadataSupport { density: true, ..MetadataSupport::NONE },

@@ -12,7 +12,6 @@ use crate::{
     util::memory,
 };
 
-/// A frame of an animation.
 pub struct Frame<T> {
     pub area: Area,
     pub disposal: Disposal,
@@ -24,7 +23,6 @@ pub struct Frame<T> {
 
 /// Decodes the frames of an opened file.
 pub trait FrameDecoder {
-    /// The type of samples.
     type Sample: Sample;
 
     /// Decodes frame `number`, which is 0 or follows the last one that was decoded.
@@ -34,14 +32,11 @@ pub trait FrameDecoder {
 /// Properties of an animation, known before its frames are decoded.
 pub struct AnimationHeader {
     pub limits: Limits,
-    /// Header of all pages.
     pub page: DecodedPage,
-    /// Number of frames.
     pub count: usize,
     pub animation: Option<Animation>,
 }
 
-/// The pages of an animation.
 pub struct AnimationPages<F: FrameDecoder> {
     frames: F,
     header: AnimationHeader,
@@ -50,7 +45,6 @@ pub struct AnimationPages<F: FrameDecoder> {
 }
 
 impl<F: FrameDecoder> AnimationPages<F> {
-    /// The pages that `frames` make.
     pub fn new(frames: F, header: AnimationHeader) -> Self {
         Self { frames, header, drawn: None }
     }
@@ -104,9 +98,7 @@ where
 /// A rectangle of a canvas, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Area {
-    /// Its upper left corner.
     pub origin: [usize; 2],
-    /// Its width and height.
     pub size: [usize; 2],
 }
 
@@ -157,7 +149,6 @@ struct Canvas<T> {
 }
 
 impl<T: Sample> Canvas<T> {
-    /// A transparent canvas of `size` pixels.
     fn new(size: [usize; 2]) -> Result<Self, BoxError> {
         let pixels = memory::zeros(size[0] * size[1])?;
         let last = (Area::default(), Disposal::Keep);

@@ -17,7 +17,6 @@ use crate::{
 
 /// An image format.
 pub struct Codec {
-    /// Name of the format.
     pub name: &'static str,
     /// File name extensions in lower case, the usual one first.
     pub extensions: &'static [&'static str],
@@ -25,7 +24,6 @@ pub struct Codec {
     pub has_signature: fn(&[u8]) -> bool,
     /// Samples and metadata that the format can store.
     pub capabilities: Capabilities,
-    /// How files are decoded.
     pub decode: Decode,
     /// Encodes an image whose samples and channels the format supports.
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
@@ -74,10 +72,8 @@ pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
 /// Opens a file by rows; `None` for other formats, files that cannot be read by rows, and broken headers.
 pub type OpenRows = fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>;
 
-/// Reading and writing of images by rows.
 #[derive(Clone, Copy, Debug)]
 pub struct RowCodec {
-    /// Opens a file.
     pub open: OpenRows,
     /// Creates a file for an image that is given without samples, and whose type the format can store.
     pub create: fn(&Image, &Encoding, Output) -> io::Result<Box<dyn WriteRows>>,
@@ -98,7 +94,6 @@ pub enum Decode {
 
 /// Bytes that can be read at any offset, by several threads at once.
 pub trait ReadAt: Send + Sync {
-    /// Length in bytes.
     fn len(&self) -> u64;
 
     /// Reads `len` bytes from offset `at`, or fewer at the end.
@@ -110,7 +105,6 @@ pub trait ReadAt: Send + Sync {
 pub struct Capabilities {
     /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
-    /// An alpha channel.
     pub alpha: bool,
     /// Whether samples are linear light with premultiplied alpha ([`Image::is_linear`]).
     pub linear: bool,
@@ -118,7 +112,6 @@ pub struct Capabilities {
     pub true_colour: bool,
     /// Whether pages have a duration.
     pub animation: bool,
-    /// Kinds of metadata.
     pub metadata: MetadataSupport,
 }
 
@@ -127,9 +120,7 @@ pub struct Capabilities {
 pub struct MetadataSupport {
     /// Blocks of bytes.
     pub blocks: &'static [MetadataBlock],
-    /// Pixel density.
     pub density: bool,
-    /// Texts.
     pub texts: TextSupport,
     /// Descriptions of all pages together, such as their spacing.
     pub pages: bool,
@@ -140,7 +131,6 @@ pub struct MetadataSupport {
 /// Texts that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub enum TextSupport {
-    /// None.
     None,
     /// Texts with these keywords in upper or lower case: ImageMagick writes lower case.
     Keywords(&'static [&'static str]),
@@ -167,7 +157,6 @@ impl TextSupport {
 impl MetadataSupport {
     /// All blocks and the density.
     pub const ALL: Self = Self { blocks: &MetadataBlock::ALL, density: true, ..Self::NONE };
-    /// Nothing.
     pub const NONE: Self =
         Self { blocks: &[], density: false, texts: TextSupport::None, pages: false, ancillary: "" };
 }

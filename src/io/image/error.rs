@@ -17,5 +17,4 @@ pub fn catch_panic<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T,
     })
 }
 
-/// Any error of a decoder or encoder.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

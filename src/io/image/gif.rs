@@ -29,7 +29,6 @@ use crate::{
     util::memory,
 };
 
-/// GIF.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         true_colour: false,
@@ -62,7 +61,6 @@ const UNITS: u32 = 100;
 /// Decoder of the frames of a file.
 struct GifFrames<'a> {
     bytes: &'a [u8],
-    /// Decodes the next frame.
     decoder: Option<Decoder<Cursor<&'a [u8]>>>,
 }
 
@@ -74,7 +72,6 @@ fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&
     Ok(options.read_info(Cursor::new(bytes))?)
 }
 
-/// Reads the headers of all frames.
 fn open(bytes: &[u8], limits: Limits) -> Result<AnimationPages<GifFrames<'_>>, BoxError> {
     let mut decoder = decoder(bytes, limits, true)?;
     let size = [usize::from(decoder.width()), usize::from(decoder.height())];
@@ -103,9 +100,7 @@ fn open(bytes: &[u8], limits: Limits) -> Result<AnimationPages<GifFrames<'_>>, B
 
 /// Properties of all frames together, from their headers.
 struct FrameHeaders {
-    /// Duration of each frame.
     delays: Vec<Delay>,
-    /// Whether all palettes are grey.
     is_grey: bool,
     /// Whether all pixels of all frames are opaque.
     is_opaque: bool,

@@ -25,11 +25,9 @@ use crate::{
 /// A file whose header and metadata have been read and are within limits.
 pub struct OpenedImage<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    /// Header of the file.
     pub page: DecodedPage,
 }
 
-/// Reads the header and the metadata of a file.
 pub fn open(
     format: ImageFormat,
     bytes: &[u8],
@@ -58,12 +56,10 @@ pub fn open(
 }
 
 impl OpenedImage<'_> {
-    /// Decodes the samples.
     pub fn decode(self) -> Result<DecodedPage, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
     }
 
-    /// Bytes of the decoded samples.
     pub fn bytes(&self) -> u64 {
         self.decoder.total_bytes()
     }

@@ -5,21 +5,16 @@ use crate::data::image::{Metadata, Orientation, Text};
 /// Metadata that are kept as the bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataBlock {
-    /// An ICC profile.
     Icc,
     /// EXIF from its TIFF header on.
     Exif,
-    /// XMP.
     Xmp,
-    /// IPTC data sets.
     Iptc,
 }
 
 impl MetadataBlock {
-    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Icc, Self::Exif, Self::Xmp, Self::Iptc];
 
-    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Icc => "a colour profile",
@@ -41,7 +36,6 @@ impl MetadataBlock {
         }
     }
 
-    /// The block in `metadata`.
     pub fn get(self, metadata: &Metadata) -> Option<&[u8]> {
         let Metadata { icc, exif, xmp, iptc, .. } = metadata;
         match self {
@@ -73,7 +67,6 @@ pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 pub const MAX_TEXT_LEN: usize = 65_533;
 /// Maximum size in bytes of all texts of a file, and of all metadata that only one format can store.
 pub const MAX_TEXTS_BYTES: usize = 1 << 20;
-/// Maximum number of texts of a file.
 const MAX_TEXT_COUNT: usize = 4096;
 
 /// Adds a text, or a loss if it is too long.

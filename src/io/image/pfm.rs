@@ -18,7 +18,6 @@ use crate::{
     util::memory,
 };
 
-/// Portable Float Map.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities { dtypes: &[Dtype::F32], alpha: false, ..Capabilities::PLAIN },
     ..Codec::new(
@@ -30,7 +29,6 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-/// Bytes of a sample.
 const SAMPLE: usize = 4;
 
 /// Takes the next word of a header and one byte of white space after it. Skips lines of comments, as libvips writes

@@ -23,7 +23,6 @@ use crate::{
     util::memory,
 };
 
-/// The formats of netpbm.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &[Dtype::U8, Dtype::U16],

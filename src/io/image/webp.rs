@@ -27,7 +27,6 @@ use crate::{
     util::memory,
 };
 
-/// WebP.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         animation: true,
@@ -86,7 +85,6 @@ fn chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {
     riff::chunks(bytes).find(|(name, _)| name == wanted).map(|(_, data)| data)
 }
 
-/// A frame of an animation.
 struct WebPFrame<'a> {
     area: Area,
     delay: Delay,
@@ -241,7 +239,6 @@ struct WebPWriter<'a> {
     series: Series,
     /// Size and metadata of the first frame, which apply to all frames.
     first: Option<FirstFrame>,
-    /// Whether any frame has alpha.
     has_alpha: bool,
     /// Frames written so far.
     frames: Vec<u8>,

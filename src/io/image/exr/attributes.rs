@@ -171,7 +171,6 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
 struct Added {
     /// Names of existing and reserved attributes.
     names: Vec<Vec<u8>>,
-    /// Encoded attributes.
     bytes: Vec<u8>,
 }
 

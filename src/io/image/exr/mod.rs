@@ -46,7 +46,6 @@ use crate::{
     io::Limits,
 };
 
-/// OpenEXR.
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &[Dtype::F32],
@@ -285,7 +284,6 @@ impl Target {
     }
 }
 
-/// The bytes of sample `i` of a line.
 fn sample<const N: usize>(line: &[u8], i: usize) -> [u8; N] {
     line.as_chunks::<N>().0[i]
 }

@@ -35,7 +35,6 @@ const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
 const MAX_COLOURS_LEN: usize = 32;
 const COLOURS_LOST: &str = "colour chunks of PNG (cICP, gAMA, cHRM) are dropped";
 
-/// A text chunk.
 struct TextChunk {
     keyword: String,
     /// `None` if the text cannot be read, or is too long to be kept.
@@ -74,7 +73,6 @@ pub fn read(
     Ok(orientation)
 }
 
-/// Texts, and EXIF.
 type TextsAndExif = (Vec<TextChunk>, Option<Vec<u8>>);
 
 /// Adds density and colour chunks to `metadata`; returns texts and EXIF. Fails if a chunk on which pixels depend is

@@ -30,9 +30,7 @@ use crate::{
 /// Decoder of the frames of a file.
 struct ApngFrames<'a, T> {
     bytes: &'a [u8],
-    /// Decodes the next frame.
     reader: Option<Reader<Cursor<&'a [u8]>>>,
-    /// Samples a pixel in the file.
     channels: usize,
     interlaced: bool,
     /// Whether the first image is a still image that is not part of the animation.
@@ -40,7 +38,6 @@ struct ApngFrames<'a, T> {
     samples: PhantomData<T>,
 }
 
-/// A chunk of a file.
 struct Chunk<'a> {
     name: [u8; 4],
     data: &'a [u8],
@@ -48,7 +45,6 @@ struct Chunk<'a> {
     sum: Option<u32>,
 }
 
-/// The chunks of a file.
 fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
     std::iter::from_fn(move || {

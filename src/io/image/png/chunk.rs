@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-/// First bytes of a file.
 pub const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The checksum (CRC) of a chunk.

@@ -24,13 +24,13 @@ use crate::{
 /// The header of a file, and the effort of compression.
 #[derive(Clone, Copy, Debug)]
 pub struct Png<'a> {
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples per pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: u8,
-    /// Bytes a sample: 1, or 2 in big-endian order.
+    /// Bytes per sample: 1, or 2 in big-endian order.
     pub sample_bytes: u8,
     /// Metadata; those that PNG cannot store are skipped.
     pub metadata: &'a Metadata,

@@ -26,7 +26,6 @@ use crate::{
     io::Limits,
 };
 
-/// PNG.
 pub(super) const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &[Dtype::U8, Dtype::U16],

@@ -12,7 +12,6 @@ pub const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
 /// Part of a stream: deflate blocks that end at a byte boundary, with checksum and length of their data.
 pub struct DeflatedPart {
-    /// The blocks.
     pub blocks: Vec<u8>,
     checksum: u32,
     len: usize,

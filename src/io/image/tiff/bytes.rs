@@ -22,7 +22,6 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// A regular file.
 #[derive(Debug)]
 pub struct FileBytes {
     file: File,
@@ -30,7 +29,6 @@ pub struct FileBytes {
 }
 
 impl FileBytes {
-    /// Wraps `file`.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })

@@ -65,9 +65,7 @@ pub fn sizes(of: u16) -> Option<[usize; 2]> {
 /// A TIFF file whose header has been read.
 #[derive(Clone)]
 pub struct TiffFile<'a> {
-    /// All bytes of the file.
     pub bytes: Arc<dyn ReadAt + 'a>,
-    /// Whether numbers are little-endian.
     pub is_little_endian: bool,
     is_big_tiff: bool,
     /// Offset of the first directory.
@@ -76,7 +74,6 @@ pub struct TiffFile<'a> {
     left: Arc<AtomicU64>,
 }
 
-/// A directory.
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: Vec<Entry>,
@@ -86,7 +83,6 @@ pub struct Directory {
     len: u64,
 }
 
-/// The pages of a file.
 #[derive(Debug)]
 pub struct PageList {
     /// The offsets of their directories; at least one.
@@ -95,21 +91,15 @@ pub struct PageList {
     pub loss: Option<String>,
 }
 
-/// A tag with its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Number of the tag.
     pub tag: u16,
-    /// Type of the values.
     pub kind: u16,
-    /// Number of values.
     pub count: u64,
-    /// Offset of the values.
     at: u64,
 }
 
 impl Entry {
-    /// Bytes of the values.
     pub fn bytes(&self) -> u64 {
         let [size, _] = sizes(self.kind).unwrap_or([1, 1]);
         self.count.saturating_mul(size as u64)
@@ -122,12 +112,10 @@ impl Entry {
 }
 
 impl Directory {
-    /// The first entry of a tag.
     pub fn find(&self, tag: u16) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
 
-    /// All entries.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -166,7 +154,6 @@ impl<'a> TiffFile<'a> {
         Self::open(Arc::new(block))
     }
 
-    /// An unsigned number of up to 8 bytes.
     fn number(&self, bytes: &[u8]) -> u64 {
         let add = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
         match self.is_little_endian {
@@ -175,12 +162,10 @@ impl<'a> TiffFile<'a> {
         }
     }
 
-    /// Whether the file is a BigTIFF.
     pub fn is_big_tiff(&self) -> bool {
         self.is_big_tiff
     }
 
-    /// Reads the directory at offset `at`.
     pub fn directory(&self, at: u64) -> Result<Directory, BoxError> {
         let (count_len, entry_len, offset_len) =
             if self.is_big_tiff { (8, 20, 8) } else { (2, 12, 4) };

@@ -78,13 +78,10 @@ fn set_resolution(values: &mut Vec<TagValue>, [across, down]: [f64; 2], unit: u1
 pub struct OutgoingPage {
     /// Pixels across and down.
     pub size: [usize; 2],
-    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples per pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
-    /// The type of samples.
     pub dtype: Dtype,
-    /// Rows per strip.
     pub strip_rows: usize,
-    /// Tags of metadata.
     pub description: DirectoryTree,
 }
 
@@ -154,12 +151,10 @@ impl OutgoingPage {
         values.push(TagValue::text(tag::DESCRIPTION, &text));
     }
 
-    /// Bytes of a row of samples.
     fn row_bytes(&self) -> u64 {
         (self.size[0] * self.channels * self.dtype.size()) as u64
     }
 
-    /// Bytes of the samples.
     fn bytes(&self) -> u64 {
         self.row_bytes().saturating_mul(self.size[1] as u64)
     }
@@ -268,7 +263,6 @@ pub fn stack_header(
     file_header(iter::once(&first_page).chain(iter::repeat_n(&page, slices.saturating_sub(1))))
 }
 
-/// Encodes an image.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let mut file = file_header([&OutgoingPage::single(image)].into_iter());
     let samples = image.samples.as_bytes();
@@ -321,7 +315,6 @@ struct TiffPages<'a> {
     is_big_tiff: bool,
     /// Number of pages to come.
     left: usize,
-    /// Number of all pages.
     count: usize,
 }
 

@@ -33,7 +33,6 @@ fn text(value: &TagValue) -> &[u8] {
     value.bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// EXIF data of an image.
 #[derive(Debug, Default)]
 pub struct Exif {
     /// The first directory and the directories below it.
@@ -43,7 +42,6 @@ pub struct Exif {
 }
 
 impl Exif {
-    /// Reads a block of EXIF.
     pub fn from_block(block: &[u8]) -> Option<Self> {
         let file = TiffFile::open_block(block).ok()?;
         let mut kept = KEPT.to_vec();
@@ -86,7 +84,6 @@ impl Exif {
         })
     }
 
-    /// Encodes a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);
         self.root.write(&mut block, 0, false, 0);

@@ -25,7 +25,6 @@ pub use self::{encode::stack_header, planes::Planes};
 use super::codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport};
 use crate::data::dtype::Dtype;
 
-/// TIFF.
 pub(super) const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &Dtype::SAMPLES,

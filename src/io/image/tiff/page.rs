@@ -20,7 +20,6 @@ pub struct ChunkTable {
     offsets: Vec<u64>,
     /// Lengths in bytes. The list is shorter than `offsets` if the file does not state all lengths.
     lengths: Vec<u64>,
-    /// Bytes of the file.
     file_bytes: u64,
     /// Whether the only strip of each plane is split into several chunks.
     is_split: bool,
@@ -43,18 +42,15 @@ impl ChunkTable {
     }
 }
 
-/// A page.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Pixels across and down.
     pub size: [usize; 2],
-    /// Bits of a sample.
     pub bits: u32,
-    /// Kind of number of samples.
     pub format: SampleFormat,
     /// The type of samples in memory.
     pub dtype: Dtype,
-    /// Samples a pixel.
+    /// Samples per pixel.
     pub samples: usize,
     /// The photometric interpretation: one of [`photometric`].
     pub photometric: u64,
@@ -62,7 +58,6 @@ pub struct Page {
     pub extra: Vec<u64>,
     /// Whether each channel is stored in separate chunks.
     pub is_planar: bool,
-    /// The compression of chunks.
     pub compression: Compression,
     /// Predictor: 1 none, 2 differences of neighbours, 3 differences of the bytes of floats.
     pub predictor: u64,
@@ -70,7 +65,6 @@ pub struct Page {
     pub has_idle_predictor: bool,
     /// Whether the lowest bit of each byte is first (fill order 2).
     pub is_reversed: bool,
-    /// Whether numbers are little-endian.
     pub is_little_endian: bool,
     /// Whether chunks are tiles; otherwise strips.
     pub is_tiled: bool,
@@ -85,7 +79,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the page of a directory.
     pub fn read(file: &TiffFile<'_>, directory: &Directory) -> Result<Self, BoxError> {
         if directory.find(tag::DNG_VERSION).is_some() {
             return Err(
@@ -283,7 +276,6 @@ impl Page {
         }
     }
 
-    /// The name of the sample type as stored.
     pub fn type_name(&self) -> String {
         let letter = match self.format {
             SampleFormat::Unsigned => 'u',

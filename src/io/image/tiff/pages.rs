@@ -54,7 +54,6 @@ pub struct TiffDescription {
 }
 
 impl TiffDescription {
-    /// Reads the description.
     pub fn of(file: &TiffFile<'_>, pages: &PageList) -> Result<Self, BoxError> {
         let mut found = Self::described(file, &pages.offsets)?;
         found.losses.extend(pages.loss.clone());
@@ -92,7 +91,6 @@ impl TiffDescription {
     }
 }
 
-/// The pages of a file.
 struct TiffPages<'a> {
     file: TiffFile<'a>,
     /// Offsets of their directories.
@@ -122,7 +120,6 @@ impl Pages for TiffPages<'_> {
 pub struct OpenedPage {
     pub page: Page,
     pub conversion: ColorConversion,
-    /// Header of the image.
     pub decoded: DecodedPage,
 }
 
@@ -225,7 +222,6 @@ struct TiffRows {
     rows: RowReader<'static>,
     conversion: ColorConversion,
     header: RowsHeader,
-    /// Number of the next row.
     next: usize,
     name: String,
     is_strict: bool,

@@ -63,12 +63,10 @@ impl<'a> RowReader<'a> {
         Self { chunks, is_tall, streams: Vec::new(), held: None }
     }
 
-    /// The page that is read.
     pub fn page(&self) -> &Page {
         &self.chunks.page
     }
 
-    /// Bytes of a row of samples.
     pub fn row_bytes(&self) -> usize {
         self.chunks.row_bytes()
     }
@@ -158,7 +156,6 @@ impl<'a> RowReader<'a> {
 }
 
 impl ChunkReader<'_> {
-    /// Bytes of a row of samples.
     fn row_bytes(&self) -> usize {
         self.page.size[0] * self.wanted.len() * self.page.dtype.size()
     }

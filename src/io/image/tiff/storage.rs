@@ -10,7 +10,6 @@ pub enum SampleFormat {
     Float,
 }
 
-/// Compression of strips or tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     None,
@@ -70,7 +69,6 @@ impl Compression {
     }
 }
 
-/// Numbers of photometric interpretations.
 pub mod photometric {
     pub const MIN_IS_WHITE: u64 = 0;
     pub const MIN_IS_BLACK: u64 = 1;

@@ -5,7 +5,6 @@ use super::directory::{kind, sizes};
 /// Values of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TagValue {
-    /// Number of the tag.
     pub tag: u16,
     /// Type of the values, one of [`kind`].
     pub kind: u16,
@@ -14,12 +13,10 @@ pub struct TagValue {
 }
 
 impl TagValue {
-    /// 16-bit numbers.
     pub fn shorts(tag: u16, values: &[u16]) -> Self {
         Self { tag, kind: kind::SHORT, bytes: bytemuck::cast_slice(values).to_vec() }
     }
 
-    /// 32-bit numbers.
     pub fn longs(tag: u16, values: &[u32]) -> Self {
         Self { tag, kind: kind::LONG, bytes: bytemuck::cast_slice(values).to_vec() }
     }
@@ -35,7 +32,6 @@ impl TagValue {
         }
     }
 
-    /// Text.
     pub fn text(tag: u16, text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
@@ -74,14 +70,12 @@ fn fraction(value: f64) -> [u32; 2] {
 /// A directory and the directories that it points to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectoryTree {
-    /// Tags with values.
     pub values: Vec<TagValue>,
     /// Tags that point to other directories.
     pub children: Vec<(u16, DirectoryTree)>,
 }
 
 impl DirectoryTree {
-    /// Whether there are no tags.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.children.is_empty()
     }
