@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     page::Page,
-    storage::{Compression, SampleFormat},
+    storage::{Compression, Predictor, SampleFormat},
     unpack::{ByteStream, decompress},
 };
 use crate::{
@@ -133,14 +133,15 @@ fn samples_of(
     let row_bytes = usize::try_from(page.chunk_row_bytes())?;
     let unit = page.bits as usize / 8;
     let is_whole = page.bits.is_multiple_of(8);
-    if is_whole && unit > 1 && !page.is_little_endian && page.predictor != 3 {
+    if is_whole && unit > 1 && !page.is_little_endian && page.predictor != Predictor::FloatingPoint
+    {
         stored.to_mut().chunks_exact_mut(unit).for_each(<[u8]>::reverse);
     }
-    if page.predictor > 1 {
+    if page.predictor != Predictor::None {
         for row in stored.to_mut().chunks_exact_mut(row_bytes) {
             match page.predictor {
-                2 => add_up(row, unit, count),
-                _ => join_bytes(row, unit, count)?,
+                Predictor::Horizontal => undo_differences(row, unit, count),
+                _ => undo_float_predictor(row, unit, count)?,
             }
         }
     }
@@ -160,7 +161,7 @@ fn samples_of(
 }
 
 /// Undoes horizontal differencing (TIFF 6.0, section 14), for `count` samples per pixel of `unit` bytes each.
-fn add_up(row: &mut [u8], unit: usize, count: usize) {
+fn undo_differences(row: &mut [u8], unit: usize, count: usize) {
     macro_rules! add {
         ($type:ty, $size:literal) => {{
             let values = row.as_chunks_mut::<$size>().0;
@@ -181,8 +182,8 @@ fn add_up(row: &mut [u8], unit: usize, count: usize) {
 
 /// Undoes the floating point predictor (Adobe Photoshop TIFF Technical Note 3): a row has the highest bytes of all
 /// samples, then the next ones, and so on, as differences.
-fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError> {
-    add_up(row, 1, count);
+fn undo_float_predictor(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError> {
+    undo_differences(row, 1, count);
     let planes = memory::copied(row)?;
     let values = row.len() / unit;
     for (i, value) in row.chunks_exact_mut(unit).enumerate() {
@@ -304,14 +305,14 @@ fn from_jpeg(
     wanted: &[usize],
     limits: Limits,
 ) -> Result<DecodedChunk, BoxError> {
-    use super::storage::photometric::{RGB, YCBCR};
+    use super::storage::Photometric::{Rgb, YCbCr};
     let count = page.chunk_samples();
     // The directory takes precedence over the colours in the JPEG stream.
     let colour = match (count, page.photometric) {
-        (4, YCBCR) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
+        (4, YCbCr) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
         (4, _) => ColourSource::Given(ColourModel::Raw),
-        (_, RGB) => ColourSource::Given(ColourModel::Rgb),
-        (_, YCBCR) => ColourSource::Given(ColourModel::YCbCr),
+        (_, Rgb) => ColourSource::Given(ColourModel::Rgb),
+        (_, YCbCr) => ColourSource::Given(ColourModel::YCbCr),
         _ => ColourSource::Stated,
     };
     let file = JpegFile::parse(packed, &Container { tables: &page.tables, colour })?;

@@ -6,7 +6,7 @@
 use super::{
     directory::{Directory, TiffFile},
     page::Page,
-    storage::{Compression, photometric},
+    storage::{Compression, Photometric},
     tag,
 };
 use crate::{
@@ -54,12 +54,12 @@ impl StoredColors {
     fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         Ok(match page.photometric {
             // The JPEG decoder converts to RGB.
-            photometric::YCBCR if page.compression == Compression::Jpeg => Self::Plain,
-            photometric::MIN_IS_WHITE => Self::MinIsWhite,
-            photometric::CMYK => Self::Cmyk,
-            photometric::CIELAB => Self::CieLab,
-            photometric::YCBCR => Self::ycbcr(file, directory)?,
-            photometric::PALETTE => Self::palette(file, directory, page)?,
+            Photometric::YCbCr if page.compression == Compression::Jpeg => Self::Plain,
+            Photometric::MinIsWhite => Self::MinIsWhite,
+            Photometric::Cmyk => Self::Cmyk,
+            Photometric::CieLab => Self::CieLab,
+            Photometric::YCbCr => Self::ycbcr(file, directory)?,
+            Photometric::Palette => Self::palette(file, directory, page)?,
             _ => Self::Plain,
         })
     }
@@ -134,7 +134,7 @@ impl ColorConversion {
         let alpha = stated.or(is_only.then_some(first_extra));
         let colours = match page.photometric {
             // The channels are not colours; the first three are kept as red, green and blue.
-            photometric::MIN_IS_BLACK | photometric::RGB
+            Photometric::MinIsBlack | Photometric::Rgb
                 if first_extra == 1 && alpha.is_none() && count >= 3 =>
             {
                 3
@@ -195,8 +195,8 @@ impl ColorConversion {
             (StoredColors::Cmyk, _) => "cyan, magenta, yellow, black",
             (StoredColors::CieLab, _) => "L*, a*, b*",
             (_, 1 | 2) => "grey",
-            _ if page.photometric == photometric::YCBCR => "Y, Cb, Cr",
-            _ if page.photometric == photometric::MIN_IS_BLACK => "3 channels",
+            _ if page.photometric == Photometric::YCbCr => "Y, Cb, Cr",
+            _ if page.photometric == Photometric::MinIsBlack => "3 channels",
             _ => "red, green, blue",
         };
         let alpha = if has_alpha { ", alpha" } else { "" };

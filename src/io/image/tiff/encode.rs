@@ -10,7 +10,7 @@ use super::{
     description::{self, DescriptionFormat, description_format, imagej_value},
     directory::kind,
     exif::{Exif, RESOLUTION},
-    storage::photometric,
+    storage::Photometric,
     tag,
     tree::{DirectoryTree, TagValue, header},
 };
@@ -162,7 +162,7 @@ impl OutgoingPage {
     /// Directory of the page, whose samples start at offset `at`.
     fn directory(&self, at: u64, is_big_tiff: bool) -> DirectoryTree {
         let (mut tree, row) = (self.description.clone(), self.row_bytes());
-        let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
+        let colours = if self.channels < 3 { Photometric::MinIsBlack } else { Photometric::Rgb };
         let format = match self.dtype {
             Dtype::F32 | Dtype::F64 => 3,
             dtype if dtype.is_signed() => 2,

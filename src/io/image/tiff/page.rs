@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     directory::{Directory, TiffFile},
-    storage::{Compression, SampleFormat, photometric, sample_type},
+    storage::{Compression, Photometric, Predictor, SampleFormat, sample_type},
     tag,
 };
 use crate::{data::dtype::Dtype, io::image::error::BoxError};
@@ -52,15 +52,13 @@ pub struct Page {
     pub dtype: Dtype,
     /// Samples per pixel.
     pub samples: usize,
-    /// The photometric interpretation: one of [`photometric`].
-    pub photometric: u64,
+    pub photometric: Photometric,
     /// Meanings of the samples after the colours: 1 associated alpha, 2 unassociated alpha, 0 unspecified.
     pub extra: Vec<u64>,
     /// Whether each channel is stored in separate chunks.
     pub is_planar: bool,
     pub compression: Compression,
-    /// Predictor: 1 none, 2 differences of neighbours, 3 differences of the bytes of floats.
-    pub predictor: u64,
+    pub predictor: Predictor,
     /// Whether the directory states a predictor that does not apply to the compression.
     pub has_idle_predictor: bool,
     /// Whether the lowest bit of each byte is first (fill order 2).
@@ -101,10 +99,10 @@ impl Page {
         let (format, dtype) = sample_type(bits, format)?;
         let compression = Compression::from_tag(or(tag::COMPRESSION, 1)?)?;
         let photometric = match number(tag::PHOTOMETRIC)? {
-            Some(photometric) => photometric,
+            Some(number) => Photometric::from_tag(number)?,
             // Some writers omit the tag.
-            None if samples >= 3 => photometric::RGB,
-            None => photometric::MIN_IS_BLACK,
+            None if samples >= 3 => Photometric::Rgb,
+            None => Photometric::MinIsBlack,
         };
         let mut page = Self {
             size,
@@ -116,7 +114,7 @@ impl Page {
             extra: file.numbers(directory, tag::EXTRA_SAMPLES, samples)?.unwrap_or_default(),
             is_planar: samples > 1 && or(tag::PLANAR, 1)? == 2,
             compression,
-            predictor: or(tag::PREDICTOR, 1)?,
+            predictor: Predictor::None,
             has_idle_predictor: false,
             is_reversed: or(tag::FILL_ORDER, 1)? == 2 && compression != Compression::Jpeg,
             is_little_endian: file.is_little_endian,
@@ -126,13 +124,13 @@ impl Page {
             tables: Vec::new(),
             subsampling: [1, 1],
         };
-        if photometric == photometric::YCBCR {
+        if photometric == Photometric::YCbCr {
             page.subsampling = subsampling(file, directory)?;
         }
         if compression == Compression::Jpeg {
             page.read_jpeg_tables(file, directory)?;
         }
-        page.check_predictor()?;
+        page.read_predictor(or(tag::PREDICTOR, 1)?)?;
         page.find_chunks(file, directory)?;
         Ok(page)
     }
@@ -167,23 +165,27 @@ impl Page {
         }
     }
 
-    fn check_predictor(&mut self) -> Result<(), BoxError> {
+    fn read_predictor(&mut self, number: u64) -> Result<(), BoxError> {
         // As in libtiff, other compressions have no predictor.
         if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
         {
-            self.has_idle_predictor = self.predictor != 1;
-            self.predictor = 1;
+            self.has_idle_predictor = number != 1;
+            return Ok(());
         }
-        let whole = matches!(self.bits, 8 | 16 | 32 | 64);
-        match self.predictor {
-            1 => Ok(()),
-            2 if whole => Ok(()),
-            3 if self.format == SampleFormat::Float => Ok(()),
+        let is_whole = matches!(self.bits, 8 | 16 | 32 | 64);
+        self.predictor = match number {
+            1 => Predictor::None,
+            2 if is_whole => Predictor::Horizontal,
+            3 if self.format == SampleFormat::Float => Predictor::FloatingPoint,
             other => {
-                Err(format!("predictor {other} is not supported for samples of {} bits", self.bits)
-                    .into())
+                let bits = self.bits;
+                return Err(format!(
+                    "predictor {other} is not supported for samples of {bits} bits"
+                )
+                .into());
             }
-        }
+        };
+        Ok(())
     }
 
     /// Warning about a predictor that is ignored.
@@ -218,7 +220,7 @@ impl Page {
 
     /// Whether several pixels share samples of Cb and Cr. JPEG data state their subsampling themselves.
     pub fn is_subsampled(&self) -> bool {
-        self.photometric == photometric::YCBCR
+        self.photometric == Photometric::YCbCr
             && self.compression != Compression::Jpeg
             && !self.is_planar
             && self.samples == 3
@@ -249,28 +251,10 @@ impl Page {
 
     /// Number of colour samples per pixel, without extra samples; an error if it is not supported.
     pub fn colours(&self) -> Result<usize, BoxError> {
-        use photometric as p;
-        let colours = match self.photometric {
-            p::MIN_IS_WHITE | p::MIN_IS_BLACK | p::PALETTE | p::MASK => 1,
-            p::RGB | p::YCBCR | p::CIELAB => 3,
-            p::CMYK => 4,
-            other => {
-                let name = match other {
-                    9 | 10 => "ICC or ITU L*a*b*",
-                    32803 => "a camera's colour filter array",
-                    32844 | 32845 => "LogLuv",
-                    34892 => "a camera's linear raw data",
-                    _ => "",
-                };
-                return Err(match name {
-                    "" => format!("unknown photometric interpretation {other}").into(),
-                    name => format!("{name} is not supported").into(),
-                });
-            }
-        };
+        let colours = self.photometric.colours();
         match self.samples < colours {
             // Some writers state RGB for grey images.
-            true if self.photometric == p::RGB && self.samples < 3 => Ok(1),
+            true if self.photometric == Photometric::Rgb && self.samples < 3 => Ok(1),
             true => Err(format!("{} samples per pixel, expected {colours}", self.samples).into()),
             false => Ok(colours),
         }

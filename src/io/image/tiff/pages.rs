@@ -10,7 +10,7 @@ use super::{
     exif::Exif,
     page::Page,
     rows::{RowReader, STREAM_THRESHOLD},
-    storage::photometric,
+    storage::Photometric,
     tag,
 };
 use crate::{
@@ -145,7 +145,7 @@ impl OpenedPage {
             (!value.is_empty()).then_some(value)
         };
         // A profile of CMYK colours does not apply to the image, which becomes RGB.
-        let icc = (page.photometric != photometric::CMYK)
+        let icc = (page.photometric != Photometric::Cmyk)
             .then(|| value(tag::ICC, MetadataBlock::Icc))
             .flatten();
         let metadata = Metadata {
@@ -291,7 +291,7 @@ mod tests {
 
     use super::{
         super::{
-            storage::photometric,
+            storage::Photometric,
             tree::{self, TagValue},
         },
         *,
@@ -307,7 +307,7 @@ mod tests {
             TagValue::shorts(tag::WIDTH, &[2]),
             TagValue::shorts(tag::HEIGHT, &[1]),
             TagValue::shorts(tag::BITS, &[8; 4]),
-            TagValue::shorts(tag::PHOTOMETRIC, &[photometric::YCBCR as u16]),
+            TagValue::shorts(tag::PHOTOMETRIC, &[Photometric::YCbCr as u16]),
             TagValue::shorts(tag::SAMPLES_PER_PIXEL, &[4]),
             TagValue::shorts(tag::EXTRA_SAMPLES, &[2]),
             TagValue::shorts(tag::YCBCR_SUBSAMPLING, &[1, 1]),

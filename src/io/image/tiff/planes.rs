@@ -12,7 +12,7 @@ use super::{
     page::Page,
     pages::{OpenedPage, TiffDescription, decode_page},
     rows::RowReader,
-    storage::{Compression, SampleFormat, photometric},
+    storage::{Compression, SampleFormat},
     tag,
 };
 use crate::{
@@ -192,9 +192,8 @@ impl Planes {
 
     /// Detects colours, which become grey.
     fn read_colours(&mut self, first: u64) -> Result<(), BoxError> {
-        use photometric as p;
         let Page { samples, compression, .. } = self.page;
-        let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
+        let is_colour = self.page.photometric.colours() > 1;
         if is_colour && samples > 1 {
             let opened = OpenedPage::new(&self.file, first, &TiffDescription::default())?;
             self.dtype = opened.conversion.dtype;

@@ -69,15 +69,57 @@ impl Compression {
     }
 }
 
-pub mod photometric {
-    pub const MIN_IS_WHITE: u64 = 0;
-    pub const MIN_IS_BLACK: u64 = 1;
-    pub const RGB: u64 = 2;
-    pub const PALETTE: u64 = 3;
-    pub const MASK: u64 = 4;
-    pub const CMYK: u64 = 5;
-    pub const YCBCR: u64 = 6;
-    pub const CIELAB: u64 = 8;
+/// Photometric interpretation: the colour model of samples, with its number in the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Photometric {
+    MinIsWhite = 0,
+    MinIsBlack = 1,
+    Rgb = 2,
+    Palette = 3,
+    Mask = 4,
+    Cmyk = 5,
+    YCbCr = 6,
+    CieLab = 8,
+}
+
+impl Photometric {
+    pub fn from_tag(number: u64) -> Result<Self, BoxError> {
+        let name = match number {
+            0 => return Ok(Self::MinIsWhite),
+            1 => return Ok(Self::MinIsBlack),
+            2 => return Ok(Self::Rgb),
+            3 => return Ok(Self::Palette),
+            4 => return Ok(Self::Mask),
+            5 => return Ok(Self::Cmyk),
+            6 => return Ok(Self::YCbCr),
+            8 => return Ok(Self::CieLab),
+            9 | 10 => "ICC or ITU L*a*b*",
+            32803 => "a camera's colour filter array",
+            32844 | 32845 => "LogLuv",
+            34892 => "a camera's linear raw data",
+            _ => return Err(format!("unknown photometric interpretation {number}").into()),
+        };
+        Err(format!("{name} is not supported").into())
+    }
+
+    /// Number of colour samples per pixel, without extra samples.
+    pub fn colours(self) -> usize {
+        match self {
+            Self::MinIsWhite | Self::MinIsBlack | Self::Palette | Self::Mask => 1,
+            Self::Rgb | Self::YCbCr | Self::CieLab => 3,
+            Self::Cmyk => 4,
+        }
+    }
+}
+
+/// Transformation of samples before compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predictor {
+    None,
+    /// Differences of neighbours.
+    Horizontal,
+    /// Differences of the bytes of floats.
+    FloatingPoint,
 }
 
 /// Kind of number and type in memory of samples with `bits` bits and the number `format` in the tag.
