@@ -113,29 +113,23 @@ pub enum Disposal {
     Restore,
 }
 
-/// A sample of a canvas: u8 or u16.
-pub trait Sample: bytemuck::Pod + From<u8> + Into<u64> {
+/// A sample of a canvas.
+pub trait Sample: bytemuck::Pod + From<u8> + Into<u64> + TryFrom<u64> {
     /// Full intensity.
     const MAX: Self;
 
-    /// The sample with the value `number`, which is at most [`Sample::MAX`].
-    fn of(number: u64) -> Self;
+    /// Converts a number that is at most [`Sample::MAX`].
+    fn from_number(number: u64) -> Self {
+        Self::try_from(number).unwrap_or(Self::MAX)
+    }
 }
 
 impl Sample for u8 {
     const MAX: Self = Self::MAX;
-
-    fn of(number: u64) -> Self {
-        number as Self
-    }
 }
 
 impl Sample for u16 {
     const MAX: Self = Self::MAX;
-
-    fn of(number: u64) -> Self {
-        number as Self
-    }
 }
 
 /// Canvas of RGBA pixels, initially transparent black.
@@ -237,9 +231,9 @@ fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
     let (front, back) = (a * max, b * (max - a));
     let all = front + back;
     for (below, &above) in below[..3].iter_mut().zip(above) {
-        *below = T::of((front * above.into() + back * (*below).into() + all / 2) / all);
+        *below = T::from_number((front * above.into() + back * (*below).into() + all / 2) / all);
     }
-    below[3] = T::of((all + max / 2) / max);
+    below[3] = T::from_number((all + max / 2) / max);
 }
 
 #[cfg(test)]

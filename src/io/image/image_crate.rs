@@ -75,7 +75,7 @@ impl OpenedImage<'_> {
     }
 }
 
-/// Size, channels and type of the decoded picture.
+/// Size, channels and type of the decoded image.
 fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
     let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
     let dtype = match colour.bytes_per_pixel() / colour.channel_count() {

@@ -40,11 +40,9 @@ pub const MIN_SCRATCH: u64 = 16 << 20;
 /// samples.
 pub fn check_scratch(limits: Limits, bytes: u64, subject: &str) -> Result<(), BoxError> {
     let allowed = limits.bytes.max(MIN_SCRATCH);
-    match bytes <= allowed {
-        true => Ok(()),
-        false => {
-            let message = format!("{subject} {bytes} bytes, more than the {allowed} allowed here");
-            Err(Error::bad_input(message).with_hint(Hint::Memory).into())
-        }
+    if bytes <= allowed {
+        return Ok(());
     }
+    let message = format!("{subject} {bytes} bytes, more than the {allowed} allowed here");
+    Err(Error::bad_input(message).with_hint(Hint::Memory).into())
 }

@@ -19,9 +19,9 @@ pub struct Probe {
     pub decoded: Dtype,
     /// Names of the channels, or their number.
     pub channels: String,
-    /// Whether the picture has colours.
+    /// Whether the image has colours.
     pub has_colour: bool,
-    /// Whether the picture has an alpha channel.
+    /// Whether the image has an alpha channel.
     pub has_alpha: bool,
     /// Number of pages, if the format can store several.
     pub pages: Option<usize>,

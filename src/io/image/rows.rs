@@ -8,16 +8,16 @@ use crate::{
 };
 use std::io;
 
-/// Header of a picture that is read by rows.
+/// Header of an image that is read by rows.
 #[derive(Clone, Debug)]
 pub struct RowsHeader {
-    /// The picture without samples: the first page of the file.
+    /// The image without samples: the first page of the file.
     pub first: DecodedPage,
     /// Number of pages of the file.
     pub page_count: usize,
     /// Bytes of memory that the reader takes in addition to the rows.
     pub reader_bytes: u64,
-    /// Whether decoding the picture as a whole takes the bytes of the file in memory, too.
+    /// Whether decoding the image as a whole takes the bytes of the file in memory, too.
     pub reads_whole_file: bool,
 }
 
@@ -60,7 +60,7 @@ pub trait ReadRows: Send {
     }
 }
 
-/// Reads the rows of a picture as a [`Reader`].
+/// Reads the rows of an image as a [`Reader`].
 #[expect(missing_debug_implementations, reason = "decoders have none")]
 pub struct RowsReader {
     rows: Box<dyn ReadRows>,

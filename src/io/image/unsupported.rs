@@ -115,7 +115,7 @@ fn is_svg(bytes: &[u8], extension: &str) -> bool {
 }
 
 /// TGA files have no signature, so the header fields have to be plausible: byte 1 is the kind of the palette, byte 2
-/// the kind of the picture, byte 16 the bits per pixel (Truevision, TGA file format specification 2.0).
+/// the kind of the image, byte 16 the bits per pixel (Truevision, TGA file format specification 2.0).
 fn is_tga(bytes: &[u8], extension: &str) -> bool {
     let named = ["tga", "icb", "vda", "vst", "targa"].contains(&extension);
     let kinds = matches!(bytes, [_, 0 | 1, 1..=3 | 9..=11, ..]);

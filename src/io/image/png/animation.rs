@@ -196,7 +196,8 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
         };
         let (row, sample) = (row.ok_or("its size is too large")?, size_of::<T>());
         // Samples are big-endian.
-        let value = |bytes: &[u8]| T::of(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)));
+        let value =
+            |bytes: &[u8]| T::from_number(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)));
         let rgba = |pixel: &[u8]| {
             let value = |i: usize| value(&pixel[i * sample..][..sample]);
             match self.channels {

@@ -39,7 +39,7 @@ pub fn open<'a>(
 ) -> Result<Box<dyn Pages + 'a>, BoxError> {
     let file = TiffFile::open(input)?;
     let pages = file.pages()?;
-    let description = TiffDescription::of(&file, &pages)?;
+    let description = TiffDescription::read(&file, &pages)?;
     Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
 }
 
@@ -54,13 +54,13 @@ pub struct TiffDescription {
 }
 
 impl TiffDescription {
-    pub fn of(file: &TiffFile<'_>, pages: &PageList) -> Result<Self, BoxError> {
-        let mut found = Self::described(file, &pages.offsets)?;
-        found.losses.extend(pages.loss.clone());
-        Ok(found)
+    pub fn read(file: &TiffFile<'_>, pages: &PageList) -> Result<Self, BoxError> {
+        let mut description = Self::read_text(file, &pages.offsets)?;
+        description.losses.extend(pages.loss.clone());
+        Ok(description)
     }
 
-    fn described(file: &TiffFile<'_>, pages: &[u64]) -> Result<Self, BoxError> {
+    fn read_text(file: &TiffFile<'_>, pages: &[u64]) -> Result<Self, BoxError> {
         /// Maximum length in bytes of a description that is kept.
         const MAX_LEN: u64 = 1 << 20;
         let directory = file.directory(pages[0])?;
@@ -234,7 +234,7 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
     let opened = catch_panic(|| {
         let file = TiffFile::open_path(path)?;
         let pages = file.pages()?;
-        let description = TiffDescription::of(&file, &pages)?;
+        let description = TiffDescription::read(&file, &pages)?;
         let opened = OpenedPage::new(&file, pages.offsets[0], &description)?;
         Ok((file, pages.offsets.len(), opened))
     });

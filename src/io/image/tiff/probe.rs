@@ -36,7 +36,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
             add(name, format!("{} bytes", entry.count));
         }
     }
-    let description = TiffDescription::of(&file, &pages)?;
+    let description = TiffDescription::read(&file, &pages)?;
     if let Some(density) = density(&file, &directory, description.pages.as_ref()) {
         add("pixels", format_density(density));
     }
