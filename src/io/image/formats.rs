@@ -66,7 +66,7 @@ impl ImageFormat {
         by_extension(&extension).ok_or_else(|| {
             let cause = match extension.is_empty() {
                 true => "cannot infer the image format: the name has no extension".to_owned(),
-                false => format!("the extension `{extension}` is not one of an image format"),
+                false => format!("no image format has the extension `{extension}`"),
             };
             Error::usage(format_args!(
                 "{sink}: {cause}; use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
