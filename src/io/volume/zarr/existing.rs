@@ -28,7 +28,7 @@ impl ExistingFiles {
             let Some(found) = array.position_of(name) else { return true };
             let is_wanted = (0..found.len()).all(|axis| {
                 match slicing.axes.contains(&Some(axis)) || slicing.others.contains(&axis) {
-                    true => found[axis] < array.shape[axis].div_ceil(array.file[axis]),
+                    true => found[axis] < slicing.files_along(axis),
                     false => found[axis] == slicing.at[axis] / array.file[axis],
                 }
             });
@@ -44,8 +44,7 @@ impl ExistingFiles {
 
     /// The number that identifies the volumes in a file, from its `position` along the axes that count volumes.
     fn volume(slicing: &Slicing, position: impl Fn(usize) -> usize) -> usize {
-        let count = |axis: usize| slicing.array.shape[axis].div_ceil(slicing.array.file[axis]);
-        slicing.others.iter().fold(0, |n, &axis| n * count(axis) + position(axis))
+        slicing.others.iter().fold(0, |n, &axis| n * slicing.files_along(axis) + position(axis))
     }
 
     /// Whether all files of a random sample exist. Listing a large store takes long, and is useless if few files are missing.

@@ -196,9 +196,9 @@ impl Slices for ZarrSlices {
         let volume = self.slice_bytes() as u64 * self.slicing.dims()[2] as u64;
         let group = SCRATCH.max(threads * chunk).min(volume.max(chunk));
         // All compressed chunks of a group of a remote store are in memory before they are decoded.
-        let waiting = if self.store.is_remote() { group } else { 0 };
+        let compressed = if self.store.is_remote() { group } else { 0 };
         // Each thread has a compressed chunk in addition to the decoded ones.
-        layer + group + waiting + threads * chunk
+        layer + group + compressed + threads * chunk
     }
 
     fn is_sequential(&self) -> bool {
@@ -210,12 +210,12 @@ impl Slices for ZarrSlices {
         // A thread that parses an index also has the bytes of the file, about as many, in memory.
         let threads = rayon::current_num_threads() as u64;
         let index = (self.slicing.array.index_bytes() as u64).saturating_mul(2 * threads);
-        for (what, bytes) in
+        for (name, bytes) in
             [("a chunk", self.slicing.array.chunk_bytes() as u64), ("the index of a shard", index)]
         {
             if bytes > limits.bytes {
                 return Err(Error::bad_input(format_args!(
-                    "{what} takes {bytes} bytes, more than the {} allowed",
+                    "{name} takes {bytes} bytes, more than the {} allowed",
                     limits.bytes
                 ))
                 .with_hint(Hint::Memory));

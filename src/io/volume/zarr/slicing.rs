@@ -30,6 +30,11 @@ impl Slicing {
         self.axes.map(|axis| axis.map_or(1, |axis| self.array.file[axis]))
     }
 
+    /// Number of files along an axis of the array.
+    pub fn files_along(&self, axis: usize) -> usize {
+        self.array.shape[axis].div_ceil(self.array.file[axis])
+    }
+
     /// The index of a volume along each axis; 0 along x, y and z.
     pub fn position(&self, volume: usize) -> Vec<usize> {
         let (mut position, mut rest) = (self.at.clone(), volume);
