@@ -46,7 +46,7 @@ const BUDGETS: [(&str, usize); 12] = [
     ("cli", 1_000),
     ("commands", 13_400),
     ("data", 3_500),
-    ("device", 900),
+    ("device", 820),
     ("engine", 3_300),
     ("gpu", 2_650),
     ("guide", 100),
