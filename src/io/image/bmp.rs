@@ -24,7 +24,7 @@ use crate::{
 
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
-        metadata: MetadataSupport { density: true, ..MetadataSupport::NONE },
+        metadata: MetadataSupport { has_density: true, ..MetadataSupport::NONE },
         ..Capabilities::PLAIN
     },
     probe: Some(probe),

@@ -105,13 +105,13 @@ pub trait ReadAt: Send + Sync {
 pub struct Capabilities {
     /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
-    pub alpha: bool,
+    pub has_alpha: bool,
     /// Whether samples are linear light with premultiplied alpha ([`Image::is_linear`]).
-    pub linear: bool,
-    /// Whether colours are arbitrary; otherwise a page has 256 colours, and pixels are either opaque or transparent.
-    pub true_colour: bool,
+    pub is_linear: bool,
+    /// Whether colours are not limited to a palette; otherwise a page has 256 colours, and pixels are either opaque or transparent.
+    pub has_true_color: bool,
     /// Whether pages have a duration.
-    pub animation: bool,
+    pub has_durations: bool,
     pub metadata: MetadataSupport,
 }
 
@@ -120,10 +120,10 @@ pub struct Capabilities {
 pub struct MetadataSupport {
     /// Blocks of bytes.
     pub blocks: &'static [MetadataBlock],
-    pub density: bool,
+    pub has_density: bool,
     pub texts: TextSupport,
     /// Descriptions of all pages together, such as their spacing.
-    pub pages: bool,
+    pub has_stack_text: bool,
     /// Name of the format whose [`AncillaryData`](crate::data::image::AncillaryData) it can store, or empty.
     pub ancillary: &'static str,
 }
@@ -156,19 +156,24 @@ impl TextSupport {
 
 impl MetadataSupport {
     /// All blocks and the density.
-    pub const ALL: Self = Self { blocks: &MetadataBlock::ALL, density: true, ..Self::NONE };
-    pub const NONE: Self =
-        Self { blocks: &[], density: false, texts: TextSupport::None, pages: false, ancillary: "" };
+    pub const ALL: Self = Self { blocks: &MetadataBlock::ALL, has_density: true, ..Self::NONE };
+    pub const NONE: Self = Self {
+        blocks: &[],
+        has_density: false,
+        texts: TextSupport::None,
+        has_stack_text: false,
+        ancillary: "",
+    };
 }
 
 impl Capabilities {
-    /// Pictures of 8 bits with alpha, without metadata.
+    /// Images of 8 bits with alpha, without metadata.
     pub const PLAIN: Self = Self {
         dtypes: &[Dtype::U8],
-        alpha: true,
-        linear: false,
-        true_colour: true,
-        animation: false,
+        has_alpha: true,
+        is_linear: false,
+        has_true_color: true,
+        has_durations: false,
         metadata: MetadataSupport::NONE,
     };
 

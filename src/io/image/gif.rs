@@ -31,8 +31,8 @@ use crate::{
 
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
-        true_colour: false,
-        animation: true,
+        has_true_color: false,
+        has_durations: true,
         metadata: MetadataSupport { texts: TextSupport::COMMENT, ..MetadataSupport::NONE },
         ..Capabilities::PLAIN
     },

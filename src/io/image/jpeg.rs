@@ -33,7 +33,7 @@ use crate::{
 /// JPEG.
 pub(super) const CODEC: Codec = Codec {
     capabilities: Capabilities {
-        alpha: false,
+        has_alpha: false,
         metadata: MetadataSupport { texts: TextSupport::COMMENT, ..MetadataSupport::ALL },
         ..Capabilities::PLAIN
     },

@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub const CODEC: Codec = Codec {
-    capabilities: Capabilities { dtypes: &[Dtype::F32], alpha: false, ..Capabilities::PLAIN },
+    capabilities: Capabilities { dtypes: &[Dtype::F32], has_alpha: false, ..Capabilities::PLAIN },
     ..Codec::new(
         "PFM",
         &["pfm"],

@@ -29,7 +29,7 @@ use crate::{
 
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
-        animation: true,
+        has_durations: true,
         metadata: MetadataSupport {
             blocks: &[MetadataBlock::Icc, MetadataBlock::Exif, MetadataBlock::Xmp],
             ..MetadataSupport::NONE

@@ -121,7 +121,7 @@ impl<'a> ImageTarget<'a> {
         let Some(encode_pages) = codec.encode_pages else {
             return Err(Error::usage(format_args!("{sink}: this format can only store one page")));
         };
-        if series.animation.is_some() && !codec.capabilities.animation {
+        if series.animation.is_some() && !codec.capabilities.has_durations {
             self.report("frame durations are dropped")?;
         }
         let failed = |cause| cannot_write(sink, cause);
@@ -180,7 +180,7 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
 /// Converts `image` to samples and channels that the format supports.
 fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, Image>> {
     let dtype = capabilities.nearest_dtype(image.samples.dtype());
-    let mut fitted = match (image.is_linear, capabilities.linear) {
+    let mut fitted = match (image.is_linear, capabilities.is_linear) {
         (false, true) => Cow::Owned(image.to_linear()?),
         (true, false) => Cow::Owned(image.to_straight(dtype)?),
         _ if dtype == Dtype::F32 && dtype != image.samples.dtype() => {
@@ -189,7 +189,7 @@ fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, I
         _ if dtype != image.samples.dtype() => Cow::Owned(image.narrowed(dtype)?),
         _ => Cow::Borrowed(image),
     };
-    if image.has_alpha() && !capabilities.alpha {
+    if image.has_alpha() && !capabilities.has_alpha {
         fitted = Cow::Owned(fitted.without_alpha()?);
     }
     Ok(fitted)
@@ -212,14 +212,14 @@ fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option
         _ if dtype.size() < own.size() => losses.push(format!("{own} samples become {dtype}")),
         _ => {}
     }
-    let lacks_alpha = !capabilities.alpha || !capabilities.true_colour;
+    let lacks_alpha = !capabilities.has_alpha || !capabilities.has_true_color;
     if lacks_alpha && image.has_alpha() && !image.is_opaque() {
-        losses.push(match capabilities.alpha {
+        losses.push(match capabilities.has_alpha {
             true => "alpha becomes opaque or transparent".to_owned(),
             false => "alpha is dropped".to_owned(),
         });
     }
-    if image.channels >= 3 && !capabilities.true_colour && !has_few_colours(image) {
+    if image.channels >= 3 && !capabilities.has_true_color && !has_few_colours(image) {
         losses.push("colours are reduced to 256 per page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, capabilities.metadata);
@@ -233,12 +233,12 @@ fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option
         MetadataBlock::Icc => "the colour profile is dropped".to_owned(),
         block => format!("{} is dropped", block.name()),
     }));
-    if metadata.density.is_some() && !kept.density {
+    if metadata.density.is_some() && !kept.has_density {
         losses.push("the pixel density is dropped".to_owned());
     }
     losses.extend(lost_texts(metadata, kept.texts));
     if let Some(pages) = &metadata.pages {
-        let is_held = kept.pages && pages.fits(count, dtype);
+        let is_held = kept.has_stack_text && pages.fits(count, dtype);
         // With only one page, distances between pages do not matter.
         let counts = !pages.is_divisible || count > 1;
         losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));

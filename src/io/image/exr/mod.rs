@@ -49,9 +49,9 @@ use crate::{
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &[Dtype::F32],
-        linear: true,
+        is_linear: true,
         metadata: MetadataSupport {
-            density: true,
+            has_density: true,
             texts: TextSupport::Matching(attributes::holds_text),
             ancillary: "OpenEXR",
             ..MetadataSupport::NONE

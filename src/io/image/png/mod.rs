@@ -29,7 +29,7 @@ use crate::{
 pub(super) const CODEC: Codec = Codec {
     capabilities: Capabilities {
         dtypes: &[Dtype::U8, Dtype::U16],
-        animation: true,
+        has_durations: true,
         metadata: MetadataSupport {
             texts: TextSupport::Matching(ancillary::is_keyword),
             ancillary: "PNG",

@@ -30,7 +30,7 @@ pub(super) const CODEC: Codec = Codec {
         dtypes: &Dtype::SAMPLES,
         metadata: MetadataSupport {
             texts: TextSupport::Keywords(&encode::TEXTS),
-            pages: true,
+            has_stack_text: true,
             ..MetadataSupport::ALL
         },
         ..Capabilities::PLAIN
