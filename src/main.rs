@@ -7,7 +7,7 @@ use gpuproc::{
     cli,
     engine::{
         hints,
-        progress::{stop_collecting, tell},
+        progress::{print_line, stop_collecting},
         signals,
     },
     gpu::is_driver_loaded,
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             };
             // With --timings=json, the report may have told the error; otherwise it is told here.
             stop_collecting();
-            tell(format_args!("error: {line}"));
+            print_line(format_args!("error: {line}"));
             kind.exit_code()
         }
     };

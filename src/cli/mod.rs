@@ -26,7 +26,7 @@ use crate::{
     engine::{
         events::Events,
         hints,
-        progress::{Progress, collect_messages, report, start_messages, tell},
+        progress::{Progress, collect_messages, print_line, print_report, start_messages},
         restart::has_restarted,
         session::Session,
         signals,
@@ -225,7 +225,7 @@ pub fn parse() -> Result<Cli> {
         process::exit(0);
     }
     if words.len() < 2 {
-        parser.render_help().to_string().lines().for_each(tell);
+        parser.render_help().to_string().lines().for_each(print_line);
         process::exit(Kind::Usage.exit_code().into());
     }
     let mut line = config::with_flags(&parser, words)?;
@@ -244,8 +244,8 @@ pub fn parse() -> Result<Cli> {
         process::exit(0);
     }
     let names: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
-    tell(format_args!("error: {}", usage::one_line(&error, &line)));
-    tell(usage::hint(&line, &names));
+    print_line(format_args!("error: {}", usage::one_line(&error, &line)));
+    print_line(usage::hint(&line, &names));
     process::exit(error.exit_code());
 }
 
@@ -388,13 +388,13 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     let result = job.run(&session, command, run_line);
     session.events.end(&result);
     match shared.timings {
-        Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
+        Some(TimingsFormat::Table) => timings.table().lines().for_each(print_line),
         Some(TimingsFormat::Json) => {
             let mut json = timings.json(session.device.name().as_deref());
             if let Err(error) = &result {
                 json["error"] = hints::line(error).into();
             }
-            report(|messages| {
+            print_report(|messages| {
                 json["messages"] = messages.into();
                 json.to_string()
             });

@@ -1,7 +1,7 @@
-//! `gpuproc completions`: what a shell needs to complete gpuproc's commands, flags, values and files.
+//! `gpuproc completions`: scripts by which shells complete gpuproc's commands, flags, values and files.
 //!
-//! The script of a shell asks the program itself for each completion, so that devices are those of the machine, items
-//! of lists are completed after each comma, and all shells complete alike.
+//! The script asks the program for each completion, so that it offers the devices of the machine, completes items of
+//! lists after each comma, and works the same in all shells.
 
 use std::{any::TypeId, env, ffi::OsString, fs, io::Write, path::PathBuf};
 
@@ -21,7 +21,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The variable by which a shell asks for completions.
+/// Environment variable by which a shell asks for completions.
 pub const VARIABLE: &str = "GPUPROC_COMPLETE";
 
 /// Print a completion script for a shell.
@@ -100,8 +100,8 @@ fn user_file(shell: Shell) -> Result<PathBuf> {
     })
 }
 
-/// `parser` with hints for completion: arguments of a file type complete file names, and arguments of a sample type
-/// complete the names of types.
+/// Adds hints for completion to `parser`: file names for arguments that are files, and names of types for arguments
+/// that are sample types.
 pub fn with_hints(parser: Command) -> Command {
     let names: Vec<String> =
         parser.get_subcommands().map(|command| command.get_name().to_owned()).collect();

@@ -37,7 +37,7 @@ struct Row {
     max_binding_bytes: Option<u64>,
     /// Workgroup memory, in bytes.
     workgroup_bytes: Option<u32>,
-    /// Least and greatest subgroup size, in invocations.
+    /// Minimum and maximum subgroup size, in invocations.
     subgroup: Option<[u32; 2]>,
     /// Whether the adapter supports timestamp queries.
     timestamps: bool,
@@ -113,9 +113,9 @@ fn table(rows: &[Row]) -> String {
             row.backend.clone(),
             row.max_binding_bytes.map_or_else(dash, |bytes| format!("{} MiB", bytes >> 20)),
             row.workgroup_bytes.map_or_else(dash, |bytes| format!("{} KiB", bytes >> 10)),
-            row.subgroup.map_or_else(dash, |[least, most]| match least == most {
-                true => least.to_string(),
-                false => format!("{least}-{most}"),
+            row.subgroup.map_or_else(dash, |[min, max]| match min == max {
+                true => min.to_string(),
+                false => format!("{min}-{max}"),
             }),
             if row.timestamps { "yes" } else { "no" }.to_owned(),
             row.driver.clone(),

@@ -1,13 +1,13 @@
-//! Helpers for the estimates of time by which commands choose between CPU and GPU before a run begins.
+//! Estimates of time for arrays, to choose between CPU and GPU before a run starts.
 
 use crate::device::Estimate;
 
-/// Seconds to copy one byte of numbers to a GPU and one byte of results back, where the host memory is newly allocated.
-/// On a host with an NVIDIA H200: 27 GB/s to the GPU, 13 GB/s back.
+/// Seconds to copy one byte of numbers to a GPU and one byte of results back, with newly allocated host memory.
+/// Measured on a host with an NVIDIA H200: 27 GB/s to the GPU, 13 GB/s back.
 const BUS: f64 = 0.12e-9;
 
-/// The estimate for a job of `numbers` values of type `T` and as many results. A CPU core takes `cpu` seconds for each
-/// byte of input; the time of a GPU is that of the two copies, since computing takes it next to none.
+/// Estimate for `numbers` values of type `T` and as many results. A CPU core takes `cpu` seconds for each byte of
+/// input. A GPU takes the time of the two copies, since computing is negligible.
 pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
     let bytes = numbers as f64 * size_of::<T>() as f64;
     Estimate::of_seconds(bytes * cpu / rayon::current_num_threads() as f64, bytes * BUS)

@@ -22,7 +22,7 @@ use crate::{
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     util::{
-        error::{Error, Kind, Result},
+        error::{Error, Result},
         memory,
     },
 };
@@ -140,7 +140,8 @@ struct Info {
 /// Prints the contents of the files.
 ///
 /// # Errors
-/// When the only file cannot be read or understood; [`Kind::Partial`] when some of several cannot.
+/// When the only file cannot be read or understood; [`Kind::Partial`](crate::util::error::Kind::Partial) when some of
+/// several cannot.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
     // Without --volume, the first volume of a file stands for all.
@@ -182,10 +183,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     }
     let text = texts.reader().map_err(|error| Error::io("read", "the texts", error))?;
     standard::print_all(text)?;
-    match failed {
-        0 => Ok(()),
-        n => Err(Error::new(Kind::Partial, format_args!("{n} of {} files failed", files.len()))),
-    }
+    Error::if_any_failed(failed, files.len(), "files")
 }
 
 /// Describes one file. Arrays and volumes are recognised by name; other files are tried as an image, then as a volume.

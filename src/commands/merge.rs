@@ -56,7 +56,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     Sink::all_differ(&args.output)?;
     let parts = open_all(&parts, args.any_time, session.max_memory)?;
     let Some(first) = parts.first() else {
-        return Err(Error::usage("there is no part to merge"));
+        return Err(Error::usage("there are no parts to merge"));
     };
     let command = first.identity.command.clone();
     let one = || match &args.output[..] {
@@ -70,6 +70,6 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         "histogram" => histogram::merge(&parts, &args.output, args.format, session),
         "scan" => scan::merge(&parts, one()?, session),
         "mesh" => mesh::merge(&parts, one()?, session),
-        other => Err(first.error(format_args!("parts of `{other}` are not known to this version"))),
+        other => Err(first.error(format_args!("this version cannot merge parts of `{other}`"))),
     }
 }

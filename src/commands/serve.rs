@@ -1,7 +1,7 @@
 //! `gpuproc serve`: runs job after job in one process, which keeps its device, threads and memory between jobs.
 //!
-//! Jobs run in a child process, the worker, to which this process hands one line at a time. When a driver or a library
-//! ends the worker, this process answers the job as failed, and a new worker does the next one.
+//! Jobs run in a child process, the worker, to which this process sends one line at a time. If a driver or a library
+//! ends the worker, this process answers that the job has failed, and a new worker runs the next job.
 
 use std::{
     env,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// A function that runs a command line (without the program's name) in a session of its own on the same device.
+/// A function that runs a command line (without the program's name) in a new session on the same device.
 pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
 /// Run jobs in one process, with jobs and answers as lines of JSON.
@@ -84,7 +84,7 @@ pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
     })
 }
 
-/// Hands jobs to a worker and writes an answer to each, also if the worker ends before it has answered.
+/// Sends jobs to a worker and writes an answer to each, also if the worker ends before it has answered.
 ///
 /// # Errors
 /// Those of [`run`], and when no worker can be started. If a worker fails at its start or at its end and has reported
@@ -122,7 +122,7 @@ fn cannot_answer(error: io::Error) -> Error {
     Error::io("write", standard::OUTPUT, error)
 }
 
-/// The error of a job whose worker has ended.
+/// Error of a job whose worker has ended.
 fn ended(status: ExitStatus) -> Error {
     let is_gpu = status.code() == Some(Kind::Gpu.exit_code().into());
     let kind = if is_gpu { Kind::Gpu } else { Kind::Failure };
@@ -164,7 +164,7 @@ fn run_job(line: &[u8], session: &Session, run_line: RunLine) -> String {
             let words = arguments.into_iter().map(OsString::from).collect();
             let work = || memory::catch(|| run_line(session, words));
             let (messages, result) = progress::collect(|| catch_unwind(AssertUnwindSafe(work)));
-            let mistake = "this is a mistake in gpuproc itself; -v tells where it happened";
+            let mistake = "this is a bug in gpuproc; -v shows where it happened";
             (id, messages, result.unwrap_or_else(|_| Err(Error::new(Kind::Failure, mistake))))
         }
     };

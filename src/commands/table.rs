@@ -1,4 +1,4 @@
-//! Tables on a terminal. Tables that are wider than the terminal are split by columns.
+//! Tables on a terminal. Tables that are wider than the terminal are split into groups of columns.
 
 use terminal_size::{Height, Width, terminal_size};
 
@@ -9,14 +9,14 @@ pub fn columns() -> Option<usize> {
     terminal_size().filter(|_| is_terminal).map(|(Width(width), _)| width.into())
 }
 
-/// Columns and lines of the terminal; 80 by 24 where there is none.
+/// Columns and lines of the terminal; 80 by 24 if there is no terminal.
 pub fn window() -> (usize, usize) {
     terminal_size().map_or((80, 24), |(Width(width), Height(height))| (width.into(), height.into()))
 }
 
-/// A table as text, in columns as wide as their widest cells. The first of `rows` holds the headings. The first `keys`
-/// columns and those in `left` are aligned to the left, the others to the right. Where the table is wider than `width`
-/// characters, the columns that have no room follow in further tables, each of which repeats the first `keys` columns.
+/// Formats a table. The first of `rows` holds the headings. The first `keys` columns and those in `left` are aligned to
+/// the left, the others to the right. If the table is wider than `width` characters, further tables follow with the
+/// remaining columns, each of which repeats the first `keys` columns.
 pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -> String {
     let count = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..count)
@@ -63,7 +63,7 @@ pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -
     text
 }
 
-/// `text` in lines of at most `columns` characters, broken at blanks.
+/// Breaks `text` at blanks into lines of at most `columns` characters.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -104,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_table_is_folded_behind_its_keys() {
+    fn a_wide_table_is_folded_after_its_keys() {
         let text = folded(&rows(), 1, &[3], 20);
         assert_eq!(text, "       count  mean\ngrey  12,345   7.5\n\n      name\ngrey  a\n");
-        // A column that has no room beside the keys still gets a table of its own.
+        // A column that does not fit next to the keys still gets a table.
         let text = folded(&rows(), 1, &[3], 5);
         assert_eq!(text.matches("grey").count(), 3);
         assert!(

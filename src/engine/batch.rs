@@ -1,10 +1,9 @@
-//! Many files side by side: which threads work on which file, within which memory, and in which order
-//! results are reported.
+//! Processes many files in parallel: assigns files to threads within the memory limit, and reports results in order.
 //!
-//! As many files are worked on at once as there are threads, each from reading to writing. While many
-//! files are left, a file has one thread to itself, so that nothing is split, synchronised or shared.
-//! The last files use all threads, as do few files, and files so large that memory allows few at once:
-//! their parallel stages take the cores that no other file needs.
+//! As many files are processed at once as there are threads, each from reading to writing. While many files are left,
+//! each file has one thread, so that nothing is split, synchronised or shared. The last files use all threads, as do
+//! batches of few files, and files so large that few fit into memory at once: their parallel stages use the cores that
+//! are idle.
 //!
 //! ```text
 //! 4 threads, 7 files     core 0  [file 0     ][file 4   ][5]
@@ -21,7 +20,7 @@ use crate::{
     engine::{
         events::Events,
         plan::largest_block,
-        progress::{self, Held},
+        progress::{self, HeldMessages},
         schedule::Schedule,
         session::Session,
     },
@@ -34,25 +33,26 @@ use crate::{
     },
 };
 
-/// The work on each file of a batch.
+/// Work on each file of a batch.
 pub trait Work: Sync {
-    /// A file to work on, and how.
+    /// Input, output and parameters of one file.
     type Job: Send + Sync;
-    /// The result, other than written files.
+    /// Result, other than written files.
     type Out: Send;
 
-    /// The job of the input `source`. It is made shortly before it runs: jobs take many times the memory of their names.
+    /// Creates the job of the input `source`. This happens just before it runs: jobs take many times the memory of
+    /// their names.
     ///
     /// # Errors
-    /// When the input cannot be worked on.
+    /// When the input cannot be processed.
     fn job(&self, source: Source) -> Result<Self::Job>;
 
-    /// The output of a job for the log, if the job has an output of its own.
+    /// Output of a job for the log; `None` if several jobs share an output.
     fn sink<'j>(&self, _: &'j Self::Job) -> Option<&'j Sink> {
         None
     }
 
-    /// The marker file that records a finished job; `None` without `--resume`.
+    /// Marker file of a finished job; `None` without `--resume`.
     ///
     /// # Errors
     /// When an input cannot be identified.
@@ -65,34 +65,34 @@ pub trait Work: Sync {
         0
     }
 
-    /// Bytes of memory that a job takes at its peak. A job whose peak is unknown (`None`) runs alone.
+    /// Peak memory of a job in bytes. A job whose peak is unknown (`None`) runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
 
-    /// Reads, computes and writes. May be called by several threads at once. The result must not depend on
-    /// the number of threads.
+    /// Reads, computes and writes. May be called by several threads at once. The result must not depend on the number
+    /// of threads.
     ///
     /// # Errors
-    /// When one of the three steps fails.
+    /// When reading, computing or writing fails.
     fn run(&self, job: &Self::Job) -> Result<Self::Out>;
 }
 
-/// Does a job, and marks it as finished.
+/// Runs a job and marks it as finished.
 ///
 /// # Errors
 /// Those of the work, and when the marker cannot be written.
 pub fn run_marked<W: Work>(work: &W, job: &W::Job) -> Result<W::Out> {
-    // Work on inputs that change after this does not count as done.
+    // The marker identifies the inputs before they are read: if they change meanwhile, the job is not done.
     let marker = work.marker(job)?;
     let out = work.run(job)?;
     marker.map_or(Ok(()), |marker| marker.write()).map(|()| out)
 }
 
-/// Calls `check` with each of `sources` on all threads, before the first of them is worked on.
+/// Calls `check` with each of `sources` on all threads.
 ///
 /// # Errors
-/// That of the first source in order that fails.
+/// The error of the first source in order that fails.
 pub fn check_all(sources: &Sources, check: impl Fn(Source) -> Result<()> + Sync) -> Result<()> {
-    // Sources are handed out in pieces, since a check takes a few microseconds.
+    // A thread takes several sources at a time, since a check takes only microseconds.
     const PIECE: usize = 64;
     let check_piece = |start: usize| {
         let piece = start..sources.len().min(start + PIECE);
@@ -101,12 +101,12 @@ pub fn check_all(sources: &Sources, check: impl Fn(Source) -> Result<()> + Sync)
     (0..sources.len().div_ceil(PIECE)).par_try_each(|piece| check_piece(piece * PIECE))
 }
 
-/// Does `work` for all `sources`, as many at once as there are threads and memory, below a progress bar with `title`. In
-/// the order of the sources and on this thread, prints the messages of each and calls `report` with its number and its
-/// result.
+/// Does `work` for all `sources`, as many at once as threads and memory allow. `title` names the work in the progress
+/// bar. On this thread and in the order of the sources, prints the messages of each and calls `report` with its index
+/// and its result.
 ///
 /// # Errors
-/// The first error of `report`, or that there is no such device, which holds for all jobs. No further job is begun then.
+/// The first error of `report`, and [`Kind::NoDevice`], which concerns all jobs. No further job is started then.
 pub fn run_batch<W: Work>(
     work: &W,
     title: &str,
@@ -114,7 +114,7 @@ pub fn run_batch<W: Work>(
     session: &Session,
     mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
 ) -> Result<()> {
-    /// Jobs that may be done before an earlier one.
+    /// Maximum number of jobs that may finish before an earlier job.
     const MAX_AHEAD: usize = 1024;
     let (threads, memory) = (rayon::current_num_threads(), session.max_memory);
     let ahead = largest_block(MAX_AHEAD, memory / 4, |jobs| jobs as u64 * work.result_bytes());
@@ -122,13 +122,13 @@ pub fn run_batch<W: Work>(
     let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
     let mut bar = session.progress.files(title, sources.len(), lengths.iter().sum());
     memory::give_back();
-    let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
+    let (finished, results) = mpsc::channel::<(usize, HeldMessages, Result<W::Out>)>();
     thread::scope(|scope| {
         let stop = StopOnDrop(&schedule);
         for worker in 0..threads.min(sources.len()) {
             let (finished, schedule) = (finished.clone(), &schedule);
             let work =
-                move || work_through(work, sources, &session.events, schedule, worker, &finished);
+                move || run_worker(work, sources, &session.events, schedule, worker, &finished);
             match spawn_in(scope, work) {
                 Ok(_) => {}
                 Err(error) if worker == 0 => return Err(error),
@@ -160,20 +160,20 @@ fn input_bytes(source: &Source) -> u64 {
     source.size().ok().flatten().unwrap_or(0)
 }
 
-/// The loop of a worker: runs job after job until none is left.
-fn work_through<W: Work>(
+/// Loop of a worker: runs job after job until none is left.
+fn run_worker<W: Work>(
     work: &W,
     sources: &Sources,
     events: &Events,
     schedule: &Schedule<W::Job>,
     worker: usize,
-    finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
+    finished: &mpsc::Sender<(usize, HeldMessages, Result<W::Out>)>,
 ) {
-    // A panic in this worker must not leave the other workers waiting.
+    // If this worker panics, the other workers must not wait forever.
     let _stop = StopOnPanic(schedule);
     let make = |index: usize| {
         let job = work.job(sources.get(index));
-        // A job that cannot be made takes no memory.
+        // A job that cannot be created takes no memory.
         let need = job.as_ref().map_or(Some(0), |job| work.memory(job));
         (job, need.unwrap_or(u64::MAX))
     };
@@ -197,7 +197,7 @@ fn work_through<W: Work>(
         };
         let (held, result) = match job {
             Ok(job) => run(&job),
-            Err(error) => (Held::default(), Err(error)),
+            Err(error) => (HeldMessages::default(), Err(error)),
         };
         if let Err(error) = &result {
             events.failed(&source, error);
@@ -209,8 +209,8 @@ fn work_through<W: Work>(
     }
 }
 
-/// A pool of one thread, which is made by the first call. Parallel code that runs in the pool stays on that thread.
-/// `None` where the system grants no thread.
+/// A pool of one thread, created by the first call. Parallel code that runs in the pool stays on that thread. `None` if
+/// the system grants no thread.
 fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
     if pool.is_none() {
         *pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
@@ -254,13 +254,13 @@ mod tests {
         util::{error::Error, timings::Timings},
     };
 
-    /// Jobs that take some milliseconds and record how many run at once and how much memory they take.
+    /// Jobs that take some milliseconds and record how many run at once and how much memory they use.
     #[derive(Default)]
     struct Fake {
         memory: AtomicU64,
-        most_memory: AtomicU64,
+        peak_memory: AtomicU64,
         active: AtomicUsize,
-        most_active: AtomicUsize,
+        peak_active: AtomicUsize,
     }
 
     /// Sources whose names are numbers.
@@ -290,13 +290,13 @@ mod tests {
         }
 
         fn run(&self, &bytes: &u64) -> Result<usize> {
-            assert_ne!(bytes, PANIC, "planted");
+            assert_ne!(bytes, PANIC, "injected");
             // A job of unknown size runs alone, as does one that is too large.
             let bytes = if bytes == 0 { LIMIT } else { bytes.min(LIMIT) };
             let memory = self.memory.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let active = self.active.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most_memory.fetch_max(memory, Ordering::SeqCst);
-            self.most_active.fetch_max(active, Ordering::SeqCst);
+            self.peak_memory.fetch_max(memory, Ordering::SeqCst);
+            self.peak_active.fetch_max(active, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(bytes % 7));
             self.active.fetch_sub(1, Ordering::SeqCst);
             self.memory.fetch_sub(bytes, Ordering::SeqCst);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_in_order_is_told() {
+    fn the_first_failure_in_order_is_reported() {
         let checked = AtomicUsize::new(0);
         let check = |wrong: &[u64], count: u64| {
             let check = |source: Source| {
@@ -377,9 +377,9 @@ mod tests {
             for (job, result) in reports {
                 assert_eq!(result.is_none(), job % 10 == 9, "{job}");
             }
-            assert!(fake.most_memory.into_inner() <= LIMIT);
-            let most_active = fake.most_active.into_inner();
-            assert!(most_active <= threads && (threads == 1 || most_active > 1), "{most_active}");
+            assert!(fake.peak_memory.into_inner() <= LIMIT);
+            let peak_active = fake.peak_active.into_inner();
+            assert!(peak_active <= threads && (threads == 1 || peak_active > 1), "{peak_active}");
         }
     }
 

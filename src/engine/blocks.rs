@@ -1,5 +1,5 @@
-//! The loop over the blocks of an input: a thread reads a block with its halo while the block before it is worked on
-//! and, for filters, the result of the one before that is written.
+//! The loop over the blocks of an input. While one block is processed, another thread reads the next block with its
+//! halo and, for filters, a third thread writes the previous result.
 
 use std::{
     iter,
@@ -26,13 +26,13 @@ use crate::{
 /// An input that is read in blocks along its outermost axis: the rows of an image, or the slices of a volume.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct BlockSource<'a> {
-    /// The name of the input, for messages.
+    /// Name of the input, for messages.
     pub name: String,
     /// Positions and channels.
     pub shape: Shape,
-    /// The outermost axis: 1 for the rows of an image, 2 for the slices of a volume.
+    /// Outermost axis: 1 for the rows of an image, 2 for the slices of a volume.
     pub axis: usize,
-    /// What is known about the alpha channel.
+    /// Alpha channel of the input.
     pub alpha: Alpha,
     /// Opens the input at a row or slice.
     pub open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
@@ -59,48 +59,47 @@ impl<'a> BlockSource<'a> {
     }
 }
 
-/// The rows or slices that a block depends on.
+/// Rows or slices that a block depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// Their numbers; for a filter that wraps, modulo the length of the axis.
+    /// Indices of these rows or slices; for a filter that wraps, modulo the length of the axis.
     pub positions: Range<usize>,
-    /// How many of them precede the block.
+    /// Number of positions before the block.
     pub before: usize,
 }
 
 impl Window {
-    /// The block `core` with `halo` positions on either side. A block that is the whole axis has no halo.
+    /// The block `core` with `halo` positions on each side. A block that is the whole axis has no halo.
     pub fn new(core: &Range<usize>, halo: usize, len: usize, wraps: bool) -> Self {
         if core.len() == len || !wraps {
             let before = halo.min(core.start);
             return Self { positions: core.start - before..(core.end + halo).min(len), before };
         }
-        let turns = halo.saturating_sub(core.start).div_ceil(len);
-        let first = core.start + turns * len - halo;
+        let rounds = halo.saturating_sub(core.start).div_ceil(len);
+        let first = core.start + rounds * len - halo;
         Self { positions: first..first + core.len() + 2 * halo, before: halo }
     }
 }
 
-/// A division of a range of positions into blocks, each with the window that it depends on.
+/// Division of a range of positions into blocks, each with the window that it depends on.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Blocks<'a> {
-    /// The positions that are divided: rows, slices, or layers of cells between them.
+    /// Positions to divide: rows, slices, or layers of cells between them.
     pub own: Range<usize>,
-    /// Positions in a block.
+    /// Maximum number of positions in a block.
     pub block: usize,
-    /// The window of a block.
+    /// Returns the window of a block.
     pub window: &'a (dyn Fn(&Range<usize>) -> Window + Sync),
-    /// Whether windows continue at the other end of the axis.
+    /// Whether windows wrap around the ends of the axis.
     pub wraps: bool,
-    /// Whether a block is read while the block before it is worked on. Otherwise, one window is in memory at a time.
+    /// Whether the next block is read while a block is processed. Otherwise, one window is in memory at a time.
     pub overlaps: bool,
-    /// Number of positions from this one on that need no work, such as those whose samples are not stored. They are
-    /// left out.
+    /// Returns the number of positions to skip from this one on, such as those whose samples are not stored.
     pub skipped: &'a (dyn Fn(usize) -> usize + Sync),
 }
 
 impl Blocks<'_> {
-    /// The range of each block.
+    /// Ranges of the blocks.
     fn cores(&self) -> impl Iterator<Item = Range<usize>> {
         let Range { start: mut next, end } = self.own;
         iter::from_fn(move || {
@@ -108,9 +107,9 @@ impl Blocks<'_> {
                 let first = next;
                 next = (first + (self.skipped)(first)).min(end);
                 if next == first {
-                    let most = (first + self.block.max(1)).min(end);
+                    let limit = (first + self.block.max(1)).min(end);
                     let is_skipped = |&position: &usize| (self.skipped)(position) > 0;
-                    next = (first + 1..most).find(is_skipped).unwrap_or(most);
+                    next = (first + 1..limit).find(is_skipped).unwrap_or(limit);
                     return Some(first..next);
                 }
             }
@@ -119,8 +118,8 @@ impl Blocks<'_> {
     }
 }
 
-/// Calls `work` with each block of `source`, its window and the samples of the window, while the next one is read.
-/// `work` returns the samples once it does not need them. `title` names the work in the progress bar.
+/// Calls `work` with each block of `source`, its window and the samples of the window, while the next block is read.
+/// `work` returns the samples for reuse. `title` names the work in the progress bar.
 ///
 /// # Errors
 /// Those of reading and of `work`.
@@ -132,7 +131,7 @@ pub fn read_blocks(
     mut work: impl FnMut(Range<usize>, Window, Grid) -> Result<Option<Samples>>,
 ) -> Result<()> {
     let (to_work, windows) = sync_channel::<(Range<usize>, Samples)>(0);
-    let (give_back, done) = channel();
+    let (recycle, done) = channel();
     let mut bar = None;
     let work_on = move |(core, samples): (Range<usize>, Samples)| {
         let window = (blocks.window)(&core);
@@ -142,9 +141,9 @@ pub fn read_blocks(
         let (mut dims, advance) = (source.shape.dims, row * core.len() as u64);
         dims[source.axis] = window.positions.len();
         let channels = source.shape.channels;
-        let raster = Grid { dims, channels, alpha: source.alpha, samples };
+        let grid = Grid { dims, channels, alpha: source.alpha, samples };
         // Without a receiver, all blocks have been read.
-        let _ = give_back.send(work(core, window, raster)?);
+        let _ = recycle.send(work(core, window, grid)?);
         bar.advance(advance);
         Ok(())
     };
@@ -152,13 +151,13 @@ pub fn read_blocks(
         let read = move || memory::catch(|| read_windows(source, blocks, session, to_work, &done));
         let read = spawn_in(scope, read)?;
         let worked = windows.into_iter().try_for_each(work_on);
-        // An error of reading is why there were no more blocks.
+        // If reading failed, the loop above has ended early without an error.
         read.join().expect("reading does not panic")?;
         worked
     })
 }
 
-/// Reads the window of each block. Positions that two windows share are read once.
+/// Reads the window of each block. Positions that two windows share are read only once.
 fn read_windows(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
@@ -210,7 +209,7 @@ fn read_windows(
     Ok(())
 }
 
-/// Reads positions that continue at the other end of the axis.
+/// Reads positions that wrap around the ends of the axis.
 fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Samples> {
     let len = source.length();
     let mut all: Option<Samples> = None;
@@ -228,8 +227,8 @@ fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Sam
     all.ok_or_else(|| Error::bad_input(format_args!("{}: no samples", source.name)))
 }
 
-/// Filters `own`, a range of rows or slices, `block` of them at a time, and hands each result to `write` with the number
-/// of its first row or slice. `write` runs on a thread of its own. The result equals that of the whole input.
+/// Filters the rows or slices `own` in blocks of `block`, and passes each result to `write` with the index of its first
+/// row or slice. `write` runs on another thread. The result is the same as for the whole input at once.
 ///
 /// # Errors
 /// Those of reading, of the filter and of `write`.
@@ -248,10 +247,10 @@ pub fn filter_blocks(
     write_behind(
         |(first, result)| write(first, result),
         |write| {
-            read_blocks(source, &blocks, filter.name(), session, |core, window, raster| {
+            read_blocks(source, &blocks, filter.name(), session, |core, window, grid| {
                 let (result, done) = match filter.is_identity() {
-                    true => (Ok(raster.samples), None),
-                    false => (filter.run(&session.device, &raster), Some(raster.samples)),
+                    true => (Ok(grid.samples), None),
+                    false => (filter.run(&session.device, &grid), Some(grid.samples)),
                 };
                 let mut result = result.map_err(|error| {
                     error.context(format_args!("cannot {} {}", filter.name(), source.name))
@@ -265,7 +264,7 @@ pub fn filter_blocks(
     )
 }
 
-/// Calls `work` and hands its results to `write` on another thread.
+/// Calls `work` and passes its results to `write` on another thread.
 ///
 /// # Errors
 /// Those of `write` and of `work`.
@@ -280,7 +279,7 @@ pub fn write_behind<T: Send>(
         let stopped = |_| Error::new(Kind::Failure, "the thread that writes has stopped");
         let worked = work(&mut |result| to_write.send(result).map_err(stopped));
         drop(to_write);
-        // An error of writing is why the work stopped.
+        // If writing failed, its error is the reason why the work stopped.
         written.join().expect("writing does not panic")?;
         worked
     })
@@ -319,9 +318,9 @@ fn read_all(
     let own = 0..source.length();
     let skipped = &|_| 0;
     let blocks = Blocks { own, block, window: &window, wraps: false, overlaps: true, skipped };
-    read_blocks(source, &blocks, "read", session, |_, _, raster| {
-        consume(&raster)?;
-        Ok(Some(raster.samples))
+    read_blocks(source, &blocks, "read", session, |_, _, grid| {
+        consume(&grid)?;
+        Ok(Some(grid.samples))
     })
 }
 

@@ -18,7 +18,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Reads and filters the image of `job`, of several pages the first one, and writes a page that shows both.
+/// Reads and filters the image of `job` (the first of several pages), and writes a page that shows it before and after.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
@@ -30,7 +30,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         None => 0,
     };
     let image = file.pages(timings)?.decode(first, timings)?;
-    // A JPEG stays a JPEG, which is far smaller than the PNG of a photo.
+    // A JPEG is far smaller than the PNG of a photo.
     let format = match file.format() {
         Ok(ImageFormat::Jpeg) => ImageFormat::Jpeg,
         _ => ImageFormat::Png,
@@ -49,7 +49,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     allow_broken_pipe(timings.time("write", write))
 }
 
-/// An encoded image, as the bytes of a file.
+/// Encodes an image as the bytes of a file.
 fn encoded(
     image: &Image,
     format: ImageFormat,

@@ -1,11 +1,11 @@
-//! The log of a run (`--log-json`): a line of JSON for each event, with times and bytes.
+//! Log of a run (`--log-json`): one line of JSON per event, with times and bytes.
 //!
 //! | event | fields |
 //! |---|---|
 //! | `start` | command, arguments, version, process |
-//! | `file` | `input`, `output`, `seconds`, `bytes_in`, `bytes_out`; `status` is `done`, or `skipped` where it was done before |
-//! | `error` | `input` if it is of one of several, `message`, `code` (an exit code), `retry` (whether trying again may help) |
-//! | `end` | `seconds`, `code`, how many `files` and of them `skipped` and `failed`, `bytes_in`, `bytes_out` |
+//! | `file` | `input`, `output`, `seconds`, `bytes_in`, `bytes_out`; `status` is `done`, or `skipped` if an earlier run has done it |
+//! | `error` | `input` if one of several failed, `message`, `code` (an exit code), `retry` (whether trying again may help) |
+//! | `end` | `seconds`, `code`, numbers of `files` and of those `skipped` and `failed`, `bytes_in`, `bytes_out` |
 //!
 //! A log without an `end` belongs to a process that was stopped.
 
@@ -24,7 +24,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The log of a run. Without a file, nothing is logged.
+/// Log of a run. Without a file, nothing is logged.
 #[derive(Debug)]
 pub struct Events {
     file: Option<File>,
@@ -42,7 +42,7 @@ struct Totals {
 }
 
 impl Events {
-    /// A log that is appended to the file `path`. Other processes may append to the same file.
+    /// Opens a log that is appended to the file `path`. Other processes may append to the same file.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when the file cannot be opened.
@@ -73,17 +73,17 @@ impl Events {
         });
     }
 
-    /// Logs that an input is done, with its output if it has one of its own.
+    /// Logs that an input is done; `output` is `None` if several inputs share an output.
     pub fn file(&self, input: &Source, output: Option<&Sink>, time: Duration) {
-        self.note("done", input, output, Some(time));
+        self.record("done", input, output, Some(time));
     }
 
     /// Logs that an input was done by an earlier run.
     pub fn skipped(&self, input: &Source, output: Option<&Sink>) {
-        self.note("skipped", input, output, None);
+        self.record("skipped", input, output, None);
     }
 
-    fn note(&self, status: &str, input: &Source, output: Option<&Sink>, time: Option<Duration>) {
+    fn record(&self, status: &str, input: &Source, output: Option<&Sink>, time: Option<Duration>) {
         if self.file.is_none() {
             return;
         }
@@ -158,8 +158,8 @@ impl Events {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a line with one call, so that lines of several processes do not mix. A log that cannot be written is a
-    /// warning, not an error.
+    /// Writes a line with one call, so that lines of several processes do not mix. A failure is a warning, not an
+    /// error.
     fn write(&self, event: &str, fields: impl FnOnce() -> Value) {
         let Some(mut file) = self.file.as_ref() else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Files one by one or as a batch: resumed runs, shards, and the choice of the device.
+//! Filters files one by one or as a batch: resumed runs, shards, and the choice of the device.
 
 use super::{
     compare, image,
@@ -22,10 +22,10 @@ use crate::{
         standard,
         volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
     },
-    util::error::{Error, Kind, Result},
+    util::error::{Error, Result},
 };
 
-/// Makes the job of an input. Jobs are made when they run: they take many times the memory of their names.
+/// Creates the job of an input. Jobs are created when they run: they take many times the memory of their names.
 pub trait Jobs: Sync {
     /// The job of the input `source`.
     ///
@@ -37,7 +37,8 @@ pub trait Jobs: Sync {
 /// Filters one file or several.
 ///
 /// # Errors
-/// When reading, filtering or writing fails; [`Kind::Partial`] when this concerns some of several files.
+/// When reading, filtering or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
+/// some of several files.
 pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Session) -> Result<()> {
     if settings.dry_run {
         return sources.iter().try_for_each(|source| describe(&jobs.job(source)?));
@@ -46,7 +47,7 @@ pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Sess
         let job = &jobs.job(sources.get(0))?;
         let Some(layout) = &job.volume else {
             return Err(Error::usage(format_args!(
-                "{}: shards are slices of a volume, or files with -o DIR/; one picture has none",
+                "{}: --shard divides the slices of a volume, or files with -o DIR/; one picture has none",
                 job.source
             )));
         };
@@ -63,12 +64,12 @@ pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Sess
     run_each((title, settings.resumes), &work, sources, session, set_estimate)
 }
 
-/// Does `work` for all `sources`, many side by side, below a progress bar with `title`. If `resumes`, those that are
-/// finished are skipped. `set_estimate` chooses the device for those that are left. A file that fails is reported and left
-/// out, unless it is the only one.
+/// Does `work` for all `sources`, many in parallel. `title` names the work in the progress bar. If `resumes` is set,
+/// finished files are skipped. `set_estimate` chooses the device for the files that are left. A file that fails is
+/// reported and skipped, unless it is the only file.
 ///
 /// # Errors
-/// [`Kind::Partial`] when some files fail, and those of [`run_batch`].
+/// [`Kind::Partial`](crate::util::error::Kind::Partial) when some files fail, and those of [`run_batch`].
 pub fn run_each<W: Work>(
     (title, resumes): (&'static str, bool),
     work: &W,
@@ -77,11 +78,11 @@ pub fn run_each<W: Work>(
     set_estimate: impl FnOnce(&Sources),
 ) -> Result<()> {
     if resumes {
-        let is_left = |source: &Source| {
+        let is_unfinished = |source: &Source| {
             let job = work.job(source.clone());
             !job.is_ok_and(|job| is_done(work, source, &job, session))
         };
-        sources = sources.iter().filter(is_left).collect();
+        sources = sources.iter().filter(is_unfinished).collect();
     }
     set_estimate(&sources);
     if sources.len() == 1 {
@@ -97,16 +98,10 @@ pub fn run_each<W: Work>(
         }
         Ok(())
     })?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::new(
-            Kind::Partial,
-            format_args!("{failed} of {} files failed", sources.len()),
-        )),
-    }
+    Error::if_any_failed(failed, sources.len(), "files")
 }
 
-/// Whether a job is finished already; if so, an event says that it is skipped.
+/// Whether a job has been finished by an earlier run; if so, logs that it is skipped.
 fn is_done<W: Work>(work: &W, source: &Source, job: &W::Job, session: &Session) -> bool {
     let is_done = matches!(work.marker(job), Ok(Some(marker)) if marker.is_done());
     if is_done {
@@ -115,7 +110,7 @@ fn is_done<W: Work>(work: &W, source: &Source, job: &W::Job, session: &Session) 
     is_done
 }
 
-/// Prints a line that says what would be done with a file (`--dry-run`).
+/// Prints the input, output and parameters of a job (`--dry-run`).
 fn describe(job: &Job) -> Result<()> {
     if !is_multi_file(&job.source) {
         job.source.size()?;
@@ -136,8 +131,8 @@ fn process_volume(
     }
 }
 
-/// Estimates the time that `sources` take on the CPU and with a GPU, all with the filter of the first one. The constants
-/// were measured on a host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
+/// Estimates the time for `sources` on the CPU and with a GPU, all with the filter of the first source. The constants
+/// were measured on a host with 16 cores and an NVIDIA H200, from JPEG to JPEG.
 fn estimate(sources: &Sources, jobs: &dyn Jobs) -> Estimate {
     /// With a GPU, seconds of one core for each byte of samples.
     const GPU: f64 = 1.3e-9;

@@ -1,4 +1,4 @@
-//! Error messages of the command line: the facts from the library, then the flag that helps.
+//! Error messages of the command line: the facts from the library, then the flag to change.
 
 use crate::util::error::{Error, Hint};
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_remedy_stands_at_the_end_of_the_line() {
+    fn the_remedy_is_at_the_end_of_the_line() {
         let error = Error::bad_input("8 bytes are more than 4").with_hint(Hint::Memory);
         let error = error.context("cannot decode a.png");
         assert_eq!(

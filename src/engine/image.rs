@@ -1,11 +1,11 @@
-//! Filters images: page by page in memory, or a large file in blocks of rows.
+//! Filters images page by page in memory, and large files in blocks of rows.
 
 use std::{io, ops::Range};
 
 use super::{
     blocks::{BlockSource, filter_blocks},
     job::{Job, Settings},
-    plan::Extent,
+    plan::FilterCost,
 };
 use crate::{
     data::{
@@ -42,8 +42,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     let file = ImageFile::read(&job.source, session.limits(filter.copies()), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
     let target = session.image_target(&job.sink, format, settings.encoding);
-    // A GPU takes the coefficients of a JPEG, which have fewer bytes than its pixels, and decodes them itself. The CPU
-    // filters pixels, which are decoded while the file is read.
+    // A GPU decodes the coefficients of a JPEG, which are smaller than its pixels. For the CPU, pixels are decoded
+    // while the file is read.
     if device.may_be_gpu()
         && filter.runs_on_jpeg()
         && settings.pages.is_none()
@@ -52,42 +52,42 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         return process_jpeg(job, settings, &coefficients, image, &target, session);
     }
     let mut pages = file.pages(timings)?;
-    let chosen = match settings.pages {
+    let selected = match settings.pages {
         Some(range) => range.resolve(&job.source, pages.count())?,
         None => 0..pages.count(),
     };
-    if chosen.len() > 1 && target.can_hold_pages() {
-        return process_pages(job, &mut pages, chosen, &target, session);
+    if selected.len() > 1 && target.can_hold_pages() {
+        return process_pages(job, &mut pages, selected, &target, session);
     }
-    if chosen.len() > 1 {
-        let lost = format_args!("of {} pages only the first goes into this format", chosen.len());
+    if selected.len() > 1 {
+        let lost = format_args!("of {} pages only the first goes into this format", selected.len());
         losses::report(&job.sink, lost, session.strict)?;
     }
-    let image = pages.decode(chosen.start, timings)?;
+    let image = pages.decode(selected.start, timings)?;
     drop(pages);
     drop(file);
     target.check(&image)?;
     target.write(&filtered(job, image, session)?)
 }
 
-/// Filters the pages `chosen` one after the other.
+/// Filters the pages `selected` one after the other.
 fn process_pages(
     job: &Job,
     pages: &mut ImagePages<'_>,
-    chosen: Range<usize>,
+    selected: Range<usize>,
     target: &ImageTarget<'_>,
     session: &Session,
 ) -> Result<()> {
     let timings = &session.timings;
     let animation = pages.animation().map(|animation| Animation {
         plays: animation.plays,
-        delays: animation.delays[chosen.clone()].to_vec(),
+        delays: animation.delays[selected.clone()].to_vec(),
     });
-    let sample_bytes = pages.check_all(chosen.clone())?;
-    let series = Series { count: chosen.len(), sample_bytes, animation };
-    let mut bar = session.progress.bar("pages", chosen.len() as u64);
+    let sample_bytes = pages.check_all(selected.clone())?;
+    let series = Series { count: selected.len(), sample_bytes, animation };
+    let mut bar = session.progress.bar("pages", selected.len() as u64);
     target.write_pages(series, |writer| {
-        for page in chosen {
+        for page in selected {
             let image = pages.decode(page, timings)?;
             writer.page(&filtered(job, image, session)?)?;
             bar.advance(1);
@@ -133,15 +133,14 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
     // Images in linear light hold premultiplied alpha.
     let has_alpha = matches!(channels, 2 | 4) && !is_linear;
     let alpha = if has_alpha { Alpha::Straight } else { Alpha::None };
-    let raster = Grid { dims: [width, height, 1], channels, alpha, samples };
-    let output =
-        filter.output(Description { shape: raster.shape(), dtype: raster.samples.dtype() });
+    let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
+    let output = filter.output(Description { shape: grid.shape(), dtype: grid.samples.dtype() });
     let run = |output: Description| -> Result<Image> {
-        let prepared = filter.prepared(&mut |consume| consume(&raster))?;
+        let prepared = filter.prepared(&mut |consume| consume(&grid))?;
         let filter = prepared.as_deref().unwrap_or(filter);
         let samples = match filter.is_identity() {
-            true => raster.samples.copy()?,
-            false => filter.run(&session.device, &raster)?,
+            true => grid.samples.copy()?,
+            false => filter.run(&session.device, &grid)?,
         };
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
         let channels = output.shape.channels;
@@ -154,8 +153,7 @@ fn failed(job: &Job, error: Error) -> Error {
     error.context(format_args!("cannot {} {}", job.filter.name(), job.source))
 }
 
-/// Filters a file in blocks of rows if it is large or does not fit into memory as a whole. Returns whether it has done
-/// so.
+/// Filters a file in blocks of rows if it is large or does not fit into memory. Returns whether it did.
 fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
     let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
@@ -166,28 +164,28 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let filter = &*job.filter;
     let input = Description { shape, dtype: samples.dtype() };
     let output = filter.output(input)?;
-    let extent = Extent::new(filter, [input, output], 1, (header.reader_bytes, 1));
+    let cost = FilterCost::new(filter, [input, output], 1, (header.reader_bytes, 1));
     let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
-    let stored = file.max(extent.bytes());
+    let stored = file.max(cost.bytes());
     let fits = stored.saturating_mul(filter.copies()) <= session.max_memory;
     let obstacle = obstacle(job, settings, &header, output);
-    if fits && (obstacle.is_some() || !extent.gains_by_blocks()) {
+    if fits && (obstacle.is_some() || !cost.gains_by_blocks()) {
         return Ok(false);
     }
     let too_large = |obstacle: &str| {
         Error::bad_input(format_args!(
-            "{}: {width} x {height} pixels take {} bytes in all, more than the {} of --max-memory, and {obstacle}",
+            "{}: {width} x {height} pixels take {} bytes, more than the {} of --max-memory, and {obstacle}",
             job.source,
             stored.saturating_mul(filter.copies()),
             session.max_memory
         ))
     };
     let block = match obstacle {
-        // The estimate is cautious, so the whole image may still fit.
+        // The estimate is an upper bound, so the whole image may still fit.
         Some(_) if stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(obstacle)),
-        None => extent.block(height, session.max_memory).map_err(|least| {
-            too_large(&format!("one row with those it depends on takes {least}: raise it to that"))
+        None => cost.block(height, session.max_memory).map_err(|needed| {
+            too_large(&format!("a row with the rows around it takes {needed}: raise it to that"))
         })?,
     };
     log::debug!("{}: in blocks of {block} rows", job.source);
@@ -225,7 +223,7 @@ fn write_blocks(
     let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
         let rows =
-            rows.ok_or_else(|| Error::bad_input(format_args!("{} has changed", job.source)))?;
+            rows.ok_or_else(|| Error::bad_input(format_args!("{}: file has changed", job.source)))?;
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
     let shape = Shape { dims: [width, height, 1], channels };
@@ -236,7 +234,7 @@ fn write_blocks(
     writer.finish().map_err(failed)?.commit()
 }
 
-/// The reason why an image cannot be filtered in blocks, if there is one.
+/// Reason why an image cannot be filtered in blocks, and what to do; `None` if it can.
 fn obstacle(
     job: &Job,
     settings: &Settings,
@@ -246,13 +244,15 @@ fn obstacle(
     let format = job.format.unwrap_or(ImageFormat::Png);
     let takes_first = settings.pages.map_or(rows.page_count == 1, PageRange::is_first);
     if !takes_first {
-        Some("of several pages only the first goes in blocks: take --page 1, or raise --max-memory")
+        Some(
+            "only the first of several pages is filtered in blocks: use --page 1, or raise --max-memory",
+        )
     } else if !can_write_rows(format, output.dtype) {
         Some("only PNG and TIFF are written in blocks: write a .tif, or raise --max-memory")
     } else if job.filter.wraps(1) {
-        Some("--edge wrap needs both ends at once: use another, or raise --max-memory")
+        Some("--edge wrap needs both ends at once: use another edge mode, or raise --max-memory")
     } else if rows.first.orientation != Orientation::default() {
-        Some("the picture is stored turned: turn it first, or raise --max-memory")
+        Some("the image is stored rotated: rotate it first, or raise --max-memory")
     } else {
         None
     }

@@ -32,7 +32,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Number of axes along which the filter works.
+    /// Number of axes that the filter works along.
     pub fn axes(&self) -> usize {
         if self.volume.is_some() { 3 } else { 2 }
     }
@@ -43,11 +43,11 @@ impl Job {
 pub struct Settings {
     /// How images are encoded.
     pub encoding: Encoding,
-    /// Pages of images to take; `None` for all that the output can hold.
+    /// Pages of images to read; `None` for all that the output can hold.
     pub pages: Option<PageRange>,
-    /// Whether the job is a batch of files, even if of a single one: inputs from a list, or outputs in a folder.
+    /// Whether the job is a batch, even of a single file: inputs from a list, or outputs in a folder.
     pub is_batch: bool,
-    /// The part of the job that this process does; `None` for all of it.
+    /// Part of the job that this process does; `None` for all of it.
     pub shard: Option<Shard>,
     /// Whether finished work is skipped, and newly finished work is marked.
     pub resumes: bool,

@@ -1,4 +1,4 @@
-//! The one place that moves data: reads inputs in blocks, runs filters on them, and writes the results.
+//! Moves all data: reads inputs in blocks, runs filters on them, and writes the results.
 //!
 //! | module | holds |
 //! |---|---|
@@ -8,17 +8,17 @@
 //! | `volume` | volumes: slices in blocks, also by several processes |
 //! | `pyramid` | volumes into Zarr stores |
 //! | `compare` | a page that shows an image before and after |
-//! | `reduce` | all samples of a volume in parts; part files of shards |
+//! | `reduce` | passes over all samples of a volume; part files of shards |
 //! | `job` | one input, its output and the filter between them |
 //! | `files` | batches of files, resumed runs, shards, the choice of the device |
-//! | `batch` | many files side by side: which threads work on which file, within which memory |
+//! | `batch` | many files in parallel: which threads work on which file, within which memory |
 //! | `schedule` | the order in which the files of a batch run |
 //! | `session` | the context of a command: device, limits, timings, progress |
 //! | `progress` | messages on stderr, and progress bars below them |
 //! | `events` | the log of a run, for workflow engines |
-//! | `hints` | the flag that helps, at the end of an error message |
+//! | `hints` | the flag to change, at the end of an error message |
 //! | `signals` | early ends of the process |
-//! | `restart` | begins the job again on the CPU when a driver hangs |
+//! | `restart` | starts the job again on the CPU when a driver hangs |
 
 pub mod batch;
 mod blocks;

@@ -7,39 +7,40 @@ use crate::{
     kernels::filter::{Description, Filter},
 };
 
-/// Bytes of samples in a block whose halo is small. The memory of such blocks is used again and stays in cache.
+/// Bytes of samples in a block whose halo is small. The memory of such blocks is reused and stays in the cache.
 const BLOCK: u64 = 16 << 20;
-/// A block is this many times as high as its halo where memory allows: the halo is filtered in vain.
+/// If memory allows, a block has this many times the height of its halo, since the halo is filtered several times.
 const HALOS: u64 = 8;
-/// Blocks of input in memory besides the one that is filtered: one that is read, and what the next two share.
+/// Blocks of input in memory in addition to the block being filtered: the next block, and the halo that it shares.
 const READ_AHEAD: u64 = 2;
-/// Blocks of results in memory: one that waits to be written, one that is written.
+/// Blocks of results in memory: one being written, and one that waits to be written.
 const TO_WRITE: u64 = 2;
-/// Inputs of more bytes are filtered in blocks even where they fit into memory. On two cores, RGB images of 48 MB took
-/// as long either way; in blocks, images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long, images of 284 MB half.
+/// Inputs of more bytes are filtered in blocks even if they fit into memory. On two cores, blocks made no difference
+/// for RGB images of 48 MB; images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long in blocks, images of 284 MB
+/// half.
 const LARGE: u64 = 96 << 20;
 
-/// The sizes on which the choice of blocks depends.
+/// Memory that a filter takes for the blocks of an input, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct FilterCost {
     /// Rows or slices of the input.
     pub len: u64,
-    /// Bytes of a row or slice, as samples.
+    /// Samples of a row or slice.
     row: u64,
-    /// Bytes of a row or slice while it is filtered.
+    /// A row or slice while it is filtered.
     working_row: u64,
-    /// Bytes of a row or slice of the result.
+    /// A row or slice of the result.
     result_row: u64,
     /// Rows or slices on which a block depends, before and after it together.
     halo: u64,
-    /// Bytes that the reader and the writer take besides.
+    /// Memory of the reader and the writer.
     held: u64,
     /// Rows or slices that are stored together, as in chunks.
     layer: u64,
 }
 
-impl Extent {
-    /// The extent of an input that is divided along `axis`, whose reader and writer take `held` bytes and store `layer`
+impl FilterCost {
+    /// The cost of an input that is divided along `axis`. Its reader and writer take `held` bytes and store `layer`
     /// rows or slices together.
     pub fn new(
         filter: &dyn Filter,
@@ -77,8 +78,8 @@ impl Extent {
         self.row.saturating_mul(self.len)
     }
 
-    /// Whether blocks take less time than the whole input. They do not on one thread, nor where the halo is most of a
-    /// block.
+    /// Whether blocks take less time than the whole input. They take more on one thread, and if blocks consist mostly
+    /// of their halos.
     pub fn gains_by_blocks(&self) -> bool {
         let is_mostly_halo = self.max_block() < HALOS * self.halo;
         let are_several = 2 * self.max_block() <= self.len;
@@ -88,15 +89,15 @@ impl Extent {
     /// Maximum number of rows or slices of a block.
     fn max_block(&self) -> u64 {
         let max = (BLOCK / self.row.max(1)).max(HALOS * self.halo).max(1);
-        // With blocks lower than a layer of chunks, the reader and the writer would each hold the layer for several
+        // If blocks were lower than a layer of chunks, the reader and the writer would keep each layer for several
         // blocks.
         max.max(self.layer)
     }
 
-    /// Number of rows or slices of the blocks of `own` rows or slices that fit into `memory`.
+    /// Number of rows or slices in a block, of `own` in all, so that the work fits into `memory`.
     ///
     /// # Errors
-    /// The bytes that a block of one row or slice takes, where that is more.
+    /// The memory that a block of one row or slice needs, if that is more.
     pub fn block(&self, own: usize, memory: u64) -> Result<usize, u64> {
         let per_row = self.working_row + READ_AHEAD * self.row + TO_WRITE * self.result_row;
         let fixed = self.halo.saturating_mul(self.working_row + self.row).saturating_add(self.held);
@@ -108,10 +109,10 @@ impl Extent {
         }
         let max = self.max_block().min(own as u64) as usize;
         let block = largest_block(max, memory, cost) as u64;
-        // Round down to whole layers of chunks where that is not much less.
+        // Round down to whole layers of chunks, unless that takes away more than half.
         let rest = block % self.layer;
-        let is_cut = rest <= block / 2 && block < own as u64;
-        Ok(if is_cut { block - rest } else { block } as usize)
+        let is_rounded = rest <= block / 2 && block < own as u64;
+        Ok(if is_rounded { block - rest } else { block } as usize)
     }
 }
 
@@ -138,8 +139,8 @@ pub fn stream_block(max: usize, bytes: u64, session: &Session) -> usize {
 
 /// Memory of a stream with blocks of `block` elements of `bytes` bytes each.
 pub fn stream_bytes(block: usize, bytes: u64) -> u64 {
-    /// Blocks in memory: two are read ahead, one is worked on, one holds its results, two are to be written. The rest is
-    /// for buffers.
+    /// Blocks in memory: two are read ahead, one is worked on, one holds its results, two are to be written. The rest
+    /// is for buffers.
     const IN_FLIGHT: u64 = 8;
     IN_FLIGHT * bytes * block as u64
 }
@@ -170,8 +171,8 @@ pub struct MeshPlan {
     pub layers: usize,
     /// Whether the next block is read and the previous part of the surface is consumed while a block is meshed.
     pub overlaps: bool,
-    /// Bytes that one part of the surface, and the kernel's tables for labels, may take. Several parts are in memory at a
-    /// time: where steps overlap, one is meshed while others wait, are converted and are consumed.
+    /// Bytes that one part of the surface, and the kernel's tables for labels, may take. Several parts are in memory at
+    /// a time: where steps overlap, one is meshed while others wait, are converted and are consumed.
     pub part: u64,
     /// Bytes that all parts of the surface in memory may take together.
     pub surface: u64,

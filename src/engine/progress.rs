@@ -19,10 +19,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::util::timings::Timings;
 
-/// The bars on the terminal, one below the other. Set when the first bar appears.
+/// Bars on the terminal, one below the other. Set when the first bar appears.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// The number of bars that are shown.
+/// Number of visible bars.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
 fn bars() -> &'static MultiProgress {
@@ -30,7 +30,7 @@ fn bars() -> &'static MultiProgress {
     BARS.get_or_init(|| MultiProgress::with_draw_target(target()))
 }
 
-/// Makes progress bars, which are shown or not.
+/// Creates progress bars, which are shown or hidden.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     shown: bool,
@@ -58,23 +58,23 @@ impl Progress {
         Bar::new(self.shown, title, bytes, Unit::File { done: 0, of: files })
     }
 
-    /// Shows the stage that a run is in, and for how long, while no bar tells how far it is: `encode, 12 s`.
-    pub fn watch(&self, timings: &Arc<Timings>) -> Option<Watch> {
+    /// Shows the current stage of a run and its duration while there is no bar: `encode, 12 s`.
+    pub fn stage_line(&self, timings: &Arc<Timings>) -> Option<StageLine> {
         let (stop, stopped) = mpsc::channel();
         let timings = self.shown.then(|| timings.clone())?;
         let thread = thread::Builder::new().spawn(move || show_stages(&timings, &stopped)).ok()?;
-        Some(Watch { stop: Some(stop), thread: Some(thread) })
+        Some(StageLine { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-/// A line that shows the stage of a run, and disappears when it is dropped.
+/// A line that shows the current stage of a run. It disappears when this value is dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct StageLine {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Watch {
+impl Drop for StageLine {
     fn drop(&mut self) {
         self.stop.take();
         let _ = self.thread.take().map(JoinHandle::join);
@@ -85,8 +85,8 @@ impl Drop for Watch {
 fn show_stages(timings: &Timings, stopped: &Receiver<()>) {
     let (started, mut line) = (Instant::now(), None::<ProgressBar>);
     while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-        let is_wanted = started.elapsed() > DELAY && SHOWN.load(Relaxed) == 0;
-        match timings.stage().filter(|_| is_wanted) {
+        let is_shown = started.elapsed() > DELAY && SHOWN.load(Relaxed) == 0;
+        match timings.stage().filter(|_| is_shown) {
             Some((stage, time)) => {
                 let new = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
                 let style = || ProgressStyle::with_template("{msg}").expect("a fixed template");
@@ -99,7 +99,7 @@ fn show_stages(timings: &Timings, stopped: &Receiver<()>) {
     line.iter().for_each(ProgressBar::finish_and_clear);
 }
 
-/// The unit in which a bar counts.
+/// Unit in which a bar counts.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Step,
@@ -116,16 +116,16 @@ enum Unit {
 pub struct Bar {
     bar: ProgressBar,
     unit: Unit,
-    /// Whether the bar has not appeared yet.
-    waits: bool,
-    has_appeared: bool,
+    /// Whether the bar is still to appear.
+    is_pending: bool,
+    is_visible: bool,
     started: Instant,
 }
 
-/// A bar appears only after this time, so that short work shows no bar.
+/// Time before a bar appears, so that short work shows no bar.
 const DELAY: Duration = Duration::from_millis(500);
 
-/// How often the stage of a run is looked at.
+/// Interval at which the current stage is updated.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Bar {
@@ -136,28 +136,24 @@ impl Bar {
             .with_style(style)
             .with_prefix(title.to_owned());
         // A bar over one file would stay at 0 until the end.
-        let waits = shown && !matches!(unit, Unit::File { of: 1, .. });
-        Self { bar, unit, waits, has_appeared: false, started: Instant::now() }
+        let is_pending = shown && !matches!(unit, Unit::File { of: 1, .. });
+        Self { bar, unit, is_pending, is_visible: false, started: Instant::now() }
     }
 
     /// Advances the bar by `len` steps or bytes.
     pub fn advance(&mut self, len: u64) {
         let elapsed = self.started.elapsed();
-        if self.waits && elapsed > DELAY {
-            self.waits = false;
-            self.appears();
+        if self.is_pending && elapsed > DELAY {
+            self.is_pending = false;
+            self.is_visible = true;
+            SHOWN.fetch_add(1, Relaxed);
+            bars().add(self.bar.clone());
         }
         self.bar.inc(len);
         if !self.bar.is_hidden() {
             let (done, len) = (self.bar.position(), self.bar.length().unwrap_or(0));
             self.bar.set_message(status(self.unit, done, len, elapsed));
         }
-    }
-
-    fn appears(&mut self) {
-        SHOWN.fetch_add(1, Relaxed);
-        self.has_appeared = true;
-        bars().add(self.bar.clone());
     }
 
     /// Advances the bar by one file of `bytes` bytes.
@@ -172,16 +168,16 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-        if self.has_appeared {
+        if self.is_visible {
             SHOWN.fetch_sub(1, Relaxed);
         }
     }
 }
 
-/// The text beside a bar, such as `45 %, 2.1 GB/s, 12 s left`, after `done` of `len` units in the time `elapsed`.
+/// Text next to a bar, such as `45 %, 2.1 GB/s, 12 s left`, after `done` of `len` units in the time `elapsed`.
 fn status(unit: Unit, done: u64, len: u64, elapsed: Duration) -> String {
     let share = match unit {
-        // The lengths of all files are unknown or zero.
+        // All files are empty, or their lengths are unknown.
         Unit::File { done, of } if len == 0 => done as f64 / of.max(1) as f64,
         _ => done as f64 / len.max(1) as f64,
     };
@@ -216,7 +212,7 @@ fn time_left(seconds: f64) -> String {
     }
 }
 
-/// Removes all bars for good and prints the collected messages. For a process that is about to end.
+/// Removes all bars and prints the collected messages. Called before the process ends.
 pub fn hide_bars() {
     stop_collecting();
     if let Some(bars) = BARS.get() {
@@ -226,24 +222,24 @@ pub fn hide_bars() {
 }
 
 thread_local! {
-    /// The lines that [`hold`] keeps on this thread.
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    /// Lines that [`hold`] keeps back on this thread.
+    static HELD: RefCell<Option<HeldMessages>> = const { RefCell::new(None) };
 }
 
-/// Messages that are printed later.
+/// Messages to be printed later.
 #[derive(Debug, Default)]
 #[must_use = "messages are lost unless printed"]
-pub struct Held(Vec<String>);
+pub struct HeldMessages(Vec<String>);
 
-impl Held {
-    /// Prints the messages, in the order in which they were held.
+impl HeldMessages {
+    /// Prints the messages in order.
     pub fn print(self) {
-        self.0.into_iter().for_each(tell);
+        self.0.into_iter().for_each(print_line);
     }
 }
 
-/// Runs `work`, and holds back the messages of this thread until it returns.
-pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
+/// Runs `work`, and returns the messages of this thread instead of printing them.
+pub fn hold<T>(work: impl FnOnce() -> T) -> (HeldMessages, T) {
     /// Stops holding messages, also when `work` panics.
     struct Guard;
     impl Drop for Guard {
@@ -252,34 +248,34 @@ pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
         }
     }
     let _guard = Guard;
-    HELD.set(Some(Held::default()));
+    HELD.set(Some(HeldMessages::default()));
     let result = work();
     (HELD.take().unwrap_or_default(), result)
 }
 
-/// How messages are handled.
+/// Handling of messages.
 enum Messages {
     /// Messages are printed at once.
     Printed,
-    /// Messages are collected for a report.
+    /// Messages are collected for [`print_report`].
     Collected(Vec<String>),
-    /// The report has been printed; further messages are dropped.
+    /// The report has been printed, and further messages are dropped.
     Reported,
 }
 
 static MESSAGES: Mutex<Messages> = Mutex::new(Messages::Printed);
 
-/// Sets how messages are handled from now on. Returns how they were handled until now.
+/// Sets the handling of messages. Returns the previous one.
 fn handle_messages(new: Messages) -> Messages {
     replace(&mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner), new)
 }
 
-/// Collects all messages from now on, for [`report`].
+/// Collects all messages from now on, for [`print_report`].
 pub fn collect_messages() {
     handle_messages(Messages::Collected(Vec::new()));
 }
 
-/// Runs `work` and returns the messages that all threads issue meanwhile. `work` must not panic.
+/// Runs `work` and returns the messages that all threads print meanwhile. `work` must not panic.
 pub fn collect<T>(work: impl FnOnce() -> T) -> (Vec<String>, T) {
     let before = handle_messages(Messages::Collected(Vec::new()));
     let result = work();
@@ -290,7 +286,7 @@ pub fn collect<T>(work: impl FnOnce() -> T) -> (Vec<String>, T) {
 }
 
 /// Prints the report that `with` makes of the collected messages. Later messages are dropped.
-pub fn report(with: impl FnOnce(Vec<String>) -> String) {
+pub fn print_report(with: impl FnOnce(Vec<String>) -> String) {
     let messages = match handle_messages(Messages::Reported) {
         Messages::Collected(messages) => messages,
         _ => Vec::new(),
@@ -298,19 +294,19 @@ pub fn report(with: impl FnOnce(Vec<String>) -> String) {
     let _ = io::stderr().write_all(format!("{}\n", with(messages)).as_bytes());
 }
 
-/// Prints the collected messages, where no report will be made.
+/// Prints the collected messages, if there will be no report.
 pub fn stop_collecting() {
     let mut state = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Messages::Collected(messages) = &mut *state {
         let messages = std::mem::take(messages);
         *state = Messages::Printed;
         drop(state);
-        messages.into_iter().for_each(tell);
+        messages.into_iter().for_each(print_line);
     }
 }
 
-/// Escapes the control characters in `text`, such as `\u{1b}`, which begins a command to the terminal, and the marks
-/// that change the direction of text. Names and texts of files may contain any of them.
+/// Escapes control characters in `text`, such as `\u{1b}`, which starts a command to the terminal, and marks that
+/// change the direction of text. Names and contents of files may hold them.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unprintable) {
         return text.into();
@@ -326,18 +322,18 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 fn is_unprintable(char: char) -> bool {
-    let turns =
+    let changes_direction =
         matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    char.is_control() || turns || matches!(char, '\u{2028}' | '\u{2029}')
+    char.is_control() || changes_direction || matches!(char, '\u{2028}' | '\u{2029}')
 }
 
-/// Writes one line to stderr, above all bars, unless [`hold`] or [`collect_messages`] keeps it. Errors of
-/// stderr are ignored.
-pub fn tell(line: impl Display) {
+/// Writes one line to stderr, above all bars, unless [`hold`] or [`collect_messages`] keeps it back. Errors of stderr
+/// are ignored.
+pub fn print_line(line: impl Display) {
     let line = line.to_string().trim_end().replace(['\n', '\r', '\t'], " ");
     let line = printable(&line).into_owned();
     let held = HELD.with_borrow_mut(|held| match held {
-        Some(Held(lines)) => {
+        Some(HeldMessages(lines)) => {
             lines.push(line.clone());
             true
         }
@@ -352,7 +348,7 @@ pub fn tell(line: impl Display) {
         Messages::Reported => return,
     }
     let write = || {
-        let _ = io::stderr().write_all(format!("{}\n", painted(&line)).as_bytes());
+        let _ = io::stderr().write_all(format!("{}\n", colored(&line)).as_bytes());
     };
     match BARS.get() {
         Some(bars) => bars.suspend(write),
@@ -360,8 +356,8 @@ pub fn tell(line: impl Display) {
     }
 }
 
-/// Colours the first word of a line if it names the kind of the message, such as `error:`.
-fn painted(line: &str) -> Cow<'_, str> {
+/// Colours the kind of a message at the start of its line, such as `error:`.
+fn colored(line: &str) -> Cow<'_, str> {
     let kinds = [("error:", "31"), ("warning:", "33"), ("hint:", "36")];
     let kind =
         kinds.into_iter().find_map(|(kind, colour)| Some((kind, colour, line.strip_prefix(kind)?)));
@@ -371,7 +367,7 @@ fn painted(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether `stream` is a terminal that shows colours, and the user wants them (`NO_COLOR` is not set).
+/// Whether `stream` is a terminal that shows colours, and `NO_COLOR` is not set.
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -389,9 +385,9 @@ impl log::Log for Stderr {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             match record.level() {
-                log::Level::Error => tell(format_args!("error: {}", record.args())),
-                log::Level::Warn => tell(format_args!("warning: {}", record.args())),
-                _ => tell(record.args()),
+                log::Level::Error => print_line(format_args!("error: {}", record.args())),
+                log::Level::Warn => print_line(format_args!("warning: {}", record.args())),
+                _ => print_line(record.args()),
             }
         }
     }
@@ -399,8 +395,8 @@ impl log::Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Sends `log` records to stderr: summaries by default, only errors with `quiet`, details with a `verbose` of
-/// 1, and records of drivers and libraries, too, with 2 or more.
+/// Sends `log` records to stderr: summaries by default, only errors if `quiet`, details if `verbose` is 1, and also
+/// records of drivers and libraries if it is 2 or more.
 pub fn start_messages(quiet: bool, verbose: u8) {
     let level = match (quiet, verbose) {
         (true, _) => log::LevelFilter::Error,
@@ -418,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_how_far_how_fast_and_how_long() {
+    fn a_status_shows_progress_speed_and_time_left() {
         let half_a_second = Duration::from_millis(500);
         let files = |done, bytes, of_bytes| {
             status(Unit::File { done, of: 200 }, bytes, of_bytes, half_a_second)
@@ -434,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_shown_and_not_sent() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[2J\u{9b}b\n"), "a\\u{1b}[2J\\u{9b}b\\n");
         assert_eq!(printable("gnp.\u{202e}exe"), "gnp.\\u{202e}exe");
         assert!(matches!(printable("größe 5 µm.png"), Cow::Borrowed(_)));
@@ -443,8 +439,8 @@ mod tests {
     #[test]
     fn held_messages_are_those_of_the_work() {
         let (held, result) = hold(|| {
-            tell("one");
-            tell(format_args!("two\n{}", 3));
+            print_line("one");
+            print_line(format_args!("two\n{}", 3));
             4
         });
         assert_eq!((held.0, result), (vec!["one".to_owned(), "two 3".to_owned()], 4));

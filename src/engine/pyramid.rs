@@ -1,8 +1,8 @@
-//! Filters volumes into Zarr stores, block by block. Each level is made from the next finer one while that is in
+//! Filters volumes into Zarr stores, block by block. Each level is computed from the next finer level while that is in
 //! memory.
 //!
-//! Of several processes, each writes the chunks of its slices, on all levels where every shard has whole layers of
-//! chunks. The process that ends last makes the remaining, small levels.
+//! With shards, each process writes the chunks of its slices, on all levels where every shard has whole layers of
+//! chunks. The process that ends last writes the remaining, small levels.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     job::Job,
-    volume::{block, description, extent, filter_slices, identity},
+    volume::{block, cost, description, filter_slices, identity},
 };
 use crate::{
     data::shard::Shard,
@@ -25,13 +25,13 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Filters all slices, or those of `shard`, and writes them to the Zarr store that the job names.
+/// Filters all slices, or those of `shard`, and writes them to the Zarr store of `job`.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
     let Sink::File(path) = &job.sink else {
-        return Err(Error::usage("Zarr needs a folder: standard output is not one"));
+        return Err(Error::usage("Zarr needs a folder as output, not standard output"));
     };
     check_path(path)?;
     let file = volume(job, layout, 0)?;
@@ -95,7 +95,7 @@ impl Task<'_> {
     fn process_shard(&self, shard: Shard) -> Result<()> {
         let Self { job, layout, session, pyramid } = *self;
         let identity = identity(job, layout, shard, session)?;
-        // The last level of which every shard has at least one layer of chunks, or the first level if there is none.
+        // The coarsest level of which every shard has at least one layer of chunks, else the finest level.
         let layers = |level: usize| self.depth().div_ceil(pyramid.unit(level));
         let last = (0..pyramid.levels.len()).rev().find(|&level| layers(level) >= shard.count());
         let last = last.unwrap_or(0);
@@ -128,7 +128,7 @@ impl Task<'_> {
         for number in 0..pyramid.volumes() {
             let file = &volume(job, layout, number)?;
             file.check(session.limits(1))?;
-            let block = block(job, &extent(job, file, pyramid.bytes(0))?, own.len(), session)?;
+            let block = block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
             filter_slices(job, file, (own.clone(), block), session, |_, samples| {
@@ -139,7 +139,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Makes the levels after `last`, which is complete, of a store.
+    /// Writes the levels after `last`, which is complete.
     fn complete(&self, data: &Path, last: usize) -> Result<()> {
         let Self { session, pyramid, .. } = *self;
         let levels = pyramid.levels.len();

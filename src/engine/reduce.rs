@@ -1,5 +1,5 @@
-//! Reductions: small values that are made of all samples of an input, such as counts and sums. Several processes can make
-//! one together: each writes the part of its shard to a file, and `gpuproc merge` joins the parts.
+//! Reductions: small results of all samples of an input, such as counts and sums. Several processes can compute one
+//! together: each writes the part of its shard to a file, and `gpuproc merge` joins the parts.
 
 use std::{ops::Range, sync::mpsc, thread};
 
@@ -19,13 +19,13 @@ use crate::{
 
 /// Bytes of a part of a volume.
 const PART: u64 = 16 << 20;
-/// Bytes that a part may have however low `--max-memory` is. The counters of each part, up to 65,536, are added to those
-/// of the others, so parts must not be too small.
+/// Bytes that a part may have however low `--max-memory` is. The counters of each part, up to 65,536, are added to
+/// those of the others, so parts must not be too small.
 const MIN_PART: u64 = 1 << 20;
 
-/// Calls `consume` with all samples of the slices `own`, part by part and in any order, and with the number of samples
-/// of the volume that each of them stands for. The next part is read meanwhile. `consume` returns the
-/// samples, whose memory is used again. `title` names the work in the progress bar.
+/// Calls `consume` with all samples of the slices `own`, part by part in any order, and with the number of times that
+/// the part occurs in the volume. The next part is read meanwhile. `consume` returns the samples for reuse. `title`
+/// names the work in the progress bar.
 ///
 /// # Errors
 /// Those of reading and of `consume`.
@@ -42,7 +42,7 @@ pub fn each_part(
     let mut bar = session.progress.bytes(title, all);
     thread::scope(|scope| {
         let (send, read) = mpsc::sync_channel(0);
-        let (give_back, done) = mpsc::channel();
+        let (recycle, done) = mpsc::channel();
         let reading = spawn_in(scope, move || -> Result<()> {
             loop {
                 done.try_iter().for_each(|part| parts.reuse(part));
@@ -59,14 +59,14 @@ pub fn each_part(
             let part = SampleBatch { samples: consume(samples, times)?, times };
             bar.advance(part.bytes());
             // Without a receiver, reading has ended or failed.
-            let _ = give_back.send(part);
+            let _ = recycle.send(part);
         }
         reading.join().expect("the reader does not panic")
     })
 }
 
-/// Writes the part file `output` of the shard that `identity` names. `write` writes the records of the part and returns
-/// its totals. If `resumes` and the part exists, only logs that `inputs` are skipped.
+/// Writes the part file `output` of the shard of `identity`. `write` writes the records of the part and returns its
+/// totals. If `resumes` is set and the part exists, only logs that `inputs` are skipped.
 ///
 /// # Errors
 /// Those of `write`, and when the part cannot be written.

@@ -1,8 +1,8 @@
-//! Begins the job again on the CPU when the driver of a GPU hangs.
+//! Restarts the job on the CPU when the driver of a GPU hangs.
 //!
-//! A thread that is stuck in a driver cannot be ended, and the data it holds cannot be taken over by another thread.
-//! Therefore the process replaces itself by a new run of the program (exec), which has the same arguments, standard
-//! streams and process id. That is possible as long as no input has been used up and no output has been written.
+//! A thread that is stuck in a driver cannot be ended, and another thread cannot take over its data. Therefore the
+//! process replaces itself by a new run of the program (exec) with the same arguments, standard streams and process id.
+//! That is possible until input from a pipe has been read or output has been written.
 
 use std::{
     env,
@@ -15,16 +15,16 @@ use crate::io::standard;
 /// Set in the environment of the new run.
 const RESTARTED: &str = "GPUPROC_RESTARTED";
 
-/// Whether this run repeats, on the CPU, a job that another run has begun, whichever device its arguments name.
+/// Whether this run repeats a job on the CPU, whichever device its arguments name.
 pub fn has_restarted() -> bool {
     env::var_os(RESTARTED).is_some()
 }
 
-/// Repeats the job of this process on the CPU. Returns only if this fails: if output has been written, a pipe has been
+/// Repeats the job of this process on the CPU. Returns only on failure: if output has been written, a pipe has been
 /// read, or the system has no exec.
 pub fn on_the_cpu() -> io::Error {
     let command = || {
-        // Standard input is set back to its position at the start of this process.
+        // The new run reads standard input from the position at the start of this process.
         if let Some(offset) = standard::restart_offset()? {
             standard::input()?.seek(SeekFrom::Start(offset))?;
         }

@@ -1,4 +1,4 @@
-//! The order in which the jobs of a batch run.
+//! Order in which the jobs of a batch run.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::util::error::Result;
 
-/// Decides which job is next, whether there is memory for it, and which worker takes it.
+/// Decides which job is next, whether it fits into memory, and which worker runs it.
 pub struct Schedule<J> {
     jobs: usize,
     threads: usize,
@@ -19,47 +19,47 @@ pub struct Schedule<J> {
 }
 
 struct State<J> {
-    /// The first job that no worker has taken. Jobs are taken in order, so that small jobs cannot delay a
-    /// large one for ever.
+    /// Index of the first job that has not been assigned. Jobs are assigned in order, so that small jobs cannot delay a
+    /// large job forever.
     next: usize,
-    waiting: Waiting<J>,
-    /// Workers without a job. The one with the least number takes the next job: the allocator keeps memory that a
-    /// thread has freed for the same thread, so as few threads as possible should allocate.
+    next_job: NextJob<J>,
+    /// Workers without a job. The worker with the lowest number takes the next job: the allocator keeps the memory that
+    /// a thread has freed for the same thread, so few threads should allocate.
     idle: BTreeSet<usize>,
-    /// Number of jobs that workers are doing.
+    /// Number of jobs that are running.
     active: usize,
-    /// Memory of these jobs, in bytes.
+    /// Memory of the running jobs, in bytes.
     used: u64,
     /// Number of jobs whose results have been reported.
     reported: usize,
     stopped: bool,
 }
 
-/// The next job.
-enum Waiting<J> {
-    Unmade,
-    /// A worker is making it.
-    InWork,
+/// The job that is assigned next.
+enum NextJob<J> {
+    NotCreated,
+    /// A worker is creating it.
+    InCreation,
     /// The job, and the bytes of memory that it needs.
-    Made(Result<J>, u64),
+    Ready(Result<J>, u64),
 }
 
-/// The turn of a worker: a job, its memory and its threads.
-pub struct Turn {
-    /// The number of the job.
+/// A job that is assigned to a worker, with its memory and threads.
+pub struct Assignment {
+    /// Index of the job.
     pub index: usize,
     memory: u64,
-    /// Whether the job uses all threads, together with other jobs, rather than one thread of its own.
+    /// Whether the job shares all threads with other jobs. Otherwise, it has one thread.
     pub all_threads: bool,
 }
 
 impl<J> Schedule<J> {
-    /// A schedule of `jobs` jobs for `threads` workers, which may take `memory` bytes together. At most `ahead` jobs may
-    /// be ahead of the first one that is not reported.
+    /// A schedule of `jobs` jobs for `threads` workers, which may use `memory` bytes together. At most `ahead` jobs may
+    /// finish before the first job that is not reported.
     pub fn new([jobs, threads, ahead]: [usize; 3], memory: u64) -> Self {
         let state = State {
             next: 0,
-            waiting: Waiting::Unmade,
+            next_job: NextJob::NotCreated,
             idle: BTreeSet::new(),
             active: 0,
             used: 0,
@@ -73,17 +73,17 @@ impl<J> Schedule<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the turn of `worker` and waits for the next one and its job; `None` when no job is left. `make` returns the
-    /// job of a number, and the bytes of memory that the job needs.
+    /// Ends the assignment `ended` of `worker` and waits for the next one; `None` when no job is left. `create` returns
+    /// the job with an index, and the bytes of memory that the job needs.
     pub fn next(
         &self,
         worker: usize,
-        ended: Option<Turn>,
-        make: impl Fn(usize) -> (Result<J>, u64),
-    ) -> Option<(Result<J>, Turn)> {
+        ended: Option<Assignment>,
+        create: impl Fn(usize) -> (Result<J>, u64),
+    ) -> Option<(Result<J>, Assignment)> {
         let mut state = self.state();
-        if let Some(turn) = ended {
-            (state.active, state.used) = (state.active - 1, state.used - turn.memory);
+        if let Some(ended) = ended {
+            (state.active, state.used) = (state.active - 1, state.used - ended.memory);
         }
         state.idle.insert(worker);
         self.changed.notify_all();
@@ -91,43 +91,43 @@ impl<J> Schedule<J> {
             if state.stopped || state.next == self.jobs {
                 return None;
             }
-            match replace(&mut state.waiting, Waiting::InWork) {
-                waiting if state.idle.first() != Some(&worker) => state.waiting = waiting,
-                Waiting::Unmade => {
+            match replace(&mut state.next_job, NextJob::InCreation) {
+                next_job if state.idle.first() != Some(&worker) => state.next_job = next_job,
+                NextJob::NotCreated => {
                     let index = state.next;
                     drop(state);
-                    let (job, bytes) = make(index);
+                    let (job, bytes) = create(index);
                     state = self.state();
-                    state.waiting = Waiting::Made(job, bytes);
+                    state.next_job = NextJob::Ready(job, bytes);
                     self.changed.notify_all();
                     continue;
                 }
-                Waiting::Made(job, bytes) if self.admits(&state, bytes) => {
+                NextJob::Ready(job, bytes) if self.admits(&state, bytes) => {
                     self.changed.notify_all();
-                    return Some((job, self.turn(&mut state, worker, bytes)));
+                    return Some((job, self.assign(&mut state, worker, bytes)));
                 }
-                waiting => state.waiting = waiting,
+                next_job => state.next_job = next_job,
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Whether a job that takes `bytes` may begin now. A job that is too large for the memory runs alone.
+    /// Whether a job of `bytes` may start now. A job that is larger than the memory limit runs alone.
     fn admits(&self, state: &State<J>, bytes: u64) -> bool {
         let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
         fits && state.next < state.reported + self.ahead
     }
 
-    fn turn(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Turn {
+    fn assign(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Assignment {
         let (index, memory) = (state.next, bytes.min(self.memory));
-        (state.next, state.waiting) = (index + 1, Waiting::Unmade);
+        (state.next, state.next_job) = (index + 1, NextJob::NotCreated);
         (state.active, state.used) = (state.active + 1, state.used + memory);
         state.idle.remove(&worker);
-        // Few files are left, or memory allows few at a time: with one thread per file, some threads would be idle.
+        // If few files are left, or few fit into memory, one thread per file would leave some threads idle.
         let all_threads = self.jobs < self.threads
             || self.jobs - index <= self.threads / 2
             || bytes > self.memory / self.threads as u64;
-        Turn { index, memory, all_threads }
+        Assignment { index, memory, all_threads }
     }
 
     /// Number of jobs whose results have been reported.
@@ -141,7 +141,7 @@ impl<J> Schedule<J> {
         self.changed.notify_all();
     }
 
-    /// Ends the schedule: no further job is handed out.
+    /// Ends the schedule: no further job is assigned.
     pub fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The context in which commands run.
+//! Context of a command.
 
 use std::{fmt::Display, sync::Arc, time::Instant};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The context in which a command runs: device, timings, log, progress bars, and the limits and policies of the user.
+/// Context of a command: device, timings, log, progress bars, and the limits and policies of the user.
 #[derive(Debug)]
 pub struct Session {
     /// Runs kernels.
@@ -30,15 +30,14 @@ pub struct Session {
     pub max_memory: u64,
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,
-    /// Whether it is an error, rather than a warning, that a part of an input is missing or that an output cannot hold
-    /// all of the input.
+    /// Whether losses are errors rather than warnings: a missing part of an input, or data that an output cannot hold.
     pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
 }
 
 impl Session {
-    /// Runs `work`, which makes `output` from `input`, and logs its success. An error is logged at the end of the run.
+    /// Runs `work`, which makes `output` from `input`, and logs its success. Errors are logged at the end of the run.
     ///
     /// # Errors
     /// Those of `work`.
@@ -51,15 +50,15 @@ impl Session {
         let started = Instant::now();
         // A progress bar would overwrite what the user types, or what the run prints, on the terminal.
         let is_silent = matches!((input, output), (Source::File(_), Some(Sink::File(_))));
-        let watch = is_silent.then(|| self.progress.watch(&self.timings));
+        let stage_line = is_silent.then(|| self.progress.stage_line(&self.timings));
         let done = work()?;
-        drop(watch);
+        drop(stage_line);
         self.events.file(input, output, started.elapsed());
         Ok(done)
     }
 
-    /// The session for one file of a batch. If `is_exact` says that the result is the same on every device, the CPU may
-    /// take the file (see [`Device::device_for_part`]).
+    /// The session for one file of a batch. If the result is the same on every device (`is_exact`), the CPU may process
+    /// the file (see [`Device::device_for_part`]).
     pub fn for_file(&self, is_exact: impl FnOnce() -> bool) -> Self {
         let shares = self.device.is_shared() && is_exact();
         Self {
@@ -82,14 +81,14 @@ impl Session {
         target
     }
 
-    /// The error where `what` takes `needed` bytes, more than the memory limit.
+    /// Error for `what`, which takes `needed` bytes, more than the memory limit.
     pub fn exceeds_memory(&self, what: impl Display, needed: u64) -> Error {
         let text =
             format_args!("{what} takes {needed} bytes, more than the {} allowed", self.max_memory);
         Error::bad_input(text).with_hint(Hint::Memory)
     }
 
-    /// The limits of an input, which may take one of `share` equal parts of the memory.
+    /// Limits of an input, which may take one of `share` equal parts of the memory.
     pub fn limits(&self, share: u64) -> Limits {
         Limits { bytes: self.max_memory / share, pixels: self.max_pixels, strict: self.strict }
     }

@@ -11,7 +11,7 @@ use std::{
 use crate::gpu::is_driver_loaded;
 use crate::{
     engine::{
-        progress::{hide_bars, tell},
+        progress::{hide_bars, print_line},
         restart,
     },
     gpu::{driver_timeout, tick},
@@ -22,13 +22,13 @@ use crate::{
     },
 };
 
-/// The exit code after `--timeout`, as that of timeout(1).
+/// Exit code after `--timeout`, the same as that of timeout(1).
 pub const TIMED_OUT: i32 = 124;
 
 /// On every signal that ends a process and can be handled, removes unfinished outputs and then lets the signal end the
-/// process as it would have done without a handler. Signals that the process was started to ignore, as by nohup(1),
-/// stay ignored. SIGXFSZ, for a file that grows too long, is caught, so that the write fails instead. May be called
-/// more than once.
+/// process as if there were no handler. Signals that were ignored when the process started, as by nohup(1), stay
+/// ignored. SIGXFSZ, for a file that grows too long, is caught, so that the write fails instead. May be called more
+/// than once.
 #[cfg(unix)]
 pub fn exit_on_signals() {
     use std::sync::{Arc, OnceLock, mpsc};
@@ -50,8 +50,7 @@ pub fn exit_on_signals() {
     HANDLED.get_or_init(|| {
         let ignored = ignored_signals();
         let (sender, signals) = mpsc::sync_channel::<Signals>(1);
-        // The thread is started before the handlers: with a handler but without the thread, a signal would have no
-        // effect.
+        // The thread starts before the handlers: without the thread, a handled signal would have no effect.
         let waiting = spawn(move || {
             let Ok(mut signals) = signals.recv() else { return };
             if let Some(signal) = signals.forever().next() {
@@ -73,7 +72,7 @@ pub fn exit_on_signals() {
     });
 }
 
-/// The mask of the signals that this process was started to ignore, signal n as bit n - 1; 0 where it is unknown.
+/// Mask of the signals that were ignored when this process started, signal n as bit n - 1; 0 if unknown.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -90,8 +89,8 @@ pub fn exit_on_signals() {
     });
 }
 
-/// The signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself.
-/// Large allocations that fail are errors (see [`memory`](crate::util::memory)); small ones abort.
+/// Signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself. Failed
+/// large allocations are errors (see [`memory`](crate::util::memory)); small ones abort.
 #[cfg(unix)]
 pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),
@@ -101,8 +100,8 @@ pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGSEGV, "error: a library or a driver crashed (SIGSEGV)\n"),
 ];
 
-/// Ends a process that has crashed: writes `line`, and exits with the code of a GPU failure if a driver has been
-/// started. Calls only functions that are allowed in a signal handler.
+/// Ends a process that has crashed: writes `line`, and exits with the code of a GPU failure if a driver is loaded.
+/// Calls only functions that are allowed in a signal handler.
 #[cfg(unix)]
 pub fn exit_crashed(line: &str) -> ! {
     // Errors of stderr are ignored.
@@ -113,24 +112,23 @@ pub fn exit_crashed(line: &str) -> ! {
 /// Ends the process after the time `limit`, without an output.
 ///
 /// # Errors
-/// [`Kind::Failure`] when the system grants no thread to wait.
+/// [`Kind::Failure`] when the system grants no thread.
 pub fn exit_after(limit: Duration) -> Result<()> {
     spawn(move || {
         thread::sleep(limit);
         remove_unfinished_outputs();
         hide_bars();
-        tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
+        print_line(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
         exit(TIMED_OUT);
     })
     .map(drop)
 }
 
 /// Ends the process when a driver does not return from a call. If `on_cpu` is set and nothing has been written yet, the
-/// job begins again on the CPU; otherwise there is no output. Where the system grants no thread, hangs are not watched
-/// for.
+/// job restarts on the CPU; otherwise there is no output. If the system grants no thread, hangs are not detected.
 pub fn exit_on_hang(on_cpu: bool) {
     const TICK: Duration = Duration::from_millis(250);
-    /// Whether a thread watches: several would count each tick several times.
+    /// Whether a thread watches. Several threads would count each tick several times.
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
     if IS_WATCHED.swap(true, Ordering::Relaxed) {
         return;
@@ -149,10 +147,10 @@ pub fn exit_on_hang(on_cpu: bool) {
             log::warn!("{line}; doing it all again on the CPU");
             remove_unfinished_outputs();
             let error = restart::on_the_cpu();
-            tell(format_args!("error: {line}, and the CPU cannot begin again: {error}"));
+            print_line(format_args!("error: {line}, and the CPU cannot begin again: {error}"));
         } else {
             remove_unfinished_outputs();
-            tell(format_args!("error: {line}; --device cpu does without"));
+            print_line(format_args!("error: {line}; --device cpu does without"));
         }
         exit(Kind::Gpu.exit_code().into());
     });

@@ -1,12 +1,12 @@
-//! Filters volumes in blocks of slices, from file to file, or the slices of a shard into an output that several
-//! processes fill.
+//! Filters volumes in blocks of slices: from file to file, or the slices of a shard into an output that several
+//! processes write.
 
 use std::ops::Range;
 
 use super::{
     blocks::{BlockSource, filter_blocks},
     job::Job,
-    plan::Extent,
+    plan::FilterCost,
 };
 use crate::{
     data::{grid::Shape, samples::Samples, shard::Shard},
@@ -54,16 +54,16 @@ fn process_file(
     session: &Session,
 ) -> Result<()> {
     let depth = file.dims[2];
-    let extent = extent(job, file, 0)?;
-    let fits = extent.bytes() <= session.max_memory / job.filter.copies();
-    // The slices after the last one are the first ones, which an input that can be read only once does not give again.
+    let cost = cost(job, file, 0)?;
+    let fits = cost.bytes() <= session.max_memory / job.filter.copies();
+    // The first slices are needed again after the last one, and this input can be read only once.
     let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
-    let block = match is_cyclic || fits && !extent.gains_by_blocks() {
+    let block = match is_cyclic || fits && !cost.gains_by_blocks() {
         true => {
             file.check_bytes(session.limits(job.filter.copies()))?;
             depth
         }
-        false => block(job, &extent, depth, session)?,
+        false => block(job, &cost, depth, session)?,
     };
     file.check(session.limits(1))?;
     let mut writer = target.create(file.dims, session.no_clobber)?;
@@ -73,7 +73,7 @@ fn process_file(
     session.timings.time("write", || writer.finish())
 }
 
-/// Filters the slices of `shard` and writes them to their range of the output.
+/// Filters the slices of `shard` and writes them to their place in the output.
 fn process_shard(
     job: &Job,
     layout: &Layout,
@@ -89,7 +89,7 @@ fn process_shard(
     file.check(session.limits(1))?;
     let [width, height, depth] = file.dims;
     let own = shard.range(depth);
-    let block = block(job, &extent(job, file, 0)?, own.len(), session)?;
+    let block = block(job, &cost(job, file, 0)?, own.len(), session)?;
     let stored = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
     let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
@@ -108,7 +108,7 @@ fn process_shard(
     output.finish()
 }
 
-/// The identity of the part `shard` of `job`.
+/// Identity of the part `shard` of `job`.
 ///
 /// # Errors
 /// When the input cannot be identified, and when the output would replace the input.
@@ -116,7 +116,7 @@ pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> 
     let input = job.source.path().map(|path| Sink::File(path.to_owned()));
     if input.is_some_and(|input| input.is_same(&job.sink)) {
         return Err(Error::usage(format_args!(
-            "{}: shards cannot replace the volume that the others still read",
+            "{}: --shard cannot replace its input, which other shards still read",
             job.sink
         )));
     }
@@ -124,29 +124,29 @@ pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> 
     Identity::new(job.filter.name(), &parameters, [&job.source], shard)
 }
 
-/// The sizes of the blocks of a volume, where the writer takes `held` bytes.
+/// Memory for the blocks of a volume, whose writer takes `held` bytes.
 ///
 /// # Errors
 /// When the filter does not support the volume.
-pub fn extent(job: &Job, file: &VolumeFile, held: u64) -> Result<Extent> {
+pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
     let input = description(file);
     let output = job.filter.output(input)?;
     let held = held.saturating_add(file.reader_bytes());
-    Ok(Extent::new(&*job.filter, [input, output], 2, (held, file.layer())))
+    Ok(FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer())))
 }
 
-/// Number of slices in a block out of `own` slices.
+/// Number of slices in a block, of `own` slices in all.
 ///
 /// # Errors
-/// When one slice with those that it depends on takes more than the memory limit.
-pub fn block(job: &Job, extent: &Extent, own: usize, session: &Session) -> Result<usize> {
-    extent.block(own, session.max_memory).map_err(|needed| {
-        let what = format_args!("{}: a slice with the {} around it", job.source, extent.halo());
+/// When a slice with the slices that it depends on takes more than the memory limit.
+pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<usize> {
+    cost.block(own, session.max_memory).map_err(|needed| {
+        let what = format_args!("{}: a slice with the {} around it", job.source, cost.halo());
         session.exceeds_memory(what, needed)
     })
 }
 
-/// Filters the slices `own`, `block` at a time, and hands each result to `write` with the number of its first slice.
+/// Filters the slices `own` in blocks of `block`, and passes each result to `write` with the index of its first slice.
 ///
 /// # Errors
 /// Those of reading, of the filter and of `write`.

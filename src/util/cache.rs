@@ -1,10 +1,10 @@
-//! Use of the processor's caches: fetching lines before they are needed, and writing lines past the caches.
+//! Prefetching, and stores that bypass the processor's caches.
 
 use std::{mem, slice};
 
 use bytemuck::{Pod, Zeroable};
 
-/// Begins to fetch `items` into the caches, where the processor can be told to.
+/// Starts to fetch `items` into the caches, if the processor has such an instruction.
 #[inline(always)]
 pub fn prefetch<T: Pod>(items: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -21,47 +21,46 @@ pub fn prefetch<T: Pod>(items: &[T]) {
     let _ = items;
 }
 
-/// Writes each item to the next slot of one of several places. Each place has exactly as many slots as items come for
-/// it.
+/// Appends items to several buckets. Each bucket is exactly as long as the number of its items.
 ///
-/// Items are collected and written as whole cache lines past the caches (non-temporal stores): an ordinary store first
-/// reads the line that it writes, and evicts lines that are still needed.
+/// Items are collected and written as whole cache lines by non-temporal stores, which bypass the caches: an ordinary
+/// store first reads the line that it writes, and evicts lines that are still needed.
 pub struct Scatter<'a, T> {
-    places: Vec<Place<'a, T>>,
+    buckets: Vec<Bucket<'a, T>>,
     lines: Vec<Line>,
-    /// How many items each line has. One byte each, to leave the first-level cache to the lines.
+    /// Number of items in each line. One byte each, to leave the first-level cache to the lines.
     filled: Vec<u8>,
     _fence: Fence,
 }
 
 impl<'a, T: Pod> Scatter<'a, T> {
-    /// Writes to `places`.
-    pub fn new(places: Vec<&'a mut [T]>) -> Self {
-        let places: Vec<Place<'_, T>> = places.into_iter().map(Place::new).collect();
-        let lines = vec![Line::zeroed(); places.len()];
-        let filled = places.iter().map(|place| place.skipped() as u8).collect();
-        Self { places, lines, filled, _fence: Fence }
+    /// Writes to `buckets`.
+    pub fn new(buckets: Vec<&'a mut [T]>) -> Self {
+        let buckets: Vec<Bucket<'_, T>> = buckets.into_iter().map(Bucket::new).collect();
+        let lines = vec![Line::zeroed(); buckets.len()];
+        let filled = buckets.iter().map(|bucket| bucket.skipped() as u8).collect();
+        Self { buckets, lines, filled, _fence: Fence }
     }
 
-    /// Writes `item` to the place of this number.
+    /// Appends `item` to the bucket with this index.
     ///
     /// # Panics
-    /// When more items come for a place than it has slots.
+    /// When a bucket gets more items than it has room for.
     #[inline(always)]
-    pub fn push(&mut self, place: usize, item: T) {
-        let (line, filled) = (&mut self.lines[place], &mut self.filled[place]);
+    pub fn push(&mut self, bucket: usize, item: T) {
+        let (line, filled) = (&mut self.lines[bucket], &mut self.filled[bucket]);
         line.items()[usize::from(*filled)] = item;
         *filled += 1;
         if usize::from(*filled) == Line::len::<T>() {
-            self.places[place].write(line);
+            self.buckets[bucket].write(line);
             *filled = 0;
         }
     }
 
-    /// Writes the last items of each place.
+    /// Writes the last items of each bucket.
     pub fn finish(self) {
-        for (place, mut line) in self.places.into_iter().zip(self.lines) {
-            place.finish(&mut line);
+        for (bucket, mut line) in self.buckets.into_iter().zip(self.lines) {
+            bucket.finish(&mut line);
         }
     }
 }
@@ -72,32 +71,31 @@ impl<'a, T: Pod> Scatter<'a, T> {
 struct Line([u64; 8]);
 
 impl Line {
-    /// How many items it has.
+    /// Number of items in a line.
     const fn len<T>() -> usize {
         size_of::<Self>() / size_of::<T>()
     }
 
-    /// Its items.
     #[inline(always)]
     fn items<T: Pod>(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(slice::from_mut(self))
     }
 }
 
-/// Room for items: whole lines, and what is before and behind those.
-struct Place<'a, T> {
+/// The part of a bucket that is not written yet: whole lines, and the items before and after them.
+struct Bucket<'a, T> {
     head: &'a mut [T],
     lines: slice::IterMut<'a, Line>,
     tail: &'a mut [T],
 }
 
-impl<'a, T: Pod> Place<'a, T> {
+impl<'a, T: Pod> Bucket<'a, T> {
     fn new(room: &'a mut [T]) -> Self {
         let (head, lines, tail) = bytemuck::pod_align_to_mut(room);
         Self { head, lines: lines.iter_mut(), tail }
     }
 
-    /// How many items of the first line are before this place.
+    /// Number of items of the first line that precede this bucket.
     fn skipped(&self) -> usize {
         match self.head.len() {
             0 => 0,
@@ -105,7 +103,7 @@ impl<'a, T: Pod> Place<'a, T> {
         }
     }
 
-    /// Writes the next line; of the first one, the items that are not [skipped](Self::skipped).
+    /// Writes the next line; of the first line, only the items that are not [skipped](Self::skipped).
     #[inline(always)]
     fn write(&mut self, line: &mut Line) {
         if self.head.is_empty() {
@@ -122,7 +120,8 @@ impl<'a, T: Pod> Place<'a, T> {
     }
 }
 
-/// Writes a line past the caches where the processor can. A [`Fence`] must be dropped before anyone else uses `to`.
+/// Writes a line by non-temporal stores if the processor has them. A [`Fence`] must be dropped before other code uses
+/// `to`.
 #[inline(always)]
 fn stream(to: &mut Line, line: &Line) {
     #[cfg(target_arch = "x86_64")]
@@ -132,8 +131,8 @@ fn stream(to: &mut Line, line: &Line) {
         let parts: &[__m128i; 4] = bytemuck::cast_ref(line);
         let to: &mut [__m128i; 4] = bytemuck::cast_mut(to);
         for (to, &part) in to.iter_mut().zip(parts) {
-            // SAFETY: `to` comes from a `&mut Line`, which is valid for 64 bytes and aligned to 64. Nobody else reaches
-            // the line before the `Scatter` that writes it is dropped, and with it the fence.
+            // SAFETY: `to` comes from a `&mut Line`, which is valid for 64 bytes and aligned to 64. No other code
+            // reaches the line before the `Scatter` that writes it, and with it the fence, is dropped.
             #[allow(unsafe_code)]
             unsafe {
                 _mm_stream_si128(to, part);
@@ -146,7 +145,7 @@ fn stream(to: &mut Line, line: &Line) {
     }
 }
 
-/// On drop, orders the writes past the caches before everything that this thread does next.
+/// On drop, orders the non-temporal stores before everything that this thread does next.
 struct Fence;
 
 impl Drop for Fence {
@@ -164,20 +163,20 @@ impl Drop for Fence {
 mod tests {
     use super::*;
 
-    /// Places of all lengths from all alignments take their items, and what is around them stays.
+    /// Buckets of all lengths and alignments get their items, and the memory around them does not change.
     #[test]
-    fn places_take_their_items() {
+    fn buckets_get_their_items() {
         let mut memory = [Line::zeroed(); 4];
         let items: &mut [u32] = bytemuck::cast_slice_mut(&mut memory);
         for start in 0..20 {
             for len in 0..44 - start {
                 items.fill(7);
                 let (first, second) = items[start..].split_at_mut(len);
-                let places = vec![&mut first[..], &mut second[..5]];
+                let buckets = vec![&mut first[..], &mut second[..5]];
                 let first = (0..len as u32).map(|item| (0, 100 + item));
                 let second = (0..5).map(|item| (1, 200 + item));
-                let mut scatter = Scatter::new(places);
-                second.chain(first).for_each(|(place, item)| scatter.push(place, item));
+                let mut scatter = Scatter::new(buckets);
+                second.chain(first).for_each(|(bucket, item)| scatter.push(bucket, item));
                 scatter.finish();
                 let expected = |at: usize| match at.checked_sub(start) {
                     Some(at) if at < len => 100 + at as u32,

@@ -9,15 +9,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Anything that has no kind of its own.
+    /// Any other failure.
     Failure = 1,
-    /// The request makes no sense: flags or parameters are wrong.
+    /// Flags or parameters are wrong.
     Usage = 2,
-    /// Some of several files failed; the others are done.
+    /// Some of several files failed, and the others are done.
     Partial = 3,
-    /// An input could be read but not understood, or breaks a limit.
+    /// An input is invalid, unsupported, or larger than a limit.
     BadInput = 4,
-    /// The device asked for does not exist here.
+    /// The selected device does not exist on this machine.
     NoDevice = 5,
     /// The GPU failed while working.
     Gpu = 6,
@@ -26,8 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the same job may succeed if it is tried again, perhaps on another machine, because the request itself is
-    /// right.
+    /// Whether the same job may succeed if it is tried again, perhaps on another machine.
     pub fn may_pass(self) -> bool {
         match self {
             Self::Failure | Self::Partial | Self::Gpu | Self::Io => true,
@@ -41,8 +40,7 @@ impl Kind {
     }
 }
 
-/// The setting that a user can change so that the same job succeeds. The library names the setting; a front end
-/// knows how to set it (`hints` names the flag).
+/// A setting that the user can change so that the job succeeds. The library names the setting; `hints` names the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
@@ -84,22 +82,33 @@ impl Error {
         Self { kind, message: message.to_string(), hint: None, source: None }
     }
 
-    /// The command line makes no sense: `message` names the flag and the remedy.
+    /// Wrong flags or parameters: `message` names the flag and the remedy.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self::new(Kind::Usage, message)
     }
 
-    /// An input cannot be used: `message` names the file and what is wrong with it.
+    /// Fails if `failed` of `total` inputs have failed; `noun` is their plural, such as `files`.
+    ///
+    /// # Errors
+    /// [`Kind::Partial`].
+    pub fn if_any_failed(failed: usize, total: usize, noun: &str) -> Result<()> {
+        match failed {
+            0 => Ok(()),
+            _ => Err(Self::new(Kind::Partial, format_args!("{failed} of {total} {noun} failed"))),
+        }
+    }
+
+    /// An unusable input: `message` names the file and what is wrong with it.
     pub fn bad_input(message: impl fmt::Display) -> Self {
         Self::new(Kind::BadInput, message)
     }
 
-    /// The GPU failed.
+    /// A failure of the GPU.
     pub fn gpu(message: impl fmt::Display) -> Self {
         Self::new(Kind::Gpu, message)
     }
 
-    /// `action` ("read", "create" ...) on `path` failed.
+    /// A failed `action` ("read", "create" ...) on `path`.
     pub fn io(action: &str, path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::new(Kind::Io, format_args!("cannot {action} {}", path.as_ref().display()))
             .caused_by(source)
@@ -129,25 +138,25 @@ impl Error {
         self.kind
     }
 
-    /// The remedy of this error, or else of the first of its causes that has one.
+    /// The remedy of this error, or of the first of its causes that has one.
     pub fn hint(&self) -> Option<Hint> {
         self.chain().find_map(|error| error.downcast_ref::<Self>()?.hint)
     }
 
-    /// Whether the cause is a closed pipe: the reader of an output has ended, as `head` does once it has enough.
+    /// Whether the cause is a closed pipe: the reader of an output, such as `head`, has ended.
     pub fn is_broken_pipe(&self) -> bool {
         let mut causes = self.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
         causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// This error and its causes, from the outermost to the first one.
+    /// This error and its causes, from the outermost to the root cause.
     pub fn chain(&self) -> impl Iterator<Item = &(dyn error::Error + 'static)> {
         let first: &(dyn error::Error + 'static) = self;
         iter::successors(Some(first), |error| error.source())
     }
 
-    /// The message and its causes on one line: `message: cause: cause`. A cause that its message repeats at its
-    /// end, as the messages of some decoders do, is left out.
+    /// The message and its causes on one line: `message: cause: cause`. A cause that the message already ends with is
+    /// left out: some decoders repeat their causes.
     pub fn one_line(&self) -> String {
         let mut messages: Vec<String> = self.chain().map(ToString::to_string).collect();
         messages.dedup_by(|cause, message| message.ends_with(&**cause));
@@ -169,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_that_were_told_are_not_told_again() {
+    fn repeated_causes_are_left_out() {
         let cause = io::Error::other("bad checksum");
         let error = Error::bad_input("broken: bad checksum").caused_by(cause);
         assert_eq!(error.context("a.png").one_line(), "a.png: broken: bad checksum");

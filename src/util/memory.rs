@@ -1,8 +1,8 @@
 //! Allocation of vectors as long as an input. A failed allocation is an error; with `Vec`'s own methods it would abort
 //! the process.
 //!
-//! Functions that have no `Result` [`raise`] the error: it unwinds to [`catch`], in
-//! [`Device::run`](crate::device::Device::run) or at the start of a job, and is returned from there.
+//! Functions without a `Result` [`raise`] the error: it unwinds to [`catch`], in
+//! [`Device::run`](crate::device::Device::run) or at the start of a job, which returns it.
 
 use std::{
     any::Any,
@@ -19,7 +19,7 @@ fn refused<T>(len: usize) -> Error {
     Error::new(Kind::Failure, format_args!("no memory for {bytes} bytes"))
 }
 
-/// An empty vector with the capacity for `len` values.
+/// An empty vector with room for `len` values.
 ///
 /// # Errors
 /// [`Kind::Failure`] when the allocation fails.
@@ -40,22 +40,22 @@ pub fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// Has the system map these values in pages of 2 MiB, if it can: new memory is cleared when a page is first
-/// written, and with pages of 4 KiB that takes longer than most kernels.
+/// Asks the system to map these values in pages of 2 MiB: new memory is cleared when a page is first written, and with
+/// pages of 4 KiB that takes longer than most kernels.
 fn ask_for_huge_pages<T>(values: &mut [T]) {
     #[cfg(target_os = "linux")]
     {
-        const WORTH_IT: usize = 4 << 20;
+        const MIN_BYTES: usize = 4 << 20;
         let page = rustix::param::page_size();
         let range = values.as_mut_ptr_range();
         let [start, end] = [range.start, range.end].map(<*mut T>::addr);
-        if end - start < WORTH_IT {
+        if end - start < MIN_BYTES {
             return;
         }
         let whole = start.next_multiple_of(page)..end / page * page;
         let first = range.start.with_addr(whole.start).cast();
-        // SAFETY: the range is made of whole pages inside `values`, and this advice changes no content. When the system
-        // refuses it, nothing happens.
+        // SAFETY: the range consists of whole pages inside `values`, and the advice does not change their content. If
+        // the system refuses it, nothing happens.
         #[allow(unsafe_code)]
         let _ = unsafe { rustix::mm::madvise(first, whole.len(), Advice::LinuxHugepage) };
     }
@@ -63,12 +63,12 @@ fn ask_for_huge_pages<T>(values: &mut [T]) {
     let _ = values;
 }
 
-/// Gives memory that was freed back to the system. Command lines of many files leave holes, which the allocator would
-/// keep for this thread, while others allocate anew.
+/// Returns freed memory to the system. Command lines of many files leave holes, which the allocator would keep for this
+/// thread while other threads allocate.
 #[cfg(feature = "cli")]
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the call has no requirements; it takes the locks of the allocator, and leaves what is allocated as it is.
+    // SAFETY: the call has no requirements. It takes the locks of the allocator and does not touch allocated memory.
     #[allow(unsafe_code)]
     unsafe {
         libc::malloc_trim(0);
@@ -85,7 +85,8 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Makes room for `more` values. An allocation at least doubles the capacity, so that repeated growth stays linear.
+/// Makes room for `more` values. An allocation at least doubles the capacity, so that repeated growth takes linear
+/// time.
 ///
 /// # Errors
 /// As [`room`].
@@ -93,7 +94,8 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
 }
 
-/// Makes `values` `len` long, in their own memory where that is enough. Their content is then unspecified.
+/// Changes the length of `values` to `len`, in the same memory if that is large enough. The content is then
+/// unspecified.
 ///
 /// # Errors
 /// As [`room`].
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_an_error() {
+    fn failed_allocations_are_errors() {
         const TOO_MANY: usize = isize::MAX as usize / 8;
         let is_refused = |error: Error| {
             assert_eq!(error.kind(), Kind::Failure);
@@ -156,9 +158,9 @@ mod tests {
         is_refused(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
     }
 
-    /// Whatever the system makes of the advice, values are what they were.
+    /// The advice about huge pages does not change values.
     #[test]
-    fn large_vectors_keep_what_they_hold() {
+    fn large_vectors_keep_their_values() {
         const LEN: usize = (9 << 20) + 5;
         let mut values = zeros::<u8>(LEN).unwrap();
         assert!(values.iter().all(|&value| value == 0));
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_hold_what_they_should() {
+    fn vectors_have_the_right_values() {
         assert_eq!(zeros::<u16>(3).unwrap(), [0, 0, 0]);
         assert_eq!(copied(&[1, 2]).unwrap(), [1, 2]);
         let mut values = vec![1, 2, 3];

@@ -1,13 +1,13 @@
-//! Helpers of all floors.
+//! Helpers for all other modules.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `error` | the error of all functions, its kinds and exit codes |
 //! | `memory` | large allocations that fail as errors, and huge pages |
-//! | `threads` | starts threads where the system may grant only a few |
+//! | `threads` | starts threads, also if the system grants only a few |
 //! | `parallel` | loops over all threads |
-//! | `cache` | prefetching, and writes past the caches |
-//! | `simd` | which instructions of the processor are used |
+//! | `cache` | prefetching, and stores that bypass the caches |
+//! | `simd` | the SIMD level of the processor |
 //! | `timings` | how long each stage of a job takes |
 
 pub(crate) mod cache;

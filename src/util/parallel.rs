@@ -1,7 +1,7 @@
-//! Loops over all threads, for items that take microseconds each and more: rows, bands, blocks.
+//! Parallel loops, for items that take microseconds or more: rows, slices, blocks.
 //!
-//! Items come from a plain iterator and go to whichever thread is free, neighbours to the same one. Only the loop's
-//! body is compiled for its types, not the scheduler: rayon's own iterators are compiled whole for each loop,
+//! Items come from a plain iterator and go to any thread that is free, neighbours to the same thread. Only the body of
+//! a loop is compiled for its types, not the scheduler: rayon's own iterators are compiled as a whole for each loop,
 //! which was a third of this crate.
 
 use std::{
@@ -16,14 +16,14 @@ use rayon::prelude::*;
 
 use crate::util::{error::Result, memory};
 
-/// Values that a thread takes at a time where each takes nanoseconds.
+/// Number of values that a thread takes at a time, if each takes nanoseconds.
 const PIECE: usize = 1 << 15;
 
-/// Ends of an iterator chain whose last step runs on all threads.
+/// Terminal operations of an iterator that run on all threads.
 pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
     /// Calls `work` with each item.
     fn par_each(self, work: impl Fn(Self::Item) + Sync) {
-        // A lock for each item, on which nobody ever waits: one lock for all would be contended where items take
+        // One lock per item, for which no thread ever waits: a lock for all items would be contended if items take
         // microseconds.
         let items: Vec<_> = self.map(|item| Mutex::new(Some(item))).collect();
         on_all_threads(items.len(), &|at| {
@@ -33,10 +33,10 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         });
     }
 
-    /// Calls `work` with each item; may skip items behind one that failed.
+    /// Calls `work` with each item; may skip items after one that failed.
     ///
     /// # Errors
-    /// That of the first item in order that fails, whichever fails first in time.
+    /// The error of the first item in order that fails.
     fn par_try_each<E: Send>(
         self,
         work: impl Fn(Self::Item) -> Result<(), E> + Sync,
@@ -58,22 +58,22 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         into_inner(failure).map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// What `work` makes of each item, in their order.
+    /// Results of `work` for all items, in order.
     fn par_map<T: Send>(self, work: impl Fn(Self::Item) -> T + Sync) -> Vec<T> {
         let mut results: Vec<Option<T>> =
             std::iter::repeat_with(|| None).take(self.len()).collect();
         self.zip(&mut results).par_each(|(item, result)| *result = Some(work(item)));
-        results.into_iter().map(|result| result.expect("every item had its turn")).collect()
+        results.into_iter().map(|result| result.expect("every item is processed")).collect()
     }
 
-    /// Calls `work` with each item and a state that no other call uses at the time. Returns the states, each made by
-    /// `start`: as many as calls ran at once. Which items met which state depends on timing.
+    /// Calls `work` with each item and a state that no other call uses at the same time. Returns the states, created by
+    /// `start`, one for each call that ran at the same time. The assignment of items to states depends on timing.
     fn par_fold<S: Send>(
         self,
         start: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, Self::Item) + Sync,
     ) -> Vec<S> {
-        // Idle states by thread: one that waits for a loop within `work` may begin another item meanwhile.
+        // Idle states of each thread: a thread that waits for a loop inside `work` may start another item meanwhile.
         let threads = rayon::current_num_threads();
         let idle: Vec<_> = (0..threads).map(|_| Mutex::new(Vec::new())).collect();
         self.par_each(|item| {
@@ -86,11 +86,11 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         idle.into_iter().flat_map(into_inner).collect()
     }
 
-    /// Whether `is_so` of any item. Once one is found, the others are left out.
-    fn par_any(self, is_so: impl Fn(Self::Item) -> bool + Sync) -> bool {
+    /// Whether `predicate` is true for any item. Once it is, further items are skipped.
+    fn par_any(self, predicate: impl Fn(Self::Item) -> bool + Sync) -> bool {
         let found = AtomicBool::new(false);
         self.par_each(|item| {
-            if !found.load(Relaxed) && is_so(item) {
+            if !found.load(Relaxed) && predicate(item) {
                 found.store(true, Relaxed);
             }
         });
@@ -100,7 +100,7 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
 
 impl<I: ExactSizeIterator<Item: Send>> Parallel for I {}
 
-/// `value` of each of `values`.
+/// Results of `value` for each of `values`, in order.
 ///
 /// # Errors
 /// As [`memory::room`].
@@ -112,7 +112,7 @@ pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) ->
     })
 }
 
-/// `value` of each number below `len`.
+/// Results of `value` for 0 to `len` - 1.
 ///
 /// # Errors
 /// As [`memory::room`].
@@ -124,7 +124,7 @@ pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Resu
     })
 }
 
-/// `len` values. `fill` gets the number of the first slot of a chunk and the chunk, all of whose slots it writes.
+/// `len` values. `fill` gets the index of the first slot of a piece, and the piece, whose slots it writes all.
 fn filled<T: Send>(
     len: usize,
     fill: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
@@ -132,9 +132,9 @@ fn filled<T: Send>(
     let mut values = memory::room(len)?;
     let pieces = values.spare_capacity_mut()[..len].chunks_mut(PIECE).enumerate();
     pieces.par_each(|(number, piece)| fill(number * PIECE, piece));
-    // SAFETY: `room` gave a capacity of at least `len`. The chunks cover the slots 0 to `len - 1`, and `fill` wrote all
-    // of its chunk: `mapped` zips it with as many values, `generated` with an endless range. A panic in `fill` leaves
-    // the length at 0.
+    // SAFETY: the capacity is at least `len`. The pieces cover the slots 0 to `len - 1`, and `fill` has written each
+    // piece completely: `mapped` zips it with as many values, `generated` with an endless range. If `fill` panics, the
+    // length stays 0.
     #[allow(unsafe_code)]
     unsafe {
         values.set_len(len);
@@ -147,23 +147,23 @@ pub fn update<T: Send>(values: &mut [T], change: impl Fn(&mut T) + Sync) {
     values.chunks_mut(PIECE).par_each(|piece| piece.iter_mut().for_each(&change));
 }
 
-/// Whether `is_so` of any of `values`.
-pub fn any<T: Sync>(values: &[T], is_so: impl Fn(&T) -> bool + Sync) -> bool {
-    // A sum of bits is one instruction for many values, where an early end is a branch for each.
-    let in_piece = |piece: &[T]| piece.iter().fold(false, |any, value| any | is_so(value));
+/// Whether `predicate` is true for any of `values`.
+pub fn any<T: Sync>(values: &[T], predicate: impl Fn(&T) -> bool + Sync) -> bool {
+    // One instruction combines many bits; an early exit would be a branch for each value.
+    let in_piece = |piece: &[T]| piece.iter().fold(false, |any, value| any | predicate(value));
     values.chunks(PIECE).par_any(in_piece)
 }
 
-/// The one loop that the scheduler is compiled for.
+/// The only loop that is compiled with the scheduler.
 fn on_all_threads(count: usize, step: &(dyn Fn(usize) + Sync)) {
-    // One item waits for no other thread: on busy cores that takes longer than small work does.
+    // A single item runs on this thread: on busy cores, waiting for another thread takes longer than small work.
     match count {
         0 | 1 => (0..count).for_each(step),
         _ => (0..count).into_par_iter().for_each(step),
     }
 }
 
-/// Locks `mutex`, poisoned or not: a value behind these locks is replaced as a whole, and rayon resumes a panic once
+/// Locks `mutex`, even if it is poisoned: values in these locks are replaced as a whole, and rayon resumes a panic once
 /// the loop has ended.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,7 +181,7 @@ mod tests {
     use crate::util::error::Error;
 
     #[test]
-    fn every_item_has_its_turn() {
+    fn every_item_is_processed() {
         let mut squares = vec![0; 1000];
         squares.chunks_mut(7).enumerate().par_each(|(number, chunk)| {
             chunk.iter_mut().zip(number * 7..).for_each(|(square, n)| *square = n * n);
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_failure_is_that_of_the_first_item() {
         let work = |n: usize| {
-            // Later items are the sooner to fail.
+            // Later items fail sooner.
             std::thread::sleep(std::time::Duration::from_millis(20usize.saturating_sub(n) as u64));
             if n < 5 { Ok(()) } else { Err(n) }
         };

@@ -1,10 +1,10 @@
-//! The SIMD level of CPU twins and decoders: the best one that the processor supports, determined once.
+//! SIMD level of CPU kernels and decoders: the highest level that the processor supports, determined once.
 //!
 //! Loops over arrays are compiled once for each level, and [`dispatch`] calls the copy for this processor.
-//! All levels give the same integers. Floats may differ in their last bits, since only AVX2 and above
-//! fuse multiplication and addition.
+//! All levels give the same integers. Floats may differ in their last bits, since only AVX2 and above have fused
+//! multiply-add.
 //!
-//! For tests, the environment variable `GPUPROC_SIMD` selects another of the [`levels`].
+//! For tests, the environment variable `GPUPROC_SIMD` selects one of the [`levels`].
 
 use std::{env, sync::LazyLock};
 
@@ -19,8 +19,8 @@ pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
 /// As [`dispatch`], for a closure that is `#[inline(always)]`.
 #[inline]
 pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
-    // pulp's own `WithSimd` for closures calls `FnOnce::call_once`. For closures that borrow, that is a separate
-    // function, which is not compiled for the level.
+    // pulp's own `WithSimd` for closures calls `FnOnce::call_once`, which for closures that borrow is a separate
+    // function and is not compiled for the level.
     struct Work<F>(F);
     impl<R, F: FnMut() -> R> WithSimd for Work<F> {
         type Output = R;
@@ -33,13 +33,13 @@ pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
     dispatch(Work(work))
 }
 
-/// The level in use, for code that has special instructions for some levels.
+/// The level in use, for code with special instructions for some levels.
 #[inline]
 pub fn arch() -> Arch {
     static ARCH: LazyLock<Arch> = LazyLock::new(|| {
         let Ok(name) = env::var("GPUPROC_SIMD") else { return Arch::new() };
         named(&name).unwrap_or_else(|| {
-            log::warn!("GPUPROC_SIMD={name} is none of {}", levels().join(" "));
+            log::warn!("GPUPROC_SIMD={name}: expected one of {}", levels().join(" "));
             Arch::new()
         })
     });

@@ -1,8 +1,8 @@
-//! Starts threads where the system may grant only a few: the number of processes (RLIMIT_NPROC), the tasks of a
+//! Starts threads, also if the system grants only a few: the number of processes (RLIMIT_NPROC), the tasks of a
 //! container or memory may be limited.
 //!
-//! `std::thread::spawn` panics where the system grants no thread. These functions return an error instead, and the pool
-//! of the parallel loops starts with as many threads as it gets.
+//! `std::thread::spawn` panics if the system grants no thread. These functions return an error instead, and the pool of
+//! the parallel loops starts with as many threads as it gets.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::util::error::{Error, Kind, Result};
 
-/// The error when the system grants no thread.
+/// Error if the system grants no thread.
 fn refused(cause: io::Error) -> Error {
     Error::new(Kind::Failure, "the system grants no further thread").caused_by(cause)
 }
@@ -42,14 +42,14 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(refused)
 }
 
-/// Most threads per core: more would only take turns, and thousands would take seconds to start.
-const MOST_A_CORE: usize = 4;
+/// Maximum number of threads per core: more bring nothing, and thousands would take seconds to start.
+const MAX_PER_CORE: usize = 4;
 
-/// Threads that are kept free for reading, writing and waiting where the system grants few.
+/// Threads that stay available for reading, writing and waiting if the system grants few.
 const SPARE: usize = 4;
 
-/// The builder of a thread of the pool. A thread that waits for a nested loop begins other work on top of its stack, so
-/// its stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
+/// Builder of a thread of the pool. A thread that waits for a nested loop starts other work on top of its stack, so its
+/// stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
 fn worker() -> Builder {
     Builder::new().stack_size(8 << 20)
 }
@@ -58,10 +58,10 @@ fn worker() -> Builder {
 /// grants. A second call has no effect.
 ///
 /// # Errors
-/// [`Kind::Failure`] where the system does not grant a single thread.
+/// [`Kind::Failure`] if the system does not grant a single thread.
 pub fn start_pool(wanted: Option<usize>) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let wanted = wanted.unwrap_or(cores).min(MOST_A_CORE * cores.max(2));
+    let wanted = wanted.unwrap_or(cores).min(MAX_PER_CORE * cores.max(2));
     let (jobs, receiver) = mpsc::channel::<ThreadBuilder>();
     let receiver = Arc::new(Mutex::new(receiver));
     let wait = || {
@@ -74,13 +74,13 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
             }
         }
     };
-    // A pool whose threads fail to start cannot be built again. So the threads are started before the pool, and each
-    // waits for its part in it. The spare threads are started first of all, and end before the pool is built.
-    let (spare, gone) = mpsc::channel::<()>();
-    let gone = Arc::new(Mutex::new(gone));
+    // The global pool cannot be built again after a thread has failed to start. So the threads start before the pool,
+    // and each waits for its job in it. The spare threads start first, and end before the pool is built.
+    let (spare, closed) = mpsc::channel::<()>();
+    let closed = Arc::new(Mutex::new(closed));
     let spares = (0..SPARE).map_while(|_| {
-        let gone = gone.clone();
-        let wait = move || gone.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok();
+        let closed = closed.clone();
+        let wait = move || closed.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok();
         Builder::new().spawn(wait).ok()
     });
     let spares: Vec<_> = spares.collect();
@@ -97,7 +97,7 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
         log::debug!("{started} threads instead of {wanted}");
     }
     let hand_over = |job| jobs.send(job).map_err(|_| io::ErrorKind::Other.into());
-    // Threads without a part in the pool end when `jobs` is dropped. In tests, a pool exists already.
+    // Threads without a job in the pool end when `jobs` is dropped. In tests, a pool exists already.
     let _ = ThreadPoolBuilder::new().num_threads(started).spawn_handler(hand_over).build_global();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The times of a job: stages by the wall clock, GPU passes by the clock of the device.
+//! Times of a job: stages by the wall clock, GPU passes by the clock of the device.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 
-/// The clock of a measurement.
+/// Clock of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -20,10 +20,10 @@ pub enum Clock {
     Gpu,
 }
 
-/// The total time of a stage, over all its runs.
+/// Total time of a stage over all its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stage {
-    /// The name of the stage, such as `decode` or `blur rows`.
+    /// Name of the stage, such as `decode` or `blur rows`.
     pub stage: String,
     /// The clock.
     pub clock: Clock,
@@ -33,20 +33,20 @@ pub struct Stage {
     pub ns: u64,
 }
 
-/// The recorder that all parts of a job share. A measurement takes a lock but no further memory, since a job may have
-/// millions of them.
+/// Recorder that all parts of a job share. A measurement takes a lock but no further memory, since a job may have
+/// millions of measurements.
 #[derive(Debug)]
 pub struct Timings {
     start: Instant,
     passes: AtomicBool,
     stages: Mutex<Vec<Stage>>,
-    /// The stages that run now, in the order in which they began.
+    /// The stages that are running, in the order of their start.
     running: Mutex<Vec<(Instant, String)>>,
     results: Mutex<Vec<serde_json::Value>>,
 }
 
 impl Timings {
-    /// A recorder whose total time starts now. `passes` asks the GPU to timestamp every pass.
+    /// Creates a recorder, whose total time starts now. `passes`: whether the GPU records a timestamp for every pass.
     pub fn new(passes: bool) -> Self {
         Self {
             start: Instant::now(),
@@ -67,7 +67,7 @@ impl Timings {
         self.passes.store(true, Ordering::Relaxed);
     }
 
-    /// Drops the facts about results, for a process that makes results without end.
+    /// Drops the facts about results, for a process that runs job after job.
     pub fn forget_results(&self) {
         self.results.lock().expect("no holder of this lock panics").clear();
     }
@@ -91,13 +91,13 @@ impl Timings {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of the stages that run now, the one that began last, and how long it has been running.
+    /// The running stage that started last, and its duration so far.
     pub fn stage(&self) -> Option<(String, Duration)> {
         self.running().last().map(|(start, stage)| (stage.clone(), start.elapsed()))
     }
 
     /// Records a duration measured elsewhere.
-    // Inlining would copy this into each of the hundred places that time something.
+    // Inlining would copy this into each of about a hundred callers.
     #[inline(never)]
     pub fn record(&self, stage: &str, clock: Clock, duration: Duration) {
         let ns = duration.as_nanos() as u64;
@@ -113,14 +113,14 @@ impl Timings {
         self.stages.lock().expect("no holder of this lock panics").clone()
     }
 
-    /// Takes the stages out of the recorder, in the order of [`Timings::stages`].
+    /// Removes the stages from the recorder and returns them, in the order of [`Timings::stages`].
     pub fn drain(&self) -> Vec<Stage> {
         std::mem::take(&mut *self.stages.lock().expect("no holder of this lock panics"))
     }
 
-    /// If timings are wanted, adds a fact about a result, such as the size of a mesh, for [`Timings::json`].
+    /// If timings are enabled, adds facts about a result, such as the size of a mesh, for [`Timings::json`].
     pub fn add_result(&self, result: impl FnOnce() -> serde_json::Value) {
-        // A job may have millions of results.
+        // A job may have millions of results, so they are kept only for `--timings`.
         if !self.wants_passes() {
             return;
         }
@@ -155,7 +155,7 @@ impl Timings {
     }
 }
 
-/// A running stage; it ends when this value is dropped.
+/// A running stage, which ends when this value is dropped.
 struct Running<'a> {
     timings: &'a Timings,
     start: Instant,
@@ -175,13 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stage_is_the_innermost_that_runs() {
+    fn the_stage_is_the_innermost_running_one() {
         let timings = Timings::new(false);
         let stage = || timings.stage().map(|(stage, _)| stage);
         timings.time("decode", || {
             timings.time("read", || assert_eq!(stage().as_deref(), Some("read")));
             assert_eq!(stage().as_deref(), Some("decode"));
-            let failed = || timings.time("read", || panic!("planted"));
+            let failed = || timings.time("read", || panic!("injected"));
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(failed)).is_err());
             assert_eq!(stage().as_deref(), Some("decode"));
         });

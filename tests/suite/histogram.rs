@@ -621,7 +621,10 @@ mod program {
         GrayImage::from_raw(4, 3, mask).unwrap().save(folder.path("m.png")).unwrap();
         let table = folder.stdout(&["g.png", "--mask", "m.png", "--bins", "2", "--range", "0,11"]);
         assert_eq!(table, "bin,low,high,grey\n0,0,5.5,1\n1,5.5,11,1\n");
-        folder.run(&["g.png", "--roi", "3,0,2,1"]).code(4).stderr(contains("leaves the image"));
+        folder
+            .run(&["g.png", "--roi", "3,0,2,1"])
+            .code(4)
+            .stderr(contains("is not within the image"));
     }
 
     #[test]

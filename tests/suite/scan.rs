@@ -730,7 +730,7 @@ fn bad_texts_are_told_with_line_and_value() {
     assert_fails(&["scan", "-"], "1,,2", 4, "line 1: expected a number before the comma");
     assert_fails(&["scan", "-"], ",1", 4, "line 1: expected a number before the comma");
     assert_fails(&["scan", "-"], &"9".repeat(300_000), 4, "line 1: `9999");
-    assert_fails(&["scan", "-", "--init", "x"], "1", 2, "--init x is no u32");
+    assert_fails(&["scan", "-", "--init", "x"], "1", 2, "--init x: expected a number of type u32");
     assert_fails(&["scan", "missing.txt"], "", 7, "cannot read missing.txt");
     assert_fails(&["scan", "-", "out.xyz"], "1", 2, "the extension `xyz`");
 }

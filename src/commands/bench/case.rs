@@ -16,9 +16,9 @@ pub struct Case {
     pub algorithm: &'static str,
     /// Parameters and input, such as `Gaussian r=3, 8192x8192 RGBA8`.
     pub problem: String,
-    /// Whether the algorithm is a published one, measured only for comparison. Such cases run only on GPUs.
+    /// Whether the algorithm is measured only for comparison. Such cases run only on GPUs.
     pub is_baseline: bool,
-    /// Bytes of the input and the output, which every algorithm has to move.
+    /// Bytes of the input and the output, which every algorithm must move.
     pub bytes: u64,
     /// Generates the input.
     pub prepare: Box<dyn Fn() -> Result<Box<dyn Work>>>,
@@ -44,7 +44,7 @@ pub trait Work {
     }
 }
 
-/// The input of cases: generated when a case begins, or read from a file.
+/// Input of cases: generated when a case starts, or read from a file.
 pub struct Input<T: ?Sized> {
     /// Size and type, such as `8192x8192 RGBA8`, or the name of the file.
     pub name: String,
@@ -60,13 +60,13 @@ impl<T: ?Sized + 'static> Input<T> {
     }
 }
 
-/// Whether the result of a kernel, the second one, is that of the CPU.
-pub type Same<K> = fn(&<K as Kernel>::Out, &<K as Kernel>::Out) -> bool;
+/// Compares the CPU's result with that of a device.
+pub type Comparison<K> = fn(&<K as Kernel>::Out, &<K as Kernel>::Out) -> bool;
 
 struct KernelWork<K: Kernel> {
     kernel: Rc<K>,
     input: Arc<K::In>,
-    is_same: Same<K>,
+    is_same: Comparison<K>,
     result: Option<K::Out>,
 }
 
@@ -89,7 +89,7 @@ impl<K: Kernel> Work for KernelWork<K> {
     }
 }
 
-/// The error of a check that fails.
+/// Error of a failed check.
 pub fn wrong(what: impl fmt::Display) -> Error {
     Error::new(Kind::Failure, what)
 }
@@ -102,7 +102,7 @@ impl Case {
         kernel: K,
         input: &Input<K::In>,
         output: u64,
-        is_same: Same<K>,
+        is_same: Comparison<K>,
     ) -> Self {
         let (kernel, make) = (Rc::new(kernel), input.make.clone());
         let prepare = move || {

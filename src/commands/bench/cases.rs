@@ -1,4 +1,4 @@
-//! The table of all cases, and the inputs that they generate.
+//! All cases, and the inputs that they generate.
 
 use std::{ops::RangeInclusive, path::Path, sync::Arc};
 
@@ -32,7 +32,7 @@ use crate::{
     util::{error::Result, parallel::Parallel},
 };
 
-/// All cases on generated inputs, of sizes for GPUs if `full`, else for software devices.
+/// All cases on generated inputs, in sizes for GPUs if `full`, else for software devices.
 pub fn cases(full: bool) -> Vec<Case> {
     let pick = |small: usize, large: usize| if full { large } else { small };
     let mut cases = Vec::new();
@@ -162,7 +162,7 @@ fn sort<T: Sortable>(records: &Input<Records<T>>) -> Case {
     )
 }
 
-/// Marching cubes. Bytes of the surface are not counted: they are known only afterwards.
+/// Marching cubes. The bytes of the surface are not counted, since they are known only afterwards.
 fn mesh(volume: &Input<Slab>, iso: f64) -> Case {
     let (problem, kernel) = (format!("{}, iso {iso}", volume.name), MarchingCubes::new(iso));
     Case::new(["mesh", "bit planes"], problem, kernel, volume, 0, PartialEq::eq)
@@ -181,7 +181,7 @@ pub fn copy(bytes: usize) -> Case {
     Case::new(["copy", "copy"], name, Copy, &words, words.bytes, PartialEq::eq)
 }
 
-/// Noise in four 8-bit channels. The last one is not treated as alpha.
+/// Noise in four 8-bit channels, none of them alpha.
 fn noise_image(side: usize) -> Input<Grid> {
     let bytes = 4 * side * side;
     Input::new(format!("{side}x{side} RGBA8"), bytes as u64, move || {

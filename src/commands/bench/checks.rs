@@ -1,4 +1,4 @@
-//! Comparison of results with those of the CPU, for `--check`.
+//! Comparison of results with those of the CPU (`--check`).
 
 use crate::{
     data::{dtype::Dtype, samples::Samples},
@@ -18,8 +18,8 @@ pub fn are_close<const DISTANCE: u8>(expected: &Samples, found: &Samples) -> boo
     }
 }
 
-/// Whether integers are equal, and floats, which a baseline sums up in another order, differ by no more than 1e-5 of the
-/// largest sum so far.
+/// Whether integers are equal, and floats differ by at most 1e-5 of the largest sum so far: a baseline adds them in
+/// another order.
 pub fn same_sums<T: Scannable>(expected: &Scanned<T>, found: &Scanned<T>) -> bool {
     let wide = |number: T| match T::DTYPE {
         Dtype::F32 => f64::from(bytemuck::cast::<T, f32>(number)),
@@ -43,7 +43,7 @@ pub fn same_records<T: Sortable>(expected: &Records<T>, found: &Records<T>) -> b
     expected.payload == found.payload && a == b
 }
 
-/// Whether the corners of triangles are at the same places, apart from rounding.
+/// Whether the corners of triangles are equal, apart from rounding.
 #[allow(clippy::ptr_arg, reason = "the type of a comparison names the kernel's output")]
 pub fn same_corners(expected: &Vec<[f32; 3]>, found: &Vec<[f32; 3]>) -> bool {
     let near = |(a, b): (&[f32; 3], &[f32; 3])| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-4);

@@ -1,4 +1,4 @@
-//! `gpuproc bench`: measures every algorithm on this device, published ones included.
+//! `gpuproc bench`: measures every algorithm on this device, and published algorithms for comparison.
 
 mod case;
 mod cases;
@@ -19,10 +19,10 @@ use crate::{
     engine::{hints, progress::printable, session::Session},
     gpu::Context,
     io::{Sink, allow_broken_pipe, standard},
-    util::error::{Error, Kind, Result},
+    util::error::{Error, Result},
 };
 
-pub use case::{Case, Input, Same, Work};
+pub use case::{Case, Comparison, Input, Work};
 pub use cases::cases;
 use cases::volume_cases;
 pub use flags::Args;
@@ -30,7 +30,7 @@ pub use flags::Args;
 /// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`] for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`] when a
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`](crate::util::error::Kind::Partial) when a
 /// case fails or its checked result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     args.check_outputs()?;
@@ -56,7 +56,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     print(&head, &args)?;
     let (figures, failed) = measure_all(&cases, &args, session, context, copy_gb_per_s)?;
     if figures.is_empty() && failed == 0 {
-        log::warn!("nothing is measured: this device can run none of these cases");
+        log::warn!("nothing measured: this device cannot run any of these cases");
     }
     if !figures.is_empty() {
         let report = Report {
@@ -70,16 +70,10 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         let write = |sink| allow_broken_pipe(write(sink, &report, session));
         args.output.iter().try_for_each(write)?;
     }
-    match failed {
-        0 => Ok(()),
-        _ => {
-            let all = failed + figures.len();
-            Err(Error::new(Kind::Partial, format_args!("{failed} of {all} cases failed")))
-        }
-    }
+    Error::if_any_failed(failed, failed + figures.len(), "cases")
 }
 
-/// The wanted cases. Baselines come last: a GPU lowers its clocks during those that take seconds.
+/// Cases that the flags select. Baselines come last: a GPU lowers its clocks during those that take seconds.
 fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
     let mut cases = if args.input.is_empty() { self::cases(args.full) } else { Vec::new() };
     for source in &args.input {
@@ -97,7 +91,8 @@ fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
     }
 }
 
-/// Measures the cases and prints a row of the table after each. Returns the measurements and the number of failed cases.
+/// Measures the cases and prints a row of the table after each. Returns the measurements and the number of failed
+/// cases.
 fn measure_all(
     cases: &[Case],
     args: &Args,
@@ -133,7 +128,7 @@ fn measure_all(
 fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Result<f64> {
     let is_hardware = context.is_some_and(Context::is_hardware);
     let bytes = if args.full || is_hardware { 1 << 30 } else { 64 << 20 };
-    // Source and copy together. No problem without --full takes more.
+    // Source and copy together. Without --full, no case takes more.
     if 2 * bytes > session.max_memory {
         return Err(Error::usage(format_args!(
             "measuring takes {} bytes and more, and --max-memory allows {}",
@@ -147,7 +142,7 @@ fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Resu
     Ok(Measurement::new(&case, clock, &times, 1.0).gb_per_s)
 }
 
-/// The name of the GPU, or the name of the CPU and the number of its threads.
+/// Name of the GPU, or name of the CPU and number of its threads.
 fn device_name(context: Option<&Context>) -> String {
     if let Some(context) = context {
         return context.info.name.clone();
@@ -161,8 +156,7 @@ fn device_name(context: Option<&Context>) -> String {
     format!("CPU ({brand}, {threads} threads)")
 }
 
-/// Prints a line, or several where the terminal is narrow. A closed pipe is an error only where no files are to be
-/// written.
+/// Prints a line, or several on a narrow terminal. A closed pipe is an error only if no files are to be written.
 fn print(line: &str, args: &Args) -> Result<()> {
     let line = printable(line);
     let text = match columns().filter(|columns| *columns < line.chars().count()) {

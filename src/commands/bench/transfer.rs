@@ -7,7 +7,7 @@ use crate::{
     util::{error::Result, memory},
 };
 
-/// A transfer until the last byte has arrived. The memory on both sides is kept from run to run.
+/// A transfer, measured until the last byte has arrived. The memory on both sides is reused in each run.
 struct Transfer {
     is_upload: bool,
     data: Vec<u32>,

@@ -1,4 +1,4 @@
-//! `--equalize` and `--auto-levels`: writes images that are adjusted by their histograms.
+//! Writes images that are adjusted by their histograms (`--equalize`, `--auto-levels`).
 
 use super::{
     input::Input,
@@ -14,7 +14,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Writes the adjusted images of `input`, if any are asked for. Takes the whole image out of `input`.
+/// Writes the adjusted images of `input`, if any. Takes the whole image out of `input`.
 ///
 /// # Errors
 /// When the input is a volume, has several pages, or has samples of other than 8 or 16 bits, and when an image cannot
@@ -28,9 +28,9 @@ pub fn write(
     if settings.adjustments.is_empty() {
         return Ok(());
     }
-    let Some((selected, mut image)) = input.whole() else {
+    let Some((selected, mut image)) = input.take_whole() else {
         return Err(Error::bad_input(format_args!(
-            "{source}: --equalize and --auto-levels adjust one image; choose a page of several by --page"
+            "{source}: --equalize and --auto-levels adjust one image; choose a page with --page"
         )));
     };
     let levels = luminance_levels(image.samples.dtype(), image.channels)?;

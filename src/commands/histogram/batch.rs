@@ -1,4 +1,4 @@
-//! Counts many inputs side by side.
+//! Counts many inputs in parallel.
 
 use super::{adjust, count, input::Input, job::Job, tally::Tally};
 use crate::{
@@ -10,35 +10,24 @@ use crate::{
     },
     io::{Source, Sources, image::is_jpeg},
     kernels::histogram::VALUE_COUNTS_BYTES,
-    util::error::{Error, Kind, Result},
+    util::error::{Kind, Result},
 };
 
-/// The result of a run in which `failed` of `total` inputs failed.
-pub fn finish(failed: usize, total: usize) -> Result<()> {
-    match failed {
-        0 => Ok(()),
-        n => {
-            let others = if n < total { "; the others are done" } else { "" };
-            Err(Error::new(Kind::Partial, format_args!("{n} of {total} inputs failed{others}")))
-        }
-    }
-}
-
-/// Counts `files`, of volumes only the slices of `shard`. Several threads call `keep` with the counts of a file; `consume`
-/// takes the number of each file, and what `keep` has returned, in order. Returns the number of files that failed.
+/// Counts `files`, of volumes only the slices of `shard`. Several threads call `finish` with the counts of a file;
+/// `consume` gets the index of each file and the result of `finish`, in order. Returns the number of files that failed.
 pub fn count_all<O: Send>(
     job: &Job,
     files: &Sources,
     shard: Shard,
     session: &Session,
-    keep: impl Fn(Tally) -> O + Sync,
+    finish: impl Fn(Tally) -> O + Sync,
     mut consume: impl FnMut(usize, O) -> Result<()>,
 ) -> Result<usize> {
     let mut failed = 0;
-    let work = Inputs { job, shard, session, keep };
+    let work = Inputs { job, shard, session, finish };
     run_batch(&work, "histogram", files, session, |number, result| {
         match result {
-            Ok(kept) => consume(number, kept)?,
+            Ok(finished) => consume(number, finished)?,
             Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
                 return Err(error);
             }
@@ -54,10 +43,10 @@ pub fn count_all<O: Send>(
 
 struct Inputs<'a, F> {
     job: &'a Job,
-    /// The shard of the slices of volumes that is counted.
+    /// Of volumes, only the slices of this shard are counted.
     shard: Shard,
     session: &'a Session,
-    keep: F,
+    finish: F,
 }
 
 impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
@@ -83,11 +72,11 @@ impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
     /// Reads and counts one input, and writes its adjusted images.
     fn run(&self, source: &Source) -> Result<O> {
         let settings = &self.job.settings;
-        let session = &self.session.for_file(|| settings.takes_only_counts() && is_jpeg(source));
+        let session = &self.session.for_file(|| settings.needs_only_counts() && is_jpeg(source));
         let mut input = Input::read(source, settings, session)?;
         adjust::write(source, &mut input, settings, session)?;
         let tally = count::count(source, &input, settings, self.shard, session)?;
         drop(input);
-        Ok((self.keep)(tally))
+        Ok((self.finish)(tally))
     }
 }

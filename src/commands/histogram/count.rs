@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
-    input::{Input, TOGETHER},
+    input::{Input, MIN_PIXELS},
     job::{Channel, Range, Settings},
     select::Alpha,
-    tally::{self, Counting, Tally},
+    tally::{self, ComponentTally, Tally},
 };
 use crate::{
     data::{samples::Samples, shard::Shard},
@@ -23,13 +23,13 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// A component and its name in tables.
+/// A component with its name in tables.
 type Named = (&'static str, Component);
 
 /// Counts `input`, which was read from `source`. Of a volume, only the slices of `shard` are counted.
 ///
 /// # Errors
-/// When the input lacks a channel that is asked for or the range is invalid, and when reading or counting fails.
+/// When the input lacks a selected channel or the range is invalid, and when reading or counting fails.
 pub fn count(
     source: &Source,
     input: &Input<'_>,
@@ -52,24 +52,24 @@ pub fn count(
     let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
     if let Input::Jpeg(picture) = input {
         let counts = session.device.run(&JpegHistogram(kernel), picture)?;
-        let counting = |(&(name, _), counts)| Counting { name, counts, measured: None };
+        let counting = |(&(name, _), counts)| ComponentTally { name, counts, measured: None };
         tally.add_part(named.iter().zip(counts).map(counting).collect());
         return Ok(tally);
     }
     let part = |pixels: &Pixels, counts: Vec<Counts>| {
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
-            let is_needed =
+            let needs_values =
                 settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
-            let measured =
-                is_needed.then(|| count_values(pixels, component, [bins.low, bins.high], weighted));
-            Counting { name, counts, measured }
+            let measured = needs_values
+                .then(|| count_values(pixels, component, [bins.low, bins.high], weighted));
+            ComponentTally { name, counts, measured }
         });
         part.collect()
     };
     if let Input::JpegFile(file, channels) = input {
         let count = |pixels: &Pixels| Ok(part(pixels, kernel.cpu(pixels)?));
-        let enough = if settings.statistics { TOGETHER * channels } else { 0 };
-        let decode = || count_decoded(file, *channels, enough, &count);
+        let min_samples = if settings.statistics { MIN_PIXELS * channels } else { 0 };
+        let decode = || count_decoded(file, *channels, min_samples, &count);
         tally.add_part(session.timings.time(Histogram::NAME, decode)?);
         return Ok(tally);
     }
@@ -83,14 +83,14 @@ pub fn count(
 }
 
 /// Counts all pixels of a JPEG file on the threads that decode them, and returns the sum. Counts and moments are exact,
-/// so their sum does not depend on the order of the parts. Parts of fewer than `enough` samples are joined before they
-/// are counted.
+/// so their sum does not depend on the order of the parts. Parts of fewer than `min_samples` samples are joined before
+/// they are counted.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
-    enough: usize,
-    count: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
-) -> Result<Vec<Counting>> {
+    min_samples: usize,
+    count: &(impl Fn(&Pixels) -> Result<Vec<ComponentTally>> + Sync),
+) -> Result<Vec<ComponentTally>> {
     let sum = Mutex::new(Ok(Vec::new()));
     let add = |rows: &mut Vec<u8>| {
         let pixels = Pixels { samples: Samples::U8(std::mem::take(rows)), channels };
@@ -101,19 +101,19 @@ fn count_decoded(
             (Ok(_), Err(error)) => *sum = Err(error),
             (Err(_), _) => {}
         }
-        let Samples::U8(samples) = pixels.samples else { unreachable!("as above") };
+        let Samples::U8(samples) = pixels.samples else { unreachable!("they are built above") };
         *rows = samples;
     };
-    // Parts that are not large enough yet, at most one for each decoding thread.
+    // Parts that are still too small, at most one for each decoding thread.
     let waiting = Mutex::new(Vec::<Vec<u8>>::new());
     let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
     let consume = |rows: &mut Vec<u8>| {
-        if enough == 0 {
+        if min_samples == 0 {
             return add(rows);
         }
         let mut joined = lock().pop().unwrap_or_default();
         joined.extend_from_slice(rows);
-        if joined.len() >= enough {
+        if joined.len() >= min_samples {
             add(&mut joined);
             joined.clear();
         }
@@ -127,19 +127,19 @@ fn count_decoded(
     sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The components that are asked for, or the default ones of an image with `channels` channels.
+/// Components to count: the selected ones, or the default ones of an image with `channels` channels.
 fn components(source: &Source, settings: &Settings, channels: usize) -> Result<Vec<Named>> {
     let colour = channels >= 3;
     let default: &[Channel] = match colour {
         true => &[Channel::R, Channel::G, Channel::B, Channel::Luma],
         false => &[Channel::Luma],
     };
-    let wanted = if settings.channels.is_empty() { default } else { &settings.channels };
+    let selected = if settings.channels.is_empty() { default } else { &settings.channels };
     let missing = |what: &str| {
         Err(Error::bad_input(format_args!("{source}: there is no {what} channel to count")))
     };
     let mut components = Vec::new();
-    for channel in wanted {
+    for channel in selected {
         let component = match (channel, colour) {
             (Channel::R, true) => ("r", Component::Channel(0)),
             (Channel::G, true) => ("g", Component::Channel(1)),
@@ -167,13 +167,13 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
     Ok(components)
 }
 
-/// The least and the greatest finite sample of all components; 0 and 1 where no sample is finite.
+/// Minimum and maximum of the finite samples of all components; 0 and 1 if no sample is finite.
 fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
     let mut all = Moments::default();
     input.parts(session, Shard::WHOLE, |pixels, _| {
         for &(_, component) in named {
-            let take = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
-            let more = session.timings.time("data range", take);
+            let measure = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
+            let more = session.timings.time("data range", measure);
             all = std::mem::take(&mut all).merged(more);
         }
         Ok(())

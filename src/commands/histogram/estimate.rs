@@ -1,5 +1,5 @@
-//! Estimates of the time that histograms take on the CPU and with a GPU. The constants were measured on a host with 16
-//! cores and an NVIDIA H200, with photographs of 16 MP.
+//! Estimates the time for histograms on the CPU and with a GPU. The constants were measured on a host with 16 cores and
+//! an NVIDIA H200, with photographs of 16 MP.
 
 use super::job::Settings;
 use crate::{
@@ -7,9 +7,9 @@ use crate::{
     io::{Source, Sources, image::sample_bytes},
 };
 
-/// Seconds of one core per byte of samples, to read, decode and count them on the CPU.
+/// Seconds of one core per byte of samples to read, decode and count them on the CPU.
 const CPU: f64 = 2.7e-9;
-/// Seconds of one core per byte of samples of a JPEG, where a GPU turns coefficients into pixels and counts them.
+/// Seconds of one core per byte of samples of a JPEG, if a GPU converts coefficients to pixels and counts them.
 const GPU: f64 = 0.9e-9;
 
 /// The estimate for `inputs`.
@@ -17,13 +17,13 @@ pub fn of_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
     let bytes = |input| sample_bytes(&input).map(|bytes| [bytes as f64]);
     let [bytes] = sum_of_all(inputs.iter(), bytes);
     let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
-    let from_coefficients = settings.takes_only_counts() && inputs.iter().all(is_jpeg);
+    let from_coefficients = settings.needs_only_counts() && inputs.iter().all(is_jpeg);
     let estimate = estimate(bytes, from_coefficients, rayon::current_num_threads());
     estimate.in_parts(if from_coefficients { inputs.len() } else { 0 })
 }
 
-/// The estimate for `bytes` of samples. A GPU gains only where it decodes the pixels from JPEG coefficients: to count
-/// pixels that the host has decoded takes the host no longer than to copy them to a GPU.
+/// The estimate for `bytes` of samples. A GPU is faster only if it decodes the pixels from JPEG coefficients: the host
+/// can count pixels in the time in which it copies them to a GPU.
 fn estimate(bytes: f64, from_coefficients: bool, cores: usize) -> Estimate {
     let [cpu, gpu] = [CPU, if from_coefficients { GPU } else { CPU }];
     Estimate::of_seconds(bytes * cpu / cores as f64, bytes * gpu / cores as f64)

@@ -1,7 +1,7 @@
-//! The plot of one histogram, or of several overlaid.
+//! Plot of one histogram, or of several overlaid.
 
 use super::{
-    tally::{Counted, Outcome},
+    tally::{ComponentOutcome, Outcome},
     view::{View, merged},
 };
 use crate::{
@@ -16,12 +16,12 @@ use crate::{
 const MARGINS: [f32; 3] = [82.0, 32.0, 72.0];
 /// Height of a line of the legend, in pixels.
 const LEGEND_LINE: f32 = 24.0;
-/// Least distance between two texts, in pixels.
+/// Minimum distance between two texts, in pixels.
 const GAP: f32 = 12.0;
 /// Maximum number of inputs in one plot.
 pub const MAX_INPUTS: usize = 16;
 
-/// The colours of inputs that share a plot.
+/// Colours of inputs that share a plot.
 const SEVERAL: [Colour; 8] = [
     [0x4c, 0x8d, 0xf6],
     [0xe8, 0x7a, 0x2a],
@@ -33,7 +33,7 @@ const SEVERAL: [Colour; 8] = [
     [0xd3, 0x62, 0xc0],
 ];
 
-/// The colour of a component.
+/// Colour of a component.
 fn colour(name: &str, theme: &Theme) -> Colour {
     match name {
         "r" => [0xe0, 0x3c, 0x3c],
@@ -66,21 +66,21 @@ fn is_line(name: &str) -> bool {
 struct Series<'a> {
     name: String,
     colour: Colour,
-    /// Whether it is a line rather than bars.
+    /// Whether it is drawn as a line rather than bars.
     is_line: bool,
-    /// The value that is shown for each bin.
+    /// Value of each bin in the plot.
     values: Vec<f64>,
-    component: &'a Counted,
+    component: &'a ComponentOutcome,
 }
 
-/// A plot that is being drawn, with positions in pixels.
+/// A plot being drawn. Positions are in pixels.
 struct Plot<'a> {
     drawing: Drawing,
     theme: Theme,
     view: &'a View,
-    /// Left end, top, width and height of the data.
+    /// Left end, top, width and height of the area of the data.
     panel: [f32; 4],
-    /// The value at the upper end of the axis.
+    /// Value at the upper end of the axis.
     top: f64,
 }
 
@@ -106,7 +106,7 @@ pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
     plot(outcome, &outcome.title(), &note, &series.collect::<Vec<_>>(), view)
 }
 
-/// Draws one plot of several inputs: of each, its luminance or grey values, else its first component.
+/// Draws one plot of several inputs: the luminance or grey values of each, else its first component.
 ///
 /// # Errors
 /// When there are more than [`MAX_INPUTS`] inputs, or their bins differ.
@@ -114,13 +114,13 @@ pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
     let first = &outcomes[0];
     if outcomes.len() > MAX_INPUTS {
         return Err(Error::usage(format_args!(
-            "{} inputs are too many for one plot, which shows {MAX_INPUTS}: add them up by --sum, or name plots as {{stem}}.png",
+            "a plot shows at most {MAX_INPUTS} inputs, found {}: add them up with --sum, or name plots as {{stem}}.png",
             outcomes.len()
         )));
     }
     if let Some(other) = outcomes.iter().find(|other| other.bins != first.bins) {
         return Err(Error::bad_input(format_args!(
-            "{} and {} have different ranges: --range draws them over each other",
+            "{} and {} have different ranges: give one --range for all",
             first.name(),
             other.name()
         )));
@@ -168,7 +168,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
         true => decades(view.log_start(top), top),
     };
     let widest = marks.iter().map(|&mark| text_width(&short_number(mark), LETTERS));
-    // Room for the title of the axis, its numbers, and the space between.
+    // Room for the title of the axis, its numbers, and the space between them.
     let left = (56.0 + widest.fold(0.0, f32::max)).ceil().max(72.0);
     let [above, right, below] = MARGINS;
     let right = right.max(text_width(&sample_value(outcome.bins.high), LETTERS) / 2.0 + GAP);
@@ -197,7 +197,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
     plot.drawing
 }
 
-/// Breaks the legend into lines of at most `room` pixels. In the first line, other text takes `taken` pixels.
+/// Breaks the legend into lines of at most `room` pixels. Other text takes `taken` pixels of the first line.
 fn legend_lines<'s, 'a>(
     series: &'s [Series<'a>],
     taken: f32,
@@ -232,7 +232,7 @@ impl Plot<'_> {
         for &mark in marks {
             let y = self.y(mark);
             self.drawing.rectangle(left, y - 0.5, width, 1.0, Paint::Over(theme.lines, 1.0));
-            // A number that would touch the one below it is left out.
+            // A number that would touch the number below it is left out.
             if last - y >= LETTERS {
                 let number = short_number(mark);
                 self.drawing.text(left - 10.0, y, Anchor::End, &number, theme.faint);
@@ -263,7 +263,7 @@ impl Plot<'_> {
         self.drawing.rising_text(20.0, above + height / 2.0, axis, theme.strong);
     }
 
-    /// Draws bars, then lines over them, then marks bars that are cut off at the top.
+    /// Draws bars, then lines over them, then marks at bars that are cut off at the top.
     fn data(&mut self, series: &[Series<'_>]) {
         let ([left, above, width, height], theme) = (self.panel, self.theme);
         let base = above + height;
@@ -281,7 +281,7 @@ impl Plot<'_> {
                 let tops: Vec<f32> = columns.iter().map(|&value| self.y(value)).collect();
                 if lines {
                     if bars > 0 && one.is_line {
-                        // A rim in the colour of the background sets the line off from the bars.
+                        // A rim in the colour of the background separates the line from the bars.
                         self.drawing.outline(left, step, &tops, 4.0, theme.ground);
                     }
                     self.drawing.outline(left, step, &tops, 1.5, one.colour);
@@ -302,17 +302,16 @@ impl Plot<'_> {
         self.mark_cut(cut);
     }
 
-    /// Marks bars that are higher than the panel. Of neighbouring bars, only the highest one is labelled with its
-    /// value.
+    /// Marks bars that are higher than the panel. Of neighbouring bars, only the highest is labelled with its value.
     fn mark_cut(&mut self, mut cut: Vec<(f32, f64)>) {
         let ([left, above, width, _], theme) = (self.panel, self.theme);
         cut.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut groups: Vec<(f32, f64)> = Vec::new();
         for (x, value) in cut {
             match groups.last_mut() {
-                Some((at, most)) if x - *at < 16.0 => {
-                    if value > *most {
-                        (*at, *most) = (x, value);
+                Some((at, max)) if x - *at < 16.0 => {
+                    if value > *max {
+                        (*at, *max) = (x, value);
                     }
                 }
                 _ => groups.push((x, value)),
@@ -341,7 +340,7 @@ fn lighter(colour: Colour) -> Colour {
     colour.map(|channel| channel + (255 - channel) / 4)
 }
 
-/// The labelled values of an axis of `width` pixels: both ends, and as many round numbers as have room between them.
+/// Labelled values of an axis of `width` pixels: both ends, and as many round numbers as fit between them.
 fn marks_between(low: f64, high: f64, width: f32) -> Vec<f64> {
     let text = |mark: f64| text_width(&sample_value(mark), LETTERS);
     let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
@@ -374,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_on_the_axis_never_touch() {
+    fn numbers_on_the_axis_do_not_touch() {
         for (low, high) in [(0.0, 255.0), (0.0, 65_535.0), (-1024.0, 3071.0), (0.001, 0.0042)] {
             for width in [150.0, 300.0, 1024.0, 4000.0] {
                 let marks = marks_between(low, high, width);

@@ -1,9 +1,9 @@
-//! The flags of `gpuproc histogram`, and the job that they make.
+//! Flags of `gpuproc histogram`, and their validation.
 
 use std::{io::IsTerminal, mem::take};
 
 use super::{
-    job::{Adjustment, Channel, FORMATS, Format, Job, OfEach, Outputs, Settings, format_of},
+    job::{Adjustment, Channel, FORMATS, Format, Job, Outputs, PerInput, Settings, format_of},
     view::View,
 };
 use crate::{
@@ -90,7 +90,7 @@ fn clip(text: &str) -> Result<f64, String> {
     number
         .filter(|percent| (0.0..50.0).contains(percent))
         .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("`{text}` is no percentage from 0% to below 50%"))
+        .ok_or_else(|| format!("`{text}` is not a percentage from 0% to below 50%"))
 }
 
 impl Args {
@@ -123,34 +123,35 @@ impl Args {
         Ok(Job { inputs, is_list, settings, share, sum, outputs, picture, view })
     }
 
-    /// The outputs that `-o` names, or for a shard its part file.
+    /// Outputs of `-o`, or the part file of a shard.
     fn outputs(&self, shard_output: Option<Sink>, inputs: &Sources) -> Result<Outputs> {
         let mut outputs = Outputs::default();
         if let Some(output) = shard_output {
-            outputs.of_all.push((output, Format::Csv));
+            outputs.combined.push((output, Format::Csv));
             return Ok(outputs);
         }
         for target in &self.output {
             match target.place() {
-                Place::One(sink) => outputs.of_all.push(self.output_format(&sink)?),
-                place => outputs.of_each.push(self.of_each(place, inputs)?),
+                Place::One(sink) => outputs.combined.push(self.output_format(&sink)?),
+                place => outputs.per_input.push(self.per_input(place, inputs)?),
             }
         }
         Ok(outputs)
     }
 
-    /// Adds standard output where it takes a table: with `--format`, and where nothing else is written. Returns whether
-    /// it takes pictures instead.
+    /// Adds standard output if it gets a table: with `--format`, and if nothing else is written. Returns whether it
+    /// gets pictures instead.
     fn add_stdout(&self, outputs: &mut Outputs, adjusts_nothing: bool) -> Result<bool> {
-        let nothing = outputs.of_all.is_empty() && outputs.of_each.is_empty() && adjusts_nothing;
+        let nothing =
+            outputs.combined.is_empty() && outputs.per_input.is_empty() && adjusts_nothing;
         let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
         let picture = self.view.picture || nothing && is_terminal;
-        let is_asked_for = self.format.is_some() || nothing && !picture;
-        if outputs.of_all.is_empty() && !self.view.picture && is_asked_for {
-            outputs.of_all.push(self.output_format(&Sink::Stdout)?);
+        let is_table = self.format.is_some() || nothing && !picture;
+        if outputs.combined.is_empty() && !self.view.picture && is_table {
+            outputs.combined.push(self.output_format(&Sink::Stdout)?);
         } else if self.format.is_some()
-            && outputs.of_each.is_empty()
-            && outputs.of_all.iter().all(|(sink, _)| !sink.extension().is_empty())
+            && outputs.per_input.is_empty()
+            && outputs.combined.iter().all(|(sink, _)| !sink.extension().is_empty())
         {
             return Err(Error::usage(
                 "--format is for an output without an extension, such as -o -",
@@ -159,12 +160,12 @@ impl Args {
         Ok(picture)
     }
 
-    /// The output for the part file of a shard.
+    /// Part file of a shard.
     fn shard_output(&self) -> Result<Sink> {
         let adjusts = self.equalize.is_some() || self.auto_levels.is_some();
         if adjusts || self.view.picture || self.format.is_some() {
             return Err(Error::usage(
-                "--shard counts a part: --equalize, --auto-levels, --picture and --format need all of it",
+                "--shard cannot be combined with --equalize, --auto-levels, --picture and --format",
             ));
         }
         match &self.output[..] {
@@ -198,18 +199,18 @@ impl Args {
     }
 
     /// The output file of each input, in a folder or by a template.
-    fn of_each(&self, place: Place, inputs: &Sources) -> Result<OfEach> {
+    fn per_input(&self, place: Place, inputs: &Sources) -> Result<PerInput> {
         let format = self.format.unwrap_or(Format::Csv);
-        let mut of_each = OfEach { place, extension: format.extension(), format };
-        inputs.iter().try_for_each(|input| of_each.sink(&input).map(drop))?;
-        // The extension in a template decides on the format; {ext} stands for that of --format.
-        let first = of_each.sinks(inputs).next();
+        let mut per_input = PerInput { place, extension: format.extension(), format };
+        inputs.iter().try_for_each(|input| per_input.sink(&input).map(drop))?;
+        // The extension in a template decides the format; {ext} stands for the extension of --format.
+        let first = per_input.sinks(inputs).next();
         if let Some(sink) = first {
-            of_each.format = self.output_format(&sink)?.1;
+            per_input.format = self.output_format(&sink)?.1;
         }
         if self.sum {
-            return Err(Error::usage("with --sum there is one result: name a file for it"));
+            return Err(Error::usage("--sum makes one result: name one file with -o"));
         }
-        Ok(of_each)
+        Ok(per_input)
     }
 }

@@ -1,4 +1,4 @@
-//! An input of a histogram: an image, or a volume that is read in parts.
+//! Input of a histogram: an image, or a volume that is read in parts.
 
 use std::ops::Range;
 
@@ -25,22 +25,22 @@ use crate::{
 
 /// An opened input.
 pub enum Input<'a> {
-    /// The selected pixels of an image, and the whole image where it is to be adjusted.
+    /// Selected pixels of an image, and the whole image if it is to be adjusted.
     Image(Pixels, Option<Box<Image>>),
-    /// The coefficients of a JPEG, all of whose pixels are counted.
+    /// Coefficients of a JPEG whose pixels are all counted.
     Jpeg(SparseCoefficients),
-    /// A JPEG file whose pixels are counted while they are decoded, and the number of its channels.
+    /// A JPEG file whose pixels are counted while they are decoded, and its number of channels.
     JpegFile(ImageFile<'a>, usize),
-    /// Several pages of an image file, which are decoded one by one in each pass.
-    Pages(Box<Stack<'a>>),
+    /// Several pages of an image file, which each pass decodes one by one.
+    Pages(Box<PageStack<'a>>),
     /// A volume in memory.
-    Held(Pixels),
-    /// A volume that is read in parts in each pass.
-    File(Box<VolumeFile>),
+    InMemory(Pixels),
+    /// A volume that each pass reads in parts.
+    Streamed(Box<VolumeFile>),
 }
 
 /// Pages of an image file that are counted together.
-pub struct Stack<'a> {
+pub struct PageStack<'a> {
     source: &'a Source,
     file: ImageFile<'a>,
     pages: Range<usize>,
@@ -52,12 +52,11 @@ pub struct Stack<'a> {
     channels: usize,
 }
 
-/// Number of pixels of small parts that are counted together. Each count clears and adds many counters, however few
-/// pixels there are.
-pub const TOGETHER: usize = 1 << 20;
+/// Smaller parts are joined up to this number of pixels, since each count clears and adds many counters.
+pub const MIN_PIXELS: usize = 1 << 20;
 
-impl Stack<'_> {
-    /// Hands the selected pixels of all pages to `consume`, those of several small pages together.
+impl PageStack<'_> {
+    /// Passes the selected pixels of all pages to `consume`, those of several small pages together.
     fn parts(
         &self,
         session: &Session,
@@ -65,16 +64,16 @@ impl Stack<'_> {
     ) -> Result<()> {
         let mut pages = self.file.pages(&session.timings)?;
         let mut bar = session.progress.bar("pages", self.pages.len() as u64);
-        let mut together: Option<Pixels> = None;
+        let mut joined: Option<Pixels> = None;
         let pixel_bytes = self.channels * self.dtype.size();
-        let enough = TOGETHER.min((session.max_memory / 8) as usize / pixel_bytes);
+        let min_pixels = MIN_PIXELS.min((session.max_memory / 8) as usize / pixel_bytes);
         for page in self.pages.clone() {
             let image = pages.decode(page, &session.timings)?;
             let (dtype, channels) = (image.samples.dtype(), image.channels);
             if (dtype, channels) != (self.dtype, self.channels) {
                 return Err(Error::bad_input(format_args!(
                     "{}: page {} has {channels} channels of {dtype}, unlike page {} with {} of {}: \
-                     count fewer pages by --page",
+                     select pages with --page",
                     self.source,
                     page + 1,
                     self.pages.start + 1,
@@ -84,32 +83,32 @@ impl Stack<'_> {
             }
             let select = || self.selection.apply(self.source, image, self.mask.as_ref());
             let pixels = session.timings.time("select", select)?;
-            let pixels = match together.take() {
+            let pixels = match joined.take() {
                 Some(mut all) => {
                     all.samples.append(&pixels.samples)?;
                     all
                 }
                 None => pixels,
             };
-            match pixels.len() < enough {
-                true => together = Some(pixels),
+            match pixels.len() < min_pixels {
+                true => joined = Some(pixels),
                 false => consume(&pixels)?,
             }
             bar.advance(1);
         }
-        together.iter().try_for_each(consume)
+        joined.iter().try_for_each(consume)
     }
 }
 
-/// The number of copies of an input that are in memory while it is counted, selected or adjusted.
+/// Number of copies of an input in memory while it is counted, selected or adjusted.
 fn copies(settings: &Settings) -> u64 {
     let adjusting = if settings.adjustments.is_empty() { 0 } else { 3 };
     3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
 }
 
 impl<'a> Input<'a> {
-    /// Opens `source`, as a volume if its extension or the flags say so, else as an image. The whole image
-    /// is kept where it is to be adjusted.
+    /// Opens `source` as a volume if its extension or the flags say so, else as an image. The whole image is kept if it
+    /// is to be adjusted.
     ///
     /// # Errors
     /// When the input or the mask cannot be read or selecting fails.
@@ -121,7 +120,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Bytes of memory that [`Input::read`] and the steps after it take; `None` where the size is not known in advance.
+    /// Memory of [`Input::read`] and the steps after it, in bytes; `None` if the size is not known in advance.
     pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
         let is_volume = is_volume(source, &settings.layout);
         // A pipe can be read only once.
@@ -132,7 +131,7 @@ impl<'a> Input<'a> {
             true => VolumeFile::describe(source, &settings.layout).ok()?.bytes()?,
             false => sample_bytes(source)?,
         };
-        // The values, and as many again while they are sorted.
+        // The values, and a copy while they are sorted.
         let values = if settings.statistics {
             bytes.saturating_mul(32).min(2 * VALUE_COUNTS_BYTES)
         } else {
@@ -159,13 +158,13 @@ impl<'a> Input<'a> {
         }
         let file = VolumeFile::describe(source, &settings.layout)?;
         file.check(limit)?;
-        // The first pass finds the range, the second one counts.
-        let twice = settings.range(file.dtype, false) == job::Range::Data;
-        if twice && !file.can_reopen() {
+        // The first pass finds the range, the second pass counts.
+        let reads_twice = settings.range(file.dtype, false) == job::Range::Data;
+        if reads_twice && !file.can_reopen() {
             let samples = file.read(limit, &session.timings)?.samples;
-            return Ok(Self::Held(Pixels { samples, channels: 1 }));
+            return Ok(Self::InMemory(Pixels { samples, channels: 1 }));
         }
-        Ok(Self::File(Box::new(file)))
+        Ok(Self::Streamed(Box::new(file)))
     }
 
     fn read_image(
@@ -177,35 +176,36 @@ impl<'a> Input<'a> {
         refuse_picture(source, &settings.layout)?;
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
-        // A GPU takes the coefficients, which have fewer bytes than the pixels. The CPU counts pixels right after they
-        // are decoded, while they are in its cache.
+        // A GPU gets the coefficients, which are smaller than the pixels. The CPU counts pixels right after they are
+        // decoded, while they are in its cache.
         if session.device.may_be_gpu()
-            && settings.takes_only_counts()
+            && settings.needs_only_counts()
             && let Some((coefficients, _)) = file.jpeg(timings)?
         {
             return Ok(Self::Jpeg(coefficients));
         }
         if !session.device.may_be_gpu()
-            && settings.takes_all_pixels()
+            && settings.counts_all_pixels()
             && let Some(channels) = file.jpeg_channels()
         {
             return Ok(Self::JpegFile(file, channels));
         }
         let mut pages = file.pages(timings)?;
-        let chosen = match settings.pages {
+        let selected = match settings.pages {
             Some(range) => range.resolve(source, pages.count())?,
             None => 0..pages.count(),
         };
-        pages.check_all(chosen.clone())?;
-        let image = pages.decode(chosen.start, timings)?;
+        pages.check_all(selected.clone())?;
+        let image = pages.decode(selected.start, timings)?;
         drop(pages);
         let mask = match &selection.mask {
             Some(mask) => Some(read_image(mask, limit, timings)?),
             None => None,
         };
-        if chosen.len() > 1 {
+        if selected.len() > 1 {
             let (dtype, channels) = (image.samples.dtype(), image.channels);
-            let stack = Stack { source, file, pages: chosen, selection, mask, dtype, channels };
+            let stack =
+                PageStack { source, file, pages: selected, selection, mask, dtype, channels };
             return Ok(Self::Pages(Box::new(stack)));
         }
         drop(file);
@@ -216,38 +216,38 @@ impl<'a> Input<'a> {
     }
 
     pub fn is_image(&self) -> bool {
-        !matches!(self, Self::Held(_) | Self::File(_))
+        !matches!(self, Self::InMemory(_) | Self::Streamed(_))
     }
 
     pub fn dtype(&self) -> Dtype {
         match self {
-            Self::Image(pixels, _) | Self::Held(pixels) => pixels.samples.dtype(),
+            Self::Image(pixels, _) | Self::InMemory(pixels) => pixels.samples.dtype(),
             Self::Jpeg(_) | Self::JpegFile(..) => Dtype::U8,
             Self::Pages(stack) => stack.dtype,
-            Self::File(file) => file.dtype,
+            Self::Streamed(file) => file.dtype,
         }
     }
 
     pub fn channels(&self) -> usize {
         match self {
-            Self::Image(pixels, _) | Self::Held(pixels) => pixels.channels,
+            Self::Image(pixels, _) | Self::InMemory(pixels) => pixels.channels,
             Self::Jpeg(picture) => picture.frame.colour.channels(),
             Self::JpegFile(_, channels) => *channels,
             Self::Pages(stack) => stack.channels,
-            Self::File(_) => 1,
+            Self::Streamed(_) => 1,
         }
     }
 
-    /// The selected pixels and the whole image, which is moved out of the input.
-    pub fn whole(&mut self) -> Option<(&Pixels, Image)> {
+    /// Moves the whole image out of the input, and returns the selected pixels with it.
+    pub fn take_whole(&mut self) -> Option<(&Pixels, Image)> {
         match self {
             Self::Image(pixels, whole) => whole.take().map(|image| (&*pixels, *image)),
             _ => None,
         }
     }
 
-    /// Calls `consume` with the samples, part by part, and with the number of samples of the input that each of them
-    /// stands for. The next part is read meanwhile. Of a volume, only the slices of `shard` are read.
+    /// Calls `consume` with the samples, part by part, and with the number of times that the part occurs in the input.
+    /// The next part is read meanwhile. Of a volume, only the slices of `shard` are read.
     ///
     /// # Errors
     /// When reading or `consume` fails.
@@ -258,7 +258,7 @@ impl<'a> Input<'a> {
         mut consume: impl FnMut(&Pixels, u64) -> Result<()>,
     ) -> Result<()> {
         let file = match self {
-            Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels, 1),
+            Self::Image(pixels, _) | Self::InMemory(pixels) => return consume(pixels, 1),
             Self::Jpeg(picture) => {
                 let samples = Samples::U8(session.device.run(&Decode, picture)?);
                 return consume(&Pixels { samples, channels: self.channels() }, 1);
@@ -268,7 +268,7 @@ impl<'a> Input<'a> {
                 return consume(&Pixels { samples, channels }, 1);
             }
             Self::Pages(stack) => return stack.parts(session, |pixels| consume(pixels, 1)),
-            Self::File(file) => file,
+            Self::Streamed(file) => file,
         };
         let own = shard.range(file.dims[2]);
         each_part(file, own, "histogram", session, |samples, times| {

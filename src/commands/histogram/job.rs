@@ -1,4 +1,4 @@
-//! A job of `gpuproc histogram`: the flags, validated.
+//! Validated job of `gpuproc histogram`.
 
 use std::str::FromStr;
 
@@ -14,33 +14,33 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The job that the flags describe.
+/// A validated job.
 #[derive(Debug)]
 pub struct Job {
     pub inputs: Sources,
-    /// Whether the inputs come from a list (`--files-from`), which may name a single one.
+    /// Whether the inputs come from a list (`--files-from`), even of a single input.
     pub is_list: bool,
     pub settings: Settings,
-    /// Which shard of the work is done, and whether finished work is skipped.
+    /// Shard of the work, and whether finished work is skipped.
     pub share: Share,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
     pub outputs: Outputs,
-    /// Whether pictures of characters are printed on standard output.
+    /// Whether pictures made of characters are printed on standard output.
     pub picture: bool,
     pub view: View,
 }
 
-/// A folder or a template that gets a file for each input.
+/// A folder or a template for one file per input.
 #[derive(Debug)]
-pub struct OfEach {
+pub struct PerInput {
     pub place: Place,
-    /// The extension of a file in a folder, and the value of `{ext}`.
+    /// Extension of files in a folder, and value of `{ext}`.
     pub extension: &'static str,
     pub format: Format,
 }
 
-impl OfEach {
+impl PerInput {
     /// The file for `input`.
     ///
     /// # Errors
@@ -58,27 +58,27 @@ impl OfEach {
 /// The outputs of a job.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Outputs that hold all inputs.
-    pub of_all: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input.
-    pub of_each: Vec<OfEach>,
+    /// Outputs with the results of all inputs.
+    pub combined: Vec<(Sink, Format)>,
+    /// Outputs with one file per input.
+    pub per_input: Vec<PerInput>,
 }
 
 impl Outputs {
     /// All output files.
     pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
-        let of_all = self.of_all.iter().map(|(sink, _)| sink.clone());
-        of_all.chain(self.of_each.iter().flat_map(|each| each.sinks(inputs)))
+        let combined = self.combined.iter().map(|(sink, _)| sink.clone());
+        combined.chain(self.per_input.iter().flat_map(|each| each.sinks(inputs)))
     }
 
     /// The format of each output.
     pub fn formats(&self) -> impl Iterator<Item = Format> {
-        let of_all = self.of_all.iter().map(|(_, format)| *format);
-        of_all.chain(self.of_each.iter().map(|each| each.format))
+        let combined = self.combined.iter().map(|(_, format)| *format);
+        combined.chain(self.per_input.iter().map(|each| each.format))
     }
 }
 
-/// Settings that decide what is counted of every input.
+/// Settings of the count of every input.
 #[derive(Debug, Serialize, clap::Args)]
 pub struct Settings {
     /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
@@ -112,7 +112,7 @@ pub struct Settings {
     #[arg(skip)]
     pub only_pictures: bool,
 
-    /// Whether grey values and luminances of several inputs are added up.
+    /// Whether grey values and luminances of several inputs are summed.
     #[arg(skip)]
     pub joins_luminance: bool,
 
@@ -125,7 +125,7 @@ pub struct Settings {
     #[arg(skip)]
     pub adjustments: Vec<(Sink, Adjustment)>,
 
-    /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
+    /// Whether statistics are shown. If bins hold more than one value, they need another pass over the samples.
     #[arg(skip)]
     pub statistics: bool,
 }
@@ -151,7 +151,7 @@ pub enum Adjustment {
 /// The ends of the bins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Range {
-    /// The least and the greatest sample of the input.
+    /// Minimum and maximum of the samples.
     Data,
     /// These two numbers.
     Of(f64, f64),
@@ -170,7 +170,7 @@ impl FromStr for Range {
         match numbers {
             Some((low, high)) if low < high => Ok(Self::Of(low, high)),
             Some(_) => Err("the first number must be the smaller one".into()),
-            None => Err("two numbers such as 0,255 or the word data are needed".into()),
+            None => Err("expected two numbers such as 0,255 or the word data".into()),
         }
     }
 }
@@ -238,7 +238,7 @@ pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
             "{sink}: {}; use .csv, .json, .png, .svg or .html",
             match extension.is_empty() {
                 true => "a name without an extension needs --format".to_owned(),
-                false => format!("no output is known by the extension `{extension}`"),
+                false => format!("unknown extension `{extension}`"),
             }
         ))
     })
@@ -247,15 +247,15 @@ pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
 impl Settings {
     /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
     /// data.
-    pub fn takes_all_pixels(&self) -> bool {
+    pub fn counts_all_pixels(&self) -> bool {
         let Selection { alpha: _, roi, mask } = &self.selection;
         let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
         is_plain && self.pages.is_none() && self.range != Some(Range::Data)
     }
 
     /// Whether the counts of all pixels suffice. Statistics may need the pixels themselves.
-    pub fn takes_only_counts(&self) -> bool {
-        self.takes_all_pixels() && !self.statistics
+    pub fn needs_only_counts(&self) -> bool {
+        self.counts_all_pixels() && !self.statistics
     }
 
     /// The number of bins for samples of type `dtype`.
@@ -263,7 +263,7 @@ impl Settings {
         let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
         match self.bins {
             Some(bins) => bins as usize,
-            // Plots show only the part of the range that holds samples, which then still has enough bins.
+            // Plots show only the part of the range that has samples, and still have enough bins there.
             None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
             None => 256,
         }

@@ -1,4 +1,4 @@
-//! `gpuproc histogram`: counts values, describes them by statistics and draws them.
+//! `gpuproc histogram`: counts values, computes statistics and draws plots.
 
 mod adjust;
 mod batch;
@@ -18,7 +18,7 @@ mod tally;
 mod terminal;
 mod view;
 
-use batch::{count_all, finish};
+use batch::count_all;
 pub use flags::Args;
 use job::Job;
 pub use job::{FORMATS, Format};
@@ -40,7 +40,7 @@ use crate::{
 /// concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
-    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs.of_all[..]) {
+    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs.combined[..]) {
         return parts::write(&job, shard, output, session);
     }
     let marker = job.marker(session)?;
@@ -50,21 +50,21 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     }
     session.device.set_estimate(|| estimate::of_inputs(&job.inputs, &job.settings));
     let (outcomes, failed) = outcomes(&job, session)?;
-    for (output, format) in &job.outputs.of_all {
+    for (output, format) in &job.outputs.combined {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
-    for outputs in &job.outputs.of_each {
+    for outputs in &job.outputs.per_input {
         output::write_each(&outcomes, &job.inputs, outputs, &job.view, session)?;
     }
     if job.picture {
         session.timings.time("write", || print_pictures(&outcomes, &job))?;
     }
-    finish(failed, job.inputs.len())?;
+    Error::if_any_failed(failed, job.inputs.len(), "inputs")?;
     marker.map_or(Ok(()), |marker| marker.write())
 }
 
 impl Job {
-    /// The marker file that records a finished job, for `--resume`.
+    /// Marker file of a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
         if self.picture || !self.share.resume {
             return Ok(None);
@@ -78,7 +78,7 @@ impl Job {
     }
 }
 
-/// Counts all inputs. Returns the outcomes and the number of inputs that failed. An input is dropped as soon as it is
+/// Counts all inputs. Returns the outcomes and the number of inputs that failed. An input is dropped once it is
 /// counted, and its counts of levels once the statistics are computed.
 fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
@@ -104,15 +104,15 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
         }
         failed
     } else {
-        let keep = |tally: Tally| tally.finish(percentages);
+        let finish = |tally: Tally| tally.finish(percentages);
         let push = |_, outcome| outcomes.push(&outcome);
-        count_all(job, &job.inputs, Shard::WHOLE, session, keep, push)?
+        count_all(job, &job.inputs, Shard::WHOLE, session, finish, push)?
     };
     if outcomes.len() == 0 {
-        finish(failed, job.inputs.len())?;
-        return Err(Error::bad_input("no input is named"));
+        Error::if_any_failed(failed, job.inputs.len(), "inputs")?;
+        return Err(Error::bad_input("there are no inputs"));
     }
-    output::note(&outcomes, &session.timings);
+    output::record_results(&outcomes, &session.timings);
     Ok((outcomes, failed))
 }
 

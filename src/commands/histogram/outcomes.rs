@@ -1,4 +1,4 @@
-//! A list of the outcomes of all inputs that takes bounded memory.
+//! List of the outcomes of all inputs, with bounded memory.
 
 use std::{cell::RefCell, io};
 
@@ -8,28 +8,28 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Most bytes of finished counts in memory, where no temporary file can be made.
-const MOST_COUNTS: u64 = 32 << 20;
+/// Maximum number of bytes of finished counts in memory. More go to a temporary file.
+const MAX_BYTES: u64 = 32 << 20;
 
-/// Outcomes in order. The first ones are kept in memory, the others in a temporary file.
+/// Outcomes in order. The first are kept in memory, the others in a temporary file.
 #[derive(Debug)]
 pub struct Outcomes {
     records: RefCell<Spool>,
-    /// Where the record of each outcome is, and its length.
-    places: Vec<(u64, usize)>,
+    /// Offset and length of the record of each outcome.
+    offsets: Vec<(u64, usize)>,
     names: Vec<Name>,
 }
 
 impl Outcomes {
     /// An empty list, within `max_memory` bytes.
     pub fn new(max_memory: u64) -> Self {
-        let most = MOST_COUNTS.min(max_memory / 4);
-        Self { records: Spool::new(most).into(), places: Vec::new(), names: Vec::new() }
+        let max_bytes = MAX_BYTES.min(max_memory / 4);
+        Self { records: Spool::new(max_bytes).into(), offsets: Vec::new(), names: Vec::new() }
     }
 
-    /// The number of outcomes.
+    /// Number of outcomes.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.offsets.len()
     }
 
     /// Adds an outcome.
@@ -40,7 +40,7 @@ impl Outcomes {
         let record = postcard::to_allocvec(outcome).expect("plain data");
         let at = self.records.get_mut().push(&record);
         let at = at.map_err(|error| Error::io("write", "a temporary file of counts", error))?;
-        self.places.push((at, record.len()));
+        self.offsets.push((at, record.len()));
         for component in &outcome.components {
             if !self.names.contains(&component.name) {
                 self.names.push(component.name);
@@ -49,14 +49,14 @@ impl Outcomes {
         Ok(())
     }
 
-    /// The names of the components of all outcomes, without repetition, in the order of their first occurrence.
+    /// Distinct names of the components of all outcomes, in the order of their first occurrence.
     pub fn names(&self) -> &[Name] {
         &self.names
     }
 
     /// All outcomes, in order.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<Outcome>> {
-        self.places.iter().map(|&(at, len)| {
+        self.offsets.iter().map(|&(at, len)| {
             let record = self.records.borrow_mut().get(at, len)?;
             postcard::from_bytes(&record).map_err(io::Error::other)
         })
@@ -67,7 +67,7 @@ impl Outcomes {
 mod tests {
     use super::*;
     use crate::{
-        commands::histogram::tally::Counted,
+        commands::histogram::tally::ComponentOutcome,
         data::dtype::Dtype,
         kernels::histogram::{Bins, Counts, Statistics},
     };
@@ -88,7 +88,7 @@ mod tests {
             percentiles: vec![(1.0, 3.5), (99.0, number)],
         };
         let outcome = |number: u64, count: usize| {
-            let counted = |name| Counted {
+            let counted = |name| ComponentOutcome {
                 name,
                 counts: Counts {
                     bins: (0..count as u64).map(|bin| number * 1000 + bin).collect(),

@@ -1,4 +1,4 @@
-//! Writes the results: tables as CSV, counts and statistics as JSON, plots.
+//! Writes results: tables as CSV, counts and statistics as JSON, plots.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use serde::{
 
 use super::{
     figure,
-    job::{Format, OfEach},
+    job::{Format, PerInput},
     outcomes::Outcomes,
     page,
-    tally::{Counted, Outcome},
+    tally::{ComponentOutcome, Outcome},
     view::View,
 };
 use crate::{
@@ -29,16 +29,16 @@ use crate::{
 pub fn write_each(
     outcomes: &Outcomes,
     inputs: &Sources,
-    outputs: &OfEach,
+    outputs: &PerInput,
     view: &View,
     session: &Session,
 ) -> Result<()> {
     let mut inputs = inputs.iter();
     for outcome in outcomes.iter() {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
-        // Inputs that failed have no outcome: skip their outputs.
+        // Inputs that failed have no outcome.
         let input = inputs.find(|input| outcome.inputs[..] == [input.to_string()]);
-        let output = outputs.sink(&input.expect("an outcome is that of an input"))?;
+        let output = outputs.sink(&input.expect("every outcome has an input"))?;
         output.create_folder()?;
         let mut alone = Outcomes::new(u64::MAX);
         alone.push(&outcome)?;
@@ -59,7 +59,7 @@ fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
     figure::draw_all(&all, view)
 }
 
-/// Writes all outcomes to one output. A plot shows several outcomes overlaid.
+/// Writes all outcomes to one output. A plot overlays them.
 pub fn write(
     outcomes: &Outcomes,
     output: &Sink,
@@ -99,7 +99,7 @@ fn write_line<W: Write>(
     })
 }
 
-/// Writes a row for each bin: number, edges, and a column for each component. Where there are several inputs, the first
+/// Writes a row for each bin: number, edges, and a column for each component. If there are several inputs, the first
 /// column is the name of the input. Further rows, `below`, `above` and `nan`, count values outside the bins, if any.
 fn write_bins<W: Write>(
     outcomes: &Outcomes,
@@ -111,23 +111,24 @@ fn write_bins<W: Write>(
     write_line(&mut table, heads.chain(names.iter().copied()))?;
     for outcome in outcomes.iter() {
         let outcome = outcome?;
-        let columns: Vec<Option<(&Counted, Vec<f64>)>> = names
+        let columns: Vec<Option<(&ComponentOutcome, Vec<f64>)>> = names
             .iter()
             .map(|name| {
                 let component = outcome.components.iter().find(|c| c.name == *name)?;
                 Some((component, view.values(&outcome, component)))
             })
             .collect();
-        let mut line =
-            |name: &str, [low, high]: [f64; 2], value: &dyn Fn(&Counted, &[f64]) -> f64| {
-                let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
-                cells.extend([name.to_owned(), low.to_string(), high.to_string()]);
-                cells.extend(columns.iter().map(|column| match column {
-                    Some((component, values)) => value(component, values).to_string(),
-                    None => String::new(),
-                }));
-                write_line(&mut table, cells)
-            };
+        let mut line = |name: &str,
+                        [low, high]: [f64; 2],
+                        value: &dyn Fn(&ComponentOutcome, &[f64]) -> f64| {
+            let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
+            cells.extend([name.to_owned(), low.to_string(), high.to_string()]);
+            cells.extend(columns.iter().map(|column| match column {
+                Some((component, values)) => value(component, values).to_string(),
+                None => String::new(),
+            }));
+            write_line(&mut table, cells)
+        };
         let bins = &outcome.bins;
         for k in 0..bins.count {
             let edges = [bins.edge(k), bins.edge(k + 1)];
@@ -233,8 +234,8 @@ fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Re
     file.write_all(b"\n")
 }
 
-/// If timings are wanted, adds a summary of each outcome to them.
-pub fn note(outcomes: &Outcomes, timings: &Timings) {
+/// If timings are enabled, adds a summary of each outcome to them.
+pub fn record_results(outcomes: &Outcomes, timings: &Timings) {
     if timings.wants_passes() {
         let summaries = outcomes.iter().filter_map(io::Result::ok);
         summaries.for_each(|outcome| timings.add_result(|| summary(&outcome)));

@@ -6,7 +6,7 @@ use super::{
     figure::long_name,
     outcomes::Outcomes,
     style::AxisEnd,
-    tally::{Counted, Outcome},
+    tally::{ComponentOutcome, Outcome},
     view::View,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Writes a page that shows all `outcomes`.
 pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session) -> Result<()> {
-    // The page shows counts even with --normalize, so an end given as a share does not apply.
+    // The page shows counts even with --normalize, so an axis end that is a share does not apply.
     let end = match view.style.y_max {
         Some(AxisEnd::Max) => json!("max"),
         Some(AxisEnd::Value(end)) if !view.normalize => json!(end),
@@ -39,8 +39,8 @@ pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session)
     session.timings.time("write", || output.write_with(session.no_clobber, |file| page.write(file)))
 }
 
-/// The JSON object by which the page describes a channel.
-fn facts(outcome: &Outcome, component: &Counted) -> serde_json::Value {
+/// JSON object that describes a channel.
+fn facts(outcome: &Outcome, component: &ComponentOutcome) -> serde_json::Value {
     let [below, above, nan] =
         [component.counts.below, component.counts.above, component.counts.nan]
             .map(|count| outcome.pixels(count));
@@ -50,7 +50,7 @@ fn facts(outcome: &Outcome, component: &Counted) -> serde_json::Value {
     })
 }
 
-/// The colour of a channel, which suits dark and light backgrounds.
+/// Colour of a channel, for dark and light backgrounds.
 fn colour(name: &str) -> &'static str {
     match name {
         "r" => "#e0433c",

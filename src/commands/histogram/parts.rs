@@ -1,5 +1,5 @@
-//! Histograms by shards: each shard writes a part file of counts, and `merge` joins the parts to the counts of a single
-//! process. Counts and moments are integers, so their sums do not depend on the division into shards.
+//! Histograms by shards: each shard writes a part file of counts, and `merge` adds the parts up to the counts of a
+//! single process. Counts and moments are integers, so their sums do not depend on the division into shards.
 //!
 //! | job | work of a shard | records of its part file |
 //! |---|---|---|
@@ -9,10 +9,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    batch::{count_all, finish},
+    batch::count_all,
     job::{Format, Job, format_of},
     outcomes::Outcomes,
-    output::{note, write as write_output},
+    output::{record_results, write as write_output},
     tally::Tally,
     view::View,
 };
@@ -29,41 +29,41 @@ const RECORD: u8 = 1;
 /// The counts of one input or of several summed inputs.
 #[derive(Serialize, Deserialize)]
 struct Record {
-    /// The numbers, within the job, of the inputs in the tally.
+    /// Indices, within the job, of the inputs in the tally.
     numbers: Vec<usize>,
     tally: Tally,
 }
 
-/// The totals of a part file: settings for the outputs, and counts of inputs.
+/// Totals of a part file: settings for the outputs, and numbers of inputs.
 #[derive(Serialize, Deserialize)]
 struct Totals {
     view: View,
-    /// Whether records are added up: those of slices, and with `--sum` those of inputs.
-    adds_up: bool,
+    /// Whether records are summed: those of slices, and with `--sum` those of inputs.
+    is_sum: bool,
     /// Number of inputs of the job.
     inputs: usize,
-    /// Number of inputs of this shard that could not be counted.
+    /// Number of inputs of this shard that failed.
     failed: usize,
 }
 
 impl Job {
-    /// Whether the slices of a volume are divided among shards, rather than inputs.
+    /// Whether shards divide the slices of a volume rather than the inputs.
     fn divides_slices(&self) -> bool {
         let is_one = self.inputs.len() == 1 && !self.is_list;
         is_one && is_volume(&self.inputs.get(0), &self.settings.layout)
     }
 
-    /// The inputs, and the mask where there is one.
+    /// All inputs, and the mask if there is one.
     pub fn all_inputs(&self) -> Vec<Source> {
         self.inputs.iter().chain(self.settings.selection.mask.clone()).collect()
     }
 }
 
-/// Does the work of `shard` and writes its part file to `output`.
+/// Counts the inputs or slices of `shard` and writes its part file to `output`.
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let total = job.inputs.len();
-    let adds_up = job.sum || job.divides_slices();
-    let parameters = (&job.settings, &job.view, adds_up, session.strict);
+    let is_sum = job.sum || job.divides_slices();
+    let parameters = (&job.settings, &job.view, is_sum, session.strict);
     let identity = Identity::of_part("histogram", &parameters, &job.all_inputs(), shard)?;
     let (numbers, slices): (Vec<usize>, Shard) = match job.divides_slices() {
         true => (vec![0], shard),
@@ -82,7 +82,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
             |tally| tally,
             |file, tally| {
                 let number = numbers[file];
-                // Where there are more shards than slices, some shards have no slices.
+                // If there are more shards than slices, some shards have no slices.
                 if tally.components.is_empty() {
                     return Ok(());
                 }
@@ -93,16 +93,16 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
                     }
                     none => *none = Some(Record { numbers: vec![number], tally }),
                 }
-                match sum.take_if(|_| !adds_up) {
+                match sum.take_if(|_| !is_sum) {
                     Some(record) => part.record(RECORD, &record),
                     None => Ok(()),
                 }
             },
         )?;
         sum.iter().try_for_each(|record| part.record(RECORD, record))?;
-        Ok(Totals { view: job.view.clone(), adds_up, inputs: total, failed })
+        Ok(Totals { view: job.view.clone(), is_sum, inputs: total, failed })
     })?;
-    finish(failed, total)
+    Error::if_any_failed(failed, total, "inputs")
 }
 
 /// Joins `parts`, which are in the order of the shards, and writes the same outputs as a process that counts all.
@@ -119,30 +119,30 @@ pub fn merge(
     let format = |sink| Ok((sink, format_of(sink, format)?));
     let outputs = outputs.iter().map(format).collect::<Result<Vec<_>>>()?;
     let totals = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
-    let Totals { view, adds_up, inputs, .. } = &totals[0];
+    let Totals { view, is_sum, inputs, .. } = &totals[0];
     let failed = totals.iter().map(|part| part.failed).fold(0, usize::saturating_add);
-    // The identity also lists the mask as an input, so it may name one more.
+    // The identity also lists the mask as an input.
     if *inputs > parts[0].identity.inputs.len() {
         return Err(parts[0].damaged());
     }
     let mut outcomes = Outcomes::new(session.max_memory);
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
-    match adds_up {
+    match is_sum {
         true => sum(parts)?.map_or(Ok(()), push)?,
         false => each_in_order(parts, *inputs, &mut push)?,
     }
     if outcomes.len() == 0 {
-        finish(failed, *inputs)?;
-        return Err(Error::bad_input("no input is named"));
+        Error::if_any_failed(failed, *inputs, "inputs")?;
+        return Err(Error::bad_input("there are no inputs"));
     }
-    note(&outcomes, &session.timings);
+    record_results(&outcomes, &session.timings);
     for (output, format) in outputs {
         write_output(&outcomes, output, format, view, session)?;
     }
-    finish(failed, *inputs)
+    Error::if_any_failed(failed, *inputs, "inputs")
 }
 
-/// The records of a part.
+/// Valid records of a part.
 fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
     part.records(RECORD).map(|record| {
         let record: Record = record?;
@@ -154,7 +154,7 @@ fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
     })
 }
 
-/// Hands the tallies of the inputs to `consume`, in the order of the inputs. Inputs that failed have no tally.
+/// Passes the tallies of the inputs to `consume`, in the order of the inputs. Inputs that failed have no tally.
 fn each_in_order(
     parts: &[PartReader],
     inputs: usize,
@@ -175,8 +175,8 @@ fn each_in_order(
     }
 }
 
-/// The sum of the records of all parts, one each. The names of the inputs are in their order; the sample type is that
-/// of the first record.
+/// Sums the records of all parts, which have one each. The names of the inputs are in order; the sample type is that of
+/// the first record.
 fn sum(parts: &[PartReader]) -> Result<Option<Tally>> {
     let first = parts.iter().filter_map(|part| records(part).next());
     let mut all = first.collect::<Result<Vec<Record>>>()?;
@@ -189,7 +189,7 @@ fn sum(parts: &[PartReader]) -> Result<Option<Tally>> {
     }
     let mut names: Vec<(usize, String)> = numbers.into_iter().zip(tally.inputs).collect();
     names.sort_unstable();
-    // Slices are of one input.
+    // Shards of slices repeat the name of the input.
     names.dedup();
     tally.inputs = names.into_iter().map(|(_, name)| name).collect();
     Ok(Some(tally))

@@ -1,4 +1,4 @@
-//! `--roi`, `--mask` and `--alpha`: the pixels of an image that are counted.
+//! Selects the pixels of an image to count (`--roi`, `--mask`, `--alpha`).
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use clap::ValueEnum;
 
-/// The pixels that are counted.
+/// Pixels to count.
 #[derive(Debug, Serialize, clap::Args)]
 pub struct Selection {
     /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
@@ -61,13 +61,13 @@ impl FromStr for Roi {
             Some(&[x, y, width, height]) if width > 0 && height > 0 => {
                 Ok(Self { x, y, width, height })
             }
-            _ => Err("four whole numbers such as 100,50,640,480 are needed".into()),
+            _ => Err("expected four whole numbers such as 100,50,640,480".into()),
         }
     }
 }
 
 impl Selection {
-    /// The selected pixels of `image`, which was read from `source`.
+    /// Selects pixels of `image`, which was read from `source`.
     ///
     /// # Errors
     /// When the box or the mask does not fit the image, or memory is exhausted.
@@ -84,7 +84,7 @@ impl Selection {
         };
         if !fits(roi.x, roi.width, width) || !fits(roi.y, roi.height, height) {
             return Err(Error::bad_input(format_args!(
-                "{source}: --roi {},{},{},{} leaves the image of {width} x {height} pixels",
+                "{source}: --roi {},{},{},{} is not within the image of {width} x {height} pixels",
                 roi.x, roi.y, roi.width, roi.height
             )));
         }
@@ -92,38 +92,38 @@ impl Selection {
             && (mask.width, mask.height) != (width, height)
         {
             return Err(Error::bad_input(format_args!(
-                "the mask of {} x {} pixels does not fit {source} of {width} x {height}",
+                "{source}: expected a mask of {width} x {height} pixels, found {} x {}",
                 mask.width, mask.height
             )));
         }
         let masked: Option<Vec<bool>> = mask.map(in_mask).transpose()?;
-        let counts = |at: usize| masked.as_ref().is_none_or(|masked| masked[at]);
+        let is_selected = |at: usize| masked.as_ref().is_none_or(|masked| masked[at]);
         let rows = roi.y..roi.y + roi.height;
-        let places = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
-        let places = places.filter(|&at| counts(at));
+        let positions = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
+        let positions = positions.filter(|&at| is_selected(at));
         let samples = for_samples!(&image.samples, values => {
-            let mut chosen = memory::room(roi.width * roi.height * channels)?;
-            for at in places {
+            let mut selected = memory::room(roi.width * roi.height * channels)?;
+            for at in positions {
                 let pixel = &values[at * channels..(at + 1) * channels];
                 if !skips || pixel[channels - 1] > Default::default() {
-                    chosen.extend_from_slice(pixel);
+                    selected.extend_from_slice(pixel);
                 }
             }
-            Samples::from(chosen)
+            Samples::from(selected)
         });
         Ok(Pixels { samples, channels })
     }
 }
 
-/// For each pixel of a mask, whether it is neither black nor transparent.
+/// Returns for each pixel of a mask whether it is neither black nor transparent.
 fn in_mask(mask: &Image) -> Result<Vec<bool>> {
     let colours = mask.channels - usize::from(mask.has_alpha());
     for_samples!(&mask.samples, values => {
         parallel::generated(values.len() / mask.channels, |at| {
             #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
-            let shows = |v: &_| (*v as f64) > 0.0;
+            let is_positive = |v: &_| (*v as f64) > 0.0;
             let pixel = &values[at * mask.channels..][..mask.channels];
-            pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
+            pixel[..colours].iter().any(is_positive) && pixel[colours..].iter().all(is_positive)
         })
     })
 }

@@ -1,4 +1,4 @@
-//! How plots look.
+//! Style of plots.
 
 use std::str::FromStr;
 
@@ -25,8 +25,8 @@ pub struct PlotStyle {
     #[arg(long, value_name = "TEXT", help_heading = "Plots")]
     pub title: Option<String>,
 
-    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By default,
-    /// a bar that dwarfs the others is cut off
+    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By
+    /// default, a bar that dwarfs the others is cut off
     #[arg(long = "ymax", value_name = "COUNT", help_heading = "Plots")]
     pub y_max: Option<AxisEnd>,
 }
@@ -64,7 +64,7 @@ impl FromStr for PlotSize {
     }
 }
 
-/// The upper end of the axis of counts.
+/// Upper end of the axis of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AxisEnd {
     /// The largest value.
@@ -88,7 +88,7 @@ impl FromStr for AxisEnd {
     }
 }
 
-/// The colours of a plot.
+/// Colours of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlotTheme {
     /// Bright on dark.

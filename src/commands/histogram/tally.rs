@@ -1,4 +1,4 @@
-//! The counts of one input or of several (`Tally`), and the finished histogram (`Outcome`).
+//! Counts of one input or of several (`Tally`), and the finished histogram (`Outcome`).
 
 use std::path::Path;
 
@@ -11,40 +11,40 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Counts to which further parts and inputs can be added.
+/// Counts that are still being summed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Tally {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
     pub bins: Bins,
-    /// The count of one opaque pixel: 1, or the greatest value of alpha where pixels are weighted by alpha.
+    /// Count of one opaque pixel: 1, or the maximum of alpha if pixels are weighted by alpha.
     pub unit: f64,
-    pub components: Vec<Counting>,
+    pub components: Vec<ComponentTally>,
 }
 
-/// The counts of a component, and what statistics need in addition.
+/// Counts of a component, and the data that statistics need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Counting {
+pub struct ComponentTally {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
     pub counts: Counts,
-    /// Moments and values for statistics, needed if the counts hold no levels.
+    /// Moments and values for statistics, if the counts have no levels.
     pub measured: Option<(Moments, ValueCounts)>,
 }
 
-/// The name of a component: one of [`NAMES`].
+/// Name of a component, one of [`NAMES`].
 pub type Name = &'static str;
 
-/// The names of components.
+/// Names of components.
 const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
 
 fn known_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     let name = String::deserialize(deserializer)?;
     let known = NAMES.into_iter().find(|known| *known == name);
-    known.ok_or_else(|| serde::de::Error::custom("there is no such component"))
+    known.ok_or_else(|| serde::de::Error::custom("unknown component"))
 }
 
-impl Counting {
+impl ComponentTally {
     fn add(&mut self, more: Self) {
         self.counts.add(&more.counts);
         let both = self.measured.take().zip(more.measured);
@@ -55,12 +55,12 @@ impl Counting {
     }
 }
 
-/// The sum of `times` parts that are equal to `part`.
-pub fn repeated(part: Vec<Counting>, mut times: u64) -> Vec<Counting> {
+/// Multiplies `part` by `times`.
+pub fn repeated(part: Vec<ComponentTally>, mut times: u64) -> Vec<ComponentTally> {
     if times == 1 {
         return part;
     }
-    // Sums are exact, so adding by repeated doubling gives the same result.
+    // By repeated doubling. Sums are exact, so their order does not matter.
     let (mut sum, mut power) = (Vec::new(), part);
     loop {
         if times % 2 == 1 {
@@ -76,7 +76,7 @@ pub fn repeated(part: Vec<Counting>, mut times: u64) -> Vec<Counting> {
 }
 
 /// Adds a part of the same input to `sum`, which is empty before the first part.
-pub fn add(sum: &mut Vec<Counting>, part: Vec<Counting>) {
+pub fn add(sum: &mut Vec<ComponentTally>, part: Vec<ComponentTally>) {
     match sum.is_empty() {
         true => *sum = part,
         false => sum.iter_mut().zip(part).for_each(|(sum, more)| sum.add(more)),
@@ -85,18 +85,17 @@ pub fn add(sum: &mut Vec<Counting>, part: Vec<Counting>) {
 
 impl Tally {
     /// Adds a further part of the same input.
-    pub fn add_part(&mut self, part: Vec<Counting>) {
+    pub fn add_part(&mut self, part: Vec<ComponentTally>) {
         add(&mut self.components, part);
     }
 
-    /// Whether each component has one count per bin, and all counts are small enough to add those of thousands of
-    /// parts.
+    /// Whether each component has one count per bin, and counts are small enough to add those of thousands of parts.
     pub fn is_sound(&self) -> bool {
         let is_small = |counts: &[u64]| {
             let sum = counts.iter().try_fold(0, |sum: u64, &count| sum.checked_add(count));
             sum.is_some_and(|sum| sum < 1 << 52)
         };
-        let is_sound = |Counting { counts, .. }: &Counting| {
+        let is_sound = |ComponentTally { counts, .. }: &ComponentTally| {
             let Counts { bins, below, above, nan, levels } = counts;
             let others = [*below, *above, *nan];
             let lists = [bins, &others[..], levels.as_deref().unwrap_or_default()];
@@ -113,8 +112,7 @@ impl Tally {
         let names = |tally: &Self| tally.components.iter().map(|c| c.name).collect::<Vec<_>>();
         if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
             return Err(Error::bad_input(format_args!(
-                "{} and {} cannot be summed: they have other channels or ranges; \
-                 --channels and --range make them equal",
+                "{} and {} cannot be summed: channels or ranges differ; select them with --channels and --range",
                 self.inputs[0], other.inputs[0]
             )));
         }
@@ -123,19 +121,19 @@ impl Tally {
         Ok(())
     }
 
-    /// The finished histogram. Statistics are computed if `percentages`, those of the percentiles, are given.
+    /// Finishes the histogram. Computes statistics if `percentages`, those of the percentiles, are given.
     pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
         let Self { inputs, dtype, bins, unit, components } = self;
-        let finish = |Counting { name, mut counts, measured }| {
+        let finish = |ComponentTally { name, mut counts, measured }| {
             let rounds = name == "luma" && matches!(dtype, Dtype::U8 | Dtype::U16);
             let statistics = percentages.and_then(|percentages| {
                 let found = Statistics::new(&counts, &bins, dtype, measured, rounds, percentages)?;
                 Some(Statistics { count: found.count as u64 as f64 / unit, ..found })
             });
             counts.levels = None;
-            Counted { name, counts, statistics }
+            ComponentOutcome { name, counts, statistics }
         };
-        // Into memory of their own: collected in place, the counts would keep the memory of the larger counters.
+        // A plain `collect` would reuse the memory of the larger counters and keep it.
         let mut finished = Vec::with_capacity(components.len());
         finished.extend(components.into_iter().map(finish));
         let components = finished;
@@ -143,21 +141,21 @@ impl Tally {
     }
 }
 
-/// The histogram of one input, or of the sum of several.
+/// Histogram of one input, or of the sum of several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
     pub bins: Bins,
-    /// The count of one opaque pixel, as in [`Tally`].
+    /// Count of one opaque pixel, as in [`Tally`].
     pub unit: f64,
-    pub components: Vec<Counted>,
+    pub components: Vec<ComponentOutcome>,
 }
 
-/// The counts of a component, without levels. Statistics are missing where they are not wanted or no
-/// sample is in the range.
+/// Counts of a component, without levels. There are no statistics if they were not requested or no sample is in the
+/// range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct ComponentOutcome {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
     pub counts: Counts,
@@ -165,7 +163,7 @@ pub struct Counted {
 }
 
 impl Outcome {
-    /// The name of the outcome in tables.
+    /// Name of the outcome in tables.
     pub fn name(&self) -> String {
         match &self.inputs[..] {
             [only] => only.clone(),
@@ -173,7 +171,7 @@ impl Outcome {
         }
     }
 
-    /// The name of the outcome in plots: the file name without its folder.
+    /// Name of the outcome in plots: the file name without its folder.
     pub fn title(&self) -> String {
         let name = self.name();
         let file = Path::new(&name).file_name();
@@ -193,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_outcome_keeps_no_memory_of_its_tally() {
-        let counting = |name| Counting {
+        let counting = |name| ComponentTally {
             name,
             counts: Counts { bins: vec![1, 2], levels: Some(vec![0; 256]), ..Counts::default() },
             measured: None,

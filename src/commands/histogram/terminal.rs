@@ -1,4 +1,4 @@
-//! A histogram on the terminal: bars of Unicode block characters, and a table of statistics.
+//! Histogram on the terminal: bars of Unicode block characters, and a table of statistics.
 
 use super::{
     figure::sample_value,
@@ -18,7 +18,7 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 /// Maximum width of a picture in columns; more columns would not show more.
 const MAX_COLUMNS: usize = 128;
 
-/// The ANSI escape sequence of the colour of a component.
+/// ANSI escape sequence for the colour of a component.
 fn paint(name: &str) -> &'static str {
     match name {
         "r" => "\x1b[31m",
@@ -29,13 +29,13 @@ fn paint(name: &str) -> &'static str {
     }
 }
 
-/// The bars of every component and a table of statistics, as text.
+/// Bars of every component and a table of statistics, as text.
 pub fn picture(outcome: &Outcome, view: &View) -> String {
     let outcome = &*view.shown(outcome);
     let (width, height) = window();
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
     let statistics = statistics(outcome, view, width);
-    // Where the window is high enough, it holds the whole picture and the next prompt.
+    // If the window is high enough, it shows the whole picture and the next prompt.
     let rest = statistics.lines().count() + outcome.components.len() + 3;
     let each = height.saturating_sub(rest) / outcome.components.len().max(1);
     let lines = each.clamp(LINES[0], LINES[1]);
@@ -76,7 +76,7 @@ fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> V
         .iter()
         .map(|&value| {
             let eighths = (view.height(value, top) * (lines * 8) as f64).round() as usize;
-            // Even a single sample is visible.
+            // A single sample is visible.
             eighths.max(usize::from(value > 0.0))
         })
         .collect();
@@ -87,7 +87,7 @@ fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> V
     (0..lines).map(line).collect()
 }
 
-/// A table with a line of statistics for each component, then the counts of values outside the range.
+/// A table with one line of statistics per component, then the counts of values outside the range.
 fn statistics(outcome: &Outcome, view: &View, width: usize) -> String {
     let mut heads: Vec<String> =
         ["", "count", "min", "max", "mean", "median", "std dev", "mode", "entropy", "clipped"]

@@ -1,4 +1,4 @@
-//! How counts are shown: cumulative or not, as shares or not, and on which scale.
+//! Display of counts: cumulative or not, as shares or not, and scale.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::{
     style::{AxisEnd, PlotStyle},
-    tally::{Counted, Outcome},
+    tally::{ComponentOutcome, Outcome},
 };
 use crate::{data::dtype::Dtype, kernels::histogram::Bins};
 
@@ -55,21 +55,20 @@ pub struct View {
 
 fn percentage(text: &str) -> Result<f64, String> {
     let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
-    value.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+    value.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
 impl View {
-    /// The divisor of the counts of `component`: the count of one pixel, or with `normalize` the count of all pixels in
-    /// the range.
-    pub fn unit(&self, outcome: &Outcome, component: &Counted) -> f64 {
+    /// Divisor of the counts of `component`: the count of one pixel, or with `normalize` of all pixels in the range.
+    pub fn unit(&self, outcome: &Outcome, component: &ComponentOutcome) -> f64 {
         match self.normalize {
             true => component.counts.in_range().max(1) as f64,
             false => outcome.unit,
         }
     }
 
-    /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type: of them, the bins
-    /// from the first to the last that is not empty are shown.
+    /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type, so their plot
+    /// begins and ends with a bin that is not empty.
     pub fn shown<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
         let bins = &outcome.bins;
         let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
@@ -92,8 +91,8 @@ impl View {
         Cow::Owned(shown)
     }
 
-    /// The value that is shown for each bin of `component`.
-    pub fn values(&self, outcome: &Outcome, component: &Counted) -> Vec<f64> {
+    /// Displayed value of each bin of `component`.
+    pub fn values(&self, outcome: &Outcome, component: &ComponentOutcome) -> Vec<f64> {
         let unit = self.unit(outcome, component);
         let mut below = 0;
         let value = |&count: &u64| {
@@ -103,8 +102,8 @@ impl View {
         component.counts.bins.iter().map(value).collect()
     }
 
-    /// The value at the top of a plot, the inverse of max(1 / max, 0.2 * bins / pixels). It is that of the tallest bar,
-    /// but at most five times the mean: a bar that dwarfs the others is cut off.
+    /// Value at the top of a plot: that of the tallest bar, but at most five times the mean, so that a bar that dwarfs
+    /// the others is cut off. This is the inverse of max(1 / max, 0.2 * bins / pixels).
     pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
         if let Some(AxisEnd::Value(end)) = self.style.y_max {
             return end;
@@ -120,8 +119,8 @@ impl View {
         if scale.is_finite() { 1.0 / scale } else { 1.0 }
     }
 
-    /// The lower end of a logarithmic axis: six decades below the top for shares, one half for counts, so that a
-    /// single sample is visible.
+    /// Lower end of a logarithmic axis: six decades below the top for shares, one half for counts, so that a single
+    /// sample is visible.
     pub fn log_start(&self, top: f64) -> f64 {
         if self.normalize { (top * 1e-6).min(0.5) } else { (top / 2.0).min(0.5) }
     }

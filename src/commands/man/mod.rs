@@ -1,4 +1,4 @@
-//! `gpuproc man`: manual pages, made from the texts of the help and of the guide.
+//! `gpuproc man`: manual pages, generated from the help and the guide.
 
 mod troff;
 
@@ -31,7 +31,7 @@ pub struct Args {
 /// # Errors
 /// When a page cannot be written.
 pub fn run(args: Args, session: &Session, parser: Command) -> Result<()> {
-    // Without line breaks: the program that shows a page fills its lines.
+    // Without line breaks: the viewer of a page fills the lines.
     let mut parser = parser.term_width(0);
     parser.build();
     let Some(folder) = &args.dir else {
@@ -62,7 +62,7 @@ fn title(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
 
-/// The section SEE ALSO of the program's own page, which lists the pages of the subjects; empty for commands.
+/// Section SEE ALSO of the program's page, which lists the other pages; empty for commands.
 fn see_also(command: &Command) -> String {
     let below: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     if below.is_empty() {

@@ -1,6 +1,5 @@
-//! Converts the Markdown of the guide (headings, paragraphs, lists, tables, code) to troff with the macros of manual
-//! pages, man(7). A table becomes a list: the first cell of a row is the term, and the other cells follow with their
-//! headings.
+//! Converts the Markdown of the guide (headings, paragraphs, lists, tables, code) to troff with the macros of man(7). A
+//! table becomes a list: the first cell of a row is the term, and the other cells follow with their headings.
 
 use std::fmt::Write;
 
@@ -64,12 +63,12 @@ fn entry(heads: &[String], cells: &[String]) -> String {
     let (term, rest) = cells.split_first().map_or(("", cells), |(term, rest)| (term, rest));
     let rest = rest.iter().zip(heads.iter().skip(1)).filter(|(cell, _)| !cell.is_empty());
     let named = heads.len() > 2;
-    let told = rest.map(|(cell, head)| match named {
+    let texts = rest.map(|(cell, head)| match named {
         true => format!("{}: {}", inline(head), inline(cell)),
         false => inline(cell),
     });
-    let told: Vec<String> = told.collect();
-    format!("{}\n{}\n", start(&inline(term)), start(&told.join("; ")))
+    let texts: Vec<String> = texts.collect();
+    format!("{}\n{}\n", start(&inline(term)), start(&texts.join("; ")))
 }
 
 /// Converts inline Markdown: code becomes bold, and links lose their addresses.

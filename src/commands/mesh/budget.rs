@@ -1,4 +1,4 @@
-//! The memory for steps that need a whole surface.
+//! Memory for steps that need a whole surface.
 
 use crate::{
     data::surface::Surface,
@@ -6,7 +6,7 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// Refuses the step `what`, which takes `more` bytes beside `surface`, where both together exceed the memory.
+/// Refuses the step `what`, which takes `more` bytes in addition to `surface`, if both together exceed the memory.
 pub(super) fn allow(what: &str, surface: &Surface, more: u64, session: &Session) -> Result<()> {
     let needed = surface.bytes().saturating_add(more);
     let allowed = session.max_memory.max(MIN_SURFACE_MEMORY);

@@ -2,8 +2,8 @@
 //! one process writes.
 //!
 //! A shard numbers its vertices from 0. The vertices on the border to the next shard belong to the next shard, where
-//! they come first. A triangle that uses one of them names it by a number from the shard's own count of vertices on.
-//! Merging therefore adds one constant to all numbers of a shard: the count of vertices of all shards before it.
+//! they come first. A triangle that uses such a vertex refers to it by a number from the shard's number of vertices on.
+//! Merging therefore adds a constant to all numbers of a shard: the number of vertices of all shards before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
 pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<()> {
     let extension = output.extension();
     if !extension.is_empty() && extension.parse() != Ok(MeshFormat::Ply) {
-        return Err(Error::usage(format_args!("{output}: surfaces are joined to a .ply")));
+        return Err(Error::usage(format_args!("{output}: surfaces are merged to a .ply file")));
     }
     let ends = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
     let sum = |count: fn(&Totals) -> u64| ends.iter().map(count).fold(0, u64::saturating_add);
@@ -145,12 +145,12 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     }
     file.commit()?;
     let summary = ends.into_iter().map(|end| end.summary).fold(Summary::default(), Summary::and);
-    // A part holds its isovalue only within the text of the job's parameters.
+    // A part stores its isovalue only in the text of the job's parameters.
     summary.report(f64::NAN, output, session);
     Ok(())
 }
 
-/// Hands the vertices of each record of a part to `write`.
+/// Passes the vertices of each record of a part to `write`.
 fn each_vertices(
     part: &PartReader,
     end: &Totals,
@@ -168,8 +168,8 @@ fn each_vertices(
     if found == end.summary.vertices { Ok(()) } else { Err(part.damaged()) }
 }
 
-/// Hands the triangles of each record of a part to `write`. `before` is added to the numbers of their vertices, all of
-/// which must be below `vertices`.
+/// Passes the triangles of each record of a part to `write`. Adds `before` to the numbers of their vertices, which must
+/// then be below `vertices`.
 fn each_triangles(
     part: &PartReader,
     end: &Totals,

@@ -1,4 +1,4 @@
-//! The flags of `gpuproc scan`, and the job that they make.
+//! Flags of `gpuproc scan`, and their validation.
 
 use std::str::FromStr;
 
@@ -148,7 +148,7 @@ const ALGORITHMS: [Choice<Algorithm>; 4] = [
     ),
 ];
 
-/// The types of keys that shells complete.
+/// Types of keys, for shell completion.
 const KEY_TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
 
 /// The type of a raw key.
@@ -160,18 +160,18 @@ enum KeyType {
     Bytes(usize),
 }
 
-/// Most bytes in a key.
-const LONGEST_KEY: usize = 1 << 16;
+/// Maximum number of bytes in a key.
+const MAX_KEY: usize = 1 << 16;
 
 impl FromStr for KeyType {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(bytes) = text.parse() {
-            let fits = (1..=LONGEST_KEY).contains(&bytes);
+            let fits = (1..=MAX_KEY).contains(&bytes);
             return fits
                 .then_some(Self::Bytes(bytes))
-                .ok_or_else(|| format!("a key has 1 to {LONGEST_KEY} bytes"));
+                .ok_or_else(|| format!("a key has 1 to {MAX_KEY} bytes"));
         }
         let dtype = Dtype::one_of(&Dtype::ALL, text)?;
         Ok(match dtype.is_float() {
@@ -190,7 +190,7 @@ pub enum KeyInput {
     Bytes(Source, usize),
 }
 
-/// The job that the flags describe.
+/// A validated job.
 #[derive(Debug)]
 pub enum Job {
     /// A scan of an array as one line.
@@ -206,14 +206,14 @@ pub struct Line {
     pub output: ArrayOutput,
     pub op: Op,
     pub inclusive: bool,
-    /// The initial value, in place of the identity of the operation.
+    /// Initial value; `None` for the identity of the operation.
     pub init: Option<String>,
-    /// The keys: a segment begins wherever a key differs from the one before it.
+    /// Keys: a segment starts wherever a key differs from the previous key.
     pub keys: Option<KeyInput>,
     /// Whether an overflow is an error.
     pub checked: bool,
     pub algorithm: Algorithm,
-    /// Whether a part file that is finished is not made again.
+    /// Whether a finished part file is kept.
     pub resumes: bool,
 }
 
@@ -236,7 +236,7 @@ pub enum TableInput {
 }
 
 impl Args {
-    /// The shard, and the file of carries, which states the value before each shard.
+    /// The shard, and the file of carries, which holds the value before each shard.
     ///
     /// # Errors
     /// When flags contradict each other.
@@ -268,7 +268,7 @@ impl Args {
         }
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = match self.share.shard.is_some() && self.carry.is_none() {
-            // The name of a part file does not tell a format.
+            // The extension of a part file is not a format.
             true => ArrayFormat::Raw,
             false => ArrayFormat::of_output(&sink, format, self.format)?,
         };
@@ -312,7 +312,7 @@ impl Args {
             (ArrayFormat::Raw, Some(KeyType::Number(dtype))) => Some(dtype),
             (_, Some(_)) => {
                 return Err(Error::usage(format_args!(
-                    "{source}: --key-type is for raw keys; these tell their type"
+                    "{source}: --key-type is for raw keys; this file states its type"
                 )));
             }
             // f64 holds every number of a shorter type exactly.

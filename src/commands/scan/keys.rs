@@ -1,4 +1,4 @@
-//! `--by-key`: the keys that divide numbers into segments.
+//! Keys that divide numbers into segments (`--by-key`).
 
 use std::io::{BufReader, Read};
 
@@ -10,10 +10,10 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Reads up to this many keys, and returns for each whether it differs from the key before it.
+/// Reads up to this many keys, and returns for each whether it differs from the previous key.
 type Changes = Box<dyn FnMut(usize) -> Result<Vec<bool>>>;
 
-/// A file of keys, which is read only for the positions where the key changes.
+/// A file of keys, reduced to the positions where the key changes.
 pub struct Keys {
     changes: Changes,
     name: String,
@@ -45,7 +45,7 @@ impl Keys {
                     0 => break,
                     read if read < width => {
                         return Err(Error::bad_input(format_args!(
-                            "{of}: its length is no multiple of the {width} bytes of a key"
+                            "{of}: length is not a multiple of the {width} bytes of a key"
                         )));
                     }
                     _ => {
@@ -73,8 +73,8 @@ impl Keys {
         Ok(Self { changes, name: input.source.to_string() })
     }
 
-    /// For each of the next `len` numbers, whether it begins a segment. A `len` of 0, at the end of the numbers, checks
-    /// that no key is left.
+    /// Returns for each of the next `len` numbers whether it starts a segment. A `len` of 0, at the end of the numbers,
+    /// checks that no key is left.
     ///
     /// # Errors
     /// When reading fails, and when there are more or fewer keys than numbers.

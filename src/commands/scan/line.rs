@@ -1,5 +1,5 @@
-//! The scan of an array as one line, in stretches: while one stretch is scanned, the next is read and the previous one
-//! is written.
+//! Scan of an array as one line, in blocks: while one block is scanned, the next is read and the previous result is
+//! written.
 
 use super::{flags::Line, keys::Keys};
 use crate::{
@@ -17,10 +17,10 @@ use crate::{
     util::error::{Error, Hint, Result},
 };
 
-/// Numbers in a stretch on the CPU, where stretches need not be whole blocks. A stretch of this size stays in cache
-/// while it is read, scanned and written, and its memory is used again. With stretches of 2^24, a scan from file to
-/// file took 1.15 times as long.
-const CPU_STRETCH: usize = 1 << 21;
+/// Numbers in a block on the CPU, if results are exact. A block of this size stays in the cache while it is read,
+/// scanned and written, and its memory is reused. With blocks of 2^24, a scan from file to file took 1.15 times as
+/// long.
+const CPU_BLOCK: usize = 1 << 21;
 
 /// Seconds of one core per byte of numbers, half of it for newly allocated memory.
 const CPU: f64 = 0.5e-9;
@@ -38,7 +38,7 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     let mut scanner = Scanner::<T>::new(line, session, reader.count().unwrap_or(0))?;
     let mut writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
-    let write = |(values, layout): Stretch<T>| {
+    let write = |(values, layout): Block<T>| {
         session.timings.time("write", || writer.write(&values, layout.as_ref()))
     };
     write_behind(write, |write| scanner.scan_all(reader, keys, write))?;
@@ -54,24 +54,23 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     Ok(())
 }
 
-/// The state of a scan between two stretches.
+/// State of a scan between two blocks.
 pub struct Scanner<'a, T> {
     line: &'a Line,
     session: &'a Session,
     scan: Scan<T>,
-    /// The initial value of every segment.
+    /// Initial value of every segment.
     start: T,
-    /// Most numbers in a stretch.
-    stretch: usize,
-    /// Length of the input, or 0 where it is not known.
+    /// Maximum number of numbers in a block.
+    block: usize,
+    /// Length of the input, or 0 if unknown.
     numbers: u64,
     /// Numbers that have been scanned.
     done: u64,
 }
 
 impl<'a, T: Scannable> Scanner<'a, T> {
-    /// A scan that has not begun. `numbers` is the length of the input, or 0 where it is not known, for the choice of
-    /// the device.
+    /// Prepares a scan. `numbers` is the length of the input, or 0 if unknown, for the choice of the device.
     ///
     /// # Errors
     /// When the initial value (`--init`) is not a number of type `T`.
@@ -80,44 +79,43 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
-            scan.carry_in = init
-                .parse()
-                .map_err(|_| Error::usage(format_args!("--init {init} is no {}", T::DTYPE)))?;
+            scan.carry_in = init.parse().map_err(|_| {
+                Error::usage(format_args!("--init {init}: expected a number of type {}", T::DTYPE))
+            })?;
         }
-        let most = match is_rounded::<T>(line.op) || session.device.may_be_gpu() {
+        let max_block = match is_rounded::<T>(line.op) || session.device.may_be_gpu() {
             true => BLOCK,
-            false => CPU_STRETCH,
+            false => CPU_BLOCK,
         };
-        let stretch = stream_block(most, bytes_of::<T>(line), session);
-        let scanner = Self { line, session, scan, start: scan.carry_in, stretch, numbers, done: 0 };
+        let block = stream_block(max_block, bytes_of::<T>(line), session);
+        let scanner = Self { line, session, scan, start: scan.carry_in, block, numbers, done: 0 };
         if scanner.checks() {
             log::debug!("--checked scans on the CPU");
         }
         Ok(scanner)
     }
 
-    /// Most numbers in a stretch.
-    pub fn stretch(&self) -> usize {
-        self.stretch
+    /// Maximum number of numbers in a block.
+    pub fn block(&self) -> usize {
+        self.block
     }
 
-    /// The value carried to the next number: all numbers so far, joined.
+    /// The carry: all numbers so far, combined.
     pub fn before(&self) -> T {
         self.scan.carry_in
     }
 
-    /// Sets the value carried to the next number.
+    /// Sets the carry.
     pub fn restart(&mut self, before: T) {
         self.scan.carry_in = before;
     }
 
-    /// Whether an overflow is an error. Floats become infinite, which is not an error.
+    /// Whether an overflow is an error. Floats that become infinite are not.
     fn checks(&self) -> bool {
         self.line.checked && !T::DTYPE.is_float()
     }
 
-    /// Scans all numbers of `reader` in stretches, of which the next is read meanwhile, and hands the results to
-    /// `consume`.
+    /// Scans all numbers of `reader` in blocks, reads the next block meanwhile, and passes the results to `consume`.
     ///
     /// # Errors
     /// Those of reading, of [`Scanner::scan`] and of `consume`.
@@ -125,22 +123,22 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         &mut self,
         mut reader: ArrayReader,
         mut keys: Option<Keys>,
-        consume: &mut dyn FnMut(Stretch<T>) -> Result<()>,
+        consume: &mut dyn FnMut(Block<T>) -> Result<()>,
     ) -> Result<()> {
         let mut bar = self.session.progress.bar("scan", self.numbers);
-        let (timings, stretch) = (self.session.timings.clone(), self.stretch);
+        let (timings, block) = (self.session.timings.clone(), self.block);
         let mut is_last = false;
-        let stretches = read_ahead(move || {
+        let blocks = read_ahead(move || {
             if is_last {
                 return Ok(None);
             }
             let mut numbers = Vec::<T>::new();
-            timings.time("read", || reader.read(&mut numbers, stretch))?;
+            timings.time("read", || reader.read(&mut numbers, block))?;
             is_last = numbers.is_empty();
             Ok(Some((numbers, reader.take_layout())))
         })?;
-        for stretch in stretches {
-            let (numbers, layout) = stretch?;
+        for block in blocks {
+            let (numbers, layout) = block?;
             let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
             let len = numbers.len() as u64;
             // A text without numbers may still have a layout.
@@ -151,13 +149,13 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Ok(())
     }
 
-    /// Scans the next stretch. `starts` tells which numbers begin a segment, if there are segments.
+    /// Scans the next block. `starts` marks the numbers that start a segment, if there are segments.
     ///
     /// # Errors
     /// When the kernel fails, and with `--checked` for an overflow.
     pub fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
         let Self { session, scan, start, done, .. } = *self;
-        if is_rounded::<T>(scan.op) && done > 0 && self.stretch < BLOCK {
+        if is_rounded::<T>(scan.op) && done > 0 && self.block < BLOCK {
             return Err(self.too_little_memory());
         }
         self.done += numbers.len() as u64;
@@ -173,7 +171,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Ok(values)
     }
 
-    /// The error for too little memory: results that are rounded must be joined in whole blocks.
+    /// Error for too little memory: rounded results must be combined in blocks of the same size on every machine.
     fn too_little_memory(&self) -> Error {
         let (input, op, dtype) = (&self.line.input.source, self.line.op, T::DTYPE);
         let what = format_args!("{input}: scanning {op} of {dtype} in blocks of {BLOCK}");
@@ -193,7 +191,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     }
 }
 
-/// Bytes of a number in a stretch, including the separator that follows it in a text.
+/// Bytes of a number in a block, including the separator that follows it in a text.
 fn bytes_of<T>(line: &Line) -> u64 {
     let layout = match line.input.format {
         ArrayFormat::Text => size_of::<Separator>(),
@@ -202,10 +200,10 @@ fn bytes_of<T>(line: &Line) -> u64 {
     (size_of::<T>() + layout) as u64
 }
 
-/// Whether results are rounded, so that their bits depend on the order in which numbers are joined.
+/// Whether results are rounded, so that their bits depend on the order of the operations.
 pub fn is_rounded<T: Number>(op: Op) -> bool {
     T::DTYPE.is_float() && matches!(op, Op::Sum | Op::Product)
 }
 
 /// Numbers, and for texts their layout.
-pub type Stretch<T> = (Vec<T>, Option<Layout>);
+pub type Block<T> = (Vec<T>, Option<Layout>);

@@ -1,4 +1,4 @@
-//! A scan in several processes. It takes three steps, and the shards share the first and the last one:
+//! A scan by several processes in three steps, of which the first and the last run once per shard:
 //!
 //! | step | reads | writes |
 //! |---|---|---|
@@ -6,9 +6,9 @@
 //! | `merge PART... -o CARRY` | the sums of all shards | for each shard, the sum of all numbers before it |
 //! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its range of the output |
 //!
-//! Sums and products of floats are rounded, so their bits depend on the order of joining: a single process joins blocks
-//! of 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and states the sum of each
-//! block.
+//! Sums and products of floats are rounded, so their bits depend on the order of the operations: a single process adds
+//! blocks of 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and stores the sum of
+//! each block.
 
 use std::ops::Range;
 
@@ -33,17 +33,17 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The command in the identity of a file of carries.
+/// Command in the identity of a file of carries.
 const CARRY: &str = "scan carry";
 
-/// The sums of a shard. Numbers are stored as their bits.
+/// Sums of a shard. Numbers are stored as their bits.
 #[derive(Serialize, Deserialize)]
 struct Sums {
     dtype: Dtype,
     op: String,
-    /// The initial value of the scan.
+    /// Initial value of the scan.
     before: u64,
-    /// The sum of each block where results are rounded, else the sum of all numbers.
+    /// Sum of each block if results are rounded, else the sum of all numbers.
     sums: Vec<u64>,
 }
 
@@ -53,14 +53,14 @@ struct Carry {
     befores: Vec<u64>,
 }
 
-/// Scans the numbers of `shard`: without `carry` to write their sums, with `carry` to write the results.
+/// Scans the numbers of `shard`. Writes their sums, or with `carry` the results.
 pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session) -> Result<()> {
     let needs_all = if line.keys.is_some() {
         Some("--by-key")
     } else if line.checked {
         Some("--checked")
     } else if line.input.format == ArrayFormat::Text {
-        Some("text, in which numbers have no places,")
+        Some("text")
     } else {
         None
     };
@@ -84,14 +84,17 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     })
 }
 
-/// A reader of the numbers that belong to a shard, and their places.
+/// A reader of the numbers of a shard, and their range.
 fn own<T: Number>(
     line: &Line,
     mut reader: ArrayReader,
     shard: Shard,
 ) -> Result<(ArrayReader, Range<u64>)> {
     let Some(len) = reader.count() else {
-        return Err(Error::usage(format_args!("{}: its length is not known", line.input.source)));
+        return Err(Error::usage(format_args!(
+            "{}: --shard needs a file of known length",
+            line.input.source
+        )));
     };
     let len = len as usize;
     let own = match is_rounded::<T>(line.op) {
@@ -116,7 +119,7 @@ fn number<T: Number>(bits: u64) -> T {
     bytemuck::pod_read_unaligned(&bits.to_ne_bytes()[..size_of::<T>()])
 }
 
-/// The sums of the numbers of a shard.
+/// Sums of the numbers of a shard.
 fn sums<T: Scannable>(
     line: &Line,
     (mut reader, own): (ArrayReader, Range<u64>),
@@ -129,16 +132,16 @@ fn sums<T: Scannable>(
     let mut sums = Vec::new();
     let mut numbers = Vec::new();
     loop {
-        session.timings.time("read", || reader.read(&mut numbers, scanner.stretch()))?;
+        session.timings.time("read", || reader.read(&mut numbers, scanner.block()))?;
         if numbers.is_empty() {
             break;
         }
-        // The neutral value. For sums of floats that is -0, because 0 would turn a sum of -0 to 0.
-        let nothing = match (is_rounded, line.op) {
+        // For sums of floats the identity is -0, because 0 would turn a sum of -0 into 0.
+        let identity = match (is_rounded, line.op) {
             (true, Op::Sum) => T::from_f64(-0.0),
             _ => T::identity(line.op),
         };
-        scanner.restart(nothing);
+        scanner.restart(identity);
         scanner.scan(std::mem::take(&mut numbers), None)?;
         match is_rounded {
             true => sums.push(bits(scanner.before())),
@@ -151,8 +154,7 @@ fn sums<T: Scannable>(
     Ok(Sums { dtype: T::DTYPE, op: line.op.to_string(), before, sums })
 }
 
-/// Writes the file of carries: for each shard, the value before its first number. `parts` are in the order of the
-/// shards.
+/// Writes the file of carries: the value before the first number of each shard. `parts` are in the order of the shards.
 ///
 /// # Errors
 /// When a part is broken or the output cannot be written.
@@ -181,13 +183,13 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { befores })
 }
 
-/// The bits of the value before the first number of the shard of `identity`, from the file `carry`.
+/// Reads the value before the first number of the shard of `identity` from the file `carry`, as bits.
 fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> {
     let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
     let part = PartReader::open(path, max_memory)?;
     let wanted = Identity { command: CARRY.into(), ..identity.clone() };
     if let Some(difference) = wanted.difference(&part.identity, false) {
-        return Err(part.error(format_args!("this is no carry of the same job: {difference}")));
+        return Err(part.error(format_args!("not a carry of the same job: {difference}")));
     }
     let Carry { befores } = part.totals()?;
     befores.get(identity.shard.index()).copied().ok_or_else(|| part.damaged())
@@ -205,7 +207,7 @@ fn write_results<T: Scannable>(
     let header = match line.output.format {
         ArrayFormat::Text => {
             return Err(Error::usage(format_args!(
-                "{sink}: shards write to places in a file, which numbers in a text have not: name a .npy or .raw"
+                "{sink}: --shard cannot write text: name a .npy or .raw file"
             )));
         }
         ArrayFormat::Raw => Vec::new(),
@@ -224,12 +226,7 @@ fn write_results<T: Scannable>(
     let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     scanner.restart(number(before));
     let mut at = header.len() as u64 + own.start * size;
-    scanner.scan_all(reader, None, &mut |(mut values, _)| {
-        if cfg!(target_endian = "big") {
-            bytemuck::cast_slice_mut::<T, u8>(&mut values)
-                .chunks_exact_mut(size_of::<T>())
-                .for_each(<[u8]>::reverse);
-        }
+    scanner.scan_all(reader, None, &mut |(values, _)| {
         let bytes: &[u8] = bytemuck::cast_slice(&values);
         session.timings.time("write", || output.write_at(bytes, at))?;
         at += bytes.len() as u64;

@@ -25,8 +25,8 @@ pub fn run(job: &TableJob, session: &Session) -> Result<()> {
     }
 }
 
-/// How many numbers the last sum along `axis` adds up.
-fn added(axis: Axis, width: usize, height: usize) -> u64 {
+/// Number of terms of the last sum along `axis`.
+fn terms(axis: Axis, width: usize, height: usize) -> u64 {
     match axis {
         Axis::X => width as u64,
         Axis::Y => height as u64,
@@ -49,7 +49,7 @@ fn image_table(
     };
     drop(file);
     let Image { width, height, channels, ref samples, .. } = image;
-    let fits = |most: u64| added(job.axis, width, height).saturating_mul(most) <= u32::MAX.into();
+    let fits = |max: u64| terms(job.axis, width, height).saturating_mul(max) <= u32::MAX.into();
     let dtype = dtype.unwrap_or(match samples.dtype() {
         Dtype::U8 if fits(255) => Dtype::U32,
         Dtype::U16 if fits(65_535) => Dtype::U32,
@@ -63,7 +63,7 @@ fn image_table(
         return Err(session.exceeds_memory(what, bytes));
     }
     for_number!(dtype, T => {
-        // The conversion is useless only where the code is compiled for f64 samples.
+        // The conversion is useless only for f64 samples.
         #[allow(clippy::useless_conversion)]
         let values = for_samples!(samples, values => {
             values.iter().map(|&value| T::from_f64(value.into())).collect()
@@ -90,8 +90,8 @@ fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<
     let limit = session.max_memory / 4;
     let dtype = reader.dtype();
     let fits = reader.max_magnitude().is_none_or(|largest| {
-        let most = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
-        largest.saturating_mul(added(job.axis, shape[1], shape[0])) <= most
+        let max = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
+        largest.saturating_mul(terms(job.axis, shape[1], shape[0])) <= max
     });
     match dtype {
         Dtype::U32 if !fits => {

@@ -1,4 +1,4 @@
-//! The flags of `gpuproc sort`, and the job that they make.
+//! Flags of `gpuproc sort`, and their validation.
 
 use crate::{
     commands::flags::{
@@ -83,7 +83,7 @@ pub enum Axis {
     Y,
 }
 
-/// The job that the flags describe.
+/// A validated job.
 #[derive(Debug)]
 pub struct Job {
     /// The lines that are sorted one by one; `None` where the whole array is one line.
@@ -91,18 +91,18 @@ pub struct Job {
     pub keys: ArrayInput,
     pub output: ArrayOutput,
     pub descending: bool,
-    pub moved: Moved,
+    pub payload: Payload,
 }
 
-/// The values that move with the keys.
+/// Values that move with the keys.
 #[derive(Debug)]
-pub enum Moved {
+pub enum Payload {
     /// No values.
-    Nothing,
-    /// The original positions of the keys, which are written in place of the keys (argsort).
-    Places,
+    None,
+    /// The original positions of the keys, which are written instead of the keys (argsort).
+    Positions,
     /// Values of an input file, which are written to an output file.
-    Payload(ArrayInput, ArrayOutput),
+    File(ArrayInput, ArrayOutput),
 }
 
 impl Args {
@@ -113,7 +113,7 @@ impl Args {
     pub fn job(&self) -> Result<Job> {
         if self.shard.is_some() {
             return Err(Error::usage(
-                "a sort cannot be divided by --shard: the place of each number depends on all others",
+                "a sort cannot be divided by --shard: the position of each number depends on all others",
             ));
         }
         let source = input_or_pipe(self.input.as_ref())?;
@@ -124,22 +124,22 @@ impl Args {
             let format = ArrayFormat::of_output(sink, format, self.format)?;
             Ok(ArrayOutput { sink: sink.clone(), format })
         };
-        let moved = match (&self.payload, &self.payload_output) {
-            (Some(payload), Some(sink)) => {
+        let payload = match (&self.payload, &self.payload_output) {
+            (Some(values), Some(sink)) => {
                 if sink.is_same(&results) {
                     return Err(Error::usage(format_args!(
                         "{sink} would be the output and --payload-output"
                     )));
                 }
-                let format = ArrayFormat::of_input(payload, self.format)?;
-                let (source, dtype) = (payload.clone(), self.payload_type);
-                Moved::Payload(ArrayInput { source, format, dtype }, output(sink)?)
+                let format = ArrayFormat::of_input(values, self.format)?;
+                let (source, dtype) = (values.clone(), self.payload_type);
+                Payload::File(ArrayInput { source, format, dtype }, output(sink)?)
             }
-            _ if self.argsort => Moved::Places,
-            _ => Moved::Nothing,
+            _ if self.argsort => Payload::Positions,
+            _ => Payload::None,
         };
         let keys = ArrayInput { source, format, dtype: self.dtype };
         let (axis, descending) = (self.axis, self.descending);
-        Ok(Job { axis, keys, output: output(&results)?, descending, moved })
+        Ok(Job { axis, keys, output: output(&results)?, descending, payload })
     }
 }

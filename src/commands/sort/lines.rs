@@ -1,6 +1,6 @@
-//! `--axis`: sorts each row or each column of an array by itself.
+//! Sorts each row or each column of an array separately (`--axis`).
 //!
-//! All numbers are sorted at once, together with their positions. Dealing them out to their lines in that order leaves
+//! All numbers are sorted at once, together with their positions. Appending them to their lines in that order leaves
 //! every line sorted:
 //!
 //! ```text
@@ -25,8 +25,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines that `job` asks for in an array of `shape`; `None` where all numbers are one line, with a warning
-    /// where the array has more than one axis.
+    /// The lines of an array of `shape` that `job` sorts; `None` if all numbers are one line, with a warning if the
+    /// array has several axes.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for `--axis` with an array of other than two or three axes.
@@ -69,7 +69,8 @@ impl Lines {
         self.at(place).1
     }
 
-    /// Deals out `sorted` to the lines. `places` are the original positions of its numbers, which tell their lines.
+    /// Distributes `sorted` to the lines. `places` are the original positions of its numbers, which determine their
+    /// lines.
     ///
     /// # Errors
     /// When memory is exhausted.
@@ -79,7 +80,7 @@ impl Lines {
         sorted: &[T],
     ) -> Result<Vec<T>> {
         if sorted.is_empty() {
-            // The lines of an empty array may be more than memory can count.
+            // An empty array may have more lines than fit into memory.
             return Ok(Vec::new());
         }
         let mut next: Vec<usize> = memory::zeros(self.count)?;

@@ -4,7 +4,7 @@ mod flags;
 mod lines;
 
 pub use flags::Args;
-use flags::{Job, Moved};
+use flags::{Job, Payload};
 use lines::Lines;
 
 use crate::{
@@ -39,7 +39,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 impl Job {
     /// Bytes that a sort takes for each byte of its keys, as measured.
     fn copies(&self) -> u64 {
-        if self.moves_nothing() { 5 } else { 8 }
+        if self.has_only_keys() { 5 } else { 8 }
     }
 
     /// Bytes that the keys may take.
@@ -48,13 +48,13 @@ impl Job {
     }
 
     /// Whether keys are sorted without values.
-    fn moves_nothing(&self) -> bool {
-        matches!(self.moved, Moved::Nothing) && self.axis.is_none()
+    fn has_only_keys(&self) -> bool {
+        matches!(self.payload, Payload::None) && self.axis.is_none()
     }
 
     /// Seconds of one core per byte of keys, without and with values.
     fn cpu_seconds(&self) -> f64 {
-        if self.moves_nothing() { 1.9e-9 } else { 3.6e-9 }
+        if self.has_only_keys() { 1.9e-9 } else { 3.6e-9 }
     }
 
     fn limits(&self, session: &Session) -> Limits {
@@ -66,7 +66,7 @@ impl Job {
 struct Task<'a, T> {
     job: &'a Job,
     session: &'a Session,
-    /// The lines of the array; `None` where the whole array is one line.
+    /// Lines of the array; `None` if the whole array is one line.
     lines: Option<Lines>,
     shape: Vec<usize>,
     keys: Vec<T>,
@@ -82,8 +82,8 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
         (Some(_), Some(shape)) => shape,
         _ => vec![keys.len()],
     };
-    // Outputs are created before the work begins, so that a wrong path fails at once.
-    let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
+    // Outputs are created before the work starts, so that a wrong path fails at once.
+    let dtype = if matches!(job.payload, Payload::Positions) { Dtype::U32 } else { T::DTYPE };
     let output = job.output.create(session, dtype, Some(&shape))?;
     session.timings.add_result(|| {
         serde_json::json!({
@@ -94,10 +94,10 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
         })
     });
     let task = Task { job, session, lines, shape, keys, output };
-    match &job.moved {
-        Moved::Nothing => task.keys(),
-        Moved::Places => task.places(),
-        Moved::Payload(values, moved) => task.payload(values, moved),
+    match &job.payload {
+        Payload::None => task.keys(),
+        Payload::Positions => task.places(),
+        Payload::File(values, moved) => task.payload(values, moved),
     }
 }
 
@@ -153,7 +153,7 @@ impl<T: Sortable> Task<'_, T> {
     }
 }
 
-/// Sorts keys, and moves the payload with them if there is one.
+/// Sorts keys and their payload, if any.
 fn sort_records<T: Sortable>(
     job: &Job,
     session: &Session,
@@ -174,8 +174,8 @@ fn sort_places<T: Sortable>(
     Ok((sorted.keys, sorted.payload.unwrap_or_default()))
 }
 
-/// Sorted keys, and `values` in the same order. A sort moves 32 bits with each key: the value itself, or its
-/// index where values are wider.
+/// Sorts keys and moves `values` with them. A sort moves 32 bits with each key: the value itself, or the index of a
+/// wider value.
 fn sort_with<T: Sortable, P: Number>(
     job: &Job,
     session: &Session,
