@@ -1,10 +1,9 @@
 //! Flags from the environment: those in the file that `GPUPROC_CONFIG_PATH` names, one argument per line, and those in
 //! `GPUPROC_FLAGS`, separated by blanks as in a shell.
 //!
-//! The order of precedence is: the command line, `GPUPROC_DEVICE`, `GPUPROC_FLAGS`, the file. A flag is left out where
-//! a place of higher precedence has the same flag or one that conflicts with it. A flag that only other commands have
-//! is left out, too; a flag that no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for
-//! these commands only.
+//! The order of precedence is: the command line, `GPUPROC_DEVICE`, `GPUPROC_FLAGS`, the file. A flag is ignored if a
+//! source of higher precedence has the same flag or a conflicting one, or if only other commands have it. A flag that
+//! no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for these commands only.
 
 use std::{collections::BTreeSet, env, ffi::OsString, fs::File, io::Read, path::Path};
 
@@ -149,13 +148,15 @@ fn flags<'a>(
     let mut words = words.into_iter();
     while let Some(Word { text, place, commands }) = words.next() {
         if !text.starts_with('-') {
-            return Err(Error::usage(format_args!("{place}: `{text}` is no flag such as --quiet")));
+            return Err(Error::usage(format_args!(
+                "{place}: expected a flag such as --quiet, found `{text}`"
+            )));
         }
         let own = find(command, &text);
         let others = || parser.get_subcommands().find_map(|other| find(other, &text));
         let Some((arg, takes_next)) = own.or_else(others) else {
             let remedy = match text.contains(' ') {
-                true => "; its value goes behind a =, or on a line of its own",
+                true => "; put its value after a =, or on the next line",
                 false => "",
             };
             return Err(Error::usage(format_args!(
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearer_wins() {
+    fn the_source_of_higher_precedence_wins() {
         let blur = "gpuproc blur a b";
         assert_eq!(joined(blur, "--quality=80\n", "").unwrap(), "gpuproc blur --quality=80 a b");
         assert_eq!(
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_other_commands_are_left_out_and_unknown_ones_are_told() {
+    fn flags_of_other_commands_are_ignored_and_unknown_flags_are_errors() {
         let sort = "gpuproc sort a b";
         assert_eq!(
             joined(sort, "--sigma\n4\n--descending\n", "").unwrap(),
@@ -293,10 +294,14 @@ mod tests {
             (
                 "--sigma 4",
                 "",
-                "flags, line 1: no command has a flag `--sigma 4`; its value goes behind a =, or on a line of its own",
+                "flags, line 1: no command has a flag `--sigma 4`; put its value after a =, or on the next line",
             ),
             ("", "--sgima 4", "GPUPROC_FLAGS: no command has a flag `--sgima`"),
-            ("\nphoto.jpg", "", "flags, line 2: `photo.jpg` is no flag such as --quiet"),
+            (
+                "\nphoto.jpg",
+                "",
+                "flags, line 2: expected a flag such as --quiet, found `photo.jpg`",
+            ),
             ("[blurr]", "", "flags, line 1: there is no command `blurr`"),
             ("", "'a", "GPUPROC_FLAGS: a quote is not closed"),
         ] {

@@ -419,7 +419,7 @@ fn parse_count(text: &str) -> Result<u64, String> {
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let seconds = seconds.filter(|seconds| !seconds.is_zero());
-    seconds.ok_or_else(|| format!("`{text}` is no number of seconds greater than 0"))
+    seconds.ok_or_else(|| format!("expected a number of seconds greater than 0, found `{text}`"))
 }
 
 /// Half of the memory that is available now, in bytes; 4 GiB where that is unknown.

@@ -49,7 +49,7 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         }
     }
     let tips = paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "));
-    // The tip to pass a wrong flag as a file name is left out: it is seldom meant so.
+    // The tip to pass a wrong flag as a file name is left out: users seldom mean that.
     for tip in tips.filter(|tip| !tip.starts_with("to pass '--")) {
         message += &format!("; {}", tip.replace("subcommand", "command"));
     }
@@ -85,9 +85,9 @@ fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
 /// Replaces the messages of Rust and clap about numbers by plain ones.
 fn plainly(message: &str) -> String {
     let message = message
-        .replace("invalid digit found in string", "this is no whole number")
-        .replace("invalid float literal", "this is no number")
-        .replace("cannot parse integer from empty string", "this is no whole number");
+        .replace("invalid digit found in string", "expected a whole number")
+        .replace("invalid float literal", "expected a number")
+        .replace("cannot parse integer from empty string", "expected a whole number");
     // clap says: `0 is not in 1..=65535`.
     let Some((head, range)) = message.split_once(" is not in ") else { return message };
     match range.split_once("..=").or_else(|| range.split_once("..")) {
@@ -102,7 +102,7 @@ fn plainly(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(words: &str) -> String {
+    fn message(words: &str) -> String {
         let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
         let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
         one_line(&error, &Line { words, ..Line::default() })
@@ -122,7 +122,7 @@ mod tests {
             ),
             (
                 "gpuproc mesh a --iso 1 --smooth 0.5",
-                "invalid value '0.5' for '--smooth <N>': this is no whole number",
+                "invalid value '0.5' for '--smooth <N>': expected a whole number",
             ),
             ("gpuproc mesh a", "the following required arguments were not provided: --iso <VALUE>"),
             (
@@ -139,7 +139,7 @@ mod tests {
             ),
             ("gpuproc blur a b --wibble", "unexpected argument '--wibble' found"),
         ] {
-            assert_eq!(told(words), message, "{words}");
+            assert_eq!(self::message(words), message, "{words}");
         }
     }
 

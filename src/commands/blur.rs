@@ -182,7 +182,7 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
             Ok(value) if value.is_finite() => Edge::Constant(value),
             _ => {
                 return Err(format!(
-                    "`{text}` is none of clamp, reflect, mirror, wrap, zero, and no number"
+                    "expected clamp, reflect, mirror, wrap, zero or a number, found `{text}`"
                 ));
             }
         },
@@ -232,8 +232,8 @@ impl BlurArgs {
         Ok(blur)
     }
 
-    /// The radius with which all iterations of a box together have the standard deviation `sigma`: n boxes
-    /// of N taps have the variance n (N² - 1) / 12.
+    /// Radius of a box whose iterations together have the standard deviation `sigma`: n boxes of N taps have the
+    /// variance n (N² - 1) / 12.
     fn box_radius(&self, sigma: f64) -> usize {
         let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
         ((taps - 1.0) / 2.0).round() as usize

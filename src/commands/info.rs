@@ -1,4 +1,4 @@
-//! `gpuproc info`: the contents of files, from their headers.
+//! `gpuproc info`: contents of files, from their headers.
 
 use std::{fmt, mem::take};
 
@@ -57,7 +57,7 @@ pub struct Args {
     volume: VolumeArgs,
 }
 
-/// The least or the greatest number of an input.
+/// Minimum or maximum of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum End {
@@ -75,7 +75,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The contents of a file. Fields that do not apply to the file are empty and are left out of the output.
+/// Contents of a file. Fields that do not apply to the file are empty and do not appear in the output.
 #[derive(Default, Serialize)]
 struct Info {
     file: String,
@@ -92,7 +92,7 @@ struct Info {
     /// Type of the samples in memory.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     dtype: Option<String>,
-    /// Type of the samples in the file, where it differs from that in memory.
+    /// Type of the samples in the file, if it differs from that in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ struct Info {
     /// Slope and intercept: value = slope * stored + intercept.
     #[serde(skip_serializing_if = "Option::is_none")]
     scale: Option<[f64; 2]>,
-    /// Number of pages of an image, or of volumes in the file, where there are several.
+    /// Number of pages of an image, or of volumes in the file, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<usize>,
     /// Label of the row that shows `pages`.
@@ -126,13 +126,13 @@ struct Info {
     space: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metadata: Vec<(String, String)>,
-    /// The least and the greatest finite sample, with `--range`.
+    /// Minimum and maximum of the finite samples, with `--range`.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[End; 2]>,
     /// Size of the samples in memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<u64>,
-    /// Warnings: what gpuproc assumes about the file, or leaves out when it reads the file.
+    /// Warnings: assumptions about the file, and parts of it that are not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     // Without --volume, the first volume of a file stands for all.
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
-    let (mut texts, mut told, mut failed) = (Spool::new(u64::MAX), 0, 0);
+    let (mut texts, mut described, mut failed) = (Spool::new(u64::MAX), 0, 0);
     let mut add = |text: &str| {
         let failed = |error| Error::io("write", "a temporary file of texts", error);
         texts.push(text.as_bytes()).map_err(failed)
@@ -155,8 +155,9 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     let files = args.list.inputs(args.files, session)?;
     memory::give_back();
     for source in files.iter() {
-        let look = || session.timings.time("files", || look(&source, &layout, args.range, session));
-        match session.logged(&source, None, look) {
+        let describe =
+            || session.timings.time("files", || describe(&source, &layout, args.range, session));
+        match session.logged(&source, None, describe) {
             Ok(mut info) => {
                 if let (Some(volumes), Some(_), false, "volume") =
                     (info.pages, info.range, is_chosen, info.kind)
@@ -165,10 +166,10 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
                 }
                 session.timings.add_result(|| serde_json::to_value(&info).expect("plain data"));
                 add(&match args.json {
-                    true => info.element(told == 0),
+                    true => info.element(described == 0),
                     false => info.text(),
                 })?;
-                told += 1;
+                described += 1;
             }
             Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
@@ -179,7 +180,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         }
     }
     if args.json {
-        add(if told == 0 { "[]\n" } else { "\n]\n" })?;
+        add(if described == 0 { "[]\n" } else { "\n]\n" })?;
     }
     let text = texts.reader().map_err(|error| Error::io("read", "the texts", error))?;
     standard::print_all(text)?;
@@ -187,8 +188,8 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 }
 
 /// Describes one file. Arrays and volumes are recognised by name; other files are tried as an image, then as a volume.
-/// Where `samples` is set, all samples are read for their range.
-fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
+/// If `samples` is set, all samples are read for their range.
+fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
     let many = is_multi_file(source);
     let bytes = if many { None } else { source.size()? };
     let array = ArrayFormat::of_input(source, None).ok();
@@ -250,7 +251,7 @@ fn array_info(
     })
 }
 
-/// The least and the greatest finite number of an array, which is read in parts. Numbers of a text are taken as f64.
+/// Minimum and maximum of the finite numbers of an array, which is read in parts. Numbers of a text are read as f64.
 fn array_range(
     source: &Source,
     format: ArrayFormat,
@@ -319,7 +320,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
     })
 }
 
-/// The least and the greatest finite sample of a volume, which is read in parts.
+/// Minimum and maximum of the finite samples of a volume, which is read in parts.
 fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
     file.allow(session.limits(2))?;
     let mut all = Moments::default();
@@ -380,10 +381,10 @@ impl Info {
     /// A heading with name, format, size and type, and a line for each further field.
     fn text(&self) -> String {
         let join = |numbers: &[f64]| {
-            // Six decimals, or as many as show six digits of the greatest number: further digits of coordinates that a
-            // header holds as f32 are noise. Adding 0.0 turns -0 to 0.
-            let greatest = numbers.iter().fold(0.0, |greatest: f64, v| greatest.max(v.abs()));
-            let digits = if greatest > 0.0 { 5.0 - greatest.log10().floor() } else { 6.0 };
+            // Six decimals, or more if the largest number has fewer than six digits: further digits of coordinates that
+            // a header stores as f32 are noise. Adding 0.0 turns -0 into 0.
+            let max = numbers.iter().fold(0.0, |max: f64, v| max.max(v.abs()));
+            let digits = if max > 0.0 { 5.0 - max.log10().floor() } else { 6.0 };
             let unit = 10f64.powf(digits.clamp(6.0, 300.0));
             let short = |v: &f64| format!("{}", (v * unit).round() / unit + 0.0);
             numbers.iter().map(short).collect::<Vec<_>>().join(" ")

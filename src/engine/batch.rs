@@ -169,8 +169,8 @@ fn run_worker<W: Work>(
     worker: usize,
     finished: &mpsc::Sender<(usize, HeldMessages, Result<W::Out>)>,
 ) {
-    // If this worker panics, the other workers must not wait forever.
-    let _stop = StopOnPanic(schedule);
+    // A worker ends when no job is left. If it panics, the other workers must not wait forever.
+    let _stop = StopOnDrop(schedule);
     let make = |index: usize| {
         let job = work.job(sources.get(index));
         // A job that cannot be created takes no memory.
@@ -223,16 +223,6 @@ struct StopOnDrop<'a, J>(&'a Schedule<J>);
 impl<J> Drop for StopOnDrop<'_, J> {
     fn drop(&mut self) {
         self.0.stop();
-    }
-}
-
-struct StopOnPanic<'a, J>(&'a Schedule<J>);
-
-impl<J> Drop for StopOnPanic<'_, J> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.stop();
-        }
     }
 }
 

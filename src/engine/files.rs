@@ -26,41 +26,40 @@ use crate::{
 };
 
 /// Creates the job of an input. Jobs are created when they run: they take many times the memory of their names.
-pub trait Jobs: Sync {
-    /// The job of the input `source`.
-    ///
-    /// # Errors
-    /// When flags contradict the input, and when the format of its output is unknown.
-    fn job(&self, source: Source) -> Result<Job>;
-}
+pub type CreateJob<'a> = &'a (dyn Fn(Source) -> Result<Job> + Sync);
 
 /// Filters one file or several.
 ///
 /// # Errors
 /// When reading, filtering or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
-pub fn run(sources: Sources, jobs: &dyn Jobs, settings: Settings, session: &Session) -> Result<()> {
+pub fn run(
+    sources: Sources,
+    create_job: CreateJob<'_>,
+    settings: Settings,
+    session: &Session,
+) -> Result<()> {
     if settings.dry_run {
-        return sources.iter().try_for_each(|source| describe(&jobs.job(source)?));
+        return sources.iter().try_for_each(|source| describe(&create_job(source)?));
     }
     if let (Some(shard), 1, false) = (settings.shard, sources.len(), settings.is_batch) {
-        let job = &jobs.job(sources.get(0))?;
+        let job = &create_job(sources.get(0))?;
         let Some(layout) = &job.volume else {
             return Err(Error::usage(format_args!(
                 "{}: --shard divides the slices of a volume, or files with -o DIR/; one picture has none",
                 job.source
             )));
         };
-        session.device.set_estimate(|| estimate(&sources, jobs));
+        session.device.set_estimate(|| estimate(&sources, create_job));
         let process = || process_volume(job, layout, Some(shard), session);
         return session.logged(&job.source, Some(&job.sink), process);
     }
     let title = match sources.is_empty() {
         true => "files",
-        false => jobs.job(sources.get(0)).map_or("files", |job| job.filter.name()),
+        false => create_job(sources.get(0)).map_or("files", |job| job.filter.name()),
     };
-    let work = Files { jobs, settings, session };
-    let set_estimate = |left: &Sources| session.device.set_estimate(|| estimate(left, jobs));
+    let work = Files { create_job, settings, session };
+    let set_estimate = |left: &Sources| session.device.set_estimate(|| estimate(left, create_job));
     run_each((title, settings.resumes), &work, sources, session, set_estimate)
 }
 
@@ -133,12 +132,12 @@ fn process_volume(
 
 /// Estimates the time for `sources` on the CPU and with a GPU, all with the filter of the first source. The constants
 /// were measured on a host with 16 cores and an NVIDIA H200, from JPEG to JPEG.
-fn estimate(sources: &Sources, jobs: &dyn Jobs) -> Estimate {
+fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     /// With a GPU, seconds of one core for each byte of samples.
     const GPU: f64 = 1.3e-9;
     /// With a GPU, seconds for each file: transfers and passes of several files do not overlap.
     const GPU_FILE: f64 = 0.65e-3;
-    let job = |source| jobs.job(source).ok();
+    let job = |source| create_job(source).ok();
     let Some(Job { filter, .. }) = sources.iter().next().and_then(job) else {
         return Estimate::of_seconds(0.0, 0.0);
     };
@@ -156,7 +155,7 @@ fn estimate(sources: &Sources, jobs: &dyn Jobs) -> Estimate {
 }
 
 struct Files<'a> {
-    jobs: &'a dyn Jobs,
+    create_job: CreateJob<'a>,
     settings: Settings,
     session: &'a Session,
 }
@@ -187,7 +186,7 @@ impl Work for Files<'_> {
     type Out = ();
 
     fn job(&self, source: Source) -> Result<Job> {
-        self.jobs.job(source)
+        (self.create_job)(source)
     }
 
     fn sink<'j>(&self, job: &'j Job) -> Option<&'j Sink> {

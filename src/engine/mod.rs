@@ -39,5 +39,5 @@ pub mod signals;
 mod volume;
 
 pub use blocks::{BlockSource, Blocks, Window, read_ahead, read_blocks, write_behind};
-pub use files::{Jobs, run, run_each};
+pub use files::{CreateJob, run, run_each};
 pub use job::{Job, Settings};

@@ -148,7 +148,7 @@ pub fn stream_bytes(block: usize, bytes: u64) -> u64 {
 /// Memory, in bytes, that surfaces may take even if `--max-memory` is less.
 pub const MIN_SURFACE_MEMORY: u64 = 16 << 20;
 /// Bytes of the surface that wait in memory to be written, and at most a quarter of the memory. More goes to temporary
-/// files, and so is written twice.
+/// files first.
 const MAX_HELD: u64 = 1 << 30;
 
 /// Memory that meshing a volume in blocks takes, in bytes.

@@ -294,7 +294,7 @@ pub fn print_report(with: impl FnOnce(Vec<String>) -> String) {
     let _ = io::stderr().write_all(format!("{}\n", with(messages)).as_bytes());
 }
 
-/// Prints the collected messages, if there will be no report.
+/// Prints the collected messages instead of a report.
 pub fn stop_collecting() {
     let mut state = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Messages::Collected(messages) = &mut *state {

@@ -294,7 +294,7 @@ fn a_mistake_is_one_line_and_a_hint() {
         ("mesh a.raw", "the following required arguments were not provided: --iso <VALUE>"),
         (
             "mesh a.raw --iso 3 --smooth 0.5",
-            "invalid value '0.5' for '--smooth <N>': this is no whole number",
+            "invalid value '0.5' for '--smooth <N>': expected a whole number",
         ),
     ] {
         let command = words.split(' ').next().unwrap();

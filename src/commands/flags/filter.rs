@@ -123,11 +123,11 @@ impl FilterArgs {
         let share = self.share;
         let jobs = Jobs { args: self, outputs, make };
         // What is wrong with any job is reported before the first one runs.
-        check_all(&sources, |source| engine::Jobs::job(&jobs, source).map(drop))?;
+        check_all(&sources, |source| jobs.job(source).map(drop))?;
         if settings.is_batch {
             sources = share.files(sources.iter()).collect();
         }
-        engine::run(sources, &jobs, settings, session)
+        engine::run(sources, &|source| jobs.job(source), settings, session)
     }
 
     /// The inputs, which are taken out of the flags, and where their results go.
@@ -194,7 +194,11 @@ struct Jobs<'a> {
     make: MakeFilter<'a>,
 }
 
-impl engine::Jobs for Jobs<'_> {
+impl Jobs<'_> {
+    /// Creates the job of the input `source`.
+    ///
+    /// # Errors
+    /// When flags contradict the input, and when the format of its output is unknown.
     fn job(&self, source: Source) -> Result<Job> {
         let args = &self.args;
         let extension = args.extension(&source);

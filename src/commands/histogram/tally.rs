@@ -184,27 +184,3 @@ impl Outcome {
         count as f64 / self.unit
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_outcome_keeps_no_memory_of_its_tally() {
-        let counting = |name| ComponentTally {
-            name,
-            counts: Counts { bins: vec![1, 2], levels: Some(vec![0; 256]), ..Counts::default() },
-            measured: None,
-        };
-        let tally = Tally {
-            inputs: vec!["a.png".into()],
-            dtype: Dtype::U8,
-            bins: Bins::new(2, 0.0, 255.0, Dtype::U8).unwrap(),
-            unit: 1.0,
-            components: vec![counting("r"), counting("g")],
-        };
-        let Outcome { components, .. } = tally.finish(None);
-        assert!(components.iter().all(|component| component.counts.levels.is_none()));
-        assert_eq!(components.capacity(), components.len());
-    }
-}

@@ -15,7 +15,7 @@ use crate::{
 const SURFACE: u64 = 64;
 
 /// An upper estimate of the bytes that meshing a volume takes. In noise, simplification takes some 600 for each sample.
-/// Where one thread meshes several volumes in turn, 850 have been measured in all.
+/// On a thread that meshes several volumes in turn, the maximum was 850.
 pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
     const WITH_STEPS: u64 = 1024;
     let samples = file.dims.iter().fold(1u64, |all, &n| all.saturating_mul(n as u64));
