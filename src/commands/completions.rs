@@ -15,7 +15,7 @@ use clap_complete::{
 use super::flags::Target;
 use crate::{
     data::dtype::Dtype,
-    engine::progress::tell,
+    engine::progress::print_line,
     gpu,
     io::{Sink, Source, standard},
     util::error::{Error, Result},
@@ -71,7 +71,7 @@ pub fn run(args: Args) -> Result<()> {
         fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
         if args.shell == Shell::Zsh {
             let folder = folder.display();
-            tell(format_args!(
+            print_line(format_args!(
                 "zsh looks there if ~/.zshrc has, before compinit: fpath=({folder} $fpath)"
             ));
         }
