@@ -108,7 +108,7 @@ pub struct Capabilities {
     pub has_alpha: bool,
     /// Whether samples are linear light with premultiplied alpha ([`Image::is_linear`]).
     pub is_linear: bool,
-    /// Whether colours are not limited to a palette; otherwise a page has 256 colours, and pixels are either opaque or transparent.
+    /// Whether pages are not limited to a palette of 256 colours, and to pixels that are either opaque or transparent.
     pub has_true_color: bool,
     /// Whether pages have a duration.
     pub has_durations: bool,
