@@ -44,7 +44,7 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 const BUDGETS: [(&str, usize); 12] = [
     ("api", 600),
     ("cli", 1_000),
-    ("commands", 13_400),
+    ("commands", 13_100),
     ("data", 3_500),
     ("device", 820),
     ("engine", 3_300),
