@@ -116,8 +116,8 @@ impl FilterCost {
     }
 }
 
-/// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`; 1 if there is none. The cost must grow
-/// with the block.
+/// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`, or 1 if even that costs more. The cost
+/// must grow with the block.
 pub fn largest_block(max: usize, memory: u64, cost: impl Fn(usize) -> u64) -> usize {
     let (mut fits, mut exceeds) = (1, max.max(1).saturating_add(1));
     while exceeds - fits > 1 {
@@ -230,8 +230,7 @@ impl MeshPlan {
     pub fn sequential(cost: &MeshCost<'_>, session: &Session) -> Result<Self, u64> {
         /// Bytes of a block, unless `MIN_HEIGHT` asks for more.
         const BLOCK: u64 = 256 << 20;
-        /// Where memory allows, a block takes at least this many times the bytes of a block of one layer: its halo is
-        /// then a small share of it.
+        /// Minimum size of a block, in blocks of one layer, if memory allows: its halo is then a small share of it.
         const MIN_HEIGHT: u64 = 4;
         /// Bytes of faces that wait in memory to be written.
         const MAX_HELD: u64 = 128 << 20;
