@@ -62,7 +62,8 @@ impl Blur {
         Self { iterations, ..self }
     }
 
-    /// Blurs `u8` and `u16` images in linear light rather than by their stored sRGB values.
+    /// Blurs `u8` and `u16` images in linear light rather than by their stored sRGB values. Volumes are refused, since
+    /// their samples are not encoded for a display.
     #[must_use]
     pub fn linear_light(self) -> Self {
         Self { linear: true, ..self }
@@ -123,7 +124,10 @@ impl<T: Sample> Blurred for Volume<T> {}
 
 impl<T: Sample> private::Input for Volume<T> {
     fn blurred(&self, blur: &Blur, device: &Device) -> Result<Self> {
-        let kernel = blur::Blur { linear: false, ..blur.kernel(3)? };
+        if blur.linear {
+            return Err(Error::usage("linear light is for images, not for volumes"));
+        }
+        let kernel = blur.kernel(3)?;
         let volume = volume::Volume { dims: self.dims(), samples: self.inner().samples.copy()? };
         blur_volume(device.inner(), &kernel, volume).map(Self::from_inner)
     }

@@ -44,6 +44,7 @@ use crate::{
 /// Blur, measure, sum and mesh images and volumes on the GPU, or on the CPU with the same results.
 #[derive(Debug, Parser)]
 #[command(name = "gpuproc", version, after_help = MORE, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(args_override_self = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -52,6 +53,9 @@ pub struct Cli {
     /// Messages about flags from the environment, for `--verbose`.
     #[arg(skip)]
     notes: Vec<String>,
+    /// The names of the flags that come from the environment.
+    #[arg(skip)]
+    defaults: Vec<String>,
 }
 
 /// The end of the output of `gpuproc -h`.
@@ -234,7 +238,10 @@ pub fn parse() -> Result<Cli> {
         .try_get_matches_from(take(&mut line.words))
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
     {
-        Ok(cli) => return Ok(Cli { notes: line.notes, ..cli }),
+        Ok(cli) => {
+            let defaults = line.places.into_iter().map(|(name, _)| name).collect();
+            return Ok(Cli { notes: line.notes, defaults, ..cli });
+        }
         Err(error) => error,
     };
     let line = config::with_flags(&parser, without_help(env::args_os().collect()))?;
@@ -342,13 +349,14 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
         max_pixels: shared.max_pixels.unwrap_or(session.max_pixels),
         strict: shared.strict || session.strict,
         no_clobber: shared.no_clobber || session.no_clobber,
+        defaults: Vec::new(),
     };
     job.run(&session, command, run_line)
 }
 
 /// Runs the command and reports its timings. Returns the device and the result of the command.
 fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
-    let Cli { command: job, mut shared, notes } = cli;
+    let Cli { command: job, mut shared, notes, defaults } = cli;
     if has_restarted() {
         shared.device = DeviceChoice::Cpu;
     }
@@ -383,6 +391,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
         strict: shared.strict,
         no_clobber: shared.no_clobber,
+        defaults,
     };
     session.events.start(job.name());
     let result = job.run(&session, command, run_line);

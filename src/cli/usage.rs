@@ -24,10 +24,10 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
-            message = match Path::new(&name).exists() {
-                true => format!("`{name}` is a file: name a command before it, as `gpuproc info`"),
-                false => format!("there is no command `{name}`"),
-            };
+            if Path::new(&name).exists() {
+                return format!("`{name}` is a file: name a command before it, as `gpuproc info`");
+            }
+            message = format!("there is no command `{name}`");
         }
         ErrorKind::UnknownArgument => {
             if let Some(value) = context(error, ContextKind::InvalidArg)
@@ -37,6 +37,14 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
                     "unexpected argument '{value}' found; if it is the value of {flag}, write {flag}={value}"
                 );
             }
+            if let Some(remedy) = context(error, ContextKind::InvalidArg)
+                .and_then(|flag| remedy_for(&line.words, flag.split('=').next()?))
+            {
+                return format!("{message}; {remedy}");
+            }
+        }
+        ErrorKind::MissingRequiredArgument if message.contains("--iso <VALUE>") => {
+            message += "; --iso auto finds an isovalue, and --labels meshes a segmentation";
         }
         _ => {}
     }
@@ -50,10 +58,49 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
     }
     let tips = paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "));
     // The tip to pass a wrong flag as a file name is left out: users seldom mean that.
-    for tip in tips.filter(|tip| !tip.starts_with("to pass '--")) {
+    for tip in tips.filter(|tip| !tip.starts_with("to pass '-") && !is_far_fetched(error)) {
         message += &format!("; {}", tip.replace("subcommand", "command"));
     }
     message
+}
+
+/// Flags of other programs, and what to do in the command of this one.
+const REMEDIES: [(&str, &[&str], &str); 5] = [
+    ("sort", &["--reverse", "-r"], "for the largest first, use --descending"),
+    ("sort", &["-n", "--numeric-sort"], "numbers are always sorted by value: leave it out"),
+    ("sort", &["-k", "--key"], "to move values with the numbers, use --payload"),
+    ("mesh", &["--threshold", "--isovalue", "-t"], "the isovalue is set by --iso"),
+    ("threshold", &["--threshold", "-t"], "the threshold is set by --value"),
+];
+
+/// The remedy for `flag` in the command of `words`.
+fn remedy_for(words: &[OsString], flag: &str) -> Option<&'static str> {
+    let is_for = |(command, flags, _): &&(&str, &[&str], &str)| {
+        words.iter().any(|word| word == command) && flags.contains(&flag)
+    };
+    REMEDIES.iter().find(is_for).map(|(_, _, remedy)| *remedy)
+}
+
+/// Whether the suggested name differs too much from the typed name. clap suggests `serve` for `resize`.
+fn is_far_fetched(error: &clap::Error) -> bool {
+    let kinds = [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+    ];
+    kinds.into_iter().any(|(typed, suggested)| {
+        let suggested = match error.get(suggested) {
+            Some(ContextValue::String(name)) => vec![name],
+            Some(ContextValue::Strings(names)) => names.iter().collect(),
+            _ => return false,
+        };
+        let typed = context(error, typed).unwrap_or_default();
+        let is_near = |name: &&String| {
+            strsim::osa_distance(&typed, name) <= typed.trim_start_matches('-').len() / 3
+                || name.starts_with(&typed)
+                || typed.starts_with(name.as_str())
+        };
+        !suggested.iter().any(is_near)
+    })
 }
 
 /// A line that names the help to read.
@@ -124,7 +171,26 @@ mod tests {
                 "gpuproc mesh a --iso 1 --smooth 0.5",
                 "invalid value '0.5' for '--smooth <N>': expected a whole number",
             ),
-            ("gpuproc mesh a", "the following required arguments were not provided: --iso <VALUE>"),
+            (
+                "gpuproc mesh a",
+                "the following required arguments were not provided: --iso <VALUE>; --iso auto finds an isovalue, and \
+                 --labels meshes a segmentation",
+            ),
+            ("gpuproc resize a", "there is no command `resize`"),
+            ("gpuproc hist a", "there is no command `hist`; a similar command exists: 'histogram'"),
+            ("gpuproc blr a", "there is no command `blr`; a similar command exists: 'blur'"),
+            (
+                "gpuproc sort a --reverse",
+                "unexpected argument '--reverse' found; for the largest first, use --descending",
+            ),
+            (
+                "gpuproc sort a -n",
+                "unexpected argument '-n' found; numbers are always sorted by value: leave it out",
+            ),
+            (
+                "gpuproc mesh a --threshold=3",
+                "unexpected argument '--threshold' found; the isovalue is set by --iso",
+            ),
             (
                 "gpuproc blur a b --sigma -1,2",
                 "unexpected argument '-1,2' found; if it is the value of --sigma, write --sigma=-1,2",

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while
 /// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,
-/// raw, folders of slices) are blurred in three dimensions.
+/// raw, folders of slices) are blurred in three dimensions. A folder of pictures is a batch, unless the output is a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -87,7 +87,8 @@ Examples:
   gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
   gpuproc blur skull_256x256x256_uint8.raw -o soft/ --sigma 1,1,1.5
   gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
-  gpuproc blur slices/ smooth.nrrd --sigma 1.5    a folder is one volume
+  gpuproc blur slices/ smooth.nrrd --sigma 1.5    slices of a volume
+  gpuproc blur photos/ -o soft/ --sigma 3         a batch of pictures
   gpuproc blur photos/*.jpg -o soft/ --sigma 3 --quality 85
   gpuproc blur photos/*.jpg -o 'soft/{stem}-blur.{ext}' --to webp
   gpuproc blur walk.gif soft.webp --page 2..4

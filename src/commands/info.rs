@@ -10,6 +10,7 @@ use crate::{
         dtype::{Dtype, Scalar},
         image::Image,
         placement::Placement,
+        surface::Surface,
     },
     engine::{hints, progress::printable, reduce::each_part, session::Session},
     for_number,
@@ -17,10 +18,14 @@ use crate::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
+        mesh::{Mesh, read_mesh},
         standard,
         volume::{Endian, Layout, VolumeFile, is_multi_file, is_volume},
     },
-    kernels::histogram::{Component, Moments, Pixels, moments},
+    kernels::{
+        histogram::{Component, Moments, Pixels, moments},
+        mesh::post::has_boundary,
+    },
     util::{
         error::{Error, Result},
         memory,
@@ -29,8 +34,8 @@ use crate::{
 
 /// Tell what files hold: format, size, type, spacing, metadata.
 ///
-/// Files are images, volumes (also folders of slices) or arrays, of which only headers are read. Coordinates are
-/// those of the file; x is the fastest axis of a volume.
+/// Files are images, volumes (also folders of slices), arrays, of which only headers are read, or meshes (PLY, STL,
+/// OBJ, OFF, GLB). Coordinates are those of the file; x is the fastest axis of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -79,7 +84,7 @@ impl fmt::Display for End {
 #[derive(Default, Serialize)]
 struct Info {
     file: String,
-    /// `image`, `volume` or `array`.
+    /// `image`, `volume`, `array` or `mesh`.
     kind: &'static str,
     format: String,
     /// Size of the file, in bytes.
@@ -124,6 +129,16 @@ struct Info {
     /// Anatomical orientation of the world coordinates.
     #[serde(skip_serializing_if = "Option::is_none")]
     space: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vertices: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    triangles: Option<u64>,
+    /// The lowest and the highest coordinates of a mesh.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    bounds: Option<[[f32; 3]; 2]>,
+    /// Whether a mesh has triangles and no boundary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watertight: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metadata: Vec<(String, String)>,
     /// Minimum and maximum of the finite samples, with `--range`.
@@ -195,8 +210,12 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     let array = ArrayFormat::of_input(source, None).ok();
     let of_array =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
-    let mut info = match of_array {
-        Some(format) if !layout.is_raw() && !many => array_info(source, format, samples, session)?,
+    let mesh = if many { None } else { read_mesh(source, session.max_memory / 8)? };
+    let mut info = match (mesh, of_array) {
+        (Some((format, mesh)), _) => mesh_info(format, mesh),
+        (None, Some(format)) if !layout.is_raw() && !many => {
+            array_info(source, format, samples, session)?
+        }
         // The number of the volume is set for every file.
         _ if is_volume(source, &Layout { volume: None, ..layout.clone() }) => {
             volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
@@ -214,6 +233,19 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     info.file = source.to_string();
     info.bytes = info.bytes.or(bytes);
     Ok(info)
+}
+
+fn mesh_info(format: &str, mesh: Mesh) -> Info {
+    let Mesh { vertices, triangles, surface } = mesh;
+    Info {
+        kind: "mesh",
+        format: format.into(),
+        vertices: Some(vertices),
+        triangles: Some(triangles),
+        bounds: surface.as_ref().and_then(Surface::bounds),
+        watertight: surface.map(|surface| triangles > 0 && !has_boundary(&surface)),
+        ..Info::default()
+    }
 }
 
 fn array_info(
@@ -397,6 +429,7 @@ impl Info {
         if let Some(dtype) = &self.dtype {
             head += &format!(" of {dtype}");
         }
+        let corner = |corner: [f32; 3]| join(&corner.map(f64::from));
         let mut rows = vec![
             ("channels", self.channels.clone()),
             ("stored as", self.stored.clone()),
@@ -415,6 +448,10 @@ impl Info {
             ("z leads to", self.directions.map(|directions| join(&directions[2]))),
             ("orientation", self.orientation.clone()),
             ("coordinates", self.space.map(str::to_owned)),
+            ("vertices", self.vertices.map(|count| count.to_string())),
+            ("triangles", self.triangles.map(|count| count.to_string())),
+            ("box", self.bounds.map(|[low, high]| format!("{} to {}", corner(low), corner(high)))),
+            ("watertight", self.watertight.map(|is_so| if is_so { "yes" } else { "no" }.into())),
             ("file", self.bytes.map(|bytes| format!("{bytes} bytes"))),
             ("memory", self.memory.map(|bytes| format!("{bytes} bytes"))),
         ];

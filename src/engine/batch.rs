@@ -191,7 +191,10 @@ fn run_worker<W: Work>(
                 },
             };
             if result.is_ok() {
-                events.file(&source, work.sink(job), started.elapsed());
+                let (sink, time) = (work.sink(job), started.elapsed());
+                let to = sink.map(|sink| format!(" -> {sink}")).unwrap_or_default();
+                log::debug!("{source}{to}: done in {:.2} s", time.as_secs_f64());
+                events.file(&source, sink, time);
             }
             (held, result)
         };

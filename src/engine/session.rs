@@ -34,6 +34,9 @@ pub struct Session {
     pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
+    /// Long names of the flags that come from the environment. They are defaults for many runs: a run that cannot use
+    /// one of them ignores it.
+    pub defaults: Vec<String>,
 }
 
 impl Session {
@@ -65,6 +68,7 @@ impl Session {
             device: if shares { self.device.device_for_part() } else { self.device.clone() },
             timings: self.timings.clone(),
             events: self.events.clone(),
+            defaults: Vec::new(),
             ..*self
         }
     }

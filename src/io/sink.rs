@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    standard,
+    Source, standard,
     unfinished::{UnfinishedFile, already_exists, parent_folder},
 };
 use crate::util::error::{Error, Result};
@@ -120,6 +120,11 @@ impl Sink {
             // `-`, and a path of the file that standard output is redirected to.
             _ => self.inode().is_some_and(|inode| other.inode() == Some(inode)),
         }
+    }
+
+    /// Whether the output would replace the file `source`.
+    pub fn replaces(&self, source: &Source) -> bool {
+        source.path().is_some_and(|path| self.is_same(&Self::File(path.to_owned())))
     }
 
     /// The file descriptor that the output names, if any.

@@ -52,6 +52,8 @@ pub enum Hint {
     VolumeShape,
     /// Choose one of the volumes of a file.
     VolumeNumber,
+    /// Choose one of the channels, times, or times and channels of a Zarr image.
+    ZarrVolume(&'static str),
     /// Give the format of an array: its extension is unknown.
     ArrayFormat,
     /// Read the numbers as this type.

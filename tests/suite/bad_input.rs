@@ -485,9 +485,13 @@ fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
         .args(["mesh", "low_4x4x4_uint8.raw", "out.ply", "--iso", "80", "--device", "cpu"])
         .assert()
         .success()
-        .stderr(contains("0 triangles").or(contains("empty")));
+        .stderr(contains("0 triangles").and(contains("warning: out.ply: the surface is empty")));
     let ply = fs::read(folder.join("out.ply")).unwrap();
     assert!(ply.starts_with(b"ply\n"));
+    for output in ["a.ply", "a.stl", "a.glb", "a.html"] {
+        let line = format!("mesh low_4x4x4_uint8.raw {output} --iso 80 --strict");
+        refuses(folder, &line, 4, &[output, "the surface is empty", "the samples are 7 to 7"]);
+    }
 }
 
 #[test]

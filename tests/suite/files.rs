@@ -508,11 +508,12 @@ fn a_long_batch_does_what_it_can_in_flat_memory() {
         .collect();
     let name = |i: usize| format!("{i:05}.{}", kinds[i % 11].0);
     let mut expected = Vec::new();
-    for (i, (_, file, good)) in kinds.iter().enumerate() {
+    for (i, (extension, file, good)) in kinds.iter().enumerate() {
         fs::write(at.join(name(i)), file).unwrap();
         let line = format!("blur {} one.png --sigma 2", name(i));
         assert_eq!(command(at, &line).stderr(Stdio::null()).status().unwrap().success(), *good);
-        let line = format!("blur {} --out-dir single --sigma 2 --compression 0", name(i));
+        let effort = if extension == "png" { " --compression 0" } else { "" };
+        let line = format!("blur {} --out-dir single --sigma 2{effort}", name(i));
         command(at, &line).stderr(Stdio::null()).status().unwrap();
         expected.push(fs::read(at.join("single").join(name(i))).ok());
     }

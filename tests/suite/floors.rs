@@ -43,14 +43,14 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 12] = [
     ("api", 600),
-    ("cli", 1_000),
-    ("commands", 13_100),
+    ("cli", 1_050),
+    ("commands", 13_300),
     ("data", 3_500),
     ("device", 820),
     ("engine", 3_300),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 29_900),
+    ("io", 30_300),
     ("jpeg", 3_820),
     ("kernels", 21_950),
     ("util", 1_250),

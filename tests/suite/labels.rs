@@ -621,6 +621,15 @@ fn what_is_not_done_with_labels_is_said() {
     fs::write(folder.join("n_2x1x1_int8.raw"), [1, 255]).unwrap();
     let (code, said) = run(folder, "mesh n_2x1x1_int8.raw all.ply --labels");
     assert!(code == 4 && said.contains("-1 is not a label"), "{said}");
-    let said = works(folder, &format!("mesh {name} all.ply --labels=200"));
-    assert!(said.contains("0 labels") && said.contains("empty"), "{said}");
+    for output in ["none.ply", "none.glb", "none-{label}.stl"] {
+        let (code, said) = run(folder, &format!("mesh {name} {output} --labels=200"));
+        assert!(code == 4 && said.contains("no sample has any of the --labels"), "{said}");
+        assert!(!folder.join(output).exists());
+    }
+    let (code, said) = run(folder, &format!("mesh {name} none.ply --labels=1,200 --strict"));
+    assert!(code == 4 && said.contains("no sample has label 200"), "{said}");
+    fs::write(folder.join("zeros_3x3x3_uint8.raw"), [0; 27]).unwrap();
+    let said = works(folder, "mesh zeros_3x3x3_uint8.raw all.ply --labels");
+    assert!(said.contains("warning: ") && said.contains("0 labels"), "{said}");
+    assert_eq!(run(folder, "mesh zeros_3x3x3_uint8.raw all.ply --labels --strict").0, 4);
 }

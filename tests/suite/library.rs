@@ -56,6 +56,8 @@ fn volumes_are_blurred_meshed_and_kept() {
         let mut samples = vec![-1000i16; 125];
         samples[62] = 1700;
         let volume = Volume::new([5; 3], samples.clone()).unwrap();
+        let light = Blur::box_filter(1).linear_light().run(&device, &volume).unwrap_err();
+        assert_eq!(light.kind(), ErrorKind::Usage);
         let soft = Blur::box_filter(1).run(&device, &volume).unwrap();
         assert_eq!((soft.samples()[62], soft.samples()[0]), (-900, -1000), "{}", device.name());
         // One voxel inside: an octahedron.

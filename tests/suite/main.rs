@@ -63,6 +63,7 @@ mod tiff;
 mod tiff_stacks;
 mod topology;
 mod units;
+mod usage;
 mod volumes;
 mod web;
 mod zarr;

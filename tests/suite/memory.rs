@@ -491,7 +491,7 @@ fn small_inputs_take_a_second() {
     let length = (rows.len() as u16).to_le_bytes();
     write("empty.npy", &[b"\x93NUMPY\x01\0", &length[..], rows.as_bytes()].concat());
     for command in [
-        "--max-memory 1M mesh deep_1x1x100000_uint8.raw --iso auto o.ply",
+        "--max-memory 1M mesh deep_1x1x100000_uint8.raw --iso auto --close o.ply",
         "--max-memory 1M mesh deep_1x1x20000_float32.raw --iso auto --close o.ply",
         "--max-memory 1M mesh deep_1x1x100000_uint8.raw --iso 99 --close o.ply",
         "--max-memory 1M histogram deep_1x1x100000_uint8.raw",

@@ -67,13 +67,13 @@ fn a_folder_of_images_is_the_volume_of_its_samples() {
         assert!(
             fs::read(folder.join("o.ply")).unwrap() == fs::read(folder.join("whole.ply")).unwrap()
         );
-        works(folder, &format!("histogram {input} -o o.csv"));
+        works(folder, &format!("histogram {input} --stack -o o.csv"));
         works(folder, "histogram v_9x7x12_uint8.raw -o whole.csv");
         let [a, b] =
             ["o.csv", "whole.csv"].map(|name| fs::read_to_string(folder.join(name)).unwrap());
         assert_eq!(a, b);
     }
-    works(folder, "blur s v_9x7x12_uint8.raw --out-dir many --sigma 0");
+    works(folder, "blur s v_9x7x12_uint8.raw --stack --out-dir many --sigma 0");
     assert_eq!(read(&folder.join("many/s.nrrd")), read(&folder.join("v_9x7x12_uint8.raw")));
 }
 
@@ -116,13 +116,13 @@ fn colours_become_grey_with_a_word() {
     let mut expected = vec![18; 6];
     expected.extend([21; 6]);
     assert_eq!(read(&folder.join("s")), Samples::U8(expected));
-    let stderr = works(folder, "histogram s -o o.csv");
+    let stderr = works(folder, "histogram s --stack -o o.csv");
     assert!(stderr.contains("2 colour images converted to grey, (r + g + b) / 3"), "{stderr}");
     assert!(stderr.contains("skipped notes.txt") && !stderr.contains("DS_Store"), "{stderr}");
     let strict = Limits { strict: true, ..Limits::from(1 << 20) };
     let error = describe(&folder.join("s")).unwrap().check(strict).unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);
-    let (code, stderr) = run(folder, "histogram s -o o.csv --strict");
+    let (code, stderr) = run(folder, "histogram s --stack -o o.csv --strict");
     assert_eq!(code, 4, "{stderr}");
 }
 
@@ -140,7 +140,7 @@ fn what_is_no_slice_of_the_volume_is_named() {
     );
     works(folder, "mesh s/slice?.png o.ply --iso 1");
     fs::write(folder.join("s/slice12.png"), "no image").unwrap();
-    let (code, stderr) = run(folder, "histogram s -o o.csv");
+    let (code, stderr) = run(folder, "histogram s --stack -o o.csv");
     assert!(code == 4 && stderr.contains("slice12.png"), "{stderr}");
     // A slice that is broken after its header is found when it is read, and no output is left.
     let bytes = fs::read(folder.join("s/slice3.png")).unwrap();

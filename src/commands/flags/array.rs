@@ -2,13 +2,13 @@
 
 use std::io::{IsTerminal, stdin};
 
-use super::choice::Choice;
+use super::{choice::Choice, target::refuse_terminal};
 use crate::{
     data::dtype::Dtype,
     engine::session::Session,
     io::{
         Limits, Sink, Source,
-        array::{ArrayFormat, ArrayReader, ArrayWriter},
+        array::{ArrayFormat, ArrayReader, ArrayWriter, Element},
     },
     util::error::{Error, Result},
 };
@@ -65,17 +65,28 @@ pub struct ArrayOutput {
 }
 
 impl ArrayOutput {
-    /// Creates the output for numbers of type `dtype`.
+    /// An output to `sink`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for a binary format on a terminal.
+    pub fn new(sink: Sink, format: ArrayFormat) -> Result<Self> {
+        if format != ArrayFormat::Text {
+            refuse_terminal(&sink)?;
+        }
+        Ok(Self { sink, format })
+    }
+
+    /// Creates the output for numbers that are stored as `element`.
     ///
     /// # Errors
     /// Those of [`ArrayWriter::create`].
     pub fn create(
         &self,
         session: &Session,
-        dtype: Dtype,
+        element: impl Into<Element>,
         shape: Option<&[usize]>,
     ) -> Result<ArrayWriter> {
         let (no_clobber, limit) = (session.no_clobber, session.max_memory);
-        ArrayWriter::create(&self.sink, no_clobber, self.format, dtype, shape, limit)
+        ArrayWriter::create(&self.sink, no_clobber, self.format, element, shape, limit)
     }
 }

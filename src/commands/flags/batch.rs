@@ -11,7 +11,13 @@ use serde::Serialize;
 use crate::{
     data::shard::Shard,
     engine::session::Session,
-    io::{Sink, Source, Sources, identity::Identity, marker::Marker},
+    io::{
+        Sink, Source, Sources,
+        identity::Identity,
+        image::has_image_name,
+        marker::Marker,
+        volume::{has_volume_extension, is_address},
+    },
     util::error::{Error, Hint, Kind, Result},
 };
 
@@ -33,6 +39,12 @@ impl ListArgs {
     /// be read or its names take too much memory.
     pub fn inputs<T: Into<Source>>(&self, inputs: Vec<T>, session: &Session) -> Result<Sources> {
         let mut all: Sources = inputs.into_iter().map(Into::into).collect();
+        if let Some(source) = all.iter().find(is_file_on_the_web) {
+            return Err(Error::usage(format_args!(
+                "{source}: only Zarr stores are read from web addresses; download the file, or pipe it: \
+                 curl -s {source} | gpuproc ... -"
+            )));
+        }
         let named = all.iter().chain(self.files_from.clone());
         if named.filter(|input| *input == Source::Stdin).count() > 1 {
             return Err(Error::usage("standard input can be read only once, but is named twice"));
@@ -44,6 +56,12 @@ impl ListArgs {
         }
         Ok(all)
     }
+}
+
+/// Whether the input is an image or a volume in a single file at a web address.
+fn is_file_on_the_web(source: &Source) -> bool {
+    let is_address = source.path().is_some_and(is_address);
+    is_address && (has_image_name(source) || has_volume_extension(source))
 }
 
 /// Longest name in a list, in bytes.

@@ -5,8 +5,8 @@ use std::{ffi::OsString, mem::take};
 use clap::Args;
 
 use super::{
-    IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, Share, Target, VolumeArgs, one_of,
-    refuse_picture,
+    FolderArgs, IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, Share, Target, VolumeArgs,
+    one_of, refuse_picture, refuse_terminal,
 };
 use crate::{
     data::volume::Dims,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Inputs and outputs of a filter, and their formats.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct FilterArgs {
     /// Input and output; with -o, inputs only. - is standard input or output
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
@@ -30,22 +30,25 @@ pub struct FilterArgs {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
-    #[arg(long, value_name = "Q", default_value_t = 90)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    /// Replace the inputs: without -o, each by its result; with -o, also where an output would be its own input
+    #[arg(long)]
     #[arg(help_heading = "Output files")]
-    quality: u8,
+    in_place: bool,
+
+    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution [default: 90]
+    #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(help_heading = "Output files")]
+    quality: Option<u8>,
 
     /// Give JPEG output Huffman tables of its own: the same pixels in a smaller file, which takes longer
     #[arg(long)]
     #[arg(help_heading = "Output files")]
     optimize: bool,
 
-    /// Effort for PNG output, 0 (none) to 9 (smallest file)
-    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
+    /// Effort for PNG output, 0 (none) to 9 (smallest file) [default: 1]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(..=9))]
     #[arg(help_heading = "Output files")]
-    compression: u8,
+    compression: Option<u8>,
 
     /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
@@ -91,6 +94,9 @@ pub struct FilterArgs {
     list: ListArgs,
 
     #[command(flatten)]
+    folders: FolderArgs,
+
+    #[command(flatten)]
     share: Share,
 
     #[command(flatten)]
@@ -106,13 +112,26 @@ impl FilterArgs {
     /// # Errors
     /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
     /// [`engine::run`].
-    pub fn run(mut self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
+    pub fn run(self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
+        let outputs = self.output.each();
+        if outputs.len() <= 1 {
+            return self.run_one(make, session);
+        }
+        if self.files.iter().any(|file| file == "-") {
+            return Err(Error::usage("standard input can be read only once: give one -o"));
+        }
+        let with = |output| Self { output, ..self.clone() };
+        outputs.into_iter().try_for_each(|output| with(output).run_one(make, session))
+    }
+
+    /// Filters all inputs for one `-o`.
+    fn run_one(mut self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
         let (mut sources, outputs) = self.files(session)?;
         let settings = Settings {
             encoding: Encoding {
-                quality: self.quality,
+                quality: self.quality.unwrap_or(90),
                 optimized: self.optimize,
-                compression: self.compression,
+                compression: self.compression.unwrap_or(1),
             },
             pages: self.page,
             is_batch: self.list.files_from.is_some() || outputs.is_for_each(),
@@ -123,7 +142,8 @@ impl FilterArgs {
         let share = self.share;
         let jobs = Jobs { args: self, outputs, make };
         // What is wrong with any job is reported before the first one runs.
-        check_all(&sources, |source| jobs.job(source).map(drop))?;
+        check_all(&sources, |source| jobs.args.check_replaced(&jobs.job(source)?))?;
+        jobs.check_encoding(&sources, session)?;
         if settings.is_batch {
             sources = share.files(sources.iter()).collect();
         }
@@ -134,6 +154,10 @@ impl FilterArgs {
     fn files(&mut self, session: &Session) -> Result<(Sources, Outputs)> {
         let mut files = take(&mut self.files);
         let mut output = None;
+        if self.in_place && !self.output.is_given() {
+            let sources = self.list.inputs(files, session)?;
+            return Ok((self.folders.pictures(sources, false)?, Outputs::IN_PLACE));
+        }
         if !self.output.is_given() {
             if files.len() != 2 || self.list.files_from.is_some() {
                 return Err(Error::usage(match files.len() {
@@ -143,9 +167,24 @@ impl FilterArgs {
             }
             output = files.pop().map(Target::from);
         }
+        self.output.check_fields(output.as_ref(), &[])?;
         let sources = self.list.inputs(files, session)?;
+        let is_volume =
+            self.volume.layout().is_of_volume() || self.output.is_volume(output.as_ref());
+        let sources = self.folders.pictures(sources, is_volume)?;
         let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
         Ok((sources, outputs.expect("an output is named")))
+    }
+
+    /// Refuses to replace the input of `job`, unless the user typed its name as that of the output.
+    fn check_replaced(&self, job: &Job) -> Result<()> {
+        match job.makes_folder && !self.in_place && job.sink.replaces(&job.source) {
+            true => Err(Error::usage(format_args!(
+                "{}: the output would replace the input; add --in-place if it should",
+                job.source
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// The extension of the output for `source` where it differs from that of the input.
@@ -195,6 +234,27 @@ struct Jobs<'a> {
 }
 
 impl Jobs<'_> {
+    /// Refuses options of formats that no output has.
+    fn check_encoding(&self, sources: &Sources, session: &Session) -> Result<()> {
+        let FilterArgs { quality, optimize, compression, .. } = &self.args;
+        let writes = |format| {
+            let mut jobs = sources.iter().filter_map(|source| self.job(source).ok());
+            // The format of standard output is that of the input, and a page holds JPEG or PNG.
+            jobs.any(|job| job.volume.is_none() && job.format.is_none_or(|own| own == format))
+        };
+        for (is_given, flag, format, name) in [
+            (quality.is_some(), "quality", ImageFormat::Jpeg, "JPEG"),
+            (*optimize, "optimize", ImageFormat::Jpeg, "JPEG"),
+            (compression.is_some(), "compression", ImageFormat::Png, "PNG"),
+        ] {
+            if is_given && !session.defaults.iter().any(|name| name == flag) && !writes(format) {
+                return Err(Error::usage(format_args!(
+                    "--{flag} is for {name}, but no output is {name}"
+                )));
+            }
+        }
+        Ok(())
+    }
     /// Creates the job of the input `source`.
     ///
     /// # Errors
@@ -224,6 +284,9 @@ impl Jobs<'_> {
             true => None,
             false => args.image_format(&source, &sink, is_volume)?,
         };
+        if !compares {
+            refuse_terminal(&sink)?;
+        }
         let filter = (self.make)(&source, if is_volume { 3 } else { 2 })?;
         let volume = is_volume.then(|| Box::new(layout));
         let pyramid = PyramidOptions {

@@ -6,6 +6,8 @@ mod choice;
 mod filter;
 mod image;
 mod output;
+mod pictures;
+mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
@@ -13,5 +15,7 @@ pub use batch::{ListArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
 pub use filter::FilterArgs;
 pub use image::IMAGE_FORMATS;
-pub use output::{OutputArgs, Outputs, Place, Planned, Target, Tree};
+pub use output::{OutputArgs, Outputs, Planned};
+pub use pictures::FolderArgs;
+pub use target::{FIELDS, Place, Target, Tree, check_fields, refuse_terminal};
 pub use volume::{VolumeArgs, refuse_picture};

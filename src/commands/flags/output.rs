@@ -8,189 +8,19 @@
 //! | a name that ends with `.zarr` or `.precomputed` | that folder |
 //! | any other name | that file |
 
-use std::{
-    collections::BTreeSet,
-    ffi::{OsStr, OsString},
-    path::{Component, MAIN_SEPARATOR, Path, PathBuf, is_separator},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::{Args, ValueHint};
 
+use super::target::{FIELDS, Place, Target, Tree, check_fields};
 use crate::{
-    io::{Sink, Source, Sources, mesh::FOLDER_EXTENSION, volume::is_zarr_path},
+    io::{
+        Sink, Source, Sources,
+        image::ImageFormat,
+        volume::{VolumeFormat, is_zarr_path},
+    },
     util::error::{Error, Result},
 };
-
-/// The value of `-o`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target(OsString);
-
-impl From<OsString> for Target {
-    fn from(name: OsString) -> Self {
-        Self(name)
-    }
-}
-
-/// The kind of destination that a [`Target`] names, which does not depend on the inputs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// One file, or standard output.
-    One(Sink),
-    /// A folder.
-    Folder(PathBuf),
-    /// A name with fields.
-    Template(String),
-}
-
-/// Fields of a template.
-const FIELDS: [&str; 4] = ["{stem}", "{ext}", "{name}", "{dir}"];
-
-impl Target {
-    /// The destination that the name stands for, as the table above says.
-    pub fn place(&self) -> Place {
-        let path = Path::new(&self.0);
-        let text = path.to_string_lossy();
-        if self.0 == "-" {
-            Place::One(Sink::Stdout)
-        } else if FIELDS.iter().any(|field| text.contains(field)) {
-            Place::Template(text.into_owned())
-        } else if is_zarr_path(&Sink::File(path.to_owned()))
-            || path.extension().is_some_and(|extension| extension == FOLDER_EXTENSION)
-        {
-            // The result is one Zarr store or Neuroglancer mesh, though it is a folder on disk.
-            Place::One(Sink::File(path.to_owned()))
-        } else if text.ends_with(['/', MAIN_SEPARATOR]) || path.is_dir() {
-            Place::Folder(path.to_owned())
-        } else {
-            Place::One(Sink::File(path.to_owned()))
-        }
-    }
-}
-
-impl Place {
-    /// Whether each input gets an output of its own.
-    pub fn is_for_each(&self) -> bool {
-        !matches!(self, Self::One(_))
-    }
-
-    /// The output for the result of `source`. Its name ends with `extension` where one is given, else as that of the
-    /// input.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an input without a name, such as standard input, and for a name
-    /// that is not UTF-8 in a template.
-    pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
-        let named = |place: &dyn std::fmt::Display| {
-            Error::usage(format_args!("standard input has no name for a file in {place}"))
-        };
-        match self {
-            Self::One(sink) => Ok(sink.clone()),
-            Self::Folder(folder) => {
-                let path = source.path().ok_or_else(|| named(&folder.display()))?;
-                Ok(Sink::File(folder.join(tree.folder_of(path)).join(new_name(path, extension))))
-            }
-            Self::Template(template) => {
-                let path = source.path().ok_or_else(|| named(template))?;
-                let name = new_name(path, extension).into_string().map_err(|name| {
-                    let name = name.display();
-                    Error::usage(format_args!("{name}: a name that is no UTF-8 fills no template"))
-                })?;
-                let (stem, ext) = split_name(&name);
-                let dir = below_root(path.parent().unwrap_or(Path::new("")));
-                let dir = match dir.as_os_str().is_empty() {
-                    true => ".".into(),
-                    false => dir.to_string_lossy().into_owned(),
-                };
-                let filled = filled(template, [stem, ext, &name, &dir]);
-                let path = filled.map_err(|error| error.context(source))?;
-                Ok(Sink::File(path.into()))
-            }
-        }
-    }
-}
-
-/// `template` with each field replaced by its value.
-///
-/// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) when the name of a folder or of the file would be empty, `.` or `..`: the
-/// path would leave the folders that the template names.
-fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
-    let is_name = |name: &str| !matches!(name, "" | "." | "..");
-    let fill = |part: &str| {
-        let filled = fill(part, values);
-        match part == "{dir}" || filled == part || filled.split(is_separator).all(is_name) {
-            true => Ok(filled),
-            false => Err(Error::usage(format_args!(
-                "`{part}` becomes `{filled}`, which is not a file name"
-            ))),
-        }
-    };
-    let separators = template.matches(is_separator).chain([""]);
-    let parts = template.split(is_separator).zip(separators);
-    parts.map(|(part, separator)| Ok(fill(part)? + separator)).collect()
-}
-
-/// `text` with each field replaced by its value. Values are not searched for fields.
-fn fill(text: &str, values: [&str; FIELDS.len()]) -> String {
-    let (mut text, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find('{') {
-        text += &rest[..at];
-        rest = &rest[at..];
-        let field = FIELDS.iter().zip(values).find(|(field, _)| rest.starts_with(**field));
-        let (length, value) = field.map_or((1, "{"), |(field, value)| (field.len(), value));
-        text += value;
-        rest = &rest[length..];
-    }
-    text + rest
-}
-
-/// Which folders of an input's path are repeated below the output folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tree {
-    /// None.
-    Flat,
-    /// Those of a relative path.
-    Relative,
-    /// Those of every path.
-    All,
-}
-
-impl Tree {
-    fn folder_of(self, path: &Path) -> PathBuf {
-        let folder = below_root(path.parent().unwrap_or(Path::new("")));
-        match self {
-            Self::All => folder,
-            Self::Relative if path.is_relative() => folder,
-            _ => PathBuf::new(),
-        }
-    }
-}
-
-/// A path without its root and without `..`.
-fn below_root(path: &Path) -> PathBuf {
-    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
-}
-
-/// The file name of the result for the input `path`.
-fn new_name(path: &Path, extension: Option<&str>) -> OsString {
-    // A path such as `..` has no file name. Reading it fails later, with a better message.
-    let name = path.file_name().unwrap_or(OsStr::new("_"));
-    match (extension, name.to_str()) {
-        (None, _) => name.to_owned(),
-        (Some(extension), Some(name)) => format!("{}.{extension}", split_name(name).0).into(),
-        (Some(extension), None) => Path::new(name).with_extension(extension).into(),
-    }
-}
-
-/// Splits `head.nii.gz` into `head` and `nii.gz`. Dots at the beginning, as of `.hidden`, do not begin an extension.
-fn split_name(name: &str) -> (&str, &str) {
-    let split = |name: &str| name.rfind('.').filter(|&at| !name[..at].trim_matches('.').is_empty());
-    let Some(mut at) = split(name) else { return (name, "") };
-    if name[at..].eq_ignore_ascii_case(".gz") {
-        at = split(&name[..at]).unwrap_or(at);
-    }
-    (&name[..at], &name[at + 1..])
-}
 
 /// Where results go.
 #[derive(Clone, Debug, Args)]
@@ -200,7 +30,7 @@ pub struct OutputArgs {
     /// An existing folder, or a name that ends with /, gets files named like the inputs. A pattern is made of {stem},
     /// {ext}, {name} and {dir} of each input, as 'soft/{stem}-blur.{ext}'.
     #[arg(short, long, value_name = "FILE|DIR")]
-    output: Option<Target>,
+    output: Vec<Target>,
 
     /// As -o DIR/, but inputs with relative names keep their folders below DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
@@ -234,16 +64,42 @@ pub struct Outputs {
 impl OutputArgs {
     /// Whether a flag names the output, so that all positional arguments are inputs.
     pub fn is_given(&self) -> bool {
-        self.output.is_some() || self.out_dir.is_some()
+        !self.output.is_empty() || self.out_dir.is_some()
+    }
+
+    /// These flags once for each `-o`, of which there may be several.
+    pub fn each(&self) -> Vec<Self> {
+        let one = |target: &Target| Self { output: vec![target.clone()], ..self.clone() };
+        if self.output.len() > 1 {
+            self.output.iter().map(one).collect()
+        } else {
+            vec![self.clone()]
+        }
     }
 
     /// The destination that the flags name, or else the positional `output`.
     fn outputs(&self, output: Option<Target>) -> Option<Outputs> {
         let (place, tree) = match &self.out_dir {
             Some(folder) => (Place::Folder(folder.clone()), Tree::Relative),
-            None => (self.output.clone().or(output)?.place(), Tree::Flat),
+            None => (self.output.first().or(output.as_ref())?.place(), Tree::Flat),
         };
         Some(Outputs { place, tree: if self.keep_tree { Tree::All } else { tree } })
+    }
+
+    /// Whether the name of the output, or else of the positional `output`, is that of a volume. TIFF holds pictures as
+    /// well, so one TIFF is a volume, but a TIFF for each input is not.
+    pub fn is_volume(&self, output: Option<&Target>) -> bool {
+        let is_named_so = |sink: &Sink| {
+            is_zarr_path(sink) || matches!(VolumeFormat::of_output(sink), Ok(Some(_)))
+        };
+        match self.outputs(output.cloned()).map(|outputs| outputs.place) {
+            Some(Place::One(sink)) => is_named_so(&sink),
+            Some(Place::Template(template)) => {
+                let sink = Sink::File(template.into());
+                is_named_so(&sink) && ImageFormat::of_output(&sink).is_err()
+            }
+            _ => false,
+        }
     }
 
     /// Whether each input has an output of its own.
@@ -262,8 +118,27 @@ impl OutputArgs {
         output: Option<Target>,
         extension: Option<&str>,
     ) -> Result<Option<Planned>> {
-        let outputs = self.outputs(output);
-        outputs.map(|outputs| outputs.of(source.clone(), extension)).transpose()
+        if self.output.len() > 1 {
+            return Err(Error::usage("-o: expected one output for an array of numbers"));
+        }
+        let Some(outputs) = self.outputs(output) else { return Ok(None) };
+        let planned = outputs.of(source.clone(), extension)?;
+        match planned.makes_folder && planned.sink.replaces(source) {
+            true => Err(Error::usage(format_args!(
+                "{source}: the output would replace the input; name another folder, or the file as the output"
+            ))),
+            false => Ok(Some(planned)),
+        }
+    }
+
+    /// Refuses a name of the output, or of the positional `output`, with an unknown field: see [`check_fields`].
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage).
+    pub fn check_fields(&self, output: Option<&Target>, more: &[&str]) -> Result<()> {
+        let named = self.output.iter().chain(output);
+        let known = [&FIELDS, more].concat();
+        named.map(Target::name).try_for_each(|name| check_fields(name, &known))
     }
 
     /// The outputs of the inputs `sources`; `None` where no output is named. `output` is the positional one. `extension`
@@ -319,6 +194,9 @@ impl OutputArgs {
 }
 
 impl Outputs {
+    /// Each result replaces its input.
+    pub const IN_PLACE: Self = Self { place: Place::Inputs, tree: Tree::Flat };
+
     /// Whether each input has an output of its own, in a folder that is created.
     pub fn is_for_each(&self) -> bool {
         self.place.is_for_each()
@@ -350,77 +228,14 @@ impl Planned {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
-
-    fn place(name: &str) -> Place {
-        Target(name.into()).place()
-    }
-
-    fn sink(place: &Place, source: &str, extension: Option<&str>, tree: Tree) -> String {
-        let source = Source::from(OsString::from(source));
-        place.sink(&source, extension, tree).map_or_else(|e| e.one_line(), |sink| sink.to_string())
-    }
-
-    #[test]
-    fn a_name_is_a_file_and_a_folder_takes_the_inputs_name() {
-        assert_eq!(place("-"), Place::One(Sink::Stdout));
-        assert_eq!(place("new.png"), Place::One(Sink::File("new.png".into())));
-        let (there, new) = (place("src"), place("new/"));
-        assert_eq!(sink(&there, "a/b.png", None, Tree::Flat), "src/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::Flat), "new/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::Relative), "new/b.png");
-        assert_eq!(sink(&new, "../a/b.png", None, Tree::Relative), "new/a/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::All), "new/a/b.png");
-        assert_eq!(sink(&new, "b.nii.gz", Some("ply"), Tree::All), "new/b.ply");
-        assert!(sink(&new, "-", None, Tree::All).contains("standard input has no name"));
-    }
-
-    #[test]
-    fn templates_are_filled_with_the_inputs_name() {
-        let of = |template: &str, source| sink(&place(template), source, None, Tree::Flat);
-        assert_eq!(of("soft/{stem}-blur.{ext}", "/x/a.b.png"), "soft/a.b-blur.png");
-        assert_eq!(of("{dir}/{name}.bak", "x/y/head.nii.gz"), "x/y/head.nii.gz.bak");
-        assert_eq!(of("{dir}/{stem}.{ext}", "head.nii.gz"), "./head.nii.gz");
-        assert_eq!(of("{stem}-{iso}.ply", "head.nii.gz"), "head-{iso}.ply");
-        assert_eq!(of("{{dir}-{stem}", "{name}/{ext}.png"), "{{name}-{ext}");
-        assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), Tree::Flat), "a.jpg");
-        assert_eq!(split_name(".hidden"), (".hidden", ""));
-        assert_eq!(split_name("a.gz"), ("a", "gz"));
-        assert_eq!(split_name("..a.gz"), ("..a", "gz"));
-    }
-
-    #[test]
-    fn fields_never_lead_out_of_their_folders() {
-        let of = |template: &str, source: &str| sink(&place(template), source, None, Tree::Flat);
-        for (name, filled) in [
-            ("...png", "od/...png/x."),
-            ("..png", "od/..png/x."),
-            ("....", "od/..../x."),
-            ("..", "od/_/x."),
-            ("a..", "od/a./x."),
-            ("a.gz", "od/a/x.gz"),
-        ] {
-            assert_eq!(of("od/{stem}/x.{ext}", name), filled, "{name}");
-            let beside = format!("folder/../{name}");
-            assert_eq!(of("od/{stem}/x.{ext}", &beside), filled, "{name}");
-        }
-        for (template, name, part) in [
-            ("{ext}/{stem}", "a", "`{ext}` becomes ``"),
-            ("od/{ext}", "a.", "`{ext}` becomes ``"),
-            ("od/.{ext}/x", "a", "`.{ext}` becomes `.`"),
-            ("od/.{dir}/{name}", "a", "`.{dir}` becomes `..`"),
-            ("od/.{ext}.{ext}/x", "a", "`.{ext}.{ext}` becomes `..`"),
-        ] {
-            let error = of(template, name);
-            assert_eq!(error, format!("{name}: {part}, which is not a file name"));
-        }
-        assert_eq!(of("../{name}", "a"), "../a");
-    }
 
     #[test]
     fn several_inputs_have_several_outputs() {
         let plan = |output: &str, keep_tree: bool, inputs: &[&str]| {
-            let output = Some(Target(output.into()));
+            let output = vec![Target::from(OsString::from(output))];
             let args = OutputArgs { output, out_dir: None, keep_tree };
             let sources: Sources =
                 inputs.iter().map(|&name| Source::from(OsString::from(name))).collect();

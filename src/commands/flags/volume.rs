@@ -39,7 +39,7 @@ pub struct VolumeArgs {
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<NonZeroUsize>,
 
-    /// Take the pages of a TIFF file as the slices of one volume
+    /// Take the pages of a TIFF file, or the pictures of a folder, as the slices of one volume
     #[arg(long)]
     stack: bool,
 

@@ -7,7 +7,10 @@ use super::{
     view::View,
 };
 use crate::{
-    commands::flags::{ListArgs, Place, Share, Target, VolumeArgs, one_of},
+    commands::flags::{
+        FIELDS, FolderArgs, ListArgs, Place, Share, Target, VolumeArgs, check_fields, one_of,
+        refuse_terminal,
+    },
     engine::session::Session,
     io::{Sink, Source, Sources, image::ImageFormat},
     util::error::{Error, Result},
@@ -71,11 +74,14 @@ pub struct Args {
 
     /// Share of the pixels that --auto-levels may clip at either end, in percent
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
-    #[arg(help_heading = "Adjustments")]
+    #[arg(help_heading = "Adjustments", requires = "auto_levels")]
     clip: f64,
 
     #[command(flatten)]
     list: ListArgs,
+
+    #[command(flatten)]
+    folders: FolderArgs,
 
     #[command(flatten)]
     share: Share,
@@ -100,6 +106,7 @@ impl Args {
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(mut self, session: &Session) -> Result<Job> {
         let inputs = self.list.inputs(take(&mut self.inputs), session)?;
+        let inputs = self.folders.pictures(inputs, self.volume.layout().is_of_volume())?;
         let shard_output = self.share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
         let mut outputs = self.outputs(shard_output, &inputs)?;
@@ -131,6 +138,7 @@ impl Args {
             return Ok(outputs);
         }
         for target in &self.output {
+            check_fields(target.name(), &FIELDS)?;
             match target.place() {
                 Place::One(sink) => outputs.combined.push(self.output_format(&sink)?),
                 place => outputs.per_input.push(self.per_input(place, inputs)?),
@@ -195,7 +203,11 @@ impl Args {
     }
 
     fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
-        Ok((sink.clone(), format_of(sink, self.format)?))
+        let format = format_of(sink, self.format)?;
+        if format == Format::Png {
+            refuse_terminal(sink)?;
+        }
+        Ok((sink.clone(), format))
     }
 
     /// The output file of each input, in a folder or by a template.

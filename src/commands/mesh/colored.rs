@@ -28,7 +28,7 @@ pub(super) fn write(
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     let (mut surfaces, mut layers, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (number, &iso) in isovalues.iter().enumerate() {
-        let (surface, mut summary) = job.surface((input, coords, colors), iso, session)?;
+        let (surface, summary) = job.surface((input, coords, colors), iso, session)?;
         bytes += surface.bytes();
         if bytes > input.plan().surface {
             return Err(Error::bad_input(
@@ -36,7 +36,7 @@ pub(super) fn write(
             )
             .with_hint(Hint::Memory));
         }
-        summary.find_range(input, session)?;
+        summary.check_empty((iso, sink), input, session)?;
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
         let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };

@@ -5,7 +5,7 @@ use super::{
     memory::{plan, plan_whole},
 };
 use crate::{
-    data::{dtype::Dtype, samples::Samples},
+    data::{dtype::Dtype, samples::Samples, volume::Dims},
     engine::{plan::MeshPlan, reduce::each_part, session::Session},
     io::volume::VolumeFile,
     kernels::{
@@ -159,11 +159,26 @@ impl VolumeInput {
     }
 }
 
+/// Refuses a volume, or a region of one, that has no cell of 2x2x2 samples to mesh, such as a single picture.
+pub(super) fn check_cells(job: &MeshJob, file: &VolumeFile) -> Result<()> {
+    let dims = job.region.dims(file)?;
+    match job.kernel.close || dims.iter().all(|&dim| dim > 1) {
+        true => Ok(()),
+        false => Err(Error::bad_input(format_args!(
+            "{}: no surface in {} samples, expected at least 2 along each axis; name a folder or a pattern for a stack \
+             of slices",
+            job.volume,
+            Dims(dims)
+        ))),
+    }
+}
+
 /// Fails if the slices of an input do not fit into memory, or if the input must be read twice but can be read only
 /// once.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
+    check_cells(job, file)?;
     if !job.region.is_all() {
-        return job.region.dims(file).map(drop);
+        return Ok(());
     }
     if file.bytes() > Some(session.max_memory / 64) {
         plan(job, file, session)?;

@@ -61,6 +61,11 @@ pub use parts::merge;
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial)
 /// when this concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
+    args.for_each_output()?.into_iter().try_for_each(|args| run_one(args, session))
+}
+
+/// Meshes all volumes for one `-o`.
+fn run_one(args: Args, session: &Session) -> Result<()> {
     let (sources, jobs) = args.work(session)?;
     let share = jobs.share();
     if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
@@ -187,9 +192,8 @@ impl MeshJob {
                 Some(_) => self.mesh_whole(volume, iso, &sink, output, session),
                 None => self.mesh_parts((input, coords), iso, &sink, output, session),
             };
-            summary.and_then(|mut summary| {
+            summary.and_then(|summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;
-                summary.find_range(input, session)?;
                 summary.report(iso, &sink, session);
                 Ok(())
             })
@@ -207,6 +211,7 @@ impl MeshJob {
         session: &Session,
     ) -> Result<Summary> {
         let (mut surface, summary) = self.surface((input, coords, colors), iso, session)?;
+        summary.check_empty((iso, sink), input, session)?;
         if let Some(preview) = self.preview(coords) {
             preview.draw(&preview.name(iso), &surface, session)?;
         }
@@ -257,6 +262,7 @@ impl MeshJob {
             let triangles = mem::take(&mut part.triangles);
             ply.push(part, triangles).map_err(failed)
         })?;
+        summary.check_empty((iso, sink), input, session)?;
         session.timings.time("write", || {
             ply.finish(&mut output).map_err(failed)?;
             output.commit()

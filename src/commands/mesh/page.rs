@@ -52,11 +52,11 @@ pub(super) fn write(
     let mut viewer = viewer(job, (coords, about), noun);
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     for &iso in isovalues {
-        let (surface, mut summary) = job.surface((input, coords, None), iso, session)?;
+        let (surface, summary) = job.surface((input, coords, None), iso, session)?;
         if let Some(preview) = job.preview(coords) {
             preview.draw(&preview.name(iso), &surface, session)?;
         }
-        summary.find_range(input, session)?;
+        summary.check_empty((iso, sink), input, session)?;
         if job.live && viewer.live.is_none() {
             let hash = session.timings.time("hash", || digest(&surface));
             log::info!("SHA-256 of vertices and triangles: {hash}");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     estimate,
-    input::VolumeInput,
+    input::{VolumeInput, check_cells},
     job::{Iso, MeshJob},
     memory::plan,
     report::Summary,
@@ -71,6 +71,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         let placed = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;
         file.check(session.limits(1))?;
+        check_cells(job, &file)?;
         session.device.set_estimate(|| estimate::of_job(job, &file));
         let input = VolumeInput::Stream(Box::new(file.clone()), plan(job, &file, session)?);
         let iso = match iso {

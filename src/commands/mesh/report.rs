@@ -6,7 +6,7 @@ use super::input::VolumeInput;
 use crate::{
     data::{surface::Surface, vec3::union},
     engine::session::Session,
-    io::Sink,
+    io::{Sink, losses::report},
     kernels::mesh::post::{Cleaned, Goal, Simplified, Size, Stats},
     util::error::Result,
 };
@@ -24,9 +24,6 @@ pub(super) struct Summary {
     /// Whether the surface had triangles before parts of it were left out.
     #[serde(skip)]
     pub(super) had_parts: bool,
-    /// Minimum and maximum sample, which are computed only for an empty surface.
-    #[serde(skip)]
-    pub(super) samples: Option<[f64; 2]>,
     /// Distance that simplification has moved the surface, if known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
@@ -56,12 +53,27 @@ impl Summary {
         self
     }
 
-    /// Computes the minimum and maximum sample for the message if the surface is empty.
-    pub(super) fn find_range(&mut self, input: &VolumeInput, session: &Session) -> Result<()> {
-        if self.triangles == 0 && !self.had_parts {
-            self.samples = input.range(session)?;
+    /// Reports an empty surface, with the minimum and maximum of the samples. It is called before an output is written.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for an empty surface with `--strict`.
+    pub(super) fn check_empty(
+        &self,
+        (iso, sink): (f64, &Sink),
+        input: &VolumeInput,
+        session: &Session,
+    ) -> Result<()> {
+        if self.triangles > 0 {
+            return Ok(());
         }
-        Ok(())
+        let why = match (self.had_parts, input.range(session)?) {
+            (true, _) => "no part of it is kept".to_owned(),
+            (false, None) => format!("no cell has samples on both sides of the isovalue {iso}"),
+            (false, Some([low, high])) => {
+                format!("the isovalue is {iso}, and the samples are {low} to {high}")
+            }
+        };
+        report(sink, format_args!("the surface is empty: {why}"), session.strict)
     }
 
     fn log(&self, sink: &Sink) {
@@ -70,13 +82,7 @@ impl Summary {
         }
         let bounds = match self.bounds {
             Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),
-            None if self.had_parts => "empty: no part is kept".to_owned(),
-            None => {
-                let range =
-                    self.samples.map(|[low, high]| format!("; the samples are {low} to {high}"));
-                let range = range.unwrap_or_default();
-                format!("empty: no 2x2x2 samples lie on both sides of the isovalue{range}")
-            }
+            None => "empty".to_owned(),
         };
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);
     }

@@ -255,13 +255,14 @@ impl Args {
         let source = input_or_pipe(self.input.as_ref())?;
         let is_image = self.format.is_none() && has_image_name(&source);
         let extension = is_image.then_some("npy");
+        self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), extension)?;
         let (sink, axis) = (Planned::or_stdout(planned)?, self.axis);
         if is_image {
             self.check_table()?;
             let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;
             let input = TableInput::Image(source, self.dtype, self.page);
-            return Ok(self.table(input, ArrayOutput { sink, format }));
+            return Ok(self.table(input, ArrayOutput::new(sink, format)?));
         }
         if self.page.is_some() {
             return Err(Error::usage("--page is for images"));
@@ -272,7 +273,7 @@ impl Args {
             true => ArrayFormat::Raw,
             false => ArrayFormat::of_output(&sink, format, self.format)?,
         };
-        let output = ArrayOutput { sink, format: output };
+        let output = ArrayOutput::new(sink, output)?;
         let input = ArrayInput { source, format, dtype: self.dtype };
         if axis.is_some() {
             self.check_table()?;

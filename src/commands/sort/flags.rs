@@ -117,12 +117,12 @@ impl Args {
             ));
         }
         let source = input_or_pipe(self.input.as_ref())?;
+        self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), None)?;
         let results = Planned::or_stdout(planned)?;
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
-            let format = ArrayFormat::of_output(sink, format, self.format)?;
-            Ok(ArrayOutput { sink: sink.clone(), format })
+            ArrayOutput::new(sink.clone(), ArrayFormat::of_output(sink, format, self.format)?)
         };
         let payload = match (&self.payload, &self.payload_output) {
             (Some(values), Some(sink)) => {

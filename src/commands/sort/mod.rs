@@ -12,10 +12,7 @@ use crate::{
         estimate::of_numbers,
         flags::{ArrayInput, ArrayOutput},
     },
-    data::{
-        dtype::{Dtype, Scalar},
-        number::Number,
-    },
+    data::{dtype::Dtype, number::Number},
     engine::session::Session,
     for_number,
     io::{
@@ -77,14 +74,16 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
     session.device.set_estimate(|| of_numbers::<T>(reader.count().unwrap_or(0), job.cpu_seconds()));
+    let element = reader.element();
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
     let shape = match (&lines, shape) {
         (Some(_), Some(shape)) => shape,
         _ => vec![keys.len()],
     };
     // Outputs are created before the work starts, so that a wrong path fails at once.
-    let dtype = if matches!(job.payload, Payload::Positions) { Dtype::U32 } else { T::DTYPE };
-    let output = job.output.create(session, dtype, Some(&shape))?;
+    let element =
+        if matches!(job.payload, Payload::Positions) { Dtype::U32.into() } else { element };
+    let output = job.output.create(session, element, Some(&shape))?;
     session.timings.add_result(|| {
         serde_json::json!({
             "input": job.keys.source.to_string(),
@@ -131,7 +130,7 @@ impl<T: Sortable> Task<'_, T> {
         let Self { job, session, lines, shape, keys, mut output } = self;
         let mut reader = values.open(job.limits(session))?;
         for_number!(reader.dtype(), P => {
-            let mut moved = moved.create(session, P::DTYPE, Some(&shape))?;
+            let mut moved = moved.create(session, reader.element(), Some(&shape))?;
             let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
             same_length(keys.len(), values.len())?;
             let (keys, values) = match lines {

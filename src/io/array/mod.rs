@@ -11,5 +11,6 @@ mod writer;
 
 pub use format::ArrayFormat;
 pub use layout::{Layout, Separator};
+pub use raw::Element;
 pub use reader::ArrayReader;
 pub use writer::ArrayWriter;

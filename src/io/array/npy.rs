@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 
 use super::raw::{Element, read_values};
-use crate::{data::dtype::Dtype, io::source::read_full, util::memory};
+use crate::{io::source::read_full, util::memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -138,15 +138,16 @@ pub fn read_in_c_order(input: &mut impl Read, shape: &[usize], size: usize) -> i
     Ok(ordered)
 }
 
-/// Header (version 1.0) of a little-endian array of `dtype` in C order.
-pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
-    let code = dtype.numpy_code();
+/// Header (version 1.0) of a little-endian array of `element` in C order.
+pub fn header(element: impl Into<Element>, shape: &[usize]) -> Vec<u8> {
+    let Element { stored, is_bool, .. } = element.into();
+    let code = if is_bool { "|b1".to_owned() } else { format!("<{}", stored.numpy_code()) };
     // A Python tuple of one element ends with a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
-    let mut text = format!("{{'descr': '<{code}', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut text = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({axes}), }}");
     // The header ends with a newline, and the numbers begin at a multiple of 64 bytes.
     let before = MAGIC.len() + 4;
     let length = (before + text.len() + 1).next_multiple_of(64) - before;
@@ -162,6 +163,7 @@ pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::dtype::Dtype;
 
     #[test]
     fn broken_headers_are_refused() {

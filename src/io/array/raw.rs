@@ -15,6 +15,14 @@ pub struct Element {
     pub stored: Dtype,
     /// Whether the most significant byte comes first in the file.
     pub is_big_endian: bool,
+    /// Whether the numbers are booleans of NumPy, bytes that are 0 or 1.
+    pub is_bool: bool,
+}
+
+impl From<Dtype> for Element {
+    fn from(stored: Dtype) -> Self {
+        Self { stored, is_big_endian: false, is_bool: false }
+    }
 }
 
 impl Element {
@@ -27,7 +35,7 @@ impl Element {
             ">" => true,
             _ => return None,
         };
-        Some(Self { stored, is_big_endian })
+        Some(Self { stored, is_big_endian, is_bool: name == "b1" })
     }
 
     /// The type after reading.

@@ -77,7 +77,7 @@ impl ArrayReader {
                 // Outputs are created for the length of the file now. A file that shrinks meanwhile is an error.
                 let left = size.map(|size| size / width);
                 begin = Some(0);
-                let element = Element { stored: dtype, is_big_endian: false };
+                let element = Element::from(dtype);
                 let decoder = Decoder::Binary { element, left, checks_end: false };
                 (dtype, shape, decoder)
             }
@@ -127,6 +127,14 @@ impl ArrayReader {
     /// The type of the numbers.
     pub fn dtype(&self) -> Dtype {
         self.dtype
+    }
+
+    /// The type of the numbers in the file, which may be narrower.
+    pub fn element(&self) -> Element {
+        match self.decoder {
+            Decoder::Text(_) => self.dtype.into(),
+            Decoder::Binary { element, .. } => element,
+        }
     }
 
     /// Count of numbers along each axis, the last axis fastest, if known.

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use super::{ArrayFormat, Layout, npy};
+use super::{ArrayFormat, Layout, npy, raw::Element};
 use crate::{
-    data::{dtype::Dtype, number::Number},
+    data::number::Number,
     io::{Sink, sink::Output},
     util::error::{Error, Hint, Result},
 };
@@ -18,15 +18,17 @@ pub struct ArrayWriter {
     name: String,
     output: Output,
     format: ArrayFormat,
-    /// A `.npy` file of unknown length, buffered until its header can be written: type, bytes so far, maximum bytes.
-    buffered: Option<(Dtype, Vec<u8>, u64)>,
+    /// The type of the numbers in the file.
+    element: Element,
+    /// A `.npy` file of unknown length, buffered until its header can be written: bytes so far, maximum bytes.
+    buffered: Option<(Vec<u8>, u64)>,
     text: Vec<u8>,
     /// The separator within the rows of a text.
     separator: u8,
 }
 
 impl ArrayWriter {
-    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is buffered until its length is known, up
+    /// Opens `sink` for numbers that are stored as `element`; integers may be wider in memory. A `.npy` file without a `shape` is buffered until its length is known, up
     /// to `limit` bytes.
     ///
     /// # Errors
@@ -35,21 +37,23 @@ impl ArrayWriter {
         sink: &Sink,
         no_clobber: bool,
         format: ArrayFormat,
-        dtype: Dtype,
+        element: impl Into<Element>,
         shape: Option<&[usize]>,
         limit: u64,
     ) -> Result<Self> {
+        let element = element.into();
         let mut writer = Self {
             name: sink.to_string(),
             output: sink.create(no_clobber)?,
             format,
+            element,
             buffered: None,
             text: Vec::new(),
             separator: if sink.extension() == "csv" { b',' } else { b' ' },
         };
         match (format, shape) {
-            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
-            (ArrayFormat::Npy, None) => writer.buffered = Some((dtype, Vec::new(), limit)),
+            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(element, shape))?,
+            (ArrayFormat::Npy, None) => writer.buffered = Some((Vec::new(), limit)),
             _ => {}
         }
         Ok(writer)
@@ -63,13 +67,23 @@ impl ArrayWriter {
     /// more than `limit` bytes must be buffered.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
         match layout {
-            _ if self.format != ArrayFormat::Text => self.raw(bytemuck::cast_slice(values)),
+            _ if self.format != ArrayFormat::Text => self.binary(values),
             None => self.text(values, |_| b"\n"),
             Some(layout) => {
                 self.text.extend(&layout.lead);
                 self.text(values, |i| layout.text(layout.after[i]))
             }
         }
+    }
+
+    fn binary<T: Number>(&mut self, values: &[T]) -> Result<()> {
+        let (bytes, size) = (bytemuck::cast_slice::<T, u8>(values), self.element.size());
+        if size == size_of::<T>() {
+            return self.raw(bytes);
+        }
+        // The least significant bytes come first.
+        let narrow = bytes.chunks_exact(size_of::<T>()).flat_map(|number| &number[..size]);
+        self.raw(&narrow.copied().collect::<Vec<u8>>())
     }
 
     /// Writes numbers as text, each followed by the bytes that `after` returns for its index.
@@ -117,7 +131,7 @@ impl ArrayWriter {
     }
 
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some((_, buffered, limit)) = &mut self.buffered {
+        if let Some((buffered, limit)) = &mut self.buffered {
             let fits = (buffered.len() + bytes.len()) as u64 <= *limit;
             if !fits || buffered.try_reserve(bytes.len()).is_err() {
                 return Err(Error::bad_input(format_args!(
@@ -138,8 +152,8 @@ impl ArrayWriter {
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
     pub fn finish(mut self) -> Result<()> {
-        if let Some((dtype, buffered, _)) = self.buffered.take() {
-            self.raw(&npy::header(dtype, &[buffered.len() / dtype.size()]))?;
+        if let Some((buffered, _)) = self.buffered.take() {
+            self.raw(&npy::header(self.element, &[buffered.len() / self.element.size()]))?;
             self.raw(&buffered)?;
         }
         self.output.commit()

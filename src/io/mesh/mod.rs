@@ -12,6 +12,7 @@ mod obj;
 mod off;
 pub mod ply;
 mod precomputed;
+mod read;
 mod stl;
 mod three_mf;
 mod vtp;
@@ -25,6 +26,7 @@ pub use glb::{ColoredSurface, write_colored};
 pub use obj::write_labels as write_obj_labels;
 pub use ply::PlyWriter;
 pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
+pub use read::{Mesh, read_mesh};
 
 use crate::data::surface::Surface;
 
@@ -91,6 +93,11 @@ impl MeshFormat {
     /// Whether the format has a text and a binary form.
     pub fn has_text_form(self) -> bool {
         matches!(self, Self::Ply | Self::Stl)
+    }
+
+    /// Whether its files are binary, unless a text form is chosen.
+    pub fn is_binary(self) -> bool {
+        !matches!(self, Self::Obj | Self::Off | Self::Vtp | Self::Gifti | Self::Html)
     }
 
     /// Whether vertices may have colours.

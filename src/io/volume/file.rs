@@ -440,13 +440,18 @@ fn refuse_raw_flags(source: &Source, layout: &Layout, format: &str) -> Result<()
     }
 }
 
-fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize, noun: &str) -> Error {
+fn wrong_volume(
+    source: &Source,
+    chosen: Option<usize>,
+    volumes: usize,
+    noun: &'static str,
+) -> Error {
     match chosen {
         Some(chosen) => Error::usage(format_args!(
             "{source}: volume {} does not exist; expected 1 to {volumes}",
             chosen + 1
         )),
         None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
-            .with_hint(Hint::VolumeNumber),
+            .with_hint(if noun == "volumes" { Hint::VolumeNumber } else { Hint::ZarrVolume(noun) }),
     }
 }

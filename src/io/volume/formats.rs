@@ -33,13 +33,19 @@ pub fn is_volume(source: &Source, layout: &Layout) -> bool {
         || *source == Source::Stdin && is_volume_piped()
 }
 
-/// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
-fn has_volume_name(source: &Source) -> bool {
+/// Whether the name of `source` has the extension of a volume in a single file.
+pub fn has_volume_extension(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
     is_packed
-        || is_multi_file(source)
         || raw::FORMAT.extensions.contains(&extension.as_str())
         || by_extension(&extension).is_some()
+}
+
+/// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
+fn has_volume_name(source: &Source) -> bool {
+    has_volume_extension(source)
+        || is_multi_file(source)
+        || source.extension() == "zarr"
         // Many DICOM files have numbers as names, and no extension.
         || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
 }

@@ -28,14 +28,15 @@ mod write;
 mod zarr;
 
 pub use batches::{BatchReader, SampleBatch};
-pub use dicom::SeriesId;
+pub use dicom::{SeriesId, is_dicom};
 pub use file::{VolumeFile, can_reopen, files_of};
 pub use format::{Endian, Scale, StoredType};
-pub use formats::is_volume;
+pub use formats::{has_volume_extension, is_image as is_picture, is_volume};
 pub use raw::Layout;
 pub use reader::VolumeReader;
-pub use slices::names::is_multi_file;
+pub use slices::names::{folders_in, is_multi_file};
 pub use write::{VolumeFormat, VolumeTarget, VolumeWriter};
 pub use zarr::{
-    Pyramid, PyramidOptions, PyramidWriter, address_state, is_store as is_zarr, is_zarr_path,
+    Pyramid, PyramidOptions, PyramidWriter, address_state, is_address, is_store as is_zarr,
+    is_zarr_path,
 };

@@ -19,7 +19,7 @@ use super::{
     preview::Preview,
 };
 use crate::{
-    commands::flags::{Outputs, Planned, Share, Target},
+    commands::flags::{Outputs, Planned, Share, Target, refuse_terminal},
     engine::{batch::check_all, session::Session},
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
@@ -78,20 +78,46 @@ impl Args {
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(mut self, session: &Session) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
-        if let Some(list) = self.list_among(&mut files) {
+        if let Some(list) = self.list_among(&mut files)? {
             self.labels = Some(list);
         }
         self.work_of(files, session)
     }
 
-    /// Removes the list of labels from `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
-    fn list_among(&self, files: &mut Vec<OsString>) -> Option<LabelList> {
-        if self.labels != Some(LabelList::All) {
-            return None;
+    /// These flags once for each `-o`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) where standard input would be read again.
+    pub(super) fn for_each_output(self) -> Result<Vec<Self>> {
+        let outputs = self.output.each();
+        if outputs.len() <= 1 {
+            return Ok(vec![self]);
         }
-        let list = |file: &OsString| file.to_str().and_then(|text| text.parse().ok());
-        let at = files.iter().position(|file| list(file).is_some() && !Path::new(file).exists())?;
-        list(&files.remove(at))
+        let is_piped = self.files.iter().any(|file| file == "-");
+        match is_piped {
+            true => Err(Error::usage("standard input can be read only once: give one -o")),
+            false => {
+                let with = |output| Self { output, ..self.clone() };
+                Ok(outputs.into_iter().map(with).collect())
+            }
+        }
+    }
+
+    /// Removes the list of labels from `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
+    fn list_among(&self, files: &mut Vec<OsString>) -> Result<Option<LabelList>> {
+        let is_list = |file: &OsString| {
+            let text = file.to_string_lossy();
+            let is_mesh =
+                text.rsplit('.').next().is_some_and(|end| end.parse::<MeshFormat>().is_ok());
+            let is_like = text.contains(',') || text.contains("..") || text.parse::<u64>().is_ok();
+            text.starts_with(|c: char| c.is_ascii_digit()) && is_like && !is_mesh
+        };
+        if self.labels != Some(LabelList::All) {
+            return Ok(None);
+        }
+        let at = files.iter().position(|file| is_list(file) && !Path::new(file).exists());
+        let list = at.map(|at| files.remove(at).to_string_lossy().parse());
+        list.transpose().map_err(|error| Error::usage(format_args!("--labels: {error}")))
     }
 
     fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<(Sources, Jobs)> {
@@ -107,6 +133,8 @@ impl Args {
                 }
             };
         }
+        let field = if self.labels.is_some() { LABEL_FIELD } else { ISO_FIELD };
+        self.output.check_fields(output.as_ref(), &[field])?;
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
         let outputs = self.output.plan(&sources, output, extension)?;
@@ -136,6 +164,9 @@ impl Args {
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
         let several = isovalues.len() > 1 && !holds_several(format);
         let output = self.output_name(&volume, output, format, several)?;
+        if !self.ascii && format.is_binary() {
+            refuse_terminal(&output)?;
+        }
         self.check_colors(format)?;
         self.check_live(format)?;
         if self.labels.is_some() {

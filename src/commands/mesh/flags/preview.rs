@@ -5,6 +5,7 @@ use super::super::{
     preview::Preview,
 };
 use crate::{
+    commands::flags::check_fields,
     io::{Sink, image::ImageFormat},
     kernels::render::Render,
     util::error::{Error, Result},
@@ -27,11 +28,11 @@ pub(super) struct PreviewArgs {
     view: Option<[f32; 2]>,
 
     /// Pixels of the picture
-    #[arg(long, value_name = "WxH", value_parser = size, default_value = "1024x1024")]
+    #[arg(long, value_name = "WxH", value_parser = size, default_value = "1024x1024", requires = "preview")]
     size: [u32; 2],
 
     /// Colour behind the surface: none (transparent), a CSS colour such as white or #336699
-    #[arg(long, value_name = "COLOUR", value_parser = background, default_value = "none")]
+    #[arg(long, value_name = "COLOUR", value_parser = background, default_value = "none", requires = "preview")]
     background: [f32; 4],
 }
 
@@ -49,6 +50,7 @@ impl PreviewArgs {
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::of_output(sink)?;
+        check_fields(sink.to_string().as_ref(), &[ISO_FIELD])?;
         let has_place = has_field(sink, ISO_FIELD);
         if several && !has_place && !together {
             return Err(Error::usage(

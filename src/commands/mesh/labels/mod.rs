@@ -6,7 +6,7 @@ mod reader;
 mod task;
 mod writer;
 
-use std::sync::Mutex;
+use std::{collections::BTreeSet, sync::Mutex};
 
 use self::{
     faces::{LabelSet, TopLayer},
@@ -27,6 +27,7 @@ use crate::{
     engine::session::Session,
     io::{
         Output,
+        losses::report,
         mesh::{
             MeshFormat,
             labels::{LabelPly, LabelType},
@@ -97,9 +98,28 @@ impl LabelJob<'_> {
         })?;
         let numbers = self.numbers();
         totals.labels = found.into_labels().map(|number| numbers.label(number)).collect();
+        self.check_found(&totals.labels)?;
         self.finish_ply(ply, &numbers, output)?;
         self.report(&totals);
         Ok(())
+    }
+
+    /// Reports labels that no sample has.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if no sample has a label of the list; with `--strict`, if
+    /// one of the labels is missing, or if all samples are 0.
+    fn check_found(&self, found: &BTreeSet<u64>) -> Result<()> {
+        let (volume, strict) = (&self.job.volume, self.session.strict);
+        match (found.is_empty(), self.list) {
+            (true, LabelList::All) => report(volume, "no labels: all samples are 0", strict),
+            (true, LabelList::Ranges(_)) => {
+                Err(Error::bad_input(format_args!("{volume}: no sample has any of the --labels")))
+            }
+            (false, list) => list.missing(found).into_iter().try_for_each(|label| {
+                report(volume, format_args!("no sample has label {label}"), strict)
+            }),
+        }
     }
 
     /// Completes a PLY of all labels.
@@ -147,6 +167,7 @@ impl LabelJob<'_> {
             labels: order.iter().map(|(label, _)| *label).collect(),
             ..LabelTotals::default()
         };
+        self.check_found(&totals.labels)?;
         let writer = LabelWriter { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
         if let Some(preview) = self.job.preview(&self.transform.coords) {
             preview.draw(&preview.sink, &writer.merged_surface(&order)?, session)?;
@@ -191,16 +212,10 @@ impl LabelJob<'_> {
     fn report(&self, totals: &LabelTotals) {
         let LabelTotals { labels, summary: Summary { vertices, triangles, bounds, .. }, stats } =
             totals;
-        for label in self.list.missing(labels) {
-            log::warn!("{}: no sample has label {label}", self.job.volume);
-        }
         let count = labels.len();
-        let what = match (bounds, self.list) {
-            (Some([[x, y, z], [x2, y2, z2]]), _) => {
-                format!("box {x},{y},{z} to {x2},{y2},{z2}")
-            }
-            (None, LabelList::All) => "empty: all samples are 0".to_owned(),
-            (None, _) => "empty: no sample has any of these labels".to_owned(),
+        let what = match bounds {
+            Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),
+            None => "empty".to_owned(),
         };
         let name = if count == 1 { "label" } else { "labels" };
         let output = &self.job.output;

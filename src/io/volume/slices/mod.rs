@@ -13,7 +13,7 @@ pub mod tiff;
 use std::path::PathBuf;
 
 use self::{
-    names::{is_multi_file, skipped},
+    names::{display_name, is_multi_file, skipped},
     stack::Stack,
 };
 use super::{dicom, formats::is_image, raw::Layout, zarr};
@@ -53,8 +53,11 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     let (images, others): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| is_image(file));
     if images.is_empty() {
-        let folder = names::first_folder(path);
-        let only = folder.map(|name| format!(", only folders such as {name}")).unwrap_or_default();
+        let folders = names::folders_in(path);
+        let only = folders
+            .first()
+            .map(|folder| format!(", only folders such as {}", display_name(folder)));
+        let only = only.unwrap_or_default();
         return Err(Error::bad_input(format_args!("{source}: contains no image slices{only}")));
     }
     images::stack(source, images, skipped(&others)).map(Some)

@@ -61,16 +61,16 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name of the first folder in the folder `path`.
-pub fn first_folder(path: &Path) -> Option<String> {
-    let mut folders: Vec<PathBuf> = fs::read_dir(path)
-        .ok()?
-        .flatten()
+/// The folders in the folder `path` in natural order, without hidden ones and symbolic links, which may lead in a circle.
+pub fn folders_in(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
+        .filter(|path| !display_name(path).starts_with('.'))
         .collect();
     folders.sort_by(|a, b| natural(a, b));
-    folders.first().map(|folder| display_name(folder))
+    folders
 }
 
 /// Compares names by their text, and numbers in them by their value.

@@ -1,0 +1,76 @@
+//! Folders and patterns of pictures as inputs: each stands for a batch of its pictures.
+
+use clap::Args;
+
+use crate::{
+    io::{
+        Source, Sources,
+        volume::{files_of, folders_in, is_dicom, is_multi_file, is_picture, is_zarr},
+    },
+    util::error::{Error, Result},
+};
+
+/// How folders of pictures are read.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FolderArgs {
+    /// Of a folder of pictures, take also those in the folders below it
+    #[arg(short = 'R', long, help_heading = "Many files, many processes")]
+    recursive: bool,
+}
+
+impl FolderArgs {
+    /// `sources` with each folder and each pattern of pictures replaced by its pictures in natural order. DICOM files
+    /// and Zarr stores stay volumes. With `is_volume`, every folder is a volume.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, or has only folders and `--recursive` is not given.
+    pub fn pictures(self, sources: Sources, is_volume: bool) -> Result<Sources> {
+        if is_volume && self.recursive {
+            return Err(Error::usage("--recursive is for batches of pictures, not for volumes"));
+        }
+        if is_volume || !sources.iter().any(|source| is_multi_file(&source)) {
+            return Ok(sources);
+        }
+        let mut all = Sources::default();
+        for source in sources.iter() {
+            if !self.add_pictures(&source, &mut all)? {
+                all.push(&source);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds the pictures of the folder or pattern `source` to `all`. Returns whether it has any.
+    fn add_pictures(self, source: &Source, all: &mut Sources) -> Result<bool> {
+        let Some(path) = source.path().filter(|path| is_multi_file(source) && !is_zarr(path))
+        else {
+            return Ok(false);
+        };
+        let files = files_of(source)?.unwrap_or_default();
+        let (pictures, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| is_picture(file));
+        if others.iter().any(|file| is_dicom(file)) {
+            return Ok(false);
+        }
+        pictures.iter().for_each(|file| all.push(&Source::File(file.clone())));
+        let mut has_any = !pictures.is_empty();
+        let folders = folders_in(path);
+        if self.recursive {
+            for folder in folders {
+                has_any |= self.add_pictures(&Source::File(folder), all)?;
+            }
+        } else if let ([folder, ..], false) = (&folders[..], has_any) {
+            return Err(Error::bad_input(format_args!(
+                "{source}: it has no pictures, only folders such as {}; add --recursive for the pictures in these",
+                folder.display()
+            )));
+        }
+        if let ([file, ..], true) = (&others[..], has_any) {
+            let (count, name) = (others.len(), file.display());
+            log::warn!(
+                "{source}: files that are not pictures are skipped: {count}, such as {name}"
+            );
+        }
+        Ok(has_any)
+    }
+}

@@ -1,0 +1,421 @@
+//! Folders of pictures, outputs over inputs, options without effect, and other mistakes of users.
+
+use std::{fs, path::Path};
+
+use image::{GrayImage, Luma, RgbImage};
+
+use crate::common::{run, works};
+
+/// A folder with `photos/` (`a.png`, `b.jpg`, notes) and pictures of the same names in `photos/more/`.
+fn photos() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for below in ["photos", "photos/more"] {
+        let at = folder.path().join(below);
+        fs::create_dir(&at).unwrap();
+        RgbImage::new(9, 5).save(at.join("a.png")).unwrap();
+        RgbImage::new(6, 7).save(at.join("b.jpg")).unwrap();
+    }
+    fs::write(folder.path().join("photos/notes.txt"), "no picture").unwrap();
+    folder
+}
+
+/// The size of the picture at `path`.
+fn size(path: &Path) -> (u32, u32) {
+    image::image_dimensions(path).unwrap()
+}
+
+/// Asserts that `line` fails with exit code 2 and a message that contains each of `says`.
+fn refuses(folder: &Path, line: &str, says: &[&str]) {
+    let (code, text) = run(folder, line);
+    assert_eq!(code, 2, "{line}: {text}");
+    assert!(says.iter().all(|says| text.contains(says)), "{line}: {text}");
+}
+
+#[test]
+fn a_folder_of_photographs_is_a_batch() {
+    let folder = photos();
+    let at = folder.path();
+    for input in ["photos", "photos/", "photos/*.*"] {
+        let text = works(at, &format!("blur {input} -o soft/ --sigma 1"));
+        assert!(text.contains("notes.txt"), "{text}");
+        assert_eq!(size(&at.join("soft/a.png")), (9, 5), "{input}");
+        assert_eq!(size(&at.join("soft/b.jpg")), (6, 7), "{input}");
+        assert_eq!(fs::read_dir(at.join("soft")).unwrap().count(), 2, "{input}");
+        fs::remove_dir_all(at.join("soft")).unwrap();
+    }
+    works(at, "threshold photos -o masks/ --value 9");
+    assert_eq!(size(&at.join("masks/a.png")), (9, 5));
+    works(at, "histogram photos -o counts.json");
+    let counts = fs::read_to_string(at.join("counts.json")).unwrap();
+    let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
+    assert_eq!(counts.as_array().unwrap().len(), 2);
+    assert!(counts[0]["inputs"][0].as_str().unwrap().ends_with("a.png"), "{counts}");
+    // Pictures of the same name need separate folders.
+    refuses(at, "blur photos -R -o soft/", &["two inputs would become", "--keep-tree"]);
+    works(at, "blur photos --recursive -o soft/ --keep-tree");
+    assert_eq!(size(&at.join("soft/photos/more/b.jpg")), (6, 7));
+    assert_eq!(size(&at.join("soft/photos/b.jpg")), (6, 7));
+    fs::create_dir(at.join("albums")).unwrap();
+    fs::rename(at.join("photos"), at.join("albums/photos")).unwrap();
+    let (code, text) = run(at, "blur albums -o all/");
+    assert!(code == 4 && text.contains("--recursive"), "{text}");
+    works(at, "blur albums -R --out-dir all");
+    assert_eq!(size(&at.join("all/albums/photos/more/a.png")), (9, 5));
+}
+
+#[test]
+fn a_folder_of_slices_is_a_volume_where_something_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("s")).unwrap();
+    for z in 0..3u8 {
+        GrayImage::from_pixel(4, 4, Luma([z])).save(at.join(format!("s/{z}.png"))).unwrap();
+    }
+    works(at, "blur s o.nrrd --sigma 0");
+    works(at, "blur s/*.png -o o_4x4x3_uint8.raw --sigma 0");
+    let samples = fs::read(at.join("o_4x4x3_uint8.raw")).unwrap();
+    assert_eq!(samples, [[0; 16], [1; 16], [2; 16]].concat());
+    works(at, "blur s -o o.zarr --sigma 0");
+    works(at, "blur s o.tif --sigma 0");
+    works(at, "blur s -o {stem}-soft.nii --sigma 0");
+    works(at, "blur s --stack -o volumes/ --sigma 0");
+    for name in ["o.nrrd", "o.zarr", "o.tif", "s-soft.nii", "volumes/s.nrrd"] {
+        assert!(at.join(name).exists(), "{name}");
+    }
+    works(at, "blur s -o pictures/ --to tif --sigma 0");
+    assert_eq!(fs::read_dir(at.join("pictures")).unwrap().count(), 3);
+    works(at, "histogram s --stack --bins 3 --range 0,3 -o all.json");
+    works(at, "histogram s --bins 3 --range 0,3 -o each.json");
+    let inputs = |name: &str| {
+        let text = fs::read_to_string(at.join(name)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap().as_array().unwrap().len()
+    };
+    assert_eq!((inputs("all.json"), inputs("each.json")), (1, 3));
+    refuses(at, "blur s --stack -R -o o.nrrd", &["--recursive"]);
+    refuses(at, "blur s o.png", &["3 inputs cannot all go to o.png"]);
+}
+
+#[test]
+fn an_input_is_replaced_only_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let dot = GrayImage::from_fn(5, 5, |x, y| Luma([if (x, y) == (2, 2) { 225 } else { 0 }]));
+    let save = || ["a.png", "b.png"].map(|name| dot.save(at.join(name)).unwrap());
+    let bytes = || ["a.png", "b.png"].map(|name| fs::read(at.join(name)).unwrap());
+    save();
+    let before = bytes();
+    let absolute = at.join("a.png");
+    for line in [
+        "blur a.png b.png -o . --sigma 1".to_owned(),
+        "blur a.png b.png --out-dir . --sigma 1".to_owned(),
+        "blur a.png b.png -o {dir}/{stem}.png --sigma 1".to_owned(),
+        "threshold a.png -o ./ --value 3".to_owned(),
+        format!("blur {} -o . --sigma 1", absolute.display()),
+    ] {
+        refuses(at, &line, &["a.png: the output would replace the input", "--in-place"]);
+        assert!(bytes() == before, "{line}");
+    }
+    for line in
+        ["blur a.png b.png -o . --in-place", "blur a.png b.png --in-place", "blur *.png --in-place"]
+    {
+        save();
+        works(at, &format!("{line} --method box --radius 1"));
+        for name in ["a.png", "b.png"] {
+            let found = image::open(at.join(name)).unwrap().to_luma8();
+            assert_eq!(found.get_pixel(1, 1).0, [25], "{line}");
+        }
+    }
+    // Names that the user has typed twice are meant.
+    save();
+    works(at, "blur a.png a.png --sigma 1");
+    assert!(fs::read(at.join("a.png")).unwrap() != before[0]);
+    works(at, "blur b.png -o b.png --sigma 1");
+    refuses(at, "blur - --in-place", &["standard input has no name"]);
+    fs::write(at.join("n.txt"), "2 1").unwrap();
+    refuses(at, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
+    refuses(at, "scan n.txt -o {stem}.txt", &["n.txt: the output would replace the input"]);
+    works(at, "sort n.txt -o n.txt");
+    assert_eq!(fs::read_to_string(at.join("n.txt")).unwrap(), "1\n2\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn binary_data_does_not_go_to_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
+    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    fs::write(at.join("n.txt"), "2 1").unwrap();
+    let program = crate::common::program().into_string().unwrap();
+    let on_terminal = |line: &str| {
+        let line = format!("{program} {line} --device cpu");
+        let mut command = std::process::Command::new("script");
+        let output = command.args(["-qec", &line, "/dev/null"]).current_dir(at);
+        let output = output.stdin(std::process::Stdio::null()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for line in [
+        "blur a.png -",
+        "threshold a.png - --value 3",
+        "mesh v_4x4x4_uint8.raw --iso 3 -",
+        "sort n.txt --format npy -o -",
+        "scan n.txt --format raw -o -",
+        "histogram a.png -o - --format png",
+    ] {
+        let (code, text) = on_terminal(line);
+        assert_eq!(code, 2, "{line}: {text}");
+        assert!(
+            text.contains("standard output is a terminal") && text.contains("-o"),
+            "{line}: {text}"
+        );
+    }
+    for line in ["mesh v_4x4x4_uint8.raw --iso 3 - --to obj", "sort n.txt", "histogram a.png -o -"]
+    {
+        assert_eq!(on_terminal(line).0, 0, "{line}");
+    }
+}
+
+#[test]
+fn options_without_an_effect_are_refused() {
+    let folder = photos();
+    let at = folder.path();
+    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let mesh = "mesh v_4x4x4_uint8.raw --iso 3";
+    for (line, says) in [
+        ("blur photos/a.png o.png --quality 80", "--quality is for JPEG"),
+        ("blur photos/a.png o.webp --quality 80", "--quality is for JPEG"),
+        ("blur photos/a.png o.png --optimize", "--optimize is for JPEG"),
+        ("blur photos/a.png o.jpg --compression 9", "--compression is for PNG"),
+        ("blur v_4x4x4_uint8.raw o.nrrd --quality 80", "--quality is for JPEG"),
+        ("threshold photos/a.png o.tif --value 3 --compression 9", "--compression is for PNG"),
+        (&format!("{mesh} o.ply --size 90x90"), "--preview"),
+        (&format!("{mesh} o.ply --background white"), "--preview"),
+        ("blur photos/a.png -o {foo}.png", "{foo}"),
+        ("blur photos/a.png -o {stem}-{iso}.png", "{iso}"),
+        ("histogram photos/a.png -o {stem}-{sigma}.csv", "{sigma}"),
+        ("sort v_4x4x4_uint8.raw -o {base}.raw", "{base}"),
+        ("scan v_4x4x4_uint8.raw {base}.raw", "{base}"),
+        (&format!("{mesh} -o {{label}}.ply"), "{label}"),
+        (&format!("{mesh} o.ply --preview {{stem}}.png"), "{stem}"),
+        ("mesh v_4x4x4_uint8.raw --labels -o {iso}.ply", "{iso}"),
+    ] {
+        refuses(at, line, &[says]);
+    }
+    // In a batch, an option has an effect where one output can use it. Defaults of a configuration are for many runs.
+    works(at, "blur photos -o soft/ --quality 80 --compression 2");
+    works(at, &format!("{mesh} -o {{stem}}-{{iso}}.ply"));
+    let mut command = crate::common::gpuproc();
+    command.current_dir(at).env("GPUPROC_FLAGS", "--quality=80");
+    command.args(["blur", "photos/a.png", "o.png"]).assert().success();
+    works(at, "blur photos/a.png -o x{1}.png");
+    assert!(at.join("x{1}.png").exists());
+}
+
+#[test]
+fn mistakes_get_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    for (line, code, says) in [
+        ("sort n.txt --reverse", 2, "--descending"),
+        ("sort -n n.txt", 2, "always sorted by value"),
+        ("mesh v_4x4x4_uint8.raw --threshold 3", 2, "--iso"),
+        ("mesh v_4x4x4_uint8.raw", 2, "--iso auto finds an isovalue, and --labels"),
+        ("mesh v_4x4x4_uint8.raw --labels 1,x", 2, "list of labels"),
+        ("mesh v_4x4x4_uint8.raw --labels 1..x o.ply", 2, "list of labels"),
+        ("blur missing.zarr out.zarr", 7, "cannot read missing.zarr: No such file"),
+        ("blur https://example.org/a.png b.png", 2, "curl -s https://example.org/a.png"),
+        ("mesh https://example.org/a.nii.gz --iso 3", 2, "only Zarr stores"),
+        ("resize a.png b.png", 2, "there is no command `resize`"),
+    ] {
+        let (found, text) = run(at, line);
+        assert!(found == code && text.contains(says), "{line}: {found} {text}");
+        assert!(!text.contains("serve") && !text.contains("--verbose"), "{line}: {text}");
+    }
+    // An array of two channels.
+    let store = at.join("two.zarr");
+    fs::create_dir(&store).unwrap();
+    let array = r#"{"zarr_format":2,"shape":[2,2,2,2],"chunks":[2,2,2,2],"dtype":"|u1","compressor":null,
+        "fill_value":0,"order":"C","filters":null}"#;
+    fs::create_dir(store.join("0")).unwrap();
+    fs::write(store.join("0/.zarray"), array).unwrap();
+    fs::write(store.join("0/0.0.0.0"), [3; 16]).unwrap();
+    fs::write(store.join(".zgroup"), r#"{"zarr_format":2}"#).unwrap();
+    let axes = r#"{"multiscales":[{"version":"0.4","axes":[{"name":"c","type":"channel"},
+        {"name":"z","type":"space"},{"name":"y","type":"space"},{"name":"x","type":"space"}],
+        "datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1,1,1,1]}]}]}]}"#;
+    fs::write(store.join(".zattrs"), axes).unwrap();
+    let (code, text) = run(at, "mesh two.zarr --iso 3 o.ply");
+    assert!(code == 4 && text.contains("choose one with --channel N"), "{text}");
+}
+
+#[test]
+fn the_last_of_an_option_counts_and_outputs_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
+    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let output = crate::common::gpuproc()
+        .current_dir(at)
+        .args(["blur", "a.png", "b.png", "-s", "3", "--sigma", "4", "--dry-run", "--dry-run"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("sigma 4,4"), "{text}");
+    works(at, "blur a.png -o b.jpg -o soft/ -o {stem}-blur.tif --sigma 1");
+    works(at, "mesh v_4x4x4_uint8.raw --iso 3 -o m.ply -o m.stl");
+    works(at, "histogram a.png -o h.csv -o h.json");
+    for name in ["b.jpg", "soft/a.png", "a-blur.tif", "m.ply", "m.stl", "h.csv", "h.json"] {
+        assert!(at.join(name).exists(), "{name}");
+    }
+    fs::write(at.join("n.txt"), "2 1").unwrap();
+    refuses(at, "sort n.txt -o a.txt -o b.txt", &["expected one output"]);
+    refuses(at, "blur - -o b.png -o c.png", &["standard input can be read only once"]);
+    refuses(at, "mesh - --iso 3 -o b.ply -o c.ply", &["standard input can be read only once"]);
+}
+
+#[test]
+fn results_that_are_certainly_not_meant_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("s")).unwrap();
+    GrayImage::from_fn(5, 5, |x, _| Luma([50 * x as u8])).save(at.join("s/a.png")).unwrap();
+    for input in ["s/a.png", "s", "s/*.png"] {
+        let (code, text) = run(at, &format!("mesh {input} o.ply --iso 60"));
+        assert!(code == 4 && text.contains("5x5x1 samples"), "{input}: {text}");
+        assert!(!at.join("o.ply").exists());
+    }
+    assert_eq!(run(at, "mesh s o.part --iso 60 --shard 0/2").0, 4);
+    works(at, "mesh s o.ply --iso 60 --close");
+    GrayImage::new(5, 5).save(at.join("s/b.png")).unwrap();
+    works(at, "mesh s o.ply --iso 60");
+    assert_eq!(run(at, "mesh s o.ply --iso 60 --roi 0,0,0,5,5,1").0, 4);
+}
+
+#[test]
+fn info_describes_meshes_that_this_program_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // A box of 2 x 2 x 2 bright samples in the middle is closed; the lower half of the volume is not.
+    let is_inside = |at: usize| [at % 6, at / 6 % 6, at / 36].iter().all(|v| (2..4).contains(v));
+    let ball: Vec<u8> = (0..216).map(|at| if is_inside(at) { 200 } else { 0 }).collect();
+    fs::write(at.join("ball_6x6x6_uint8.raw"), ball).unwrap();
+    fs::write(at.join("half_6x6x6_uint8.raw"), [[0; 108], [9; 108]].concat()).unwrap();
+    let info = |name: &str| -> serde_json::Value {
+        let output =
+            crate::common::gpuproc().current_dir(at).args(["info", "--json", name]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()[0].take()
+    };
+    for (volume, closed) in [("ball_6x6x6_uint8.raw", true), ("half_6x6x6_uint8.raw", false)] {
+        let line = format!("mesh {volume} m.ply --iso 5 --clean --spacing 2,1,1");
+        works(at, &line);
+        let expected = info("m.ply");
+        assert_eq!((&expected["kind"], &expected["format"]), (&"mesh".into(), &"PLY".into()));
+        assert_eq!(expected["watertight"], closed, "{expected}");
+        assert!(expected["triangles"].as_u64().unwrap() > 10, "{expected}");
+        let said = works(at, &line);
+        let (vertices, triangles) = (&expected["vertices"], &expected["triangles"]);
+        assert!(said.contains(&format!("{vertices} vertices, {triangles} triangles")), "{said}");
+        for more in [
+            "m.ply --ascii",
+            "m.ply --normals",
+            "m.stl",
+            "m.stl --ascii",
+            "m.obj",
+            "m.obj --normals",
+            "m.off",
+            "m.off --normals",
+            "m.glb",
+            "m.glb --normals --color ivory",
+        ] {
+            works(at, &line.replace("m.ply", more));
+            let name = more.split(' ').next().unwrap();
+            let found = info(name);
+            for key in ["vertices", "triangles", "box", "watertight"] {
+                assert_eq!(found[key], expected[key], "{more}: {key}");
+            }
+        }
+        works(at, &line.replace("m.ply", "m.glb --to glb-meshopt"));
+        let packed = info("m.glb");
+        assert_eq!((&packed["vertices"], &packed["triangles"]), (vertices, triangles));
+        assert!(packed["watertight"].is_null());
+    }
+    // Two surfaces in one GLB, the labels of a volume, and an empty surface.
+    works(at, "mesh ball_6x6x6_uint8.raw two.glb --iso 5,100");
+    assert_eq!(info("two.glb")["watertight"], true);
+    works(at, "mesh half_6x6x6_uint8.raw labels.ply --labels");
+    assert_eq!(info("labels.ply")["watertight"], true);
+    works(at, "mesh half_6x6x6_uint8.raw none.ply --iso 99");
+    let none = info("none.ply");
+    assert_eq!((&none["triangles"], &none["watertight"]), (&0.into(), &false.into()));
+    works(at, "info two.glb none.ply");
+    // Files that are cut off or not what their names say.
+    for name in ["m.ply", "m.stl", "m.obj", "m.off", "m.glb"] {
+        let whole = fs::read(at.join(name)).unwrap();
+        for length in [0, 5, whole.len() / 2, whole.len() - 9] {
+            fs::write(at.join(name), &whole[..length]).unwrap();
+            let (code, text) = run(at, &format!("info {name}"));
+            // A text that ends between lines is shorter, not broken.
+            assert!(code == 4 || code == 0 && !name.ends_with("ply"), "{name} {length}: {text}");
+        }
+        fs::write(at.join(name), [0xff; 999]).unwrap();
+        let (code, text) = run(at, &format!("info {name}"));
+        assert!(code == 4 && text.contains(name), "{name}: {text}");
+    }
+}
+
+#[test]
+fn verbose_batches_list_their_files() {
+    let folder = photos();
+    let at = folder.path();
+    let text = works(at, "blur photos -o soft/ --sigma 1 -v");
+    for name in ["a.png", "b.jpg"] {
+        let said = format!("photos/{name} -> soft/{name}: done in ");
+        assert!(text.contains(&said), "{text}");
+    }
+    assert!(!works(at, "blur photos -o soft/ --sigma 1").contains("done in"));
+}
+
+#[test]
+fn a_sort_keeps_the_type_of_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let npy = |descr: &str, numbers: &[u8], count: usize| {
+        let header =
+            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({count},), }}");
+        let head = format!("\u{1}\0v\0{header:<117}\n");
+        [b"\x93NUMPY", head.as_bytes(), numbers].concat()
+    };
+    for (descr, written, numbers, sorted) in [
+        ("|u1", "<u1", &[200u8, 1, 3][..], &[1u8, 3, 200][..]),
+        ("|i1", "<i1", &[5, 0xff, 0], &[0xff, 0, 5]),
+        ("|b1", "|b1", &[1, 0, 1], &[0, 1, 1]),
+        ("<u2", "<u2", &[0, 200, 9, 1, 9, 0], &[9, 0, 9, 1, 0, 200]),
+        (">u2", "<u2", &[200, 0, 1, 9, 0, 9], &[9, 0, 9, 1, 0, 200]),
+        ("<i2", "<i2", &[7, 0, 0xfe, 0xff, 0, 0], &[0xfe, 0xff, 0, 0, 7, 0]),
+        (
+            "<u4",
+            "<u4",
+            &[2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0],
+            &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0],
+        ),
+    ] {
+        fs::write(at.join("a.npy"), npy(descr, numbers, 3)).unwrap();
+        works(at, "sort a.npy -o s.npy");
+        let bytes = fs::read(at.join("s.npy")).unwrap();
+        let head = String::from_utf8_lossy(&bytes[..128]).into_owned();
+        assert!(head.contains(&format!("'descr': '{written}'")), "{descr}: {head}");
+        assert_eq!(&bytes[128..], sorted, "{descr}");
+        works(at, "sort a.npy -o s.raw");
+        assert_eq!(fs::read(at.join("s.raw")).unwrap(), sorted, "{descr}");
+        works(at, "sort a.npy -o s.npy --argsort");
+        let places = fs::read(at.join("s.npy")).unwrap();
+        assert!(String::from_utf8_lossy(&places[..128]).contains("'<u4'"), "{descr}");
+        works(at, "sort a.npy -o s.npy --payload a.npy --payload-output p.npy");
+        let moved = fs::read(at.join("p.npy")).unwrap();
+        assert!(String::from_utf8_lossy(&moved[..128]).contains(written), "{descr}");
+        assert_eq!(&moved[128..], sorted, "{descr}");
+    }
+}
