@@ -88,8 +88,7 @@ Examples:
   gpuproc blur skull_256x256x256_uint8.raw -o soft/ --sigma 1,1,1.5
   gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
   gpuproc blur slices/ smooth.nrrd --sigma 1.5    slices of a volume
-  gpuproc blur photos/ -o soft/ --sigma 3         a batch of pictures
-  gpuproc blur photos/*.jpg -o soft/ --sigma 3 --quality 85
+  gpuproc blur photos/ -o soft/ --sigma 3 --quality 85    a batch of pictures
   gpuproc blur photos/*.jpg -o 'soft/{stem}-blur.{ext}' --to webp
   gpuproc blur walk.gif soft.webp --page 2..4
   gpuproc blur photo.jpg --compare -o compare.html --sigma 8

@@ -255,6 +255,7 @@ impl Jobs<'_> {
         }
         Ok(())
     }
+
     /// Creates the job of the input `source`.
     ///
     /// # Errors
