@@ -1,4 +1,4 @@
-//! Build script: tells the program the commit that it is built from, for `gpuproc --version`. The commit is taken from
+//! Build script: records the commit that the program is built from, for `gpuproc --version`. The commit is taken from
 //! the variable `GPUPROC_COMMIT`, else from the packed crate, else from the repository. The repository is asked only
 //! for release builds, since otherwise each commit would make a new build necessary.
 

@@ -74,7 +74,7 @@
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
 //! | `util` | helpers of all floors: errors, memory, threads, SIMD, timings |
 
-// SIMD code for integers exists only for x86-64; other processors run the plain loops beside it.
+// SIMD code for integers exists only for x86-64; other processors run the plain loops.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
 // Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     sandbox::enable();
     #[expect(unsafe_code)]
     // SAFETY: no other thread runs yet. The variable turns off Mesa's device-selection layer, which would
-    // connect to a display and complain on stderr where there is none. gpuproc sorts adapters itself.
+    // connect to a display and complain on stderr if it is missing. gpuproc sorts adapters itself.
     unsafe {
         std::env::set_var("NODEVICE_SELECT", "1");
     };
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
                 Some(error) => (hints::line(error), error.kind()),
                 None => (format!("{error:#}"), Kind::Failure),
             };
-            // With --timings=json, the report may have told the error; otherwise it is told here.
+            // With --timings=json, the report may already hold the error; otherwise it is printed here.
             stop_collecting();
             print_line(format_args!("error: {line}"));
             kind.exit_code()
@@ -83,12 +83,12 @@ fn run() -> Result<()> {
     let cli = cli::parse()?;
     match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
         Ok(result) => Ok(result?),
-        Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
+        Err(_) => Err(anyhow!("internal error, a bug in gpuproc; -v shows where it happened")),
     }
 }
 
 /// Runs before `main`, and so before Rust's runtime opens `/dev/null` in place of closed standard streams. Afterwards,
-/// a stream that was closed could not be told from one that the caller has opened as `/dev/null`, such as Python's
+/// a stream that was closed could not be distinguished from one that the caller has opened as `/dev/null`, such as Python's
 /// `subprocess.DEVNULL`.
 #[cfg(unix)]
 #[used]

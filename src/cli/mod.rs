@@ -93,7 +93,7 @@ of the guide (volumes, zarr, pages, shell, scripts, scaling, speed).";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct Shared {
-    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all (every GPU like the
+    /// Device: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all (every GPU like the
     /// first), or a number or part of a name from `gpuproc devices`
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
@@ -117,7 +117,7 @@ pub struct Shared {
     #[arg(long, global = true, value_name = "N", value_parser = parse_count)]
     pub max_pixels: Option<u64>,
 
-    /// Give up after this many seconds: exit code 124, no output
+    /// Stop after this many seconds: exit code 124, no output
     #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
 
@@ -138,7 +138,7 @@ pub struct Shared {
     #[arg(long, global = true)]
     pub strict: bool,
 
-    /// Fail rather than replace a file that exists
+    /// Fail instead of replacing a file that exists
     #[arg(long, global = true)]
     pub no_clobber: bool,
 

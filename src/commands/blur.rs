@@ -19,7 +19,7 @@ use crate::{
 
 /// Blur images and volumes, exactly, at any sigma.
 ///
-/// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while
+/// The result is the same on every device. Depth and channels are kept, and alpha is premultiplied while
 /// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,
 /// raw, folders of slices) are blurred in three dimensions. A folder of pictures is a batch, unless the output is a volume.
 #[derive(Debug, clap::Args)]
@@ -47,16 +47,16 @@ struct BlurArgs {
     #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
     radius: Option<PerAxis<usize>>,
 
-    /// Where the Gaussian is cut off, in standard deviations
+    /// Cut the Gaussian off at this many standard deviations
     #[arg(hide_short_help = true)]
     #[arg(long, value_name = "T", default_value_t = 3.0, value_parser = parse_truncate)]
     truncate: f64,
 
-    /// How neighbours are weighed
+    /// Weights of the neighbours
     #[arg(short, long, value_enum, default_value = "gaussian")]
     method: MethodArg,
 
-    /// How often to blur, 1 to 10
+    /// Number of blurs one after another, 1 to 10
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     iterations: u8,
@@ -194,7 +194,7 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
 enum MethodArg {
     /// By exp(-d² / (2 sigma²)).
     Gaussian,
-    /// All alike.
+    /// Equal weights.
     Box,
 }
 

@@ -43,8 +43,8 @@ pub struct Args {
     install: bool,
 }
 
-/// What zsh runs when it loads the script from a file `_gpuproc` at the first completion: the script only defines the
-/// function then.
+/// The end of the zsh script: a call of the completion function if zsh loads the script from a file `_gpuproc` at the first
+/// completion, since the script itself only defines the function.
 const ZSH_FIRST_COMPLETION: &str = r#"
 if [[ "${funcstack[1]}" == _gpuproc ]]; then
     _clap_dynamic_completer_gpuproc "$@"

@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Tell what files hold: format, size, type, spacing, metadata.
+/// Print what files contain: format, size, type, spacing, metadata.
 ///
 /// Files are images, volumes (also folders of slices), arrays, of which only headers are read, or meshes (PLY, STL,
 /// OBJ, OFF, GLB). Coordinates are those of the file; x is the fastest axis of a volume.
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Read all samples and numbers, too, and tell the least and the greatest
+    /// Read all samples and numbers, and print their minimum and maximum
     #[arg(long)]
     range: bool,
 
@@ -262,7 +262,7 @@ fn array_info(
         return Ok(Info { range, kind: "array", format: "text".into(), ..Info::default() });
     }
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
-        Error::bad_input(format_args!("{source} is no .npy file that can be used")).caused_by(error)
+        Error::bad_input(format_args!("{source} is not a supported .npy file")).caused_by(error)
     })?;
     let stored = header.element.stored;
     let order = if header.element.is_big_endian { "big" } else { "little" };

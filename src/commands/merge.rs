@@ -29,12 +29,12 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "PART")]
     parts: Vec<Source>,
 
-    /// Where the result goes: of histograms .csv, .json, .png or .svg, also several; of surfaces a
-    /// .ply; of scans the file for --carry; - is standard output
+    /// Output file: for histograms .csv, .json, .png or .svg, also several; for surfaces
+    /// .ply; for scans the file for --carry; - is standard output
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<Sink>,
 
-    /// What goes to outputs without an extension, such as standard output [default: csv]
+    /// Format of outputs without an extension, such as standard output [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<Format>,
 

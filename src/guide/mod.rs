@@ -1,7 +1,7 @@
 //! The guide: a chapter on each command and on several subjects, in more detail than `--help`.
 //!
 //! The program writes the same texts as manual pages (`gpuproc man DIR`): the chapter of a command ends the page of the
-//! command, and the other chapters are pages of their own, such as `gpuproc-volumes(7)`.
+//! command, and the other chapters are separate pages, such as `gpuproc-volumes(7)`.
 
 /// A chapter of the guide.
 #[derive(Clone, Copy, Debug)]

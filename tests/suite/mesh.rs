@@ -434,7 +434,7 @@ fn slices_larger_than_a_binding_work() {
 
 #[test]
 fn ties_leave_no_holes() {
-    // Many samples equal the isovalue. All sides match, even those of triangles without an area.
+    // Many samples equal the isovalue. All sides match, even those of degenerate triangles.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
     let volume = volume([9, 10, 11], Samples::U8(values));
     let surface = mesh_all(&closing(80.0), volume);

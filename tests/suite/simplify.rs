@@ -414,7 +414,7 @@ fn ties_leave_no_triangle_without_an_area() {
     assert!(near.triangles.len() < whole.triangles.len() / 3, "{}", near.triangles.len());
 }
 
-/// An 8-bit volume at a whole isovalue, where pieces are joined by triangles without an area.
+/// An 8-bit volume at a whole isovalue, where pieces are joined by degenerate triangles.
 #[test]
 fn an_error_is_kept_where_samples_equal_the_isovalue() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");

@@ -1,4 +1,4 @@
-//! Samples that equal the isovalue: triangles without an area, and surfaces without them.
+//! Samples that equal the isovalue: degenerate triangles, and surfaces without them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -160,7 +160,7 @@ fn stl_is_closed_without_triangles_of_no_area() {
     fs::write(folder.join("v_10x11x12_uint8.raw"), &samples).unwrap();
     let mesh = |rest: &str| works(folder, &format!("mesh v_10x11x12_uint8.raw --close {rest}"));
     let told = mesh("--iso 1 m.stl");
-    assert!(told.contains("triangles without an area left out"), "{told}");
+    assert!(told.contains("degenerate triangles left out"), "{told}");
     let bytes = fs::read(folder.join("m.stl")).unwrap();
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     // Corners are identified by position, as readers of STL join them.
@@ -189,9 +189,9 @@ fn stl_is_closed_without_triangles_of_no_area() {
     assert_eq!(text.matches("endfacet").count(), triangles.len());
 
     let told = mesh("--iso 1 m.ply --stats");
-    assert!(told.contains("triangles without an area (--clean leaves them out)"), "{told}");
+    assert!(told.contains("degenerate triangles (--clean leaves them out)"), "{told}");
     let told = mesh("--iso 1 m.ply --stats --clean");
-    assert!(told.contains("triangles without an area left out"), "{told}");
+    assert!(told.contains("degenerate triangles left out"), "{told}");
     assert!(told.contains(", closed") && !told.contains("--clean leaves"), "{told}");
     let (code, told) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --clean --shard 0/2 a.part");
     assert!(code == 2 && told.contains("cannot be combined with --clean"), "{told}");

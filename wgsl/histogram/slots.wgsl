@@ -175,7 +175,7 @@ fn settle(place: u32, old: u32) {
     }
 }
 
-// Counts `times` elements at one place. More than 255 go directly to `counts`.
+// Counts `times` elements in one bin. More than 255 go directly to `counts`.
 fn add(place: u32, times: u32) {
     // A place below the base wraps round to a large number.
     let own = place - base;

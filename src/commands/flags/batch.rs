@@ -114,7 +114,7 @@ fn name_of(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// Which part of a job is done, and whether finished work is skipped.
+/// Shard of a job, and whether finished work is skipped.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Share {
     /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
@@ -122,7 +122,7 @@ pub struct Share {
     pub shard: Option<Shard>,
 
     /// Skip work that an earlier run with --resume has finished, if inputs, outputs, parameters and
-    /// the version are the same; a hidden file beside each output records that
+    /// the version are the same; a hidden file next to each output records that
     #[arg(long, help_heading = "Many files, many processes")]
     pub resume: bool,
 }

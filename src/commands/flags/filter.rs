@@ -40,7 +40,7 @@ pub struct FilterArgs {
     #[arg(help_heading = "Output files")]
     quality: Option<u8>,
 
-    /// Give JPEG output Huffman tables of its own: the same pixels in a smaller file, which takes longer
+    /// Compute Huffman tables for JPEG output: smaller files with the same pixels, but slower
     #[arg(long)]
     #[arg(help_heading = "Output files")]
     optimize: bool,
@@ -86,7 +86,7 @@ pub struct FilterArgs {
     #[arg(long)]
     compare: bool,
 
-    /// Say what would be done, and do nothing
+    /// Print what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 

@@ -1,4 +1,4 @@
-//! Where results go: `-o` and `--out-dir`, which mean the same in every command.
+//! Destination of results: `-o` and `--out-dir`, which mean the same in every command.
 //!
 //! | `-o` | destination of a result |
 //! |---|---|
@@ -22,7 +22,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Where results go.
+/// Destination of results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
     /// Output file, folder, or pattern such as 'soft/{stem}.{ext}'; - is standard output
@@ -32,7 +32,7 @@ pub struct OutputArgs {
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 
-    /// As -o DIR/, but inputs with relative names keep their folders below DIR
+    /// Like -o DIR/, but inputs with relative names keep their folders below DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     #[arg(help_heading = "Output files")]
     out_dir: Option<PathBuf>,
@@ -49,11 +49,11 @@ pub struct Planned {
     pub source: Source,
     /// Its output.
     pub sink: Sink,
-    /// Whether the folder of the output is created where it does not exist.
+    /// Whether the folder of the output is created if it is missing.
     pub makes_folder: bool,
 }
 
-/// Where the results of several inputs go: a rule by which each input has an output, since the names of all outputs
+/// Destination of the results of several inputs: a rule that gives each input its output, since the names of all outputs
 /// would take more memory than those of the inputs.
 #[derive(Clone, Debug)]
 pub struct Outputs {
@@ -102,12 +102,12 @@ impl OutputArgs {
         }
     }
 
-    /// Whether each input has an output of its own.
+    /// Whether each input has a separate output.
     pub fn is_for_each(&self) -> bool {
         self.outputs(None).is_some_and(|outputs| outputs.is_for_each())
     }
 
-    /// The output of a command with one input: the one that a flag names, else the positional `output`. `None` where
+    /// The output of a command with one input: named by a flag, else the positional `output`. `None` if
     /// neither is given.
     ///
     /// # Errors
@@ -179,9 +179,9 @@ impl OutputArgs {
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
                     let remedy = match (&outputs.place, outputs.tree) {
-                        (Place::Template(_), _) => "; {dir} tells them apart",
+                        (Place::Template(_), _) => "; {dir} distinguishes them",
                         (_, Tree::All) => "",
-                        _ => "; --keep-tree tells them apart",
+                        _ => "; --keep-tree distinguishes them",
                     };
                     return Err(Error::usage(format_args!(
                         "two inputs would become {sink}{remedy}"
@@ -197,7 +197,7 @@ impl Outputs {
     /// Each result replaces its input.
     pub const IN_PLACE: Self = Self { place: Place::Inputs, tree: Tree::Flat };
 
-    /// Whether each input has an output of its own, in a folder that is created.
+    /// Whether each input has a separate output, in a folder that is created.
     pub fn is_for_each(&self) -> bool {
         self.place.is_for_each()
     }
@@ -250,7 +250,7 @@ mod tests {
         let error = plan("new.png", false, &["a", "b"]).unwrap_err().one_line();
         assert_eq!(error, "2 inputs cannot all go to new.png: name a folder, as -o out/");
         let error = plan("new/", false, &["a/b", "c/b"]).unwrap_err().one_line();
-        assert_eq!(error, "two inputs would become new/b; --keep-tree tells them apart");
+        assert_eq!(error, "two inputs would become new/b; --keep-tree distinguishes them");
         assert_eq!(plan("{dir}/x-{name}", false, &["a/b", "c/b"]).unwrap(), "a/x-b c/x-b");
     }
 }

@@ -27,7 +27,7 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::ALL))]
     dtype: Option<Dtype>,
 
-    /// Order of a raw sample's bytes [default: little]
+    /// Byte order of raw samples [default: little]
     #[arg(long, value_name = "ENDIAN", value_parser = one_of(&ENDIANS))]
     endian: Option<Endian>,
 
@@ -35,7 +35,7 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     header_bytes: u64,
 
-    /// Which volume of a file that holds several, such as one in time, counted from 1
+    /// Number of the volume in a file with several, such as time points, counted from 1
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<NonZeroUsize>,
 
@@ -43,19 +43,19 @@ pub struct VolumeArgs {
     #[arg(long)]
     stack: bool,
 
-    /// Which series of a folder of DICOM files: its number or UID [default: the largest]
+    /// Series of a folder of DICOM files: its number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
     series: Option<SeriesId>,
 
-    /// Which channel of a Zarr image, counted from 1
+    /// Channel of a Zarr image, counted from 1
     #[arg(long, value_name = "N")]
     channel: Option<NonZeroUsize>,
 
-    /// Which time of a Zarr image, counted from 1
+    /// Time point of a Zarr image, counted from 1
     #[arg(long, value_name = "N")]
     time: Option<NonZeroUsize>,
 
-    /// Which level of resolution of a Zarr image, counted from 0, the finest [default: 0]
+    /// Resolution level of a Zarr image, counted from 0, the finest [default: 0]
     #[arg(long, value_name = "N")]
     level: Option<usize>,
 }

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 
-    /// What goes to outputs without an extension, such as standard output and folders [default: csv]
+    /// Format of outputs without an extension, such as standard output and folders [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<Format>,
 

@@ -96,7 +96,7 @@ pub struct Settings {
     #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
     pub range: Option<Range>,
 
-    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    /// Channels to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub channels: Vec<Channel>,
 
@@ -211,7 +211,7 @@ pub const FORMATS: [Choice<Format>; 5] = [
     ("json", Format::Json, "Everything, with statistics"),
     ("svg", Format::Svg, "A plot as vectors"),
     ("png", Format::Png, "A plot as pixels"),
-    ("html", Format::Html, "A page for web browsers that tells what each bin holds"),
+    ("html", Format::Html, "A page for web browsers that shows the count of each bin"),
 ];
 
 impl Format {

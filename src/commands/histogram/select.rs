@@ -19,8 +19,8 @@ use clap::ValueEnum;
 /// Pixels to count.
 #[derive(Debug, Serialize, clap::Args)]
 pub struct Selection {
-    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
-    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
+    /// Effect of alpha: `ignore` counts every pixel as 1, `weight` counts a pixel by its opacity, `skip-transparent` does
+    /// not count pixels of alpha 0
     #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
     #[arg(help_heading = "Selection of pixels")]
     pub alpha: Alpha,

@@ -31,7 +31,7 @@ pub struct View {
     #[arg(long = "stats")]
     pub by_component: bool,
 
-    /// Percentages whose percentiles are told with the statistics
+    /// Percentiles among the statistics
     #[arg(
         long = "percentiles",
         value_name = "LIST",
@@ -41,7 +41,7 @@ pub struct View {
     #[arg(value_parser = percentage, hide_short_help = true)]
     pub percentages: Vec<f64>,
 
-    /// Draw on standard output, even where that is no terminal, and write no table there
+    /// Draw on standard output instead of writing a table there, even if it is not a terminal
     #[arg(long, hide_short_help = true)]
     pub picture: bool,
 

@@ -20,8 +20,8 @@ use crate::{
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the numbers; integers wrap
 /// around on overflow. Each channel of an image becomes a summed-area table of the stored values, of type u32, or u64
-/// where the sums may not fit, or f64 for float images; so does a .npy array of two or three axes with --axis. Inputs
-/// may be longer than memory: they are read, scanned and written in stretches. Sums of floats are the same to the bit
+/// where the sums may not fit, or f64 for float images. With --axis, the same is done with .npy arrays of two or three axes. Inputs
+/// may be longer than memory: they are read, scanned and written in blocks. Sums of floats are the same to the bit
 /// on every device and in every run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -46,19 +46,19 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// A result leaves out the number at its own place; the first is --init (the default)
+    /// Each result is without its own number; the first is --init (the default)
     #[arg(long, conflicts_with = "inclusive")]
     exclusive: bool,
 
-    /// A result includes the number at its own place
+    /// Each result includes its own number
     #[arg(long)]
     inclusive: bool,
 
-    /// What numbers are joined with
+    /// Operator that combines the numbers
     #[arg(long, value_name = "OP", value_parser = one_of(&OPS), default_value = "sum")]
     op: Op,
 
-    /// What comes before the first number [default: 0 for sums, 1 for products, the largest number
+    /// Value before the first number [default: 0 for sums, 1 for products, the largest number
     /// or infinity for minima, the smallest for maxima]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     init: Option<String>,
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
-    /// Format of the input, and of an output whose extension tells none [default: by extension: .txt
+    /// Format of the input, and of an output whose extension does not name one [default: by extension: .txt
     /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
     #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, hide_short_help = true)]
     checked: bool,
 
-    /// Which way an image is summed up [default: both], or a .npy array of rows x columns or rows x
+    /// Axis along which an image is summed [default: both], or a .npy array of rows x columns or rows x
     /// columns x channels [default: as one long line]
     #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES), conflicts_with = "by_key")]
     axis: Option<Axis>,

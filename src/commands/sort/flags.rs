@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
-    /// Format of inputs, and of outputs whose extension tells none [default: by extension: .txt .csv
+    /// Format of inputs, and of outputs whose extension does not name one [default: by extension: .txt .csv
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
     #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,

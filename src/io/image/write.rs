@@ -162,7 +162,7 @@ impl PagesWriter<'_> {
 fn cannot_encode(sink: &Sink, cause: BoxError) -> Error {
     let message = format_args!("cannot encode {sink}");
     match cause.downcast::<Error>() {
-        // An error with a kind of its own, such as too little memory.
+        // An error of another kind, such as too little memory.
         Ok(cause) => cause.context(message),
         // The format does not support such an image, so another try would fail as well.
         Err(cause) => Error::bad_input(message).caused_by(cause),

@@ -67,8 +67,8 @@ pub struct Args {
     #[arg(long)]
     pub(super) close: bool,
 
-    /// How to join the surface in cells whose samples leave that open
-    #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
+    /// Connection of the surface in cells whose samples are ambiguous
+    #[arg(long, value_name = "RULE", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
     #[arg(help_heading = "Details of the surface")]
     pub(super) topology: Topology,
 
@@ -146,13 +146,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Colours")]
     pub(super) color_by: Option<Source>,
 
-    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo
+    /// Colours from the minimum to the maximum, by matplotlib's name: viridis plasma inferno magma cividis turbo
     /// jet hot bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
     #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
     #[arg(help_heading = "Colours")]
     pub(super) palette: Palette,
 
-    /// Values that have the first and the last colour [default: the least and the greatest on the surface]
+    /// Values that have the first and the last colour [default: minimum and maximum on the surface]
     #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_negative_numbers = true)]
     #[arg(requires = "color_by", help_heading = "Colours")]
     pub(super) color_range: Option<[f64; 2]>,

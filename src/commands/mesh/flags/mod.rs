@@ -263,7 +263,7 @@ impl Args {
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
-                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
+                "--live meshes the volume again in the page: it does not support --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
             ));
         }
         Ok(())
@@ -287,7 +287,10 @@ impl Args {
                 self.goal().is_some(),
                 "--simplify would tear the borders that neighbouring labels share",
             ),
-            (self.normals, "--normals are those of a volume's gradient, which labels have not"),
+            (
+                self.normals,
+                "--normals come from the gradient of a volume, which labels do not have",
+            ),
             (
                 self.chooses_parts(),
                 "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume, \
@@ -295,13 +298,10 @@ impl Args {
             ),
             (region, "--labels meshes whole volumes: not with --roi or --mask"),
             (!self.color.is_empty(), "--color is for isovalues"),
-            (
-                self.color_by.is_some(),
-                "--color-by is for isovalues: labels have colours of their own",
-            ),
+            (self.color_by.is_some(), "--color-by is for isovalues: labels have fixed colours"),
             (
                 self.clean,
-                "--clean is for isovalues: surfaces of labels have no triangles without an area",
+                "--clean is for isovalues: surfaces of labels have no degenerate triangles",
             ),
             (format == MeshFormat::Precomputed, "--labels makes no precomputed folders"),
             (self.live, "--live meshes anew at isovalues, not labels"),
@@ -326,7 +326,7 @@ impl Args {
         match is_each || has_parts {
             true => Ok(()),
             false => Err(Error::usage(format_args!(
-                "one {} file holds one surface: put {} into the output's name for a file a label",
+                "one {} file holds one surface: put {} into the output's name for one file per label",
                 format.extension(),
                 LABEL_FIELD
             ))),

@@ -36,7 +36,7 @@ pub fn variants() -> Vec<Shader> {
     [&[radix::RADIX.clone()][..], &widths].concat()
 }
 
-/// Records the sort. Returns the index in each pair of buffers of the one that will hold the result.
+/// Records the sort. Returns the index of the buffer, in each pair, that will hold the result.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
