@@ -17,5 +17,5 @@ pub use filter::FilterArgs;
 pub use image::IMAGE_FORMATS;
 pub use output::{OutputArgs, Outputs, Planned};
 pub use pictures::FolderArgs;
-pub use target::{FIELDS, Place, Target, Tree, check_fields, refuse_terminal};
+pub use target::{Destination, FIELDS, Target, Tree, check_fields, refuse_terminal};
 pub use volume::{VolumeArgs, refuse_picture};

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::target::{FIELDS, Place, Target, Tree, check_fields};
+use super::target::{Destination, FIELDS, Target, Tree, check_fields};
 use crate::{
     io::{
         Sink, Source, Sources,
@@ -57,7 +57,7 @@ pub struct Planned {
 /// would take more memory than those of the inputs.
 #[derive(Clone, Debug)]
 pub struct Outputs {
-    place: Place,
+    destination: Destination,
     tree: Tree,
 }
 
@@ -79,11 +79,11 @@ impl OutputArgs {
 
     /// The destination that the flags name, or else the positional `output`.
     fn outputs(&self, output: Option<Target>) -> Option<Outputs> {
-        let (place, tree) = match &self.out_dir {
-            Some(folder) => (Place::Folder(folder.clone()), Tree::Relative),
-            None => (self.output.first().or(output.as_ref())?.place(), Tree::Flat),
+        let (destination, tree) = match &self.out_dir {
+            Some(folder) => (Destination::Folder(folder.clone()), Tree::Relative),
+            None => (self.output.first().or(output.as_ref())?.destination(), Tree::Flat),
         };
-        Some(Outputs { place, tree: if self.keep_tree { Tree::All } else { tree } })
+        Some(Outputs { destination, tree: if self.keep_tree { Tree::All } else { tree } })
     }
 
     /// Whether the name of the output, or else of the positional `output`, is that of a volume. TIFF holds pictures as
@@ -92,9 +92,9 @@ impl OutputArgs {
         let is_named_so = |sink: &Sink| {
             is_zarr_path(sink) || matches!(VolumeFormat::of_output(sink), Ok(Some(_)))
         };
-        match self.outputs(output.cloned()).map(|outputs| outputs.place) {
-            Some(Place::One(sink)) => is_named_so(&sink),
-            Some(Place::Template(template)) => {
+        match self.outputs(output.cloned()).map(|outputs| outputs.destination) {
+            Some(Destination::One(sink)) => is_named_so(&sink),
+            Some(Destination::Template(template)) => {
                 let sink = Sink::File(template.into());
                 is_named_so(&sink) && ImageFormat::of_output(&sink).is_err()
             }
@@ -111,7 +111,7 @@ impl OutputArgs {
     /// neither is given.
     ///
     /// # Errors
-    /// As [`Place::sink`].
+    /// As [`Destination::sink`].
     pub fn sink(
         &self,
         source: &Source,
@@ -145,7 +145,7 @@ impl OutputArgs {
     /// returns the extension of a result where it differs from that of its input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when two inputs have the same output, and as [`Destination::sink`].
     pub fn plan(
         &self,
         sources: &Sources,
@@ -153,11 +153,11 @@ impl OutputArgs {
         extension: impl Fn(&Source) -> Result<Option<String>>,
     ) -> Result<Option<Outputs>> {
         let Some(mut outputs) = self.outputs(output) else { return Ok(None) };
-        if let (Place::One(sink), true) = (&outputs.place, sources.len() > 1) {
-            outputs.place = match sink {
+        if let (Destination::One(sink), true) = (&outputs.destination, sources.len() > 1) {
+            outputs.destination = match sink {
                 // Several results need a folder: take a new name without an extension for one.
                 Sink::File(path) if path.extension().is_none() && !path.exists() => {
-                    Place::Folder(path.clone())
+                    Destination::Folder(path.clone())
                 }
                 _ => {
                     return Err(Error::usage(format_args!(
@@ -178,8 +178,8 @@ impl OutputArgs {
                 let found = found.filter(|found| found != path);
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
-                    let remedy = match (&outputs.place, outputs.tree) {
-                        (Place::Template(_), _) => "; {dir} distinguishes them",
+                    let remedy = match (&outputs.destination, outputs.tree) {
+                        (Destination::Template(_), _) => "; {dir} distinguishes them",
                         (_, Tree::All) => "",
                         _ => "; --keep-tree distinguishes them",
                     };
@@ -195,20 +195,20 @@ impl OutputArgs {
 
 impl Outputs {
     /// Each result replaces its input.
-    pub const IN_PLACE: Self = Self { place: Place::Inputs, tree: Tree::Flat };
+    pub const IN_PLACE: Self = Self { destination: Destination::Inputs, tree: Tree::Flat };
 
     /// Whether each input has a separate output, in a folder that is created.
     pub fn is_for_each(&self) -> bool {
-        self.place.is_for_each()
+        self.destination.is_for_each()
     }
 
     /// The input `source` with its output. `extension` is that of the result where it differs from that of the input.
     ///
     /// # Errors
-    /// As [`Place::sink`].
+    /// As [`Destination::sink`].
     pub fn of(&self, source: Source, extension: Option<&str>) -> Result<Planned> {
-        let sink = self.place.sink(&source, extension, self.tree)?;
-        Ok(Planned { source, sink, makes_folder: self.place.is_for_each() })
+        let sink = self.destination.sink(&source, extension, self.tree)?;
+        Ok(Planned { source, sink, makes_folder: self.destination.is_for_each() })
     }
 }
 

@@ -23,7 +23,7 @@ impl From<OsString> for Target {
 
 /// The kind of destination that a [`Target`] names, which does not depend on the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// One file, or standard output.
     One(Sink),
     /// A folder.
@@ -43,34 +43,34 @@ impl Target {
         &self.0
     }
 
-    /// The destination that the name stands for, as the table above says.
-    pub fn place(&self) -> Place {
+    /// The destination that the name stands for.
+    pub fn destination(&self) -> Destination {
         let path = Path::new(&self.0);
         let text = path.to_string_lossy();
         if self.0 == "-" {
-            Place::One(Sink::Stdout)
+            Destination::One(Sink::Stdout)
         } else if FIELDS.iter().any(|field| text.contains(field)) {
-            Place::Template(text.into_owned())
+            Destination::Template(text.into_owned())
         } else if is_zarr_path(&Sink::File(path.to_owned()))
             || path.extension().is_some_and(|extension| extension == FOLDER_EXTENSION)
         {
             // The result is one Zarr store or Neuroglancer mesh, though it is a folder on disk.
-            Place::One(Sink::File(path.to_owned()))
+            Destination::One(Sink::File(path.to_owned()))
         } else if text.ends_with(['/', MAIN_SEPARATOR]) || path.is_dir() {
-            Place::Folder(path.to_owned())
+            Destination::Folder(path.to_owned())
         } else {
-            Place::One(Sink::File(path.to_owned()))
+            Destination::One(Sink::File(path.to_owned()))
         }
     }
 }
 
-impl Place {
-    /// Whether each input gets an output of its own.
+impl Destination {
+    /// Whether each input gets a separate output.
     pub fn is_for_each(&self) -> bool {
         !matches!(self, Self::One(_))
     }
 
-    /// The output for the result of `source`. Its name ends with `extension` where one is given, else as that of the
+    /// The output for the result of `source`. Its name ends with `extension` if there is one, else like that of the
     /// input.
     ///
     /// # Errors
@@ -94,7 +94,9 @@ impl Place {
                 let path = source.path().ok_or_else(|| named(template))?;
                 let name = new_name(path, extension).into_string().map_err(|name| {
                     let name = name.display();
-                    Error::usage(format_args!("{name}: a name that is no UTF-8 fills no template"))
+                    Error::usage(format_args!(
+                        "{name}: the name is not UTF-8, so it cannot be used in a template"
+                    ))
                 })?;
                 let (stem, ext) = split_name(&name);
                 let dir = below_root(path.parent().unwrap_or(Path::new("")));
@@ -178,7 +180,7 @@ fn fill(text: &str, values: [&str; FIELDS.len()]) -> String {
     text + rest
 }
 
-/// Which folders of an input's path are repeated below the output folder.
+/// Folders of an input's path that are repeated below the output folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
     /// None.
@@ -230,19 +232,19 @@ fn split_name(name: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> Place {
-        Target(name.into()).place()
+    fn place(name: &str) -> Destination {
+        Target(name.into()).destination()
     }
 
-    fn sink(place: &Place, source: &str, extension: Option<&str>, tree: Tree) -> String {
+    fn sink(place: &Destination, source: &str, extension: Option<&str>, tree: Tree) -> String {
         let source = Source::from(OsString::from(source));
         place.sink(&source, extension, tree).map_or_else(|e| e.one_line(), |sink| sink.to_string())
     }
 
     #[test]
     fn a_name_is_a_file_and_a_folder_takes_the_inputs_name() {
-        assert_eq!(place("-"), Place::One(Sink::Stdout));
-        assert_eq!(place("new.png"), Place::One(Sink::File("new.png".into())));
+        assert_eq!(place("-"), Destination::One(Sink::Stdout));
+        assert_eq!(place("new.png"), Destination::One(Sink::File("new.png".into())));
         let (there, new) = (place("src"), place("new/"));
         assert_eq!(sink(&there, "a/b.png", None, Tree::Flat), "src/b.png");
         assert_eq!(sink(&new, "/a/b.png", None, Tree::Flat), "new/b.png");

@@ -240,9 +240,10 @@ impl Plot<'_> {
             }
         }
         let bins = &outcome.bins;
-        let place = |mark: f64| left + ((mark - bins.low) / (bins.high - bins.low)) as f32 * width;
+        let position =
+            |mark: f64| left + ((mark - bins.low) / (bins.high - bins.low)) as f32 * width;
         for mark in marks_between(bins.low, bins.high, width) {
-            let x = place(mark);
+            let x = position(mark);
             self.drawing.rectangle(x - 0.5, base, 1.0, 6.0, Paint::Over(theme.faint, 1.0));
             if mark > bins.low && mark < bins.high {
                 self.drawing.rectangle(x - 0.5, above, 1.0, height, Paint::Over(theme.lines, 0.6));
@@ -343,8 +344,8 @@ fn lighter(colour: Colour) -> Colour {
 /// Labelled values of an axis of `width` pixels: both ends, and as many round numbers as fit between them.
 fn marks_between(low: f64, high: f64, width: f32) -> Vec<f64> {
     let text = |mark: f64| text_width(&sample_value(mark), LETTERS);
-    let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
-    let apart = |a: f64, b: f64| place(b) - place(a) >= (text(a) + text(b)) / 2.0 + GAP;
+    let position = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
+    let apart = |a: f64, b: f64| position(b) - position(a) >= (text(a) + text(b)) / 2.0 + GAP;
     for count in (1..=10).rev() {
         let mut marks = ticks(low, high, count);
         // Both ends are labelled, so round numbers too close to them are dropped.
@@ -377,10 +378,10 @@ mod tests {
         for (low, high) in [(0.0, 255.0), (0.0, 65_535.0), (-1024.0, 3071.0), (0.001, 0.0042)] {
             for width in [150.0, 300.0, 1024.0, 4000.0] {
                 let marks = marks_between(low, high, width);
-                let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
+                let position = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
                 let half = |mark: f64| text_width(&sample_value(mark), LETTERS) / 2.0;
                 for pair in marks.windows(2) {
-                    let gap = place(pair[1]) - half(pair[1]) - place(pair[0]) - half(pair[0]);
+                    let gap = position(pair[1]) - half(pair[1]) - position(pair[0]) - half(pair[0]);
                     assert!(gap > 0.0, "{low} {high} {width} {marks:?}");
                 }
             }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        FIELDS, FolderArgs, ListArgs, Place, Share, Target, VolumeArgs, check_fields, one_of,
+        FIELDS, FolderArgs, ListArgs, Destination, Share, Target, VolumeArgs, check_fields, one_of,
         refuse_terminal,
     },
     engine::session::Session,
@@ -139,8 +139,8 @@ impl Args {
         }
         for target in &self.output {
             check_fields(target.name(), &FIELDS)?;
-            match target.place() {
-                Place::One(sink) => outputs.combined.push(self.output_format(&sink)?),
+            match target.destination() {
+                Destination::One(sink) => outputs.combined.push(self.output_format(&sink)?),
                 place => outputs.per_input.push(self.per_input(place, inputs)?),
             }
         }
@@ -177,8 +177,8 @@ impl Args {
             ));
         }
         match &self.output[..] {
-            [output] => match output.place() {
-                Place::One(sink) => Ok(sink),
+            [output] => match output.destination() {
+                Destination::One(sink) => Ok(sink),
                 _ => Err(Error::usage("with --shard, -o names one file")),
             },
             _ => {
@@ -211,7 +211,7 @@ impl Args {
     }
 
     /// The output file of each input, in a folder or by a template.
-    fn per_input(&self, place: Place, inputs: &Sources) -> Result<PerInput> {
+    fn per_input(&self, place: Destination, inputs: &Sources) -> Result<PerInput> {
         let format = self.format.unwrap_or(Format::Csv);
         let mut per_input = PerInput { place, extension: format.extension(), format };
         inputs.iter().try_for_each(|input| per_input.sink(&input).map(drop))?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{select::Selection, view::View};
 use crate::{
-    commands::flags::{Choice, Place, Share, Tree, one_of},
+    commands::flags::{Choice, Destination, Share, Tree, one_of},
     data::dtype::Dtype,
     io::{Sink, Source, Sources, image::PageRange, volume::Layout},
     kernels::histogram::{Luma, MAX_BINS, type_range},
@@ -34,7 +34,7 @@ pub struct Job {
 /// A folder or a template for one file per input.
 #[derive(Debug)]
 pub struct PerInput {
-    pub place: Place,
+    pub place: Destination,
     /// Extension of files in a folder, and value of `{ext}`.
     pub extension: &'static str,
     pub format: Format,
@@ -44,7 +44,7 @@ impl PerInput {
     /// The file for `input`.
     ///
     /// # Errors
-    /// As [`Place::sink`].
+    /// As [`Destination::sink`].
     pub fn sink(&self, input: &Source) -> Result<Sink> {
         self.place.sink(input, Some(self.extension), Tree::Flat)
     }
