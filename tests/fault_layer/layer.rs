@@ -1,10 +1,10 @@
 //! A Vulkan layer that makes a driver fail: the n-th call of one function returns an error, waits, never returns,
-//! aborts or crashes. `GPUPROC_FAULT=FUNCTION:N:ACTION` says which, N counted from 0; `FUNCTION:N+:ACTION` means the
-//! n-th and all later ones. Actions: a VkResult such as `-4`, `sleep=SECONDS`, `hang`, `abort`, `crash`.
+//! aborts or crashes. `GPUPROC_FAULT=FUNCTION:N:ACTION` selects the call, counted from 0; `FUNCTION:N+:ACTION` selects
+//! the n-th and all later calls. Actions: a VkResult such as `-4`, `sleep=SECONDS`, `hang`, `abort`, `crash`.
 //!
-//! The suite compiles this file alone, by `rustc --crate-type cdylib`, and names it to the Vulkan loader by a manifest.
-//! It knows just enough of the interface between loader and layers (`vk_layer.h`): a layer is asked for each function
-//! by name, and hands on what it does not replace.
+//! The suite compiles this file alone with `rustc --crate-type cdylib`. A manifest passes it to the Vulkan loader. It
+//! implements only the necessary part of the interface between loader and layers (`vk_layer.h`): the loader asks a
+//! layer for each function by name, and the layer passes on the functions that it does not replace.
 
 use std::{
     env,
@@ -22,8 +22,8 @@ use std::{
 type Function = Option<unsafe extern "C" fn()>;
 type Lookup = unsafe extern "C" fn(*mut c_void, *const c_char) -> Function;
 type Create = unsafe extern "C" fn(usize, *const Chain, usize, *mut *mut c_void) -> i32;
-/// Any function whose arguments are integers and pointers: all that are replaced here. In the calling conventions of
-/// 64-bit Unix, arguments that a caller did not pass are what happens to be in their places, and are handed on as such.
+/// Any function whose arguments are integers and pointers, as for all functions that are replaced here. In the calling
+/// conventions of 64-bit Unix, arguments that the caller did not pass have arbitrary values, which are passed on.
 type Any = unsafe extern "C" fn(
     usize,
     usize,
@@ -48,7 +48,7 @@ pub struct Negotiation {
     physical_device_lookup: Option<Lookup>,
 }
 
-/// The head of a structure in a chain, `VkBaseInStructure`; behind it what `VkLayerInstanceCreateInfo` and
+/// A structure in a chain: the fields of `VkBaseInStructure`, then those that `VkLayerInstanceCreateInfo` and
 /// `VkLayerDeviceCreateInfo` have in common.
 #[repr(C)]
 pub struct Chain {
@@ -58,7 +58,7 @@ pub struct Chain {
     link: *mut Link,
 }
 
-/// `VkLayerInstanceLink` and `VkLayerDeviceLink`, of which the first two fields are alike.
+/// `VkLayerInstanceLink`, or `VkLayerDeviceLink`, which has the same first fields.
 #[repr(C)]
 pub struct Link {
     next: *mut Link,
@@ -70,7 +70,7 @@ pub struct Link {
 const LOADER_INSTANCE: u32 = 47;
 const LOADER_DEVICE: u32 = 48;
 
-/// What is below this layer.
+/// Lookup functions of the next layer, and the instance.
 static INSTANCE_LOOKUP: AtomicUsize = AtomicUsize::new(0);
 static DEVICE_LOOKUP: AtomicUsize = AtomicUsize::new(0);
 static INSTANCE: AtomicUsize = AtomicUsize::new(0);
@@ -79,7 +79,7 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 struct Fault {
     function: String,
     at: u64,
-    lasts: bool,
+    is_repeated: bool,
     action: String,
 }
 
@@ -90,16 +90,17 @@ fn fault() -> &'static Fault {
         let mut parts = text.splitn(3, ':');
         let mut next = || parts.next().unwrap_or_default().to_owned();
         let (function, at, action) = (next(), next(), next());
-        let lasts = at.ends_with('+');
-        Fault { function, at: at.trim_end_matches('+').parse().unwrap_or(0), lasts, action }
+        let is_repeated = at.ends_with('+');
+        Fault { function, at: at.trim_end_matches('+').parse().unwrap_or(0), is_repeated, action }
     })
 }
 
-/// Counts a call of the function and does what is planted for it. An error is returned instead of the call's result.
-fn occur() -> Option<i32> {
+/// Counts a call of the function and performs the action if this call shall fail. Returns the error that replaces the
+/// result of the call, if any.
+fn inject_fault() -> Option<i32> {
     let fault = fault();
     let call = CALLS.fetch_add(1, Ordering::SeqCst);
-    if call < fault.at || call > fault.at && !fault.lasts {
+    if call < fault.at || call > fault.at && !fault.is_repeated {
         return None;
     }
     if let Ok(path) = env::var("GPUPROC_FAULT_MET") {
@@ -110,18 +111,18 @@ fn occur() -> Option<i32> {
             thread::sleep(Duration::from_secs(1000));
         },
         "abort" => process::abort(),
-        // SAFETY: none; this is the crash that is asked for.
+        // SAFETY: none; this is the requested crash.
         "crash" => unsafe { ptr::null_mut::<u8>().write_volatile(1) },
         action => match action.strip_prefix("sleep=") {
             Some(seconds) => thread::sleep(Duration::from_secs_f64(seconds.parse().unwrap())),
-            None => return Some(action.parse().expect("an action")),
+            None => return Some(action.parse().expect("unknown action")),
         },
     }
     None
 }
 
-/// Stands for the function: one as the loader asks an instance for it, one as it asks a device.
-macro_rules! stand_in {
+/// Defines a function that replaces the target: it injects the fault, or calls the function in `$below`.
+macro_rules! replacement {
     ($name:ident, $below:ident) => {
         static $below: AtomicUsize = AtomicUsize::new(0);
 
@@ -137,10 +138,10 @@ macro_rules! stand_in {
             i: usize,
             j: usize,
         ) -> usize {
-            if let Some(error) = occur() {
+            if let Some(error) = inject_fault() {
                 return error as usize;
             }
-            // SAFETY: the loader has given this function for the name that was asked for.
+            // SAFETY: the next layer has returned this function for the name of the target.
             unsafe {
                 transmute::<usize, Any>($below.load(Ordering::SeqCst))(a, b, c, d, e, f, g, h, i, j)
             }
@@ -148,18 +149,18 @@ macro_rules! stand_in {
     };
 }
 
-stand_in!(of_instance, BELOW_INSTANCE);
-stand_in!(of_device, BELOW_DEVICE);
+replacement!(instance_function, BELOW_INSTANCE);
+replacement!(device_function, BELOW_DEVICE);
 
-/// Whether `name` is the function that fails, also where it is an extension's.
+/// Whether `name` is the function that fails, or its KHR version.
 fn is_target(name: &str) -> bool {
     let function = fault().function.as_str();
     name == function || name.strip_suffix("KHR") == Some(function)
 }
 
-/// The link below this layer, which the chain of `info` then passes on.
+/// Takes the link of this layer from the chain of `info`, which then begins with the link of the next layer.
 unsafe fn take_link(info: *const Chain, s_type: u32) -> Option<*mut Link> {
-    // SAFETY: `info` and what it leads to are structures of the loader, each with the head of `Chain`.
+    // SAFETY: all structures in the chain of `info` are the loader's and begin with the fields of `Chain`.
     unsafe {
         let mut chain = (*info).next;
         while let Some(head) = chain.as_mut() {
@@ -180,11 +181,11 @@ unsafe extern "C" fn create_instance(
     instance: *mut *mut c_void,
 ) -> i32 {
     if is_target("vkCreateInstance")
-        && let Some(error) = occur()
+        && let Some(error) = inject_fault()
     {
         return error;
     }
-    // SAFETY: the loader calls this with what `vkCreateInstance` takes.
+    // SAFETY: the loader calls this with the arguments of `vkCreateInstance`.
     unsafe {
         let Some(link) = take_link(info, LOADER_INSTANCE) else { return -3 };
         let lookup = (*link).instance_lookup;
@@ -206,11 +207,11 @@ unsafe extern "C" fn create_device(
     device: *mut *mut c_void,
 ) -> i32 {
     if is_target("vkCreateDevice")
-        && let Some(error) = occur()
+        && let Some(error) = inject_fault()
     {
         return error;
     }
-    // SAFETY: the loader calls this with what `vkCreateDevice` takes.
+    // SAFETY: the loader calls this with the arguments of `vkCreateDevice`.
     unsafe {
         let Some(link) = take_link(info, LOADER_DEVICE) else { return -3 };
         DEVICE_LOOKUP.store((*link).device_lookup as usize, Ordering::SeqCst);
@@ -221,7 +222,7 @@ unsafe extern "C" fn create_device(
 }
 
 unsafe extern "C" fn instance_lookup(instance: *mut c_void, name: *const c_char) -> Function {
-    // SAFETY: names are C strings, and functions are called as what their names say.
+    // SAFETY: names are C strings, and each function is called with the signature of its name.
     unsafe {
         match CStr::from_ptr(name).to_str().unwrap_or_default() {
             "vkGetInstanceProcAddr" => return transmute::<Lookup, Function>(instance_lookup),
@@ -237,7 +238,7 @@ unsafe extern "C" fn instance_lookup(instance: *mut c_void, name: *const c_char)
             return None;
         }
         let below = transmute::<usize, Lookup>(lookup)(instance, name);
-        replaced(below, name, &BELOW_INSTANCE, of_instance)
+        replace_target(below, name, &BELOW_INSTANCE, instance_function)
     }
 }
 
@@ -248,35 +249,35 @@ unsafe extern "C" fn device_lookup(device: *mut c_void, name: *const c_char) -> 
             return transmute::<Lookup, Function>(device_lookup);
         }
         let below = transmute::<usize, Lookup>(DEVICE_LOOKUP.load(Ordering::SeqCst))(device, name);
-        replaced(below, name, &BELOW_DEVICE, of_device)
+        replace_target(below, name, &BELOW_DEVICE, device_function)
     }
 }
 
-/// `below`, or what stands for it where it is to fail.
-unsafe fn replaced(
+/// Returns `replacement` and stores `below` if `name` is the target, or else returns `below`.
+unsafe fn replace_target(
     below: Function,
     name: *const c_char,
-    place: &AtomicUsize,
-    stand_in: Any,
+    stored: &AtomicUsize,
+    replacement: Any,
 ) -> Function {
     // SAFETY: as above.
     unsafe {
         match below {
             Some(function) if is_target(CStr::from_ptr(name).to_str().unwrap_or_default()) => {
-                place.store(function as usize, Ordering::SeqCst);
-                transmute::<Any, Function>(stand_in)
+                stored.store(function as usize, Ordering::SeqCst);
+                transmute::<Any, Function>(replacement)
             }
             below => below,
         }
     }
 }
 
-/// Where the loader begins.
+/// Entry point of the loader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkNegotiateLoaderLayerInterfaceVersion(
     negotiation: *mut Negotiation,
 ) -> i32 {
-    // SAFETY: the loader calls this with a structure of its own.
+    // SAFETY: the loader passes a valid structure.
     let negotiation = unsafe { &mut *negotiation };
     negotiation.version = negotiation.version.min(2);
     negotiation.instance_lookup = Some(instance_lookup);

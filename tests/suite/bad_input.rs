@@ -1,5 +1,4 @@
-//! Inputs that cannot be used give one `error:` line with the file and the cause, the documented exit
-//! code, and no output.
+//! Unusable inputs give one `error:` line that names the file and the cause, the documented exit code, and no output.
 
 use std::{fs, path::Path};
 
@@ -20,18 +19,18 @@ fn folder() -> TempDir {
     folder
 }
 
-fn names(folder: &Path) -> Vec<String> {
+fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> =
+    let mut file_names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
+    file_names.sort();
+    file_names
 }
 
-/// Runs `command` (words; file names are relative to `folder`) and checks exit code and message. No file may appear
-/// or disappear, and stderr has exactly one line, the error.
-fn refuses(folder: &Path, command: &str, code: i32, says: &[&str]) {
-    let before = names(folder);
+/// Runs `command` in `folder` and checks the exit code and that stderr contains each of `says`. Stderr must be a single
+/// `error:` line (usage errors may have more), and no file may appear or disappear.
+fn assert_refused(folder: &Path, command: &str, code: i32, says: &[&str]) {
+    let before = file_names(folder);
     let mut run = gpuproc();
     run.current_dir(folder).args(["--device", "cpu"]).args(command.split(' '));
     let assert = run.assert().code(code);
@@ -43,11 +42,11 @@ fn refuses(folder: &Path, command: &str, code: i32, says: &[&str]) {
     for text in says {
         assert!(stderr.contains(text), "{command}: no `{text}` in: {stderr}");
     }
-    assert_eq!(names(folder), before, "{command} changed the folder");
+    assert_eq!(file_names(folder), before, "{command} changed the folder");
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn refuses_missing_files_and_folders_without_slices() {
     let folder = folder();
     let folder = folder.path();
     fs::create_dir(folder.join("folder.png")).unwrap();
@@ -57,17 +56,17 @@ fn files_that_are_not_there() {
         "scan missing.txt",
         "mesh missing.raw --iso 80",
     ] {
-        refuses(folder, command, 7, &["missing", "No such file"]);
+        assert_refused(folder, command, 7, &["missing", "No such file"]);
     }
-    // A folder holds the slices of a volume.
-    refuses(folder, "blur folder.png out.png", 2, &["no volume is written as .png"]);
-    refuses(folder, "histogram folder.png", 4, &["folder.png", "no slices"]);
-    refuses(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no slices"]);
-    refuses(folder, "scan folder.png --axis x o.npy", 7, &["folder.png", "directory"]);
+    // A folder is read as the slices of a volume.
+    assert_refused(folder, "blur folder.png out.png", 2, &["no volume is written as .png"]);
+    assert_refused(folder, "histogram folder.png", 4, &["folder.png", "no slices"]);
+    assert_refused(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no slices"]);
+    assert_refused(folder, "scan folder.png --axis x o.npy", 7, &["folder.png", "directory"]);
 }
 
 #[test]
-fn pictures_that_are_broken() {
+fn refuses_broken_png_files() {
     let folder = folder();
     let folder = folder.path();
     let good = fs::read(folder.join("good.png")).unwrap();
@@ -79,13 +78,13 @@ fn pictures_that_are_broken() {
     palette[25] = 3;
     fs::write(folder.join("palette.png"), palette).unwrap();
     for name in ["empty.png", "text.png", "cut.png", "palette.png"] {
-        refuses(folder, &format!("blur {name} out.png"), 4, &[name]);
-        refuses(folder, &format!("histogram {name} -o out.csv"), 4, &[name]);
+        assert_refused(folder, &format!("blur {name} out.png"), 4, &[name]);
+        assert_refused(folder, &format!("histogram {name} -o out.csv"), 4, &[name]);
     }
 }
 
 #[test]
-fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
+fn refuses_png_with_huge_claimed_size_before_allocating() {
     let folder = folder();
     let folder = folder.path();
     let mut bomb = fs::read(folder.join("good.png")).unwrap();
@@ -95,13 +94,13 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
     fs::write(folder.join("bomb.png"), bomb).unwrap();
     for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
         let limited = |limit: &str| format!("{limit} {command}");
-        // Blurred in bands, it would not need more memory, but it has no data.
+        // Blur works in bands, so the size alone is no problem, but the data is missing.
         let says: &[&str] = match command.starts_with("blur") {
             true => &["bomb.png", "not have enough data"],
             false => &["100000", "memory", "30000000000"],
         };
-        refuses(folder, &limited("--max-memory 1G"), 4, says);
-        refuses(
+        assert_refused(folder, &limited("--max-memory 1G"), 4, says);
+        assert_refused(
             folder,
             &limited("--max-pixels 100M"),
             4,
@@ -110,14 +109,14 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
     }
 }
 
-/// Runs `command` with 1 GiB of address space, of which the program itself takes about half. If memory were
-/// allocated before it is checked against the limit, the process would abort.
-fn cramped(folder: &Path, command: &str) -> std::process::Output {
-    within(1024, folder, command)
+/// Runs `command` with 1 GiB of address space, of which the program itself takes about half. A program that allocates
+/// memory before it checks the size against its limit would abort.
+fn run_in_1_gib(folder: &Path, command: &str) -> std::process::Output {
+    run_in_address_space(1024, folder, command)
 }
 
 /// Runs `command` with `mib` MiB of address space.
-fn within(mib: u32, folder: &Path, command: &str) -> std::process::Output {
+fn run_in_address_space(mib: u32, folder: &Path, command: &str) -> std::process::Output {
     let limit = mib * 1024;
     let script = format!("ulimit -v {limit}; exec \"$0\" --threads 2 --device cpu {command}");
     let mut run = std::process::Command::new("sh");
@@ -125,10 +124,10 @@ fn within(mib: u32, folder: &Path, command: &str) -> std::process::Output {
     run.output().unwrap()
 }
 
-/// With less and less memory, so that every allocation fails once.
+/// Each command runs with several amounts of memory, so that different allocations fail.
 #[test]
 #[cfg(target_os = "linux")]
-fn no_memory_is_an_error() {
+fn reports_failed_allocations() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let noise = Noise(9).bytes(24 << 20);
@@ -139,7 +138,7 @@ fn no_memory_is_an_error() {
     fs::write(folder.join("p.ppm"), picture).unwrap();
     let picture = [b"P5 4096 3072 65535\n", &noise[..]].concat();
     fs::write(folder.join("w.pgm"), picture).unwrap();
-    let before = names(folder);
+    let before = file_names(folder);
     for command in [
         "scan a.raw o.raw",
         "scan a.raw o.raw --by-key a.raw",
@@ -155,34 +154,36 @@ fn no_memory_is_an_error() {
     ] {
         let mut refused = 0;
         for mib in (180..=340).step_by(20) {
-            let output = within(mib, folder, &format!("--max-memory 9G --quiet {command}"));
+            let output =
+                run_in_address_space(mib, folder, &format!("--max-memory 9G --quiet {command}"));
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let (code, told) = (output.status.code(), format!("{command} in {mib} MiB: {stderr}"));
-            assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {told}");
-            // Small allocations may fail, too, and then the message is that of the system's library.
-            let broke_off = ["memory allocation of ", "Fatal glibc error: "]
+            let (code, context) =
+                (output.status.code(), format!("{command} in {mib} MiB: {stderr}"));
+            assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {context}");
+            // If a small allocation fails, the message comes from the Rust runtime or from glibc.
+            let aborted = ["memory allocation of ", "Fatal glibc error: "]
                 .iter()
-                .any(|last_word| stderr.starts_with(last_word));
-            if code != Some(0) && !broke_off {
-                // A thread needs address space for its stack.
-                let refusals = ["no memory", "grants no further thread"];
-                let says_why = refusals.iter().any(|refusal| stderr.contains(refusal));
-                assert!(stderr.starts_with("error: ") && says_why, "{told}");
-                assert_eq!(stderr.lines().count(), 1, "{told}");
-                assert_eq!(names(folder), before, "{told}");
+                .any(|start| stderr.starts_with(start));
+            if code != Some(0) && !aborted {
+                // Threads need address space for their stacks.
+                let reasons = ["no memory", "grants no further thread"];
+                let has_reason = reasons.iter().any(|reason| stderr.contains(reason));
+                assert!(stderr.starts_with("error: ") && has_reason, "{context}");
+                assert_eq!(stderr.lines().count(), 1, "{context}");
+                assert_eq!(file_names(folder), before, "{context}");
                 refused += 1;
             }
-            for name in names(folder).iter().filter(|name| !before.contains(name)) {
+            for name in file_names(folder).iter().filter(|name| !before.contains(name)) {
                 fs::remove_file(folder.join(name)).unwrap();
             }
         }
-        assert!(refused > 0, "{command} always has enough memory, or breaks off");
+        assert!(refused > 0, "{command}: no run reported a failed allocation");
     }
 }
 
-/// Runs [`cramped`], which must refuse the input with one line that contains all of `says`.
-fn refuses_cramped(folder: &Path, command: &str, says: &[&str]) {
-    let output = cramped(folder, command);
+/// Runs `command` with [`run_in_1_gib`]. It must refuse its input with one line that contains all of `says`.
+fn assert_refused_in_1_gib(folder: &Path, command: &str, says: &[&str]) {
+    let output = run_in_1_gib(folder, command);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{command}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{command}: {stderr}");
@@ -199,26 +200,26 @@ fn zlib(bytes: impl Iterator<Item = u8>) -> Vec<u8> {
 }
 
 /// A PNG chunk.
-fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let body = [name, data].concat();
     [&(data.len() as u32).to_be_bytes()[..], &body, &crc32(&body).to_be_bytes()].concat()
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn metadata_that_swells_is_left_alone() {
+fn does_not_pass_on_png_metadata_bombs() {
     let folder = folder();
     let folder = folder.path();
     let good = fs::read(folder.join("good.png")).unwrap();
     // 400 MB of zeros in 0.4 MB or less.
     let bomb = zlib(std::iter::repeat_n(0, 400 << 20));
-    let profile = chunk(b"iCCP", &[b"x\0\0", &bomb[..]].concat());
-    let text = chunk(b"zTXt", &[b"x\0\0", &bomb[..]].concat());
+    let profile = png_chunk(b"iCCP", &[b"x\0\0", &bomb[..]].concat());
+    let text = png_chunk(b"zTXt", &[b"x\0\0", &bomb[..]].concat());
     for (name, bad) in [("icc.png", profile), ("text.png", text)] {
         // Insert after the signature and IHDR.
         let file = [&good[..33], &bad, &good[33..]].concat();
         fs::write(folder.join(name), file).unwrap();
-        let output = cramped(folder, &format!("--max-memory 64M blur {name} out.png"));
+        let output = run_in_1_gib(folder, &format!("--max-memory 64M blur {name} out.png"));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             matches!(output.status.code(), Some(0 | 4)),
@@ -226,13 +227,13 @@ fn metadata_that_swells_is_left_alone() {
             output.status
         );
         let out = fs::read(folder.join("out.png"));
-        assert!(out.is_err() || out.unwrap().len() < 20_000, "the bomb is passed on");
+        assert!(out.is_err() || out.unwrap().len() < 20_000, "the output contains the bomb");
         fs::remove_file(folder.join("out.png")).ok();
     }
 }
 
 #[test]
-fn other_formats_that_claim_to_be_huge_are_refused() {
+fn refuses_huge_claimed_sizes_in_other_image_formats() {
     let folder = folder();
     let folder = folder.path();
     // A JPEG whose frame header claims 65,500 x 65,500 pixels.
@@ -241,14 +242,14 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
     let frame = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
     jpeg[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xdc, 0xff, 0xdc]);
     fs::write(folder.join("huge.jpg"), jpeg).unwrap();
-    // A BMP of 24 bits.
+    // A 24-bit BMP of 60,000 x 60,000 pixels.
     let mut bmp = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
     bmp.extend(60_000u32.to_le_bytes());
     bmp.extend(60_000u32.to_le_bytes());
     bmp.extend([1, 0, 24, 0]);
     bmp.extend([0; 24]);
     fs::write(folder.join("huge.bmp"), bmp).unwrap();
-    // TIFFs of bytes and of floats whose only strip is missing. Entries: tag, type, count, value.
+    // TIFFs of u8 and f32 samples whose only strip is missing. Entries: tag, type, value; the count is 1.
     for (name, bits, format) in [("huge.tif", 8, 1), ("float.tif", 32, 3)] {
         let mut tiff = b"II*\0\x08\0\0\0\x0a\0".to_vec();
         for (tag, kind, value) in [
@@ -284,7 +285,7 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         .unwrap();
         let name_and_type = format!("{window}\0box2i\0");
         let found = exr.windows(name_and_type.len()).position(|at| at == name_and_type.as_bytes());
-        // They are followed by the length, then left, top, right and bottom.
+        // Name and type are followed by the length, then left, top, right and bottom.
         let right = found.unwrap() + name_and_type.len() + 4 + 8;
         exr[right..right + 4].copy_from_slice(&59_999u32.to_le_bytes());
         exr[right + 4..right + 8].copy_from_slice(&59_999u32.to_le_bytes());
@@ -306,10 +307,10 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         ("huge.ppm", "60000"),
     ] {
         let blur = format!("--max-memory 256M blur {name} out.png");
-        // TIFF is blurred in bands, up to the missing data.
+        // Blur reads the u8 TIFF in bands, until it reaches the missing data.
         let says = if name == "huge.tif" { ["strip 0", "early"] } else { [side, "memory"] };
-        refuses_cramped(folder, &blur, &[name, says[0], says[1]]);
-        refuses_cramped(
+        assert_refused_in_1_gib(folder, &blur, &[name, says[0], says[1]]);
+        assert_refused_in_1_gib(
             folder,
             &format!("--max-pixels 1M histogram {name}"),
             &[name, side, "--max-pixels"],
@@ -319,20 +320,20 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
 }
 
 #[test]
-fn a_picture_of_no_pixels_is_refused_by_every_command() {
+fn refuses_images_without_pixels() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("wide.ppm"), "P6\n3 0\n255\n").unwrap();
     fs::write(folder.join("high.ppm"), "P6\n0 20\n255\nxxxxx").unwrap();
     for name in ["wide.ppm", "high.ppm"] {
-        refuses(folder, &format!("blur {name} out.png"), 4, &[name]);
-        refuses(folder, &format!("histogram {name}"), 4, &[name]);
-        refuses(folder, &format!("scan {name} out.npy"), 4, &[name]);
+        assert_refused(folder, &format!("blur {name} out.png"), 4, &[name]);
+        assert_refused(folder, &format!("histogram {name}"), 4, &[name]);
+        assert_refused(folder, &format!("scan {name} out.npy"), 4, &[name]);
     }
 }
 
 #[test]
-fn arrays_and_volumes_that_lie_are_refused() {
+fn applies_limits_to_claimed_array_and_volume_sizes() {
     let folder = folder();
     let folder = folder.path();
     for (name, shape) in
@@ -345,54 +346,54 @@ fn arrays_and_volumes_that_lie_are_refused() {
         file.extend([0; 16]);
         fs::write(folder.join(name), file).unwrap();
     }
-    refuses_cramped(folder, "scan long.npy out.npy", &["long.npy", "999999999996"]);
-    refuses_cramped(folder, "sort long.npy out.npy", &["long.npy", "--max-memory"]);
-    refuses_cramped(folder, "scan deep.npy out.npy", &["deep.npy", "too large"]);
+    assert_refused_in_1_gib(folder, "scan long.npy out.npy", &["long.npy", "999999999996"]);
+    assert_refused_in_1_gib(folder, "sort long.npy out.npy", &["long.npy", "--max-memory"]);
+    assert_refused_in_1_gib(folder, "scan deep.npy out.npy", &["deep.npy", "too large"]);
     // 512 MB of zeros in 0.5 MB.
     let file = fs::File::create(folder.join("zeros_800x800x800_uint8.raw.gz")).unwrap();
     let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     (0..800).for_each(|_| std::io::Write::write_all(&mut encoder, &[0; 800 * 800]).unwrap());
     encoder.finish().unwrap();
     let zeros = "zeros_800x800x800_uint8.raw.gz";
-    refuses_cramped(
+    assert_refused_in_1_gib(
         folder,
         &format!("--max-memory 8M blur {zeros} out.raw"),
         &["a slice with the 12 around it", "--max-memory"],
     );
-    // It is counted in parts.
-    let output = cramped(folder, &format!("--max-memory 64M histogram {zeros} --bins 2"));
+    // Histograms read the volume in parts.
+    let output = run_in_1_gib(folder, &format!("--max-memory 64M histogram {zeros} --bins 2"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("512000000"), "{output:?}");
-    refuses_cramped(
+    assert_refused_in_1_gib(
         folder,
         &format!("--max-pixels 9M mesh {zeros} --iso 1"),
         &["512000000", "--max-pixels"],
     );
-    refuses_cramped(
+    assert_refused_in_1_gib(
         folder,
         &format!("--max-memory 64M mesh {zeros} --iso 1 --dims 9x9x9"),
         &["more data"],
     );
-    // A volume larger than memory is meshed in slabs.
-    let output = cramped(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
+    // Meshes read the volume in slabs.
+    let output = run_in_1_gib(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!folder.join("out.npy").exists() && !folder.join("out.raw").exists());
-    let output = cramped(folder, &format!("--max-memory 256M blur {zeros} out.raw"));
+    let output = run_in_1_gib(folder, &format!("--max-memory 256M blur {zeros} out.raw"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::metadata(folder.join("out.raw")).unwrap().len(), 512_000_000);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn metadata_beyond_reason_is_left_out_with_a_warning() {
+fn drops_oversized_metadata_with_a_warning() {
     let folder = folder();
     let folder = folder.path();
     let good = fs::read(folder.join("good.png")).unwrap();
     let mut noise = crate::common::Noise(1);
     let long = noise.bytes(5 << 20);
-    let icc = chunk(b"iCCP", &[b"x\0\0", &zlib(long.iter().copied())[..]].concat());
-    let exif = chunk(b"eXIf", &[b"MM\0*", &long[..100_000]].concat());
-    let comment = chunk(b"tEXt", &[b"Comment\0".to_vec(), b"secret".repeat(20_000)].concat());
-    let other = chunk(b"prVt", b"secret");
+    let icc = png_chunk(b"iCCP", &[b"x\0\0", &zlib(long.iter().copied())[..]].concat());
+    let exif = png_chunk(b"eXIf", &[b"MM\0*", &long[..100_000]].concat());
+    let comment = png_chunk(b"tEXt", &[b"Comment\0".to_vec(), b"secret".repeat(20_000)].concat());
+    let other = png_chunk(b"prVt", b"secret");
     let file = [&good[..33], &icc, &exif, &comment, &other, &good[33..]].concat();
     fs::write(folder.join("fat.png"), file).unwrap();
     gpuproc()
@@ -408,7 +409,7 @@ fn metadata_beyond_reason_is_left_out_with_a_warning() {
     }
 }
 
-/// The CRC of PNG chunks (ISO 3309).
+/// CRC-32 of PNG chunks (ISO 3309).
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -418,65 +419,65 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn volumes_whose_shape_is_wrong() {
+fn refuses_raw_volumes_with_wrong_shape() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("short_8x8x8_uint8.raw"), [0; 500]).unwrap();
     fs::write(folder.join("odd.raw"), [0; 500]).unwrap();
     fs::write(folder.join("empty.raw"), b"").unwrap();
-    refuses(folder, "mesh short_8x8x8_uint8.raw --iso 80", 4, &["512", "500"]);
-    refuses(folder, "mesh odd.raw --iso 80", 4, &["--dims"]);
-    refuses(folder, "mesh empty.raw --iso 80", 4, &["empty.raw"]);
-    refuses(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 0x8x8", 2, &["0x8x8"]);
-    refuses(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 8x8", 2, &["8x8"]);
+    assert_refused(folder, "mesh short_8x8x8_uint8.raw --iso 80", 4, &["512", "500"]);
+    assert_refused(folder, "mesh odd.raw --iso 80", 4, &["--dims"]);
+    assert_refused(folder, "mesh empty.raw --iso 80", 4, &["empty.raw"]);
+    assert_refused(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 0x8x8", 2, &["0x8x8"]);
+    assert_refused(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 8x8", 2, &["8x8"]);
     let huge = "18446744073709551615x2x2";
-    refuses(folder, &format!("mesh odd.raw --iso 80 --dims {huge}"), 4, &["too large"]);
+    assert_refused(folder, &format!("mesh odd.raw --iso 80 --dims {huge}"), 4, &["too large"]);
 }
 
 #[test]
-fn numbers_that_are_none() {
+fn refuses_text_with_invalid_numbers() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("bad.txt"), "1 2\n3 four 5\n").unwrap();
     fs::write(folder.join("large.txt"), "1 4294967296\n").unwrap();
-    refuses(folder, "scan bad.txt", 4, &["line 2", "four"]);
-    refuses(folder, "scan large.txt", 4, &["line 1", "4294967296"]);
+    assert_refused(folder, "scan bad.txt", 4, &["line 2", "four"]);
+    assert_refused(folder, "scan large.txt", 4, &["line 1", "4294967296"]);
 }
 
 #[test]
-fn outputs_that_cannot_be() {
+fn refuses_impossible_outputs() {
     let folder = folder();
     let folder = folder.path();
     let volume = "good_8x8x8_uint8.raw";
-    refuses(folder, "blur good.png out.doc", 2, &["out.doc"]);
-    refuses(folder, "histogram good.png -o out.doc", 2, &["out.doc"]);
-    refuses(folder, &format!("mesh {volume} out.doc --iso 80"), 2, &["out.doc"]);
-    refuses(folder, "blur good.png nowhere/out.png", 7, &["nowhere"]);
-    refuses(folder, "histogram good.png -o nowhere/out.csv", 7, &["nowhere"]);
-    refuses(folder, "scan good.txt nowhere/out.txt", 7, &["nowhere"]);
-    refuses(folder, &format!("mesh {volume} nowhere/out.ply --iso 80"), 7, &["nowhere"]);
+    assert_refused(folder, "blur good.png out.doc", 2, &["out.doc"]);
+    assert_refused(folder, "histogram good.png -o out.doc", 2, &["out.doc"]);
+    assert_refused(folder, &format!("mesh {volume} out.doc --iso 80"), 2, &["out.doc"]);
+    assert_refused(folder, "blur good.png nowhere/out.png", 7, &["nowhere"]);
+    assert_refused(folder, "histogram good.png -o nowhere/out.csv", 7, &["nowhere"]);
+    assert_refused(folder, "scan good.txt nowhere/out.txt", 7, &["nowhere"]);
+    assert_refused(folder, &format!("mesh {volume} nowhere/out.ply --iso 80"), 7, &["nowhere"]);
     fs::write(folder.join("there.png"), b"precious").unwrap();
-    refuses(folder, "--no-clobber blur good.png there.png", 7, &["there.png", "exists"]);
+    assert_refused(folder, "--no-clobber blur good.png there.png", 7, &["there.png", "exists"]);
     assert_eq!(fs::read(folder.join("there.png")).unwrap(), b"precious");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error() {
+fn reports_full_disk() {
     let folder = folder();
     let volume = "good_8x8x8_uint8.raw";
-    // Symbolic links give the device a name with an extension.
+    // Symbolic links give /dev/full a name with an extension.
     for name in ["full.png", "full.csv", "full.ply", "full.txt"] {
         std::os::unix::fs::symlink("/dev/full", folder.path().join(name)).unwrap();
     }
-    refuses(folder.path(), "blur good.png full.png", 7, &["full.png"]);
-    refuses(folder.path(), "histogram good.png -o full.csv", 7, &["full.csv"]);
-    refuses(folder.path(), "scan good.txt full.txt", 7, &["full.txt"]);
-    refuses(folder.path(), &format!("mesh {volume} full.ply --iso 80"), 7, &["full.ply"]);
+    assert_refused(folder.path(), "blur good.png full.png", 7, &["full.png"]);
+    assert_refused(folder.path(), "histogram good.png -o full.csv", 7, &["full.csv"]);
+    assert_refused(folder.path(), "scan good.txt full.txt", 7, &["full.txt"]);
+    assert_refused(folder.path(), &format!("mesh {volume} full.ply --iso 80"), 7, &["full.ply"]);
 }
 
 #[test]
-fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
+fn empty_mesh_is_a_warning_or_with_strict_an_error() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("low_4x4x4_uint8.raw"), [7; 64]).unwrap();
@@ -490,12 +491,17 @@ fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
     assert!(ply.starts_with(b"ply\n"));
     for output in ["a.ply", "a.stl", "a.glb", "a.html"] {
         let line = format!("mesh low_4x4x4_uint8.raw {output} --iso 80 --strict");
-        refuses(folder, &line, 4, &[output, "the surface is empty", "the samples are 7 to 7"]);
+        assert_refused(
+            folder,
+            &line,
+            4,
+            &[output, "the surface is empty", "the samples are 7 to 7"],
+        );
     }
 }
 
 #[test]
-fn voxels_that_are_no_numbers_are_counted() {
+fn warns_of_nan_voxels() {
     let folder = folder();
     let folder = folder.path();
     let mut values: Vec<f32> = (0..64).map(|i| i as f32).collect();
@@ -510,10 +516,10 @@ fn voxels_that_are_no_numbers_are_counted() {
         .stderr(contains("NaN"));
 }
 
-/// Lists and files of flags that are endless, or whose names take too much memory.
+/// Tests `--files-from` lists and configuration files that are endless or too large for memory.
 #[test]
 #[cfg(target_os = "linux")]
-fn lists_without_an_end_are_refused() {
+fn refuses_endless_and_oversized_file_lists() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("lines"), "a\n".repeat(8 << 20)).unwrap();
@@ -541,10 +547,10 @@ fn lists_without_an_end_are_refused() {
         .stderr("error: $GPUPROC_CONFIG_PATH: /dev/zero has more than 65536 bytes\n");
 }
 
-/// If the system grants no thread, the program prints one line, as for every other error.
+/// If the system refuses to create threads, the program prints one error line.
 #[test]
 #[cfg(target_os = "linux")]
-fn no_threads_are_an_error() {
+fn reports_thread_creation_failure() {
     let folder = folder();
     let folder = folder.path();
     for command in [

@@ -1,5 +1,5 @@
-//! Many files in one run: with any number of threads, outputs and messages are the same and in the same order,
-//! and memory stays within its limit.
+//! Batches: outputs, messages and their order do not depend on the number of threads, and memory stays within its
+//! limit.
 
 use std::{
     fs,
@@ -16,28 +16,28 @@ fn command(folder: &Path, line: &str) -> Command {
     command
 }
 
-fn save(path: &Path, side: u32, channels: usize, noise: &mut Noise) {
+fn save_noise_image(path: &Path, side: u32, channels: usize, noise: &mut Noise) {
     let colour = if channels == 3 { image::ColorType::Rgb8 } else { image::ColorType::Rgba8 };
     let pixels = noise.bytes((side * side) as usize * channels);
     image::save_buffer(path, &pixels, side, side, colour).unwrap();
 }
 
-/// Twenty inputs: large ones first, so that later ones are done before them; some with alpha, which JPEG
-/// drops with a warning; and broken files.
-fn mixed(folder: &Path) -> Vec<String> {
+/// Writes twenty inputs and returns their names. Large images come first, so that later ones finish before them. Some
+/// have alpha, which JPEG drops with a warning, and some are broken or missing.
+fn write_mixed_inputs(folder: &Path) -> Vec<String> {
     let mut noise = Noise(3);
     let input = |i: usize| {
         let name = format!("{i:02}.{}", if i % 4 == 1 { "jpg" } else { "png" });
         let path = folder.join(&name);
         match i % 4 {
-            0 => save(&path, 600 - 30 * i as u32, 3, &mut noise),
-            // The content is PNG: the name only decides on the format of the output.
+            0 => save_noise_image(&path, 600 - 30 * i as u32, 3, &mut noise),
+            // The content is PNG. The extension only sets the format of the output.
             1 => {
                 let png = folder.join("alpha.png");
-                save(&png, 60, 4, &mut noise);
+                save_noise_image(&png, 60, 4, &mut noise);
                 fs::rename(png, path).unwrap();
             }
-            2 => save(&path, 30 + i as u32, 4, &mut noise),
+            2 => save_noise_image(&path, 30 + i as u32, 4, &mut noise),
             _ => fs::write(path, "no picture").unwrap(),
         }
         name
@@ -48,9 +48,9 @@ fn mixed(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
+fn blur_outputs_and_messages_do_not_depend_on_thread_count() {
     let folder = tempfile::tempdir().unwrap();
-    let inputs = mixed(folder.path());
+    let inputs = write_mixed_inputs(folder.path());
     let run = |flags: &str| -> Output {
         let mut command = command(folder.path(), &format!("blur --out-dir {flags} --sigma 2"));
         command.args(&inputs).output().unwrap()
@@ -58,17 +58,17 @@ fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
     let expected = run("1 --threads 1 --device cpu");
     let messages = String::from_utf8(expected.stderr.clone()).unwrap();
     assert_eq!(expected.status.code(), Some(3), "{messages}");
-    // A warning or an error for each input that has one, in the order of the inputs; then the summary.
-    let about: Vec<&str> = messages
+    // Warnings and errors come in the order of the inputs, then the summary.
+    let mentioned_names: Vec<&str> = messages
         .lines()
         .map(|line| inputs.iter().find(|name| line.contains(*name)).map_or("", String::as_str))
         .collect();
-    let expected_about: Vec<&str> = (0..20)
+    let expected_names: Vec<&str> = (0..20)
         .filter(|i| matches!(i % 4, 1 | 3))
         .map(|i| inputs[i].as_str())
         .chain([""])
         .collect();
-    assert_eq!(about, expected_about, "{messages}");
+    assert_eq!(mentioned_names, expected_names, "{messages}");
     assert!(messages.ends_with("6 of 20 files failed\n"), "{messages}");
     let mut devices = vec!["cpu"];
     if !subjects().is_empty() {
@@ -89,9 +89,9 @@ fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
     }
 }
 
-/// Volumes are meshed side by side; two of them fail.
+/// Volumes are meshed in parallel, and two of them fail.
 #[test]
-fn meshes_are_the_same_with_any_number_of_threads() {
+fn meshes_do_not_depend_on_thread_count() {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(6);
     let volume = |i: usize| {
@@ -113,10 +113,11 @@ fn meshes_are_the_same_with_any_number_of_threads() {
         let expected = run(&format!("1 --threads 1 --device cpu{steps}"));
         let messages = String::from_utf8(expected.stderr).unwrap();
         assert_eq!(expected.status.code(), Some(3), "{messages}");
-        let of_broken = |line: &str| [&volumes[2], &volumes[6]].map(|name| line.contains(name));
+        let names_broken_inputs =
+            |line: &str| [&volumes[2], &volumes[6]].map(|name| line.contains(name));
         let errors: Vec<_> = messages.lines().filter(|line| line.contains("error")).collect();
-        assert_eq!(of_broken(errors[0]), [true, false], "{messages}");
-        assert_eq!(of_broken(errors[1]), [false, true], "{messages}");
+        assert_eq!(names_broken_inputs(errors[0]), [true, false], "{messages}");
+        assert_eq!(names_broken_inputs(errors[1]), [false, true], "{messages}");
         for threads in [2, 3, 8] {
             let found = run(&format!("{threads} --threads {threads} --device cpu{steps}"));
             let stderr = String::from_utf8(found.stderr).unwrap();
@@ -136,12 +137,12 @@ fn meshes_are_the_same_with_any_number_of_threads() {
     }
 }
 
-/// 24 pictures of 6 MiB on 8 threads take some 300 MiB without a limit.
+/// Without a limit, 24 images of 6 MiB on 8 threads take about 300 MiB.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_batch_keeps_to_its_memory() {
+fn batch_stays_within_max_memory() {
     let folder = tempfile::tempdir().unwrap();
-    save(&folder.path().join("a.png"), 1448, 3, &mut Noise(4));
+    save_noise_image(&folder.path().join("a.png"), 1448, 3, &mut Noise(4));
     let inputs: Vec<String> = (0..24).map(|i| format!("{i}.png")).collect();
     for input in &inputs {
         fs::hard_link(folder.path().join("a.png"), folder.path().join(input)).unwrap();
@@ -155,17 +156,17 @@ fn a_batch_keeps_to_its_memory() {
         kilobytes >> 10
     };
     let (bounded, free) = (peak("100M"), peak("4G"));
-    println!("{bounded} MiB of 100, {free} MiB of 4096");
-    // Every command promises to take at most the limit and 64 MiB.
+    println!("{bounded} MiB with a limit of 100 MiB, {free} MiB with a limit of 4096 MiB");
+    // Every command takes at most the limit plus 64 MiB.
     assert!(bounded <= 164, "{bounded} MiB");
-    assert!(free > 2 * bounded, "{free} MiB show no bound");
+    assert!(free > 2 * bounded, "{free} MiB: the limit has no effect");
 }
 
-/// Of each further file, only the name, its length and a few numbers stay in memory.
+/// Only the name, the size and a few numbers of each file stay in memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn many_files_take_the_memory_of_few() {
-    // Enough to fill the buffers of outputs.
+fn memory_does_not_grow_with_file_count() {
+    // Enough files to fill the output buffers.
     const FEW: usize = 500;
     const MANY: usize = 4000;
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +197,7 @@ fn many_files_take_the_memory_of_few() {
             assert!(status.success(), "{line}");
             kilobytes << 10
         };
-        // Of a short process, less may be seen than it took, or nothing.
+        // The memory of a short process is sampled, so the peak may be missed. Runs without a sample are repeated.
         let median = |count| {
             let seen = (0..15).map(|_| peak(count)).filter(|&bytes| bytes > 0);
             let mut seen: Vec<u64> = seen.take(5).collect();
@@ -204,8 +205,8 @@ fn many_files_take_the_memory_of_few() {
             seen[seen.len() / 2]
         };
         let (few, many) = (median(FEW), median(MANY));
-        let each = many.saturating_sub(few) / (MANY - FEW) as u64;
-        println!("{line}: {few} bytes and {each} for each further file");
-        assert!(each < 400, "{line}: {each} bytes for each further file");
+        let per_file = many.saturating_sub(few) / (MANY - FEW) as u64;
+        println!("{line}: {few} bytes for {FEW} files and {per_file} for each further file");
+        assert!(per_file < 400, "{line}: {per_file} bytes for each further file");
     }
 }

@@ -1,4 +1,4 @@
-//! `gpuproc bench`: figures are consistent, files have their formats, and checks find wrong results.
+//! `gpuproc bench`: figures are consistent in every format, and `--check` detects wrong results.
 
 use std::{
     fs,
@@ -34,22 +34,22 @@ fn run_bench(folder: &Path, arguments: &[&str]) -> Assert {
     command.args(arguments).assert()
 }
 
-fn json(path: &Path) -> Value {
+fn read_json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 #[test]
-fn figures_add_up_in_every_format() {
+fn figures_are_consistent_in_table_json_and_csv() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let outputs = ["-o", "f.csv", "-o", "f.json"];
     let arguments = [&["histogram", "--only", "613x377"][..], &outputs].concat();
     let table = run_bench(folder.path(), &arguments).success().get_output().stdout.clone();
     let table = String::from_utf8(table).unwrap();
-    // A line for the device, a line of headings, then a line for each case: luminance and four rows.
+    // One line for the device, one of column heads, and one for each of the two cases.
     assert_eq!(table.lines().count(), 4, "{table}");
 
-    let report = json(&path("f.json"));
+    let report = read_json(&path("f.json"));
     let copy = report["copy_gb_per_s"].as_f64().unwrap();
     let figures = report["figures"].as_array().unwrap();
     assert_eq!((figures.len(), &report["checked"]), (2, &Value::Bool(false)));
@@ -71,19 +71,19 @@ fn figures_add_up_in_every_format() {
     for (record, figure) in records.iter().zip(figures) {
         assert_eq!(&record[at("problem")], figure["problem"]);
         let median: f64 = record[at("median_ms")].parse().unwrap();
-        // The last bit may be lost by the JSON parser.
+        // The JSON parser may round the last bit.
         let same = figure["median_ms"].as_f64().unwrap();
         assert!((median - same).abs() <= 1e-12 * median, "{median} {same}");
     }
 }
 
 #[test]
-fn volumes_are_meshed_at_several_isovalues() {
+fn meshes_input_volume_at_several_isovalues_and_refuses_invalid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let volume = "v_20x16x12_uint8.raw";
     fs::write(folder.path().join(volume), Noise(60).bytes(20 * 16 * 12)).unwrap();
     run_bench(folder.path(), &["--input", volume, "--only", "iso 1", "-o", "f.json"]).success();
-    let report = json(&folder.path().join("f.json"));
+    let report = read_json(&folder.path().join("f.json"));
     let figures = report["figures"].as_array().unwrap();
     let problems: Vec<&str> = figures.iter().map(|f| f["problem"].as_str().unwrap()).collect();
     assert_eq!(problems, ["100", "110"].map(|iso| format!("{volume}, iso {iso}")));
@@ -103,7 +103,7 @@ fn volumes_are_meshed_at_several_isovalues() {
 }
 
 #[test]
-fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
+fn lists_baselines_last_and_gives_copies_no_relative_speed() {
     let folder = tempfile::tempdir().unwrap();
     if !subjects().is_empty() {
         let arguments = ["bench", "scan", "--only", "2^16", "--repeats", "1", "--device", "gpu"];
@@ -115,7 +115,7 @@ fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
     let arguments = ["copy", "sort", "--only", "i", "-o", "f.json"];
     let run = run_bench(folder.path(), &arguments).success();
     run.stdout(contains("device CPU (").and(contains(" threads)")));
-    let report = json(&folder.path().join("f.json"));
+    let report = read_json(&folder.path().join("f.json"));
     let figures = report["figures"].as_array().unwrap();
     for figure in figures {
         assert_eq!(figure["of_copy"].is_null(), figure["family"] == "copy");
@@ -123,7 +123,7 @@ fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
 }
 
 #[test]
-fn bytes_that_cross_the_bus_arrive_and_are_timed_by_the_wall_clock() {
+fn transfers_are_checked_and_timed_by_wall_clock() {
     if subjects().is_empty() {
         return;
     }
@@ -131,7 +131,7 @@ fn bytes_that_cross_the_bus_arrive_and_are_timed_by_the_wall_clock() {
     let arguments = ["bench", "transfer", "--check", "--repeats", "2", "--device", "gpu", "-o"];
     let mut command = crate::common::gpuproc();
     command.current_dir(folder.path()).args(arguments).arg("f.json").assert().success();
-    let report = json(&folder.path().join("f.json"));
+    let report = read_json(&folder.path().join("f.json"));
     assert_eq!(report["checked"], true);
     let figures = report["figures"].as_array().unwrap();
     let algorithms: Vec<&str> = figures.iter().map(|f| f["algorithm"].as_str().unwrap()).collect();
@@ -141,10 +141,9 @@ fn bytes_that_cross_the_bus_arrive_and_are_timed_by_the_wall_clock() {
     }
 }
 
-/// The check finds a kernel whose result is not that of the CPU.
 #[test]
-fn checks_fail_where_results_are_wrong() {
-    /// Counts its calls, so that no result is like the one before.
+fn check_detects_wrong_results() {
+    /// Kernel that adds the number of earlier calls, so that no two results are the same.
     #[derive(Default)]
     struct Wrong(AtomicU32);
     impl gpuproc::device::Kernel for Wrong {
@@ -168,10 +167,9 @@ fn checks_fail_where_results_are_wrong() {
     assert_eq!(work.check(None).unwrap_err().to_string(), "the result differs from the CPU's");
 }
 
-/// Results of every case on a GPU are those of the CPU.
 #[test]
-fn every_case_has_the_result_of_the_cpu() {
-    // Baselines bind whole buffers, for which the limits of the small device are too low.
+fn gpu_results_match_the_cpu_in_every_case() {
+    // Baselines bind whole buffers, which exceed the limits of the small device.
     let mut roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 64 << 20);
     let Some(Subject { context, .. }) = roomy.next() else { return };
     for case in bench::cases(false) {
@@ -181,9 +179,9 @@ fn every_case_has_the_result_of_the_cpu() {
     }
 }
 
-/// A recording repeats everything with the same data, which stay on the device.
+/// A recorded batch can run again with the data that is already on the device.
 #[test]
-fn recordings_repeat_what_the_device_did() {
+fn recorded_batch_replays_all_device_work() {
     for Subject { name, context } in subjects() {
         let numbers: Vec<u32> = (0..5001).collect();
         let spec =
@@ -217,7 +215,7 @@ fn recordings_repeat_what_the_device_did() {
 }
 
 #[test]
-fn every_family_has_cases_of_its_name() {
+fn every_family_has_cases() {
     for full in [false, true] {
         let cases = bench::cases(full);
         for family in ["blur", "histogram", "scan", "sort", "mesh", "copy"] {

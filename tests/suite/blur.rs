@@ -1,4 +1,4 @@
-//! Blur: both twins against naive references, and the command line.
+//! Blur: the CPU and GPU kernels against a naive reference in f64.
 
 use gpuproc::{
     data::{
@@ -23,7 +23,7 @@ const EDGES: [Edge; 6] = [
     Edge::Constant(77.0),
 ];
 
-/// The index that stands for a position outside, one step at a time, as in scipy's pictures of its edge modes.
+/// Maps a position outside the image to an index, one period at a time. Edge modes are those of scipy.ndimage.
 fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
     let n = n as isize;
     let mut at = at;
@@ -70,15 +70,15 @@ fn reference_weights(axis: Taps, method: Method) -> Vec<f64> {
     weights.iter().map(|w| w / sum).collect()
 }
 
-/// The blur in f64, not rounded, in units of the samples. With `alpha`, colours are premultiplied.
-pub fn reference(blur: &Blur, raster: &Grid) -> Vec<f64> {
-    let (mut values, full): (Vec<f64>, f64) = match &raster.samples {
+/// Blurs in f64 without rounding, in units of the samples. If the image has alpha, colours are premultiplied.
+pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
+    let (mut values, full): (Vec<f64>, f64) = match &grid.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
         Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
         _ => unreachable!(),
     };
-    let c = raster.channels;
+    let c = grid.channels;
     let decode = |v: f64| match v <= 0.04045 {
         true => v / 12.92,
         false => ((v + 0.055) / 1.055).powf(2.4),
@@ -87,9 +87,9 @@ pub fn reference(blur: &Blur, raster: &Grid) -> Vec<f64> {
         true => v * 12.92,
         false => 1.055 * v.powf(1.0 / 2.4) - 0.055,
     };
-    let colours = c - usize::from(raster.has_alpha());
+    let colours = c - usize::from(grid.has_alpha());
     for pixel in values.chunks_exact_mut(c) {
-        let alpha = if raster.has_alpha() { pixel[c - 1] / full } else { 1.0 };
+        let alpha = if grid.has_alpha() { pixel[c - 1] / full } else { 1.0 };
         for v in &mut pixel[..colours] {
             if blur.linear {
                 *v = full * decode(*v / full);
@@ -103,8 +103,8 @@ pub fn reference(blur: &Blur, raster: &Grid) -> Vec<f64> {
                 continue;
             }
             let weights = reference_weights(axis, blur.method);
-            let stride: usize = raster.dims[..number].iter().product::<usize>() * c;
-            let n = raster.dims[number];
+            let stride: usize = grid.dims[..number].iter().product::<usize>() * c;
+            let n = grid.dims[number];
             let before = values.clone();
             for (i, value) in values.iter_mut().enumerate() {
                 let at = (i / stride % n) as isize;
@@ -116,9 +116,7 @@ pub fn reference(blur: &Blur, raster: &Grid) -> Vec<f64> {
                         w * match (reference_index(to, n, blur.edge), blur.edge) {
                             (Some(to), _) => before[i - at as usize * stride + to * stride],
                             (None, Edge::Constant(0.0)) => 0.0,
-                            (None, Edge::Constant(_)) if raster.has_alpha() && i % c == c - 1 => {
-                                full
-                            }
+                            (None, Edge::Constant(_)) if grid.has_alpha() && i % c == c - 1 => full,
                             (None, Edge::Constant(v)) if blur.linear => full * decode(v / full),
                             (None, Edge::Constant(v)) => v,
                             _ => unreachable!(),
@@ -129,7 +127,7 @@ pub fn reference(blur: &Blur, raster: &Grid) -> Vec<f64> {
         }
     }
     for pixel in values.chunks_exact_mut(c) {
-        let alpha = if raster.has_alpha() { pixel[c - 1] / full } else { 1.0 };
+        let alpha = if grid.has_alpha() { pixel[c - 1] / full } else { 1.0 };
         for v in &mut pixel[..colours] {
             *v = if alpha > 0.0 { *v / alpha } else { 0.0 };
             if blur.linear {
@@ -151,46 +149,48 @@ fn gaussian(sigma: f64) -> Blur {
     }
 }
 
-fn mean(radius: usize) -> Blur {
+fn box_blur(radius: usize) -> Blur {
     let axis = Taps::box_filter(radius);
     Blur { method: Method::Box, axes: [axis, axis, Taps::NONE], ..gaussian(1.0) }
 }
 
-fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
+fn noise_u8(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
     let samples = Noise(seed).bytes(dims.iter().product::<usize>() * channels);
     Grid { dims, channels, alpha: Alpha::None, samples: Samples::U8(samples) }
 }
 
-/// How far the rounding of weights to integers may shift a result that lies near the middle between two bytes.
-/// Measured:
-/// at most 0.011, for a sigma of 60.
-const ROUNDING: f64 = 1.0 / 64.0;
+/// Bound on the error from rounding the weights to integers. The largest error measured is 0.011, for a sigma of 60.
+const WEIGHT_ROUNDING: f64 = 1.0 / 64.0;
 
-/// Checks that 8-bit results are equal on every device, and the nearest byte to the reference.
-fn check_bytes(blur: &Blur, raster: &Grid) {
-    let found = assert_twins(blur, raster, |cpu, gpu, name| {
-        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
+/// Checks that 8-bit results are equal on every device and are the reference rounded to the nearest integer.
+fn check_u8(blur: &Blur, grid: &Grid) {
+    let found = assert_twins(blur, grid, |cpu, gpu, name| {
+        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", grid.dims);
     });
     let Samples::U8(found) = found else { panic!("the type changed") };
-    let expected = reference(blur, raster);
+    let expected = reference(blur, grid);
     assert_eq!(found.len(), expected.len());
     for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
-        let last = i - i % raster.channels + raster.channels - 1;
-        // A pixel that is fully transparent has no colour.
-        let exact = if raster.has_alpha() && expected[last].round() == 0.0 { 0.0 } else { *exact };
+        let last = i - i % grid.channels + grid.channels - 1;
+        // Fully transparent pixels are black.
+        let exact = if grid.has_alpha() && expected[last].round() == 0.0 { 0.0 } else { *exact };
         let off = (f64::from(found) - exact).abs();
-        assert!(off <= 0.5 + ROUNDING, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
+        assert!(
+            off <= 0.5 + WEIGHT_ROUNDING,
+            "{blur:?} of {:?}: {found} for {exact} at {i}",
+            grid.dims
+        );
     }
 }
 
 #[test]
-fn edges_and_channels_match_the_reference() {
+fn u8_matches_reference_for_all_edge_modes_and_channel_counts() {
     for (seed, edge) in EDGES.into_iter().enumerate() {
         for channels in 1..=4 {
             for dims in [[1, 1, 1], [2, 3, 1], [13, 7, 1], [67, 31, 1]] {
-                let raster = bytes(dims, channels, seed as u64);
-                for blur in [gaussian(1.3), gaussian(4.0), mean(1), mean(9)] {
-                    check_bytes(&Blur { edge, ..blur }, &raster);
+                let grid = noise_u8(dims, channels, seed as u64);
+                for blur in [gaussian(1.3), gaussian(4.0), box_blur(1), box_blur(9)] {
+                    check_u8(&Blur { edge, ..blur }, &grid);
                 }
             }
         }
@@ -198,69 +198,69 @@ fn edges_and_channels_match_the_reference() {
 }
 
 #[test]
-fn sizes_around_workgroups_and_limits_match_the_reference() {
+fn u8_matches_reference_at_sizes_around_device_limits() {
     for width in [1, 3, 4, 5, 255, 256, 257, 511, 512, 513, 1031] {
-        check_bytes(&gaussian(1.0), &bytes([width, 5, 1], 4, 1));
-        check_bytes(&gaussian(2.0), &bytes([5, width, 1], 3, 2));
-        check_bytes(&mean(3), &bytes([width, 6, 1], 1, 3));
-        check_bytes(&mean(2), &bytes([6, width, 1], 2, 4));
+        check_u8(&gaussian(1.0), &noise_u8([width, 5, 1], 4, 1));
+        check_u8(&gaussian(2.0), &noise_u8([5, width, 1], 3, 2));
+        check_u8(&box_blur(3), &noise_u8([width, 6, 1], 1, 3));
+        check_u8(&box_blur(2), &noise_u8([6, width, 1], 2, 4));
     }
     // More than 1 MiB, so that the small device has to work in blocks.
-    check_bytes(&gaussian(2.0), &bytes([701, 433, 1], 4, 5));
+    check_u8(&gaussian(2.0), &noise_u8([701, 433, 1], 4, 5));
     for edge in EDGES {
         let blur = Blur { edge, iterations: 2, ..gaussian(1.5) };
-        check_bytes(&blur, &bytes([403, 509, 1], 3, 6));
+        check_u8(&blur, &noise_u8([403, 509, 1], 3, 6));
     }
-    // A radius for which a block does not fit: the passes run one by one.
+    // With this radius, a block does not fit into workgroup memory, so the passes run one by one.
     for edge in [Edge::Clamp, Edge::Reflect, Edge::Wrap, Edge::Constant(9.0)] {
-        check_bytes(&Blur { edge, ..gaussian(60.0) }, &bytes([301, 401, 1], 4, 7));
+        check_u8(&Blur { edge, ..gaussian(60.0) }, &noise_u8([301, 401, 1], 4, 7));
     }
 }
 
 #[test]
-fn every_sigma_and_radius_matches_the_reference() {
+fn u8_matches_reference_for_many_sigmas_and_radii() {
     for sigma in [0.1, 0.2, 0.34, 0.5, 0.8, 3.0, 11.0, 32.0, 63.9, 64.1, 100.0, 500.0] {
-        check_bytes(&gaussian(sigma), &bytes([97, 41, 1], 3, 8));
+        check_u8(&gaussian(sigma), &noise_u8([97, 41, 1], 3, 8));
     }
     for radius in [1, 2, 15, 31, 100, 127, 128, 500, 1500] {
-        check_bytes(&mean(radius), &bytes([97, 41, 1], 3, 9));
+        check_u8(&box_blur(radius), &noise_u8([97, 41, 1], 3, 9));
     }
     let x = Taps::gaussian(3.0, 9);
-    check_bytes(
+    check_u8(
         &Blur { axes: [x, Taps::NONE, Taps::NONE], ..gaussian(1.0) },
-        &bytes([97, 41, 1], 3, 10),
+        &noise_u8([97, 41, 1], 3, 10),
     );
-    check_bytes(
+    check_u8(
         &Blur { axes: [Taps::NONE, x, Taps::NONE], ..gaussian(1.0) },
-        &bytes([97, 41, 1], 3, 11),
+        &noise_u8([97, 41, 1], 3, 11),
     );
     let cut = Taps::gaussian(3.0, 2);
-    check_bytes(&Blur { axes: [x, cut, Taps::NONE], ..gaussian(1.0) }, &bytes([97, 41, 1], 4, 12));
+    check_u8(&Blur { axes: [x, cut, Taps::NONE], ..gaussian(1.0) }, &noise_u8([97, 41, 1], 4, 12));
 }
 
-/// Rows and images that both twins cut into several tiles and strips.
+/// The CPU and the GPU kernel split these images into several tiles and strips.
 #[test]
-fn wide_and_tall_images_match_the_reference() {
-    check_bytes(&gaussian(1.0), &bytes([5003, 61, 1], 3, 21));
-    check_bytes(&Blur { edge: Edge::Mirror, ..gaussian(0.3) }, &bytes([131, 1511, 1], 2, 22));
+fn u8_matches_reference_for_wide_and_tall_images() {
+    check_u8(&gaussian(1.0), &noise_u8([5003, 61, 1], 3, 21));
+    check_u8(&Blur { edge: Edge::Mirror, ..gaussian(0.3) }, &noise_u8([131, 1511, 1], 2, 22));
     // Long windows in several tiles and runs of rows.
-    check_bytes(&mean(300), &bytes([5003, 70, 1], 1, 25));
-    check_bytes(&Blur { edge: Edge::Reflect, ..mean(200) }, &bytes([3001, 131, 1], 4, 26));
+    check_u8(&box_blur(300), &noise_u8([5003, 70, 1], 1, 25));
+    check_u8(&Blur { edge: Edge::Reflect, ..box_blur(200) }, &noise_u8([3001, 131, 1], 4, 26));
 }
 
-/// An image that fits a binding, but not together with its halo to the left and right.
+/// The image fits into a binding, but not together with its halo to the left and right.
 #[test]
-fn wide_boxes_of_narrow_images_match_on_small_bindings() {
+fn wide_box_filter_of_narrow_image_works_with_small_bindings() {
     let caps = Restrictions { binding_bytes: Some(1 << 20), ..Restrictions::default() };
-    let (blur, raster) = (mean(300), bytes([3, 700, 1], 4, 24));
-    let expected = blur.cpu(&raster).unwrap();
+    let (blur, grid) = (box_blur(300), noise_u8([3, 700, 1], 4, 24));
+    let expected = blur.cpu(&grid).unwrap();
     if let Some(Subject { name, context }) = &open("small bindings", &caps) {
-        assert!(blur.gpu(context, &raster).unwrap() == expected, "{name}");
+        assert!(blur.gpu(context, &grid).unwrap() == expected, "{name}");
     }
 }
 
-/// The blurred rows of `grid`, computed in blocks of `height` rows, each with the rows that it depends on.
-fn in_blocks(
+/// Blurs `grid` in blocks of `height` rows, each with its halo.
+fn blur_in_blocks(
     blur: &Blur,
     grid: &Grid,
     height: usize,
@@ -284,30 +284,32 @@ fn in_blocks(
 }
 
 #[test]
-fn blocks_of_every_height_give_the_same() {
+fn result_does_not_depend_on_block_height() {
     let mut noise = Noise(23);
     let words = Samples::U16((0..41 * 53 * 3).map(|_| (noise.next() >> 48) as u16).collect());
     let mut opaque = with_alpha([31, 53, 1], 4);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
     samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
     let grids = [
-        bytes([41, 53, 1], 3, 24),
-        // Rows at one end are opaque, but the image is not.
+        noise_u8([41, 53, 1], 3, 24),
+        // The upper rows are opaque, but the image as a whole is not.
         Grid { alpha: Alpha::Translucent, ..half_opaque([41, 53, 1]) },
         opaque,
         Grid { dims: [41, 53, 1], channels: 3, alpha: Alpha::None, samples: words },
     ];
     for (number, grid) in grids.iter().enumerate() {
         for edge in EDGES.into_iter().filter(|&edge| edge != Edge::Wrap) {
-            for blur in [gaussian(1.5), mean(6), Blur { iterations: 3, ..gaussian(0.7) }] {
+            for blur in [gaussian(1.5), box_blur(6), Blur { iterations: 3, ..gaussian(0.7) }] {
                 let blur = Blur { edge, ..blur };
                 let whole = blur.cpu(grid).unwrap();
                 for height in [1, 2, 3, 5, 9, 26, 27, 52, 53, 90] {
-                    let all = in_blocks(&blur, grid, height, &|blur, grid| blur.cpu(grid)).unwrap();
+                    let all =
+                        blur_in_blocks(&blur, grid, height, &|blur, grid| blur.cpu(grid)).unwrap();
                     assert!(all == whole.as_bytes(), "{number} {blur:?} {height}");
                 }
                 for Subject { name, context } in subjects() {
-                    let all = in_blocks(&blur, grid, 20, &|blur, grid| blur.gpu(context, grid));
+                    let all =
+                        blur_in_blocks(&blur, grid, 20, &|blur, grid| blur.gpu(context, grid));
                     assert!(all.unwrap() == whole.as_bytes(), "{name} {number} {blur:?}");
                 }
             }
@@ -325,37 +327,37 @@ fn half_opaque(dims: [usize; 3]) -> Grid {
 }
 
 #[test]
-fn iterations_match_the_reference() {
+fn iterated_blur_matches_reference() {
     for iterations in [2, 3, 10] {
-        check_bytes(&Blur { iterations, ..gaussian(1.0) }, &bytes([61, 43, 1], 3, 13));
-        check_bytes(&Blur { iterations, ..mean(2) }, &bytes([61, 43, 1], 4, 14));
-        check_bytes(&Blur { iterations, ..gaussian(70.0) }, &bytes([61, 43, 1], 1, 15));
+        check_u8(&Blur { iterations, ..gaussian(1.0) }, &noise_u8([61, 43, 1], 3, 13));
+        check_u8(&Blur { iterations, ..box_blur(2) }, &noise_u8([61, 43, 1], 4, 14));
+        check_u8(&Blur { iterations, ..gaussian(70.0) }, &noise_u8([61, 43, 1], 1, 15));
     }
 }
 
 #[test]
-fn volumes_match_the_reference() {
+fn u8_volumes_match_reference() {
     for (seed, edge) in EDGES.into_iter().enumerate() {
         let axes = [Taps::gaussian(1.0, 3), Taps::gaussian(1.5, 5), Taps::gaussian(0.8, 3)];
-        let raster = bytes([21, 17, 13], 1, seed as u64);
-        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &raster);
-        // Few taps, and more than a shader divides by.
+        let grid = noise_u8([21, 17, 13], 1, seed as u64);
+        check_u8(&Blur { axes, edge, ..gaussian(1.0) }, &grid);
+        // Box filters with few taps, and with more taps than the integer division of the shader supports.
         let few = [1, 2, 5].map(Taps::box_filter);
         for axes in [few, [Taps::box_filter(400); 3]] {
-            check_bytes(&Blur { axes, edge, ..mean(1) }, &raster);
-            check_bytes(&Blur { axes, edge, iterations: 2, ..mean(1) }, &raster);
+            check_u8(&Blur { axes, edge, ..box_blur(1) }, &grid);
+            check_u8(&Blur { axes, edge, iterations: 2, ..box_blur(1) }, &grid);
         }
     }
     let axes = [Taps::gaussian(1.0, 3); 3];
     for edge in [Edge::Clamp, Edge::Mirror, Edge::Wrap] {
-        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &bytes([113, 97, 101], 1, 77));
+        check_u8(&Blur { axes, edge, ..gaussian(1.0) }, &noise_u8([113, 97, 101], 1, 77));
     }
 }
 
-/// A picture with soft and hard transparent parts.
+/// An image with opaque, translucent and fully transparent areas.
 fn with_alpha(dims: [usize; 3], channels: usize) -> Grid {
-    let mut raster = bytes(dims, channels, 16);
-    let Samples::U8(samples) = &mut raster.samples else { unreachable!() };
+    let mut grid = noise_u8(dims, channels, 16);
+    let Samples::U8(samples) = &mut grid.samples else { unreachable!() };
     for (i, pixel) in samples.chunks_exact_mut(channels).enumerate() {
         let (x, y) = (i % dims[0], i / dims[0]);
         let alpha = &mut pixel[channels - 1];
@@ -366,136 +368,146 @@ fn with_alpha(dims: [usize; 3], channels: usize) -> Grid {
             _ => {}
         }
     }
-    raster.alpha = Alpha::Straight;
-    raster
+    grid.alpha = Alpha::Straight;
+    grid
 }
 
 #[test]
-fn transparent_pictures_match_the_reference() {
+fn images_with_alpha_match_reference() {
     for edge in EDGES {
-        for blur in [gaussian(0.7), gaussian(3.0), mean(4), Blur { iterations: 3, ..gaussian(1.0) }]
+        for blur in
+            [gaussian(0.7), gaussian(3.0), box_blur(4), Blur { iterations: 3, ..gaussian(1.0) }]
         {
             for channels in [2, 4] {
-                check_bytes(&Blur { edge, ..blur.clone() }, &with_alpha([60, 37, 1], channels));
+                check_u8(&Blur { edge, ..blur.clone() }, &with_alpha([60, 37, 1], channels));
             }
         }
     }
-    check_bytes(&gaussian(40.0), &with_alpha([300, 77, 1], 4));
+    check_u8(&gaussian(40.0), &with_alpha([300, 77, 1], 4));
     // Sums of more than 32 bits, and windows that do not fit into workgroup memory.
     for (edge, radius) in
         [(Edge::Clamp, 127), (Edge::Reflect, 128), (Edge::Wrap, 300), (Edge::Constant(9.0), 1500)]
     {
-        check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([160, 37, 1], 4));
-        check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([37, 160, 1], 2));
+        check_u8(&Blur { edge, ..box_blur(radius) }, &with_alpha([160, 37, 1], 4));
+        check_u8(&Blur { edge, ..box_blur(radius) }, &with_alpha([37, 160, 1], 2));
     }
-    // Opaque pictures take a shorter route, with the same result.
-    let mut opaque = bytes([45, 33, 1], 4, 17);
+    // Opaque images take a faster path.
+    let mut opaque = noise_u8([45, 33, 1], 4, 17);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
     samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
     opaque.alpha = Alpha::Straight;
     for edge in EDGES {
-        check_bytes(&Blur { edge, ..gaussian(2.0) }, &opaque);
+        check_u8(&Blur { edge, ..gaussian(2.0) }, &opaque);
     }
 }
 
 #[test]
-fn linear_light_matches_the_reference() {
+fn linear_light_matches_reference() {
     for edge in EDGES {
-        check_bytes(&Blur { edge, linear: true, ..gaussian(2.0) }, &bytes([60, 37, 1], 3, 18));
-        check_bytes(&Blur { edge, linear: true, ..mean(2) }, &with_alpha([60, 37, 1], 4));
+        check_u8(&Blur { edge, linear: true, ..gaussian(2.0) }, &noise_u8([60, 37, 1], 3, 18));
+        check_u8(&Blur { edge, linear: true, ..box_blur(2) }, &with_alpha([60, 37, 1], 4));
     }
-    check_bytes(&Blur { linear: true, ..mean(200) }, &bytes([60, 37, 1], 3, 18));
+    check_u8(&Blur { linear: true, ..box_blur(200) }, &noise_u8([60, 37, 1], 3, 18));
 }
 
-/// Checks that 16-bit results are equal on every device, and differ from the reference by at most `most`.
-fn check_words(blur: &Blur, raster: &Grid, most: f64) {
-    let found = assert_twins(blur, raster, |cpu, gpu, name| {
-        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
+/// Checks that 16-bit results are equal on every device, and differ from the reference by at most `tolerance`.
+fn check_u16(blur: &Blur, grid: &Grid, tolerance: f64) {
+    let found = assert_twins(blur, grid, |cpu, gpu, name| {
+        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", grid.dims);
     });
     let Samples::U16(found) = found else { panic!("the type changed") };
-    let expected = reference(blur, raster);
+    let expected = reference(blur, grid);
     assert_eq!(found.len(), expected.len());
     for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
         let off = (f64::from(found) - exact).abs();
-        assert!(off <= most, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
+        assert!(off <= tolerance, "{blur:?} of {:?}: {found} at {i}, expected {exact}", grid.dims);
     }
 }
 
-/// How far results of noise may be from the reference: half a step for the last rounding, and a little for those
-/// before.
-const NEAR: f64 = 0.6;
+/// Tolerance for noise images: 0.5 for the final rounding, the rest for the roundings before it.
+const U16_TOLERANCE: f64 = 0.6;
 
-/// A raster without alpha.
-fn words(dims: [usize; 3], channels: usize, value: impl FnMut(usize) -> u16) -> Grid {
+/// A 16-bit image without alpha.
+fn image_u16(dims: [usize; 3], channels: usize, value: impl FnMut(usize) -> u16) -> Grid {
     let samples = (0..dims.iter().product::<usize>() * channels).map(value).collect();
     Grid { dims, channels, alpha: Alpha::None, samples: Samples::U16(samples) }
 }
 
-fn noise(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
+fn noise_u16(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
     let mut noise = Noise(seed);
-    words(dims, channels, |_| (noise.next() >> 48) as u16)
+    image_u16(dims, channels, |_| (noise.next() >> 48) as u16)
 }
 
 #[test]
-fn sixteen_bits_match_the_reference() {
-    // All numbers of channels at one edge mode, and all edge modes with some number of channels.
+fn u16_matches_reference() {
+    // All channel counts with one edge mode, and all edge modes with one channel count each.
     let of_channels = (1..=4).map(|channels| (channels, EDGES[0]));
     let of_edges = EDGES[1..].iter().enumerate().map(|(i, &edge)| (i % 4 + 1, edge));
     for (channels, edge) in of_channels.chain(of_edges) {
-        let raster = noise([71, 53, 1], channels, 19);
+        let grid = noise_u16([71, 53, 1], channels, 19);
         let twice = Blur { iterations: 2, ..gaussian(0.6) };
-        let often = Blur { iterations: 3, ..mean(4) };
-        for blur in [gaussian(0.4), gaussian(5.0), mean(7), mean(300), twice, often] {
-            check_words(&Blur { edge, ..blur }, &raster, NEAR);
+        let often = Blur { iterations: 3, ..box_blur(4) };
+        for blur in [gaussian(0.4), gaussian(5.0), box_blur(7), box_blur(300), twice, often] {
+            check_u16(&Blur { edge, ..blur }, &grid, U16_TOLERANCE);
         }
     }
     for edge in [Edge::Clamp, Edge::Wrap] {
         for sigma in [200.0, 500.0] {
-            check_words(&Blur { edge, ..gaussian(sigma) }, &noise([71, 53, 1], 1, 20), NEAR);
+            check_u16(
+                &Blur { edge, ..gaussian(sigma) },
+                &noise_u16([71, 53, 1], 1, 20),
+                U16_TOLERANCE,
+            );
         }
     }
     for dims in [[1, 1, 1], [2, 1, 1], [1, 2, 1], [3, 5, 1], [513, 3, 1], [3, 513, 1]] {
-        for blur in [gaussian(0.3), gaussian(3.0), gaussian(30.0), mean(1), mean(9), mean(2000)] {
-            check_words(&Blur { edge: Edge::Mirror, ..blur }, &noise(dims, 3, 21), NEAR);
+        for blur in
+            [gaussian(0.3), gaussian(3.0), gaussian(30.0), box_blur(1), box_blur(9), box_blur(2000)]
+        {
+            check_u16(&Blur { edge: Edge::Mirror, ..blur }, &noise_u16(dims, 3, 21), U16_TOLERANCE);
         }
     }
     let x = Taps::gaussian(3.0, 9);
     for axes in [[x, Taps::NONE, Taps::NONE], [Taps::NONE, x, Taps::NONE]] {
-        check_words(&Blur { axes, ..gaussian(1.0) }, &noise([97, 41, 1], 3, 22), NEAR);
+        check_u16(&Blur { axes, ..gaussian(1.0) }, &noise_u16([97, 41, 1], 3, 22), U16_TOLERANCE);
     }
     // More than 1 MiB, so that the small device has to work in blocks, and rows of several tiles.
-    check_words(&gaussian(2.0), &noise([701, 433, 1], 3, 23), NEAR);
-    check_words(&Blur { iterations: 2, ..mean(5) }, &noise([701, 433, 1], 3, 24), NEAR);
-    check_words(&gaussian(1.0), &noise([5003, 61, 1], 1, 25), NEAR);
-    // A radius for which a block does not fit: the passes run one by one.
-    check_words(&gaussian(60.0), &noise([301, 401, 1], 4, 26), NEAR);
-    check_words(&mean(150), &noise([301, 401, 1], 4, 27), NEAR);
+    check_u16(&gaussian(2.0), &noise_u16([701, 433, 1], 3, 23), U16_TOLERANCE);
+    check_u16(
+        &Blur { iterations: 2, ..box_blur(5) },
+        &noise_u16([701, 433, 1], 3, 24),
+        U16_TOLERANCE,
+    );
+    check_u16(&gaussian(1.0), &noise_u16([5003, 61, 1], 1, 25), U16_TOLERANCE);
+    // With this radius, a block does not fit into workgroup memory, so the passes run one by one.
+    check_u16(&gaussian(60.0), &noise_u16([301, 401, 1], 4, 26), U16_TOLERANCE);
+    check_u16(&box_blur(150), &noise_u16([301, 401, 1], 4, 27), U16_TOLERANCE);
 }
 
-/// Samples with the greatest contrast: every other one, an edge, a dot, and those that the rounding of the weights
-/// favours most.
+/// Images of full contrast: a checkerboard, edges, a point, a constant, and the pattern that maximises the error from
+/// rounding the weights.
 #[test]
-fn sixteen_bits_of_hard_contrast_are_within_one_of_the_reference() {
+fn u16_at_full_contrast_is_within_one_of_reference() {
     const FULL: u16 = u16::MAX;
     let dims = [67, 31, 1];
     let pictures = [
-        words(dims, 1, |i| if (i % 67 + i / 67) % 2 == 0 { FULL } else { 0 }),
-        words(dims, 1, |i| if i % 67 < 33 { FULL } else { 0 }),
-        words(dims, 1, |i| if i / 67 < 15 { 0 } else { FULL }),
-        words(dims, 1, |i| if i == 15 * 67 + 33 { FULL } else { 0 }),
-        words(dims, 1, |_| FULL),
+        image_u16(dims, 1, |i| if (i % 67 + i / 67) % 2 == 0 { FULL } else { 0 }),
+        image_u16(dims, 1, |i| if i % 67 < 33 { FULL } else { 0 }),
+        image_u16(dims, 1, |i| if i / 67 < 15 { 0 } else { FULL }),
+        image_u16(dims, 1, |i| if i == 15 * 67 + 33 { FULL } else { 0 }),
+        image_u16(dims, 1, |_| FULL),
     ];
-    for raster in &pictures {
+    for grid in &pictures {
         for edge in [Edge::Clamp, Edge::Wrap, Edge::Constant(65535.0)] {
             for sigma in [0.3, 1.0, 3.3, 8.0, 27.0] {
-                check_words(&Blur { edge, ..gaussian(sigma) }, raster, 1.0);
+                check_u16(&Blur { edge, ..gaussian(sigma) }, grid, 1.0);
             }
             for (radius, iterations) in [(1, 1), (3, 3), (40, 3), (1000, 1)] {
-                check_words(&Blur { edge, iterations, ..mean(radius) }, raster, 1.0);
+                check_u16(&Blur { edge, iterations, ..box_blur(radius) }, grid, 1.0);
             }
         }
     }
-    // Full intensity where integer weights are greater than the exact ones.
+    // Full intensity where integer weights exceed the exact ones.
     for sigma in [1.0, 2.0, 8.0, 11.8, 13.0, 30.0] {
         let taps = Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize);
         let exact = taps.half_weights(Method::Gaussian);
@@ -503,54 +515,54 @@ fn sixteen_bits_of_hard_contrast_are_within_one_of_the_reference() {
         let integer = taps.integer_half_weights(Method::Gaussian, bits);
         let scale = 2f64.powi(bits as i32);
         let count = taps.count();
-        let hard = words([count, count, 1], 1, |i| {
+        let hard = image_u16([count, count, 1], 1, |i| {
             let [x, y] = [i % count, i / count].map(|at| at.abs_diff(taps.radius));
             let product = f64::from(integer[x]) * f64::from(integer[y]) / scale / scale;
             if product > exact[x] * exact[y] { FULL } else { 0 }
         });
-        check_words(&Blur { edge: Edge::Mirror, ..gaussian(sigma) }, &hard, 1.0);
+        check_u16(&Blur { edge: Edge::Mirror, ..gaussian(sigma) }, &hard, 1.0);
     }
 }
 
 #[test]
-fn volumes_of_sixteen_bits_match_the_reference() {
+fn u16_volumes_match_reference() {
     for (seed, edge) in EDGES.into_iter().enumerate() {
         let axes = [Taps::gaussian(1.0, 3), Taps::gaussian(1.5, 5), Taps::gaussian(0.8, 3)];
-        let raster = noise([21, 17, 13], 1, seed as u64);
-        check_words(&Blur { axes, edge, ..gaussian(1.0) }, &raster, NEAR);
-        check_words(&Blur { axes, edge, iterations: 2, ..gaussian(1.0) }, &raster, NEAR);
+        let grid = noise_u16([21, 17, 13], 1, seed as u64);
+        check_u16(&Blur { axes, edge, ..gaussian(1.0) }, &grid, U16_TOLERANCE);
+        check_u16(&Blur { axes, edge, iterations: 2, ..gaussian(1.0) }, &grid, U16_TOLERANCE);
         let axes = [Taps::gaussian(9.0, 27), Taps::NONE, Taps::gaussian(4.0, 12)];
-        check_words(&Blur { axes, edge, ..gaussian(1.0) }, &raster, NEAR);
+        check_u16(&Blur { axes, edge, ..gaussian(1.0) }, &grid, U16_TOLERANCE);
         let axes = [Taps::box_filter(1), Taps::box_filter(2), Taps::box_filter(5)];
         for iterations in [1, 3] {
-            check_words(&Blur { axes, edge, iterations, ..mean(1) }, &raster, NEAR);
+            check_u16(&Blur { axes, edge, iterations, ..box_blur(1) }, &grid, U16_TOLERANCE);
         }
     }
-    let checkers = words([23, 21, 20], 1, |i| match (i % 23 + i / 23 % 21 + i / 483) % 2 {
+    let checkers = image_u16([23, 21, 20], 1, |i| match (i % 23 + i / 23 % 21 + i / 483) % 2 {
         0 => u16::MAX,
         _ => 0,
     });
     for axes in [[Taps::gaussian(0.5, 2); 3], [Taps::gaussian(3.0, 9); 3]] {
-        check_words(&Blur { axes, ..gaussian(1.0) }, &checkers, 1.0);
+        check_u16(&Blur { axes, ..gaussian(1.0) }, &checkers, 1.0);
     }
     let axes = [Taps::box_filter(2); 3];
-    check_words(&Blur { axes, iterations: 3, ..mean(1) }, &checkers, 1.0);
+    check_u16(&Blur { axes, iterations: 3, ..box_blur(1) }, &checkers, 1.0);
     let axes = [Taps::gaussian(1.0, 3); 3];
-    check_words(&Blur { axes, ..gaussian(1.0) }, &noise([113, 97, 101], 1, 77), NEAR);
+    check_u16(&Blur { axes, ..gaussian(1.0) }, &noise_u16([113, 97, 101], 1, 77), U16_TOLERANCE);
 }
 
 #[test]
-fn sixteen_bits_with_alpha_are_near_the_reference() {
-    let mut raster = noise([71, 53, 1], 4, 28);
-    raster.alpha = Alpha::Straight;
-    let Samples::U16(samples) = &mut raster.samples else { unreachable!() };
-    // Float sums resolve colours unless their alpha is tiny.
+fn u16_with_alpha_is_within_one_of_reference() {
+    let mut grid = noise_u16([71, 53, 1], 4, 28);
+    grid.alpha = Alpha::Straight;
+    let Samples::U16(samples) = &mut grid.samples else { unreachable!() };
+    // Float sums cannot resolve the colours of pixels with tiny alpha.
     samples.iter_mut().skip(3).step_by(4).for_each(|v| *v |= 0x4000);
     for edge in EDGES {
-        for blur in [gaussian(0.4), gaussian(5.0), gaussian(200.0), mean(7), mean(300)] {
+        for blur in [gaussian(0.4), gaussian(5.0), gaussian(200.0), box_blur(7), box_blur(300)] {
             let blur = Blur { edge, ..blur };
-            let expected = reference(&blur, &raster);
-            let Samples::U16(found) = assert_same_samples(&blur, &raster) else {
+            let expected = reference(&blur, &grid);
+            let Samples::U16(found) = assert_same_samples(&blur, &grid) else {
                 panic!("the type changed")
             };
             for (found, exact) in found.iter().zip(&expected) {
@@ -562,114 +574,115 @@ fn sixteen_bits_with_alpha_are_near_the_reference() {
 }
 
 #[test]
-fn floats_match_the_reference() {
-    let raster = floats([71, 53, 1], 3, 20);
+fn f32_matches_reference() {
+    let grid = noise_f32([71, 53, 1], 3, 20);
     for edge in EDGES
         .map(|edge| if let Edge::Constant(v) = edge { Edge::Constant(v / 100.0) } else { edge })
     {
-        for blur in [gaussian(0.4), gaussian(5.0), mean(7), mean(32), mean(300)] {
-            check_floats(&Blur { edge, ..blur }, &raster);
+        for blur in [gaussian(0.4), gaussian(5.0), box_blur(7), box_blur(32), box_blur(300)] {
+            check_f32(&Blur { edge, ..blur }, &grid);
         }
     }
-    check_floats(&gaussian(500.0), &floats([31, 23, 1], 1, 30));
-    // Rows and columns of several tiles and runs, with each number of channels.
+    check_f32(&gaussian(500.0), &noise_f32([31, 23, 1], 1, 30));
+    // Rows and columns that span several tiles, with each channel count.
     for channels in 1..=4 {
         for dims in [[1500, 5, 1], [5, 1500, 1]] {
-            for blur in [gaussian(4.0), mean(33), mean(600)] {
-                check_floats(&blur, &floats(dims, channels, 31));
+            for blur in [gaussian(4.0), box_blur(33), box_blur(600)] {
+                check_f32(&blur, &noise_f32(dims, channels, 31));
             }
         }
     }
-    // Volumes, tile by tile on the CPU, with rows longer than a tile and slices lower than one.
+    // The CPU blurs volumes tile by tile. Here rows are longer than a tile, and slices have fewer rows than one.
     for (dims, sigma) in [([131, 70, 11], [2.0, 1.0, 2.0]), ([64, 9, 21], [0.5, 3.0, 6.0])] {
         let axes = sigma.map(|sigma: f64| Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize));
         let blur = Blur { axes, edge: Edge::Constant(0.5), ..gaussian(1.0) };
-        check_floats(&blur, &floats(dims, 1, 38));
+        check_f32(&blur, &noise_f32(dims, 1, 38));
     }
     let axes = [Taps::box_filter(130), Taps::box_filter(40), Taps::box_filter(200)];
     for edge in [Edge::Clamp, Edge::Mirror, Edge::Constant(0.5)] {
-        let blur = Blur { axes, edge, ..mean(1) };
-        check_floats(&blur, &floats([43, 37, 31], 1, 32));
-        check_floats(&Blur { iterations: 3, ..blur }, &floats([43, 37, 31], 1, 33));
+        let blur = Blur { axes, edge, ..box_blur(1) };
+        check_f32(&blur, &noise_f32([43, 37, 31], 1, 32));
+        check_f32(&Blur { iterations: 3, ..blur }, &noise_f32([43, 37, 31], 1, 33));
     }
     // More than 1 MiB, so that the small device has to work in blocks.
-    check_floats(&mean(130), &floats([403, 509, 1], 1, 34));
-    // The longest windows of a constant, where all roundings are equal.
-    let raster = Grid { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
-    check_floats(&mean(10_000), &raster);
-    // In blocks, on a device with small bindings.
+    check_f32(&box_blur(130), &noise_f32([403, 509, 1], 1, 34));
+    // With a constant image and the longest windows, rounding errors all have the same sign.
+    let grid = Grid { samples: Samples::F32(vec![0.1; 700]), ..noise_f32([70, 10, 1], 1, 35) };
+    check_f32(&box_blur(10_000), &grid);
+    // A device with small bindings works in blocks.
     let caps = Restrictions { binding_bytes: Some(1 << 20), ..Restrictions::default() };
     if let Some(Subject { context, .. }) = &open("small bindings", &caps) {
-        let (blur, raster) = (gaussian(5.0), floats([403, 509, 1], 2, 36));
-        assert_eq!(blur.gpu(context, &raster).unwrap(), blur.cpu(&raster).unwrap());
+        let (blur, grid) = (gaussian(5.0), noise_f32([403, 509, 1], 2, 36));
+        assert_eq!(blur.gpu(context, &grid).unwrap(), blur.cpu(&grid).unwrap());
     }
 }
 
-/// Results for samples that share a large offset are off by a few units in the last place, on every device.
+/// With a large common offset, results on every device are within a few units in the last place.
 #[test]
-fn floats_with_an_offset_lose_no_more_than_their_rounding() {
-    let mut raster = floats([151, 97, 1], 1, 37);
-    let Samples::F32(samples) = &mut raster.samples else { unreachable!() };
+fn f32_with_large_offset_is_accurate_to_a_few_ulp() {
+    let mut grid = noise_f32([151, 97, 1], 1, 37);
+    let Samples::F32(samples) = &mut grid.samples else { unreachable!() };
     samples.iter_mut().for_each(|v| *v = 1e6 + 2.0 * *v - 1.0);
-    // The distance between neighbouring f32 at this offset.
+    // The spacing of f32 at this offset.
     let unit = 1.0 / 16.0;
-    for (blur, most) in [
-        (mean(2), 2.5),
-        (mean(20), 4.5),
-        (mean(40), 1.0),
+    for (blur, tolerance) in [
+        (box_blur(2), 2.5),
+        (box_blur(20), 4.5),
+        (box_blur(40), 1.0),
         (gaussian(1.0), 3.0),
         (gaussian(8.0), 4.5),
         (gaussian(100.0), 5.0),
     ] {
-        let expected = reference(&blur, &raster);
-        let Samples::F32(found) = assert_same_samples(&blur, &raster) else { panic!() };
+        let expected = reference(&blur, &grid);
+        let Samples::F32(found) = assert_same_samples(&blur, &grid) else { panic!() };
         let off = |(found, exact): (&f32, &f64)| (f64::from(*found) - exact).abs() / unit;
         let off = found.iter().zip(&expected).map(off).fold(0.0, f64::max);
-        assert!(off <= most, "{blur:?}: {off} units in the last place");
+        assert!(off <= tolerance, "{blur:?}: {off} units in the last place");
     }
 }
 
-fn floats(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
+fn noise_f32(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
     let mut noise = Noise(seed);
     let samples = (0..dims.iter().product::<usize>() * channels).map(|_| noise.unit() as f32);
     Grid { dims, channels, alpha: Alpha::None, samples: Samples::F32(samples.collect()) }
 }
 
-/// Checks results for floats from 0 to 1.
-fn check_floats(blur: &Blur, raster: &Grid) {
-    let expected = reference(blur, raster);
-    let Samples::F32(found) = assert_same_samples(blur, raster) else { panic!("the type changed") };
+/// Checks results for f32 samples between 0 and 1.
+fn check_f32(blur: &Blur, grid: &Grid) {
+    let expected = reference(blur, grid);
+    let Samples::F32(found) = assert_same_samples(blur, grid) else { panic!("the type changed") };
     assert_eq!(found.len(), expected.len());
     for (i, (found, exact)) in found.iter().zip(&expected).enumerate() {
         let off = (f64::from(*found) - exact).abs();
-        let dims = raster.dims;
+        let dims = grid.dims;
         assert!(off <= 2e-6, "{blur:?} of {dims:?}: {found} for {exact} at {i}");
     }
 }
 
-/// Long box filters of floats are summed in blocks, which begin at the first row of a window. Other filters use partial
+/// Long box filters of floats are summed in blocks that begin at the first row of a window. Other filters use partial
 /// sums.
 #[test]
-fn blocks_of_floats_give_the_same() {
-    let mut grid = floats([41, 153, 1], 3, 36);
+fn f32_result_does_not_depend_on_block_height() {
+    let mut grid = noise_f32([41, 153, 1], 3, 36);
     let Samples::F32(samples) = &mut grid.samples else { unreachable!() };
     // From 1 down to about 2^-30.
     samples.iter_mut().for_each(|v| *v = v.powi(20));
-    for blur in [mean(32), mean(50), Blur { iterations: 2, ..mean(37) }, gaussian(12.0)] {
+    for blur in [box_blur(32), box_blur(50), Blur { iterations: 2, ..box_blur(37) }, gaussian(12.0)]
+    {
         let whole = blur.cpu(&grid).unwrap();
         for height in [1, 7, 26, 100] {
-            let all = in_blocks(&blur, &grid, height, &|blur, grid| blur.cpu(grid)).unwrap();
+            let all = blur_in_blocks(&blur, &grid, height, &|blur, grid| blur.cpu(grid)).unwrap();
             assert!(all == whole.as_bytes(), "{blur:?} {height}");
         }
     }
 }
 
-/// The published golden results: a single point in 5x5, with zeros outside.
+/// Published results for a single point in a 5x5 image with zeros outside.
 #[test]
-fn the_golden_points_come_out() {
+fn matches_published_point_responses() {
     let mut samples = vec![0f32; 25];
     samples[12] = 1.0;
-    let raster =
+    let grid =
         Grid { dims: [5, 5, 1], channels: 1, alpha: Alpha::None, samples: Samples::F32(samples) };
     let axis = Taps::gaussian(1.0 / 3.0, 1);
     let edge = Edge::Constant(0.0);
@@ -681,44 +694,44 @@ fn the_golden_points_come_out() {
             assert!((found[at] - golden).abs() < 1e-6, "{name}: {} for {golden}", found[at]);
         }
     };
-    check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
+    check(&assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name)), "cpu");
 
     let mut samples = vec![0u8; 25];
     samples[12] = 255;
-    let raster = Grid { samples: Samples::U8(samples), ..raster };
+    let grid = Grid { samples: Samples::U8(samples), ..grid };
     let axis = Taps::gaussian(2.0 / 3.0, 2);
     let blur = Blur { axes: [axis, axis, Taps::NONE], ..blur };
-    let Samples::U8(found) = assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b)) else {
+    let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
         panic!()
     };
     for (at, golden) in [(12, 91), (11, 29), (6, 9), (10, 1)] {
         assert!(found[at].abs_diff(golden) <= 1, "{} for {golden}", found[at]);
     }
 
-    let ramp = Grid { samples: Samples::U8((0..25).map(|i| i * 10).collect()), ..raster };
-    check_bytes(&blur, &ramp);
-    check_bytes(&Blur { edge: Edge::Clamp, ..blur }, &ramp);
+    let ramp = Grid { samples: Samples::U8((0..25).map(|i| i * 10).collect()), ..grid };
+    check_u8(&blur, &ramp);
+    check_u8(&Blur { edge: Edge::Clamp, ..blur }, &ramp);
 }
 
 #[test]
-fn constants_stay_and_dots_stay_in_place() {
+fn constant_images_stay_constant_and_points_stay_centred() {
     for value in [0, 1, 100, 254, 255] {
         let samples = Samples::U8(vec![value; 50 * 40 * 3]);
-        let raster = Grid { dims: [50, 40, 1], channels: 3, alpha: Alpha::None, samples };
-        for blur in [gaussian(0.3), gaussian(7.0), gaussian(300.0), mean(1), mean(600)] {
+        let grid = Grid { dims: [50, 40, 1], channels: 3, alpha: Alpha::None, samples };
+        for blur in [gaussian(0.3), gaussian(7.0), gaussian(300.0), box_blur(1), box_blur(600)] {
             for iterations in [1, 4] {
                 let blur = Blur { iterations, ..blur.clone() };
-                assert_eq!(blur.cpu(&raster).unwrap(), raster.samples);
-                assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b));
+                assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
+                assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b));
             }
         }
     }
     let mut samples = vec![0u8; 61 * 61];
     samples[30 * 61 + 30] = 255;
-    let raster =
+    let grid =
         Grid { dims: [61, 61, 1], channels: 1, alpha: Alpha::None, samples: Samples::U8(samples) };
-    for blur in [gaussian(1.0), mean(2), Blur { iterations: 5, ..gaussian(0.8) }] {
-        let Samples::U8(found) = assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b)) else {
+    for blur in [gaussian(1.0), box_blur(2), Blur { iterations: 5, ..gaussian(0.8) }] {
+        let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
             panic!()
         };
         let (mut x, mut y, mut sum) = (0, 0, 0);
@@ -730,13 +743,13 @@ fn constants_stay_and_dots_stay_in_place() {
 }
 
 #[test]
-fn nothing_to_do_is_the_identity() {
+fn zero_radius_is_the_identity_and_empty_images_are_allowed() {
     for samples in [Samples::U8(Noise(1).bytes(64)), Samples::U16(vec![1, 500, 65535, 9])] {
         let dims = [samples.len() / 4, 1, 1];
-        let raster = Grid { dims, channels: 4, alpha: Alpha::Straight, samples };
-        for blur in [gaussian(0.0), mean(0)] {
-            assert_twins(&blur, &raster, |_, gpu, _| assert_eq!(*gpu, raster.samples));
-            assert_eq!(blur.cpu(&raster).unwrap(), raster.samples);
+        let grid = Grid { dims, channels: 4, alpha: Alpha::Straight, samples };
+        for blur in [gaussian(0.0), box_blur(0)] {
+            assert_twins(&blur, &grid, |_, gpu, _| assert_eq!(*gpu, grid.samples));
+            assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
         }
     }
     let empty =

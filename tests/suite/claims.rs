@@ -1,14 +1,14 @@
-//! Headers that claim more than their files hold. Claimed sizes are checked, samples that are not stored are not
-//! counted one by one, and each refusal is one line that says what is wrong in the file.
+//! Headers that claim more data than their files contain: memory and CPU time stay bounded, and each error is one line
+//! that states what is wrong in the file.
 #![cfg(target_os = "linux")]
 
 use std::{fs, process::Command};
 
 use crate::{common::program, hostile, memory::keeps};
 
-/// Memory stays within `--max-memory` and 64 MB.
+/// The limit is `--max-memory` plus 64 MB.
 #[test]
-fn sizes_in_headers_are_not_believed() {
+fn memory_is_bounded_for_claimed_sizes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     hostile::write_claims(folder);
@@ -40,9 +40,10 @@ fn sizes_in_headers_are_not_believed() {
     }
 }
 
-/// In 1 GiB of address space, of which the program takes about half, there is no memory for a claimed length.
+/// Runs have 1 GiB of address space, of which the program takes about half, so that claimed lengths cannot be
+/// allocated.
 #[test]
-fn what_is_wrong_is_said_in_plain_words() {
+fn errors_state_what_is_wrong_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     hostile::write_claims(folder);
@@ -57,7 +58,7 @@ fn what_is_wrong_is_said_in_plain_words() {
         ("empty.dcm", "too many attributes before the pixels"),
     ] {
         for command in ["info", "histogram", "blur -o o.png"] {
-            // `info` reads no pixels, so it refuses only these files.
+            // `info` does not read pixels, so it refuses only these files.
             if command == "info" && !["xmp.webp", "exi.webp", "private.dcm"].contains(&name) {
                 continue;
             }
@@ -80,9 +81,10 @@ fn what_is_wrong_is_said_in_plain_words() {
     }
 }
 
-/// Each of these takes less than a second of CPU time in an optimised build. Each once took minutes, or never ended.
+/// Each run takes less than a second of CPU time in an optimised build. Without checks of the claims, it would take
+/// minutes or never end.
 #[test]
-fn claims_take_no_time() {
+fn cpu_time_is_bounded_for_claimed_sizes() {
     const CPU_SECONDS: u32 = 8;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -5,7 +5,7 @@ use predicates::{prelude::*, str::contains};
 use crate::common::{gpuproc, subjects};
 
 #[test]
-fn every_command_explains_itself_with_examples() {
+fn help_of_every_command_has_examples() {
     let help = gpuproc().arg("--help").assert().success();
     let text = String::from_utf8(help.get_output().stdout.clone()).unwrap();
     assert!(text.contains("Exit codes"));
@@ -23,14 +23,14 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
-fn no_argument_is_a_usage_error() {
+fn invalid_arguments_are_usage_errors() {
     gpuproc().assert().code(2).stderr(contains("Usage:"));
     gpuproc().arg("embiggen").assert().code(2);
     gpuproc().args(["devices", "--threads", "0"]).assert().code(2);
 }
 
 #[test]
-fn devices_are_listed_with_one_choice_of_auto() {
+fn devices_marks_one_choice_of_auto() {
     gpuproc().arg("devices").assert().success().stdout(contains("cpu"));
     let output = gpuproc().args(["devices", "--json"]).assert().success();
     let rows: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
@@ -44,13 +44,13 @@ fn devices_are_listed_with_one_choice_of_auto() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_error_5() {
+fn missing_device_exits_with_code_5() {
     let bench = || {
         let mut command = gpuproc();
         command.args(["bench", "copy", "--repeats", "1"]);
         command
     };
-    // The Vulkan loader finds no driver.
+    // With this path, the Vulkan loader does not find a driver.
     let none = "/nonexistent/driver.json";
     bench()
         .args(["--device", "gpu"])
@@ -72,7 +72,7 @@ fn a_device_that_is_not_there_is_error_5() {
 }
 
 #[test]
-fn bench_checks_and_writes_its_figures() {
+fn bench_writes_its_figures_to_csv() {
     let folder = tempfile::tempdir().unwrap();
     let csv = folder.path().join("figures.csv");
     let mut devices = vec![("cpu", None)];
@@ -96,41 +96,41 @@ fn bench_checks_and_writes_its_figures() {
     gpuproc().args(["bench", "copy", "-o", "figures.doc"]).assert().code(2);
 }
 
-/// On a terminal, a bar shows the progress of many files and then disappears; messages are on lines of their own.
+/// On a terminal, a bar shows the progress of many files and disappears at the end. Messages start on a new line.
 #[cfg(target_os = "linux")]
 #[test]
-fn bars_are_for_terminals_and_leave_lines_whole() {
+fn progress_bar_is_shown_only_on_terminals_and_keeps_lines_whole() {
     let folder = tempfile::tempdir().unwrap();
     image::RgbImage::new(30, 20).save(folder.path().join("a.png")).unwrap();
     std::fs::copy(folder.path().join("a.png"), folder.path().join("b.png")).unwrap();
     std::fs::write(folder.path().join("broken.png"), "no picture").unwrap();
     let program = crate::common::program().into_string().unwrap();
-    // One input arrives when bars may appear, and the message after it.
-    let run = |more: &str, wrapped: bool| {
+    // One input arrives after the delay at which the bar appears, and the error message follows it.
+    let run = |more: &str, on_terminal: bool| {
         let line = format!(
             "rm -f slow.png; mkfifo slow.png; (sleep 0.7; cat a.png > slow.png) & \
              {program} blur a.png slow.png broken.png b.png --out-dir out --device cpu {more}"
         );
-        let mut command = std::process::Command::new(if wrapped { "script" } else { "sh" });
-        match wrapped {
+        let mut command = std::process::Command::new(if on_terminal { "script" } else { "sh" });
+        match on_terminal {
             true => command.args(["-qec", &line, "/dev/null"]),
             false => command.args(["-c", &line]),
         };
         command.current_dir(folder.path()).env("TERM", "xterm").stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{more}");
-        // On a terminal, both are one stream.
+        // On a terminal, stdout and stderr are one stream.
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
     let plain = |text: &str| text.replace("\u{1b}[1;31m", "").replace("\u{1b}[0m", "");
     let is_bar = |text: &str| text.contains('%') || text.contains('\u{1b}') || text.contains('█');
-    let shown = run("", true);
-    assert!(is_bar(&shown), "{shown}");
-    let place = shown.find("\u{1b}[1;31merror:\u{1b}[0m cannot decode").unwrap();
-    assert!(shown[..place].ends_with(['\n', '\r', 'K']), "{shown:?}");
-    assert!(shown[place..].split("\r\n").next().unwrap().ends_with("known here"), "{shown:?}");
-    for (more, wrapped) in [("", false), ("--quiet", true)] {
-        let plain = plain(&run(more, wrapped));
+    let screen = run("", true);
+    assert!(is_bar(&screen), "{screen}");
+    let start = screen.find("\u{1b}[1;31merror:\u{1b}[0m cannot decode").unwrap();
+    assert!(screen[..start].ends_with(['\n', '\r', 'K']), "{screen:?}");
+    assert!(screen[start..].split("\r\n").next().unwrap().ends_with("known here"), "{screen:?}");
+    for (more, on_terminal) in [("", false), ("--quiet", true)] {
+        let plain = plain(&run(more, on_terminal));
         assert!(!is_bar(&plain) && plain.contains("error: "), "{more} {plain:?}");
     }
 }

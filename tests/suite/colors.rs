@@ -1,4 +1,4 @@
-//! Colours of vertices by the values of another volume, and pictures in colour.
+//! Vertex colours from the values of another volume, and colours of previews.
 
 use std::{fs, path::Path};
 
@@ -10,8 +10,8 @@ use ply_rs_bw::{
 
 use crate::common::{run, works};
 
-/// A ball in a volume of 12 x 11 x 10 samples, and noise of the same size.
-fn volumes(folder: &Path) -> Vec<f32> {
+/// Writes a ball in a volume of 12 x 11 x 10 samples, and noise of the same size. Returns the noise.
+fn write_volumes(folder: &Path) -> Vec<f32> {
     let ball: Vec<u8> = (0..12 * 11 * 10)
         .map(|i| {
             let [x, y, z] = [i % 12, i / 12 % 11, i / 132].map(f64::from);
@@ -27,7 +27,7 @@ fn volumes(folder: &Path) -> Vec<f32> {
     values
 }
 
-/// Positions and colours of a PLY.
+/// Reads the positions and colours of the vertices of a PLY file.
 fn read_ply(path: &Path) -> Vec<([f32; 3], [u8; 3])> {
     let bytes = fs::read(path).unwrap();
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
@@ -42,11 +42,11 @@ fn read_ply(path: &Path) -> Vec<([f32; 3], [u8; 3])> {
     ply.payload["vertex"].iter().map(vertex).collect()
 }
 
-/// The value at a position, interpolated along one axis after the other; sample i lies at i + 0.5.
-fn value(values: &[f32], place: [f32; 3]) -> f64 {
+/// Trilinear interpolation at a position. Sample i lies at i + 0.5.
+fn interpolate(values: &[f32], position: [f32; 3]) -> f64 {
     let dims = [12, 11, 10];
     let at: [f64; 3] = std::array::from_fn(|i| {
-        (f64::from(place[i]) - 0.5).clamp(0.0, f64::from(dims[i] as u8 - 1))
+        (f64::from(position[i]) - 0.5).clamp(0.0, f64::from(dims[i] as u8 - 1))
     });
     let low = at.map(|v| v.floor() as usize);
     let sample = |x: usize, y: usize, z: usize| {
@@ -60,35 +60,36 @@ fn value(values: &[f32], place: [f32; 3]) -> f64 {
 }
 
 #[test]
-fn vertices_have_the_colours_of_another_volume() {
+fn vertex_colours_are_values_of_another_volume() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let values = volumes(folder);
+    let values = write_volumes(folder);
     let base = "mesh ball_12x11x10_uint8.raw --iso 80 --color-by values_12x11x10_float32.raw";
     for (flags, palette) in
         [("", "viridis"), ("--palette jet_r --normals --ascii", "jet_r"), ("--close", "viridis")]
     {
-        let told = works(folder, &format!("{base} {flags} m.ply"));
+        let stderr = works(folder, &format!("{base} {flags} m.ply"));
         let vertices = read_ply(&folder.join("m.ply"));
-        let found: Vec<f64> = vertices.iter().map(|(place, _)| value(&values, *place)).collect();
+        let found: Vec<f64> =
+            vertices.iter().map(|(position, _)| interpolate(&values, *position)).collect();
         let low = found.iter().copied().fold(f64::MAX, f64::min);
         let high = found.iter().copied().fold(f64::MIN, f64::max);
-        assert!(told.contains(&format!("colours: {palette} from ")), "{told}");
+        assert!(stderr.contains(&format!("colours: {palette} from ")), "{stderr}");
         let table = palette.parse::<Palette>().unwrap().table();
         let mut far = 0;
         for ((_, color), value) in vertices.iter().zip(&found) {
             let index = (256.0 * (value - low) / (high - low)).min(255.0) as usize;
-            // Rounding may lead to the neighbouring colour.
+            // Rounding may give a neighbouring colour.
             let near = [index.saturating_sub(1), index, (index + 1).min(255)];
             assert!(near.iter().any(|&i| table[i] == *color), "{value}: {color:?}");
             far += usize::from(table[index] != *color);
         }
         assert!(vertices.len() > 100 && far * 50 < vertices.len(), "{far}");
     }
-    let told = works(folder, &format!("{base} --color-range 1,1.5 m.ply"));
-    assert!(told.contains("viridis from 1 to 1.5 of values"), "{told}");
-    for (place, color) in read_ply(&folder.join("m.ply")) {
-        match value(&values, place) {
+    let stderr = works(folder, &format!("{base} --color-range 1,1.5 m.ply"));
+    assert!(stderr.contains("viridis from 1 to 1.5 of values"), "{stderr}");
+    for (position, color) in read_ply(&folder.join("m.ply")) {
+        match interpolate(&values, position) {
             value if value < 0.999 => assert_eq!(color, [0x44, 0x01, 0x54]),
             value if value > 1.501 => assert_eq!(color, [0xfd, 0xe7, 0x25]),
             _ => {}
@@ -97,10 +98,10 @@ fn vertices_have_the_colours_of_another_volume() {
 }
 
 #[test]
-fn obj_and_glb_have_the_same_colours() {
+fn obj_and_glb_have_the_colours_of_ply() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    volumes(folder);
+    write_volumes(folder);
     let base = "mesh ball_12x11x10_uint8.raw --iso 80 --color-by values_12x11x10_float32.raw";
     for output in ["m.ply", "m.obj", "m.glb"] {
         works(folder, &format!("{base} --normals {output}"));
@@ -120,9 +121,9 @@ fn obj_and_glb_have_the_same_colours() {
     let primitive = glb.meshes().next().unwrap().primitives().next().unwrap();
     assert_eq!(primitive.material().pbr_metallic_roughness().base_color_factor(), [1.0; 4]);
     let reader = primitive.reader(|_| glb.blob.as_deref());
-    assert!(reader.read_positions().unwrap().eq(expected.iter().map(|(place, _)| *place)));
+    assert!(reader.read_positions().unwrap().eq(expected.iter().map(|(position, _)| *position)));
     assert_eq!(reader.read_normals().unwrap().count(), expected.len());
-    // Linear light.
+    // glTF stores vertex colours in linear light.
     let linear = |v: u8| {
         let v = f64::from(v) / 255.0;
         if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
@@ -138,10 +139,10 @@ fn obj_and_glb_have_the_same_colours() {
 }
 
 #[test]
-fn volumes_meet_where_their_samples_lie() {
+fn colour_volume_is_sampled_at_world_coordinates() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    volumes(folder);
+    write_volumes(folder);
     let header = |name: &str, dims: &str, spacing: &str, kind: &str, file: &str| {
         let text = format!(
             "ObjectType = Image\nNDims = 3\nDimSize = {dims}\nElementSpacing = {spacing}\n\
@@ -150,7 +151,7 @@ fn volumes_meet_where_their_samples_lie() {
         fs::write(folder.join(name), text).unwrap();
     };
     header("ball.mhd", "12 11 10", "1 1 1", "MET_UCHAR", "ball_12x11x10_uint8.raw");
-    // Half as many samples along x, twice as far apart. The values are the x coordinates, up to the end of the ball.
+    // A third as many samples along x, twice as far apart. The values are x coordinates, and end inside the ball.
     let values: Vec<u8> = (0..4 * 110u16)
         .map(|i| i as u8 % 4)
         .flat_map(|x| (2.0 * f32::from(x)).to_le_bytes())
@@ -161,7 +162,7 @@ fn volumes_meet_where_their_samples_lie() {
     works(folder, &format!("mesh ball.mhd {flags}"));
     let mut beyond = 0;
     for ([x, ..], color) in read_ply(&folder.join("m.ply")) {
-        // Its last sample is at 6, and its box ends at 7.
+        // The last sample of x.mhd is at 6, and its box ends at 7.
         let expected = match x {
             7.02.. => 128,
             _ => (256.0 * x.clamp(0.0, 6.0) / 10.0) as u8,
@@ -172,15 +173,15 @@ fn volumes_meet_where_their_samples_lie() {
     }
     assert!(beyond > 10);
     // Only one of the two files states world coordinates.
-    let (code, told) = run(folder, &format!("mesh ball_12x11x10_uint8.raw {flags}"));
-    assert!(code == 4 && told.contains("4x11x10 samples for a volume of 12x11x10"), "{told}");
+    let (code, stderr) = run(folder, &format!("mesh ball_12x11x10_uint8.raw {flags}"));
+    assert!(code == 4 && stderr.contains("4x11x10 samples for a volume of 12x11x10"), "{stderr}");
 }
 
 #[test]
-fn formats_without_colours_are_refused() {
+fn refuses_formats_without_vertex_colours() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    volumes(folder);
+    write_volumes(folder);
     let base = "mesh ball_12x11x10_uint8.raw --iso 80 --color-by values_12x11x10_float32.raw";
     for (flags, words) in [
         ("m.stl", "stl is written without colours"),
@@ -191,18 +192,18 @@ fn formats_without_colours_are_refused() {
         ("m.ply --palette virids", "one of viridis plasma"),
         ("m.ply --color-range 3,1", "the lesser one first"),
     ] {
-        let (code, told) = run(folder, &format!("{base} {flags}"));
-        assert!(code == 2 && told.contains(words), "{flags}: {told}");
+        let (code, stderr) = run(folder, &format!("{base} {flags}"));
+        assert!(code == 2 && stderr.contains(words), "{flags}: {stderr}");
     }
-    let (code, told) = run(folder, "mesh ball_12x11x10_uint8.raw --iso 80 --palette jet m.ply");
-    assert!(code == 2 && told.contains("--color-by"), "{told}");
+    let (code, stderr) = run(folder, "mesh ball_12x11x10_uint8.raw --iso 80 --palette jet m.ply");
+    assert!(code == 2 && stderr.contains("--color-by"), "{stderr}");
 }
 
 #[test]
-fn pictures_are_in_colour() {
+fn preview_shows_mesh_colours() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    volumes(folder);
+    write_volumes(folder);
     let picture = |flags: &str| {
         works(folder, &format!("mesh {flags} --size 90x80 --preview p.png"));
         image::open(folder.join("p.png")).unwrap().into_rgba8()
@@ -219,17 +220,17 @@ fn pictures_are_in_colour() {
         picture(&format!("{ball} --color-by values_12x11x10_float32.raw --palette cool m.ply"));
     let mean = |i: usize| green.pixels().map(|pixel| u64::from(pixel.0[i])).sum::<u64>();
     assert!(mean(2) > mean(0) && mean(2) > mean(1), "cool is blue everywhere");
-    // A red ball in a translucent blue one: red is seen only in the middle, behind blue.
+    // A red ball in a translucent blue one: red shows only in the middle, through blue.
     let two =
         picture("ball_12x11x10_uint8.raw --iso 40,140 --color blue,red --background white m.glb");
     let [outer, inner] = [two.get_pixel(45, 12).0, two.get_pixel(45, 40).0];
     assert!(outer[2] > outer[0] && inner[0] > outer[0] / 2 && inner[2] > 0, "{outer:?} {inner:?}");
     assert!(inner[0] > inner[1] && outer[1] > inner[1], "{outer:?} {inner:?}");
     assert_eq!(two.get_pixel(0, 0).0, [255; 4]);
-    let (code, told) =
+    let (code, stderr) =
         run(folder, "mesh ball_12x11x10_uint8.raw --iso 40,80 m.ply --preview p.png");
-    assert!(code == 2 && told.contains("--preview needs {iso}"), "{told}");
-    // Labels have colours of their own.
+    assert!(code == 2 && stderr.contains("--preview needs {iso}"), "{stderr}");
+    // Each label has its own colour.
     let labels: Vec<u8> = (0..8 * 6 * 6).map(|i| if i % 8 < 4 { 1 } else { 2 }).collect();
     fs::write(folder.join("l_8x6x6_uint8.raw"), labels).unwrap();
     let both = picture("l_8x6x6_uint8.raw --labels m.ply");

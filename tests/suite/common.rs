@@ -1,4 +1,4 @@
-//! Helpers of all test files: devices to test on, the comparison of twins, and runs of the program.
+//! Helpers of all test files: test devices, comparison of CPU and GPU kernels, and runs of the program.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,12 +22,12 @@ pub struct Subject {
     pub context: Context,
 }
 
-/// The devices that kernels are tested on: the first adapter as it is, with new memory filled with noise; and the same
-/// adapter made small (limits below those of WebGPU, bindings of 1 MiB, 64 workgroups per dimension, no optional
-/// features), so that work has to be split and shaders may bind only four buffers. `GPUPROC_TEST_SUBJECTS=all` adds
-/// [`others`]; the name of one of them selects that one only.
+/// Devices to test kernels on. "full" is the first adapter with its own limits; new memory is filled with noise.
+/// "small" is the same adapter with limits below those of WebGPU (bindings of 1 MiB, 64 workgroups per dimension, four
+/// buffers per shader, no optional features), so that work has to be split. `GPUPROC_TEST_SUBJECTS=all` adds
+/// [`others`], and the name of one device selects only that device.
 ///
-/// Empty if there is no adapter, see [`adapter`].
+/// Empty if there is no adapter; see [`adapter`].
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
     if adapter().is_none() {
@@ -45,7 +45,7 @@ pub fn subjects() -> &'static [Subject] {
             Ok(name) => {
                 all.extend(others());
                 all.retain(|(known, _)| *known == name);
-                assert!(!all.is_empty(), "GPUPROC_TEST_SUBJECTS={name} is none of the devices");
+                assert!(!all.is_empty(), "GPUPROC_TEST_SUBJECTS={name}: unknown device");
             }
             Err(_) => {}
         }
@@ -64,8 +64,8 @@ fn downlevel() -> Restrictions {
     }
 }
 
-/// Devices of other kinds, made from the first adapter: with the limits that WebGPU guarantees, with lower ones, large
-/// devices that lack single features, and one where every shader runs with bounds checks.
+/// Further devices, made from the first adapter: with the limits that WebGPU guarantees, with lower limits, without
+/// single features, with bounds checks in every shader, and treated as hardware.
 pub fn others() -> Vec<(&'static str, Restrictions)> {
     let webgpu = Restrictions { baseline: Some(Baseline::WebGpu), ..downlevel() };
     let plain = Restrictions { poison: true, ..Restrictions::default() };
@@ -96,18 +96,18 @@ pub fn adapter() -> Option<&'static Adapter> {
 /// A device of the first adapter with the limits `caps`; see [`adapter`].
 pub fn open(name: &'static str, caps: &Restrictions) -> Option<Subject> {
     let timings = Arc::new(Timings::new(true));
-    let context = Context::open(adapter()?, caps, timings).expect("the adapter opens");
+    let context = Context::open(adapter()?, caps, timings).expect("cannot open the adapter");
     Some(Subject { name, context })
 }
 
-/// Runs both twins of `kernel` on `input` and hands the result of the CPU and of each device to `compare`,
-/// which panics where they differ. Returns the result of the CPU.
+/// Runs `kernel` on the CPU and on every test device. Calls `compare` with the CPU result, the device result and the
+/// name of the device; it panics if they differ. Returns the CPU result.
 pub fn assert_twins<K: Kernel>(
     kernel: &K,
     input: &K::In,
     compare: impl Fn(&K::Out, &K::Out, &str),
 ) -> K::Out {
-    let expected = kernel.cpu(input).expect("the CPU twin works");
+    let expected = kernel.cpu(input).expect("the CPU kernel failed");
     for Subject { name, context } in subjects() {
         let found = kernel.gpu(context, input);
         let found = found.unwrap_or_else(|error| panic!("{name}: {}", error.one_line()));
@@ -116,7 +116,7 @@ pub fn assert_twins<K: Kernel>(
     expected
 }
 
-/// As [`assert_twins`], for samples that are the same on every device to the byte.
+/// Like [`assert_twins`], for samples that must be equal byte for byte.
 pub fn assert_same_samples<K: Kernel<Out = Samples> + std::fmt::Debug>(
     kernel: &K,
     input: &K::In,
@@ -130,12 +130,12 @@ pub fn assert_same_samples<K: Kernel<Out = Samples> + std::fmt::Debug>(
     })
 }
 
-/// The path of the program under test: `GPUPROC_BIN`, else the one that cargo has built.
+/// Path of the program under test: `GPUPROC_BIN`, or else the one that cargo has built.
 pub fn program() -> std::ffi::OsString {
     std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into())
 }
 
-/// The program under test, without settings from the environment that choose a device.
+/// The program under test, without gpuproc's settings from the environment.
 pub fn gpuproc() -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(program());
     for name in ["GPUPROC_DEVICE", "GPUPROC_FLAGS", "GPUPROC_CONFIG_PATH"] {
@@ -145,7 +145,7 @@ pub fn gpuproc() -> assert_cmd::Command {
     command
 }
 
-/// Runs the program in `folder` on the CPU with the words of `line`. Returns the exit code and the messages.
+/// Runs the program in `folder` on the CPU with the words of `line`. Returns the exit code and stderr.
 pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
     let mut command = gpuproc();
     command.current_dir(folder).args(["--device", "cpu"]).args(line.split_whitespace());
@@ -153,14 +153,15 @@ pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// As [`run`], for a line that must succeed. Returns the messages.
+/// Like [`run`], for a command line that must succeed. Returns stderr.
 pub fn works(folder: &std::path::Path, line: &str) -> String {
     let (code, stderr) = run(folder, line);
     assert_eq!(code, 0, "{line}: {stderr}");
     stderr
 }
 
-/// The picture in a JPEG file, and what is missing of it; `None` if it cannot be decoded, or takes more than 64 MiB.
+/// Decodes a JPEG file. Returns the image and a description of its damage, or `None` if the file cannot be decoded or
+/// takes more than 64 MiB.
 pub fn decode_jpeg(bytes: &[u8]) -> Option<(Image, Option<String>)> {
     let file = JpegFile::parse(bytes, &jpeg::Container::default()).ok()?;
     if file.frame.pixel_bytes() + file.scratch_bytes() > 1 << 26 {
@@ -178,7 +179,7 @@ pub fn encode_jpeg(frame: &Frame, pixels: &[u8], optimized: bool) -> Vec<u8> {
     jpeg::encode(frame, Picture::Pixels(pixels), &[], optimized).unwrap()
 }
 
-/// A grey TIFF file whose only strip is the JPEG file `strip`.
+/// Creates a grey TIFF file whose only strip is the JPEG file `strip`.
 pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
     let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
     let first = 8 + 2 + 9 * 12 + 4;
@@ -201,29 +202,32 @@ pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
     tiff
 }
 
-/// The result of a measured run.
+/// Result of a measured run.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct Measured {
-    /// The exit code.
     pub code: Option<i32>,
     pub stderr: String,
     /// Peak memory in MiB.
     pub peak: u64,
-    /// Seconds of CPU time, on which other work on the machine has little effect.
+    /// CPU time in seconds, which depends little on other work on the machine.
     pub cpu_seconds: f64,
 }
 
 /// Runs the program in `folder` on the CPU and measures its memory and CPU time. A separate process starts and measures
-/// it: the system counts the memory that the parent has at the start as memory of the child, and the test suite may
-/// have much.
+/// it, because the system counts the memory of the parent at the start as memory of the child, and the test suite may
+/// use much.
 #[cfg(target_os = "linux")]
 pub fn measured<'a>(
     folder: &std::path::Path,
     arguments: impl IntoIterator<Item = &'a str>,
 ) -> Measured {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.arg(MEASURE).arg(program()).args(["--device", "cpu", "--threads", "2"]).args(arguments);
+    command
+        .arg(MEASURE_ARGUMENT)
+        .arg(program())
+        .args(["--device", "cpu", "--threads", "2"])
+        .args(arguments);
     command.current_dir(folder).env_remove("RUST_BACKTRACE").stdin(std::process::Stdio::null());
     let output = command.output().unwrap();
     let measures = String::from_utf8_lossy(&output.stdout);
@@ -238,10 +242,10 @@ pub fn measured<'a>(
 
 /// The first argument of the process that measures a run.
 #[cfg(target_os = "linux")]
-const MEASURE: &str = "--measure";
+const MEASURE_ARGUMENT: &str = "--measure";
 
-/// In the process that [`measured`] has started: runs the program, prints its peak memory in KiB and its CPU time in
-/// microseconds, and exits.
+/// In the process started by [`measured`], runs the program, prints its peak memory in KiB and its CPU time in
+/// microseconds, and exits. Otherwise does nothing.
 #[cfg(target_os = "linux")]
 pub fn measure_if_asked() {
     use nix::sys::{
@@ -249,7 +253,7 @@ pub fn measure_if_asked() {
         time::TimeValLike,
     };
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != MEASURE) {
+    if arguments.next().is_none_or(|first| first != MEASURE_ARGUMENT) {
         return;
     }
     let mut command = std::process::Command::new(arguments.next().unwrap());
@@ -263,22 +267,22 @@ pub fn measure_if_asked() {
     std::process::exit(status.code().unwrap_or(255));
 }
 
-/// Waits for `child`. Returns its exit status and its peak memory in KiB, as it was read last: a process may take more
-/// in its last moments.
+/// Waits for `child`. Returns its exit status and its peak memory in KiB. The memory is sampled, so a peak right before
+/// the exit may be missed.
 #[cfg(target_os = "linux")]
 pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus, u64) {
     let status = format!("/proc/{}/status", child.id());
-    let mut most = 0;
+    let mut peak = 0;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
-            return (status, most);
+            return (status, peak);
         }
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        // Right after the fork, the child still has the memory and the name of this process.
+        // Between fork and exec, the child has the memory and the name of this process.
         let text = if text.starts_with("Name:\tgpuproc") { text } else { String::new() };
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        most = most.max(kilobytes.unwrap_or(0));
+        peak = peak.max(kilobytes.unwrap_or(0));
         std::thread::sleep(std::time::Duration::from_micros(300));
     }
 }

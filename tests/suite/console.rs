@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::common::{Noise, program};
 
-/// Splits a session before each `$ `. The first piece is text before the first command.
+/// Splits a session before each `$ `. The first step is the text before the first command.
 fn steps(session: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
     for line in session.split_inclusive('\n') {
@@ -32,7 +32,7 @@ fn steps(session: &str) -> Vec<String> {
     steps
 }
 
-/// A folder with the inputs that examples name, and a `PATH` with the program under test.
+/// A folder with the inputs of the examples, and a `PATH` with the program under test.
 struct Sandbox(TempDir);
 
 impl Sandbox {
@@ -47,9 +47,9 @@ impl Sandbox {
         let programs = path.join(".programs");
         fs::create_dir(&programs).unwrap();
         symlink(program(), programs.join("gpuproc")).unwrap();
-        symlink(manifest("fixtures"), path.join("fixtures")).unwrap();
-        // Stand-ins for the programs that examples pipe from and to.
-        for (name, does) in [
+        symlink(repository_path("fixtures"), path.join("fixtures")).unwrap();
+        // Stand-ins for other programs that the examples run.
+        for (name, script) in [
             ("curl", "cat photo.png"),
             ("generate", "printf 12345678abcdefgh"),
             ("consume", "cat >/dev/null"),
@@ -57,7 +57,7 @@ impl Sandbox {
             ("jq", "cat >/dev/null"),
         ] {
             let file = programs.join(name);
-            fs::write(&file, format!("#!/bin/sh\n{does}\n")).unwrap();
+            fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
         write_pictures(path);
@@ -66,7 +66,7 @@ impl Sandbox {
         Self(folder)
     }
 
-    /// Runs a command. Returns its output, and its exit code.
+    /// Runs a command. Returns its output and its exit code.
     fn run(&self, command: &str) -> (String, i32) {
         let folder = self.0.path();
         let path = format!("{}:{}", folder.join(".programs").display(), env::var("PATH").unwrap());
@@ -87,8 +87,8 @@ impl Sandbox {
         )
     }
 
-    /// Runs a step again and returns it with its current output, and with the empty lines that followed it.
-    /// `with_codes` adds exit codes.
+    /// Runs a step again and returns it with its current output. Keeps the empty lines that follow it. `with_codes`
+    /// adds exit codes.
     fn replay(&self, step: &str, with_codes: bool) -> String {
         let Some(line) = step.strip_prefix("$ ") else { return step.to_owned() };
         let command = line.lines().next().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Sandbox {
         format!("$ {command}\n{text}{code}{empty}")
     }
 
-    /// Runs a session again. Returns it with its current outputs, and the steps that differ from before.
+    /// Runs a session again. Returns it with its current outputs, and the steps whose output has changed.
     fn replay_all(&self, session: &str, with_codes: bool) -> (String, Vec<String>) {
         let (mut now, mut differences) = (String::new(), Vec::new());
         for step in steps(session) {
@@ -112,11 +112,11 @@ impl Sandbox {
     }
 }
 
-fn manifest(path: &str) -> PathBuf {
+fn repository_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Writes single pictures, and slices of a volume.
+/// Writes images, and the slices of a volume.
 fn write_pictures(folder: &Path) {
     const SIZE: [u32; 2] = [64, 48];
     let save = |name: &str, samples: &[u8], colour| {
@@ -147,11 +147,11 @@ fn write_pictures(folder: &Path) {
     save("scan16.png", &ramp[..2 * pixels], ColorType::L16);
     save("icon.png", &Noise(1).bytes(4 * pixels), ColorType::Rgba8);
     save("deep.png", &Noise(2).bytes(8 * pixels), ColorType::Rgba16);
-    fs::copy(manifest("fixtures/images/opaque.gif"), folder.join("walk.gif")).unwrap();
+    fs::copy(repository_path("fixtures/images/opaque.gif"), folder.join("walk.gif")).unwrap();
 }
 
 fn write_volumes(folder: &Path) {
-    // Brightest in the middle, so that surfaces are round.
+    // Values fall with the distance from the centre, so that surfaces are round.
     let ball = |[width, height, depth]: [usize; 3]| -> Vec<u8> {
         let squares = |len: usize| -> Vec<usize> {
             (0..len).map(|at| ((2 * at + 1).abs_diff(len) * 16 / len).pow(2)).collect()
@@ -169,7 +169,7 @@ fn write_volumes(folder: &Path) {
     let field: Vec<u8> = ball([200, 100, 50]).iter().flat_map(unit).collect();
     fs::write(folder.join("field_200x100x50_float32.raw"), field).unwrap();
     for (name, copy) in [("i16_itk.nii.gz", "head.nii.gz"), ("i16_ras_gzip.nrrd", "head.nrrd")] {
-        fs::copy(manifest("fixtures/volumes").join(name), folder.join(copy)).unwrap();
+        fs::copy(repository_path("fixtures/volumes").join(name), folder.join(copy)).unwrap();
     }
     let labels: Vec<u8> = (0..)
         .zip(ball([48, 40, 36]))
@@ -183,11 +183,11 @@ fn write_volumes(folder: &Path) {
     let organs = fs::File::create(folder.join("organs.nii.gz")).unwrap();
     let nifti = [nifti_header([48, 40, 36]), labels].concat();
     GzEncoder::new(organs, Compression::fast()).write_all(&nifti).unwrap();
-    // A sparse file of zeros takes no room on the disk.
+    // A sparse file of zeros takes no disk space.
     fs::File::create(folder.join("ct.raw")).unwrap().set_len(512 * 512 * 300 * 2).unwrap();
 }
 
-/// The header of a NIfTI file of bytes with a spacing of 1, up to the first sample.
+/// Header of a NIfTI file of u8 samples with a spacing of 1, up to the first sample.
 fn nifti_header(dims: [i16; 3]) -> Vec<u8> {
     let mut header = vec![0; 352];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
@@ -230,7 +230,7 @@ fn write_numbers(folder: &Path) {
     }
 }
 
-/// Fails if there are differences, or with `GPUPROC_BLESS` writes `now` to `path`.
+/// Fails if there are differences. With `GPUPROC_BLESS=1`, writes `now` to `path` instead.
 fn check(path: &Path, now: &str, differences: &[String]) {
     if env::var_os("GPUPROC_BLESS").is_some_and(|value| value == "1") {
         return fs::write(path, now).unwrap();
@@ -240,9 +240,9 @@ fn check(path: &Path, now: &str, differences: &[String]) {
 }
 
 #[test]
-fn snapshots_are_what_the_program_prints() {
+fn snapshots_match_program_output() {
     let mut files = 0;
-    for entry in fs::read_dir(manifest("tests/snapshots")).unwrap() {
+    for entry in fs::read_dir(repository_path("tests/snapshots")).unwrap() {
         let path = entry.unwrap().path();
         let session = fs::read_to_string(&path).unwrap();
         let (now, differences) = Sandbox::new().replay_all(&session, true);
@@ -253,11 +253,11 @@ fn snapshots_are_what_the_program_prints() {
 }
 
 #[test]
-fn the_readme_and_the_guide_show_what_the_program_prints() {
+fn readme_and_guide_match_program_output() {
     let sandbox = Sandbox::new();
-    check_document(&manifest("README.md"), &sandbox);
+    check_document(&repository_path("README.md"), &sandbox);
     let mut chapters = 0;
-    for entry in fs::read_dir(manifest("src/guide")).unwrap() {
+    for entry in fs::read_dir(repository_path("src/guide")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "md") {
             check_document(&path, &sandbox);
@@ -267,7 +267,7 @@ fn the_readme_and_the_guide_show_what_the_program_prints() {
     assert!(chapters > 10);
 }
 
-/// Runs the console blocks of a text.
+/// Checks the `console` blocks of a document.
 fn check_document(path: &Path, sandbox: &Sandbox) {
     let text = fs::read_to_string(path).unwrap();
     let (mut now, mut differences) = (String::new(), Vec::new());
@@ -285,7 +285,7 @@ fn check_document(path: &Path, sandbox: &Sandbox) {
 }
 
 #[test]
-fn the_examples_of_each_help_text_work() {
+fn help_examples_run_successfully() {
     let sandbox = Sandbox::new();
     let (help, _) = sandbox.run("gpuproc --help");
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -295,7 +295,7 @@ fn the_examples_of_each_help_text_work() {
         let examples = help.lines().skip_while(|line| *line != "Examples:");
         for example in examples.filter_map(|line| line.strip_prefix("  ")) {
             let (example, remark) = example.split_once("    ").unwrap_or((example, ""));
-            // A command that takes minutes is only started.
+            // Benchmarks take minutes, so they are stopped after a second.
             let limit = if command == "bench" { " --timeout 1" } else { "" };
             let (text, code) = sandbox.run(&format!("{example}{limit}"));
             assert!(code == 0 || command == "bench" && code == 124, "{example}: {code}\n{text}");
@@ -310,7 +310,7 @@ fn the_examples_of_each_help_text_work() {
 }
 
 #[test]
-fn planted_differences_are_found() {
+fn replay_detects_changes_of_a_session() {
     let sandbox = Sandbox::new();
     let session = "words\n$ printf 'a b\\nc  \\n'\na b\nc\n\n$ sh -c 'echo d; exit 3'\nd\n? 3\n";
     assert_eq!(sandbox.replay_all(session, true), (session.to_owned(), Vec::new()));

@@ -1,4 +1,4 @@
-//! Pictures that are cut off or damaged: missing parts are reported, or the picture is refused.
+//! Truncated and damaged images: missing parts are reported, or the file is refused.
 
 use std::{fs, path::Path};
 
@@ -14,25 +14,25 @@ use predicates::{prelude::*, str::contains};
 
 use crate::common::{Noise, decode_jpeg, encode_jpeg, gpuproc, tiff_of_jpeg};
 
-const LIMIT: u64 = 1 << 26;
+const MEMORY_LIMIT: u64 = 1 << 26;
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/fixtures/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
     fs::read(path).unwrap()
 }
 
-/// The offset of the header of each scan.
-fn scans(file: &[u8]) -> Vec<usize> {
+/// Offsets of the SOS markers.
+fn scan_offsets(file: &[u8]) -> Vec<usize> {
     (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, 0xda]).collect()
 }
 
-/// The offset of the entropy-coded data of the scan whose header is at `scan`.
-fn data(file: &[u8], scan: usize) -> usize {
+/// Offset of the entropy-coded data of the scan whose SOS marker is at `scan`.
+fn entropy_data_offset(file: &[u8], scan: usize) -> usize {
     scan + 2 + usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]))
 }
 
-/// The rows of pixels in which two pictures differ.
-fn differing(one: &Image, other: &Image) -> Vec<usize> {
+/// Rows in which two images differ.
+fn differing_rows(one: &Image, other: &Image) -> Vec<usize> {
     let row = |image: &Image, y: usize| {
         let bytes = image.width * image.channels;
         image.samples.as_bytes()[y * bytes..(y + 1) * bytes].to_vec()
@@ -40,29 +40,29 @@ fn differing(one: &Image, other: &Image) -> Vec<usize> {
     (0..one.height).filter(|&y| row(one, y) != row(other, y)).collect()
 }
 
-/// The number at the start of a message.
-fn number(text: &str) -> usize {
+/// The number at the start of `text`.
+fn leading_number(text: &str) -> usize {
     text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
 }
 
-/// Blocks without data are 0, although their memory held other blocks before.
+/// Missing blocks are zero, even where memory held other blocks before.
 #[test]
-fn missing_blocks_are_those_of_the_coefficients() {
+fn damaged_jpeg_decodes_like_its_coefficients() {
     let mut noise = Noise(41);
     let size = [40, 1200];
     let pixels: Vec<u8> = (0..size[0] * size[1] * 3).map(|_| noise.next() as u8).collect();
     let frame = Frame::for_pixels(size, 3, Quality(60), true);
     let whole = encode_jpeg(&frame, &pixels, false);
-    let start = data(&whole, scans(&whole)[0]);
+    let start = entropy_data_offset(&whole, scan_offsets(&whole)[0]);
     let mut damaged = 0;
     for _ in 0..40 {
         let mut file = whole.clone();
         let at = start + noise.next() as usize % (file.len() - start);
-        // A marker, after which nothing is read, or other codes.
+        // Either a marker, after which no data is read, or different codes.
         file[at] = 0xff;
         file[(at + 1).min(whole.len() - 1)] = noise.next() as u8;
         let Some((image, damage)) = decode_jpeg(&file) else { continue };
-        let (coefficients, _) = jpeg::read_coefficients(&file, LIMIT.into()).unwrap();
+        let (coefficients, _) = jpeg::read_coefficients(&file, MEMORY_LIMIT.into()).unwrap();
         let expected = Decode.cpu(&coefficients).unwrap();
         assert!(image.samples.as_bytes() == expected, "{at}");
         damaged += usize::from(damage.is_some());
@@ -70,24 +70,24 @@ fn missing_blocks_are_those_of_the_coefficients() {
     assert!(damaged > 10, "{damaged}");
 }
 
-/// Sequential files lose whole rows of MCUs and nothing else. Rows of subsampled chroma also blend with their
-/// neighbours.
+/// A truncated sequential file lacks whole rows of MCUs. Interpolation of subsampled chroma may change one row more.
 #[test]
-fn the_rows_that_a_cut_file_lacks_are_counted() {
+fn reports_missing_rows_of_truncated_jpeg() {
     for name in
         ["sequential_420", "sequential_422", "sequential_444_optimised", "sequential_420_restarts"]
     {
         let file = fixture(name);
         let (whole, damage) = decode_jpeg(&file).unwrap();
         assert_eq!(damage, None, "{name}");
-        let start = data(&file, scans(&file)[0]);
+        let start = entropy_data_offset(&file, scan_offsets(&file)[0]);
         let mut last = usize::MAX;
         for share in [0, 1, 10, 25, 50, 75, 90, 97] {
             let cut = &file[..start + (file.len() - start) * share / 100];
             let (found, damage) = decode_jpeg(cut).unwrap();
-            let damage = damage.unwrap_or_else(|| panic!("{name}: {share} % pass for the whole"));
+            let damage = damage
+                .unwrap_or_else(|| panic!("{name}: {share} % of the data: no damage reported"));
             assert!(damage.contains(&format!("of its {} rows are missing", whole.height)));
-            let (rows, lost) = (number(&damage), differing(&whole, &found));
+            let (rows, lost) = (leading_number(&damage), differing_rows(&whole, &found));
             assert!(lost.len() <= rows + 1, "{name} {share}: {} rows differ: {damage}", lost.len());
             assert!(rows <= lost.len() + 16, "{name} {share}: {} differ: {damage}", lost.len());
             assert!(rows <= last, "{name}: a longer file has fewer rows");
@@ -96,15 +96,15 @@ fn the_rows_that_a_cut_file_lacks_are_counted() {
                 assert_eq!(rows, whole.height, "{name}");
             }
         }
-        // Only the marker EOI is missing.
+        // A missing EOI marker is not damage.
         let (found, damage) = decode_jpeg(&file[..file.len() - 2]).unwrap();
         assert!(damage.is_none() && found == whole, "{name}");
     }
 }
 
-/// The offsets of the marker segments of a file, up to the header of its first scan.
-fn segments(file: &[u8]) -> Vec<usize> {
-    let (mut at, mut found, end) = (2, Vec::new(), scans(file)[0]);
+/// Offsets of the marker segments of a file, up to the header of its first scan.
+fn segment_offsets(file: &[u8]) -> Vec<usize> {
+    let (mut at, mut found, end) = (2, Vec::new(), scan_offsets(file)[0]);
     while at <= end {
         found.push(at);
         at += 2 + usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
@@ -112,14 +112,14 @@ fn segments(file: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Stray bytes between segments change neither the picture nor the metadata after them.
+/// Stray bytes between segments change neither the image nor the metadata after them.
 #[test]
-fn stray_bytes_before_markers_are_skipped() {
+fn skips_stray_bytes_before_jpeg_markers() {
     for name in ["sequential_420", "sequential_420_restarts", "progressive_444", "rgb", "ycck"] {
         let file = fixture(name);
         let whole = decode_jpeg(&file).unwrap();
         assert_eq!(whole.1, None, "{name}");
-        for at in segments(&file) {
+        for at in segment_offsets(&file) {
             for (stray, says) in [
                 (&[0xfe, 1, 0xff, 0, 0xff][..], "4 stray bytes before markers are skipped"),
                 (&[7], "1 stray byte before a marker is skipped"),
@@ -133,17 +133,17 @@ fn stray_bytes_before_markers_are_skipped() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let file = fs::read(images().join("metadata.jpg")).unwrap();
+    let file = fs::read(images_folder().join("metadata.jpg")).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(folder.join("in.jpg"), bytes).unwrap();
         let source = gpuproc::io::Source::File(folder.join("in.jpg"));
         let timings = gpuproc::util::timings::Timings::new(false);
-        gpuproc::io::image::read_image(&source, LIMIT, &timings).unwrap()
+        gpuproc::io::image::read_image(&source, MEMORY_LIMIT, &timings).unwrap()
     };
     let whole = read(&file);
     assert!(whole.metadata.xmp.is_some() && whole.metadata.iptc.is_some());
-    // Files of which the first marker is not at the start are not known as JPEG.
-    for at in segments(&file).into_iter().skip(1) {
+    // Files that do not start with a marker are not recognised as JPEG.
+    for at in segment_offsets(&file).into_iter().skip(1) {
         assert!(read(&[&file[..at], b"junk", &file[at..]].concat()) == whole, "{at}");
         let command = "blur in.jpg o.png --sigma 0";
         run(folder, command).success().stderr(contains("4 stray bytes before markers are skipped"));
@@ -151,9 +151,9 @@ fn stray_bytes_before_markers_are_skipped() {
     }
 }
 
-/// A segment of metadata that is too short is skipped, as in libjpeg.
+/// Metadata segments that are too short are skipped, as in libjpeg.
 #[test]
-fn short_segments_of_metadata_lose_no_pixels() {
+fn skips_jpeg_metadata_segments_that_are_too_short() {
     let file = fixture("sequential_420");
     let whole = decode_jpeg(&file).unwrap().0;
     for body in
@@ -172,9 +172,9 @@ fn short_segments_of_metadata_lose_no_pixels() {
     }
 }
 
-/// Damaged files decode to the pixels of libjpeg, which are stored next to them.
+/// The fixtures contain the pixels that libjpeg decodes.
 #[test]
-fn damaged_data_decode_as_by_libjpeg() {
+fn damaged_jpeg_data_decodes_like_libjpeg() {
     for (name, rows) in [
         ("invalid_codes", 16),
         ("invalid_codes_restarts", 8),
@@ -187,39 +187,39 @@ fn damaged_data_decode_as_by_libjpeg() {
         let path = format!("{}/fixtures/jpeg/damaged/{name}", env!("CARGO_MANIFEST_DIR"));
         let file = fs::read(format!("{path}.jpg")).unwrap();
         let (found, damage) = decode_jpeg(&file).unwrap();
-        let damage = damage.unwrap_or_else(|| panic!("{name}: no damage is seen"));
+        let damage = damage.unwrap_or_else(|| panic!("{name}: no damage reported"));
         assert!(damage.contains("rows are missing or damaged"), "{name}: {damage}");
-        assert_eq!(number(&damage), rows, "{name}: {damage}");
+        assert_eq!(leading_number(&damage), rows, "{name}: {damage}");
         let expected = image::open(format!("{path}.png")).unwrap();
         assert!(found.samples.as_bytes() == expected.as_bytes(), "{name}");
-        let (coefficients, picture) = jpeg::read_coefficients(&file, LIMIT.into()).unwrap();
+        let (coefficients, picture) = jpeg::read_coefficients(&file, MEMORY_LIMIT.into()).unwrap();
         assert_eq!(picture.damage, Some(damage), "{name}");
         assert!(Decode.cpu(&coefficients).unwrap() == expected.as_bytes(), "{name}");
     }
 }
 
-/// Damage is confined between two restart markers, even if restart markers are lost.
+/// Damage does not spread past the next restart marker, even if some restart markers are lost.
 #[test]
-fn restarts_keep_damage_from_spreading() {
+fn restart_markers_confine_damage() {
     let (width, height) = (1024, 3072);
     let pixels = Noise(4).bytes(width * height);
     let frame = Frame::for_pixels([width, height], 1, Quality(50), false);
     let file = encode_jpeg(&frame, &pixels, false);
     let (whole, damage) = decode_jpeg(&file).unwrap();
     assert_eq!(damage, None);
-    let start = data(&file, scans(&file)[0]);
+    let start = entropy_data_offset(&file, scan_offsets(&file)[0]);
     let restarts: Vec<usize> = (start..file.len() - 1)
         .filter(|&at| file[at] == 0xff && (0xd0..0xd8).contains(&file[at + 1]))
         .collect();
-    assert!(restarts.len() >= 4, "the encoder restarts between bands");
+    assert!(restarts.len() >= 4, "the encoder writes too few restart markers");
     let bands = restarts.len() + 1;
     let most = 2 * height / bands + 16;
     let check = |bytes: &[u8], what: &str, most: usize| {
         let (found, damage) = decode_jpeg(bytes).unwrap();
-        let damage = damage.unwrap_or_else(|| panic!("{what} is not seen"));
-        let lost = differing(&whole, &found);
+        let damage = damage.unwrap_or_else(|| panic!("{what}: no damage reported"));
+        let lost = differing_rows(&whole, &found);
         assert!(!lost.is_empty() && lost.len() <= most, "{what}: {} rows: {damage}", lost.len());
-        assert!(number(&damage) <= most, "{what}: {damage}");
+        assert!(leading_number(&damage) <= most, "{what}: {damage}");
         // The last rows are unchanged.
         assert!(lost.last() < Some(&(height - 8)), "{what}");
     };
@@ -228,30 +228,28 @@ fn restarts_keep_damage_from_spreading() {
         |range: std::ops::Range<usize>| [&file[..range.start], &file[range.end..]].concat();
     check(&without(first + 40..second - 40), "a hole in a band", most);
     check(&without(first..second), "a lost band", most);
-    check(&without(first..first + 2), "a lost restart", 2 * most);
+    check(&without(first..first + 2), "a lost restart marker", 2 * most);
     check(&without(first..restarts[2]), "two lost bands", 2 * most);
 }
 
-/// A progressive file is complete once every bit of every coefficient has been sent.
+/// A progressive file is complete if its scans contain every bit of every coefficient.
 #[test]
-fn progressive_files_without_their_last_scans_are_told() {
+fn reports_missing_scans_of_progressive_jpeg() {
     for name in
         ["progressive_420", "progressive_444", "progressive_grey", "progressive_422_restarts"]
     {
         let file = fixture(name);
         assert_eq!(decode_jpeg(&file).unwrap().1, None, "{name}");
-        let scans = scans(&file);
+        let scans = scan_offsets(&file);
         assert!(scans.len() > 3);
-        // There may be tables before the header of a scan: a file cut at the end of the data before them ends with a
-        // scan.
+        // A cut after the tables in front of a scan header also gives a file that ends with a scan.
         for &scan in &scans[2..] {
             let cut = [&file[..scan], &[0xff, 0xd9]].concat();
             let Some((_, damage)) = decode_jpeg(&cut) else { continue };
             let damage =
-                damage.unwrap_or_else(|| panic!("{name}: {scan} bytes pass for the whole"));
+                damage.unwrap_or_else(|| panic!("{name}: {scan} bytes: no damage reported"));
             assert!(damage.contains("coefficients"), "{damage}");
-            // A position within the scan.
-            let within = data(&file, scan) + 20;
+            let within = entropy_data_offset(&file, scan) + 20;
             let (_, damage) = decode_jpeg(&file[..within]).unwrap();
             assert!(damage.unwrap().contains("missing"), "{name}");
         }
@@ -264,21 +262,21 @@ fn run(folder: &Path, arguments: &str) -> assert_cmd::assert::Assert {
 }
 
 #[test]
-fn commands_warn_of_damage_and_refuse_it_if_strict() {
+fn damage_is_a_warning_or_with_strict_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
     let file = fixture("sequential_420");
-    let start = data(&file, scans(&file)[0]);
+    let start = entropy_data_offset(&file, scan_offsets(&file)[0]);
     write("cut.jpg", &file[..start + 60]);
-    // Keep one byte of the marker before the header of the scan.
+    // Destroy the SOS marker.
     let mut grey = file.clone();
-    grey[scans(&file)[0]] = 0xfe;
+    grey[scan_offsets(&file)[0]] = 0xfe;
     write("grey.jpg", &grey);
     let progressive = fixture("progressive_420");
-    let last = *scans(&progressive).last().unwrap();
+    let last = *scan_offsets(&progressive).last().unwrap();
     write("coarse.jpg", &[&progressive[..last], &[0xff, 0xd9]].concat());
-    // Files with so few bytes for so many pixels are left to another decoder.
+    // A large image of which only 1/500 of the bytes is left.
     let pixels = Noise(4).bytes(2000 * 1500);
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
     let large = encode_jpeg(&frame, &pixels, false);
@@ -308,9 +306,8 @@ fn commands_warn_of_damage_and_refuse_it_if_strict() {
     }
 }
 
-/// In other formats, a file that is cut off is an error.
 #[test]
-fn other_formats_that_are_cut_off_are_errors() {
+fn refuses_truncated_files_of_other_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let picture = image::RgbImage::from_raw(200, 150, Noise(5).bytes(200 * 150 * 3)).unwrap();
@@ -343,8 +340,8 @@ fn other_formats_that_are_cut_off_are_errors() {
     run(folder, "blur twice.exr o.png").code(4).stderr(contains("blocks are missing"));
 }
 
-/// The names of the chunks of a PNG file, with the positions of their bodies.
-fn chunks(file: &[u8]) -> Vec<(String, std::ops::Range<usize>)> {
+/// Names of the chunks of a PNG file and the ranges of their data.
+fn png_chunks(file: &[u8]) -> Vec<(String, std::ops::Range<usize>)> {
     let (mut at, mut found) = (8, Vec::new());
     while at < file.len() {
         let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;
@@ -355,10 +352,10 @@ fn chunks(file: &[u8]) -> Vec<(String, std::ops::Range<usize>)> {
     found
 }
 
-/// A PNG file has a checksum for each chunk: changed metadata are left out and told, changed pixels are an error, as is
-/// a changed or missing part of an animation.
+/// PNG has a checksum for each chunk. Damaged metadata is dropped with a warning. Damaged pixels and damaged or missing
+/// frames of an animation are errors.
 #[test]
-fn each_damaged_chunk_of_png_is_seen() {
+fn detects_damage_in_every_png_chunk() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let chunk = |name: &[u8; 4], body: &[u8]| {
@@ -368,7 +365,7 @@ fn each_damaged_chunk_of_png_is_seen() {
         let len = (body.len() as u32).to_be_bytes();
         [&len, &name[..], body, &crc.sum().to_be_bytes()].concat()
     };
-    // Behind the header.
+    // Inserts a chunk after IHDR.
     let add = |file: &[u8], name: &[u8; 4], body: &[u8]| {
         [&file[..33], &chunk(name, body), &file[33..]].concat()
     };
@@ -388,7 +385,7 @@ fn each_damaged_chunk_of_png_is_seen() {
     }
     fs::write(folder.join("in.png"), &file).unwrap();
     run(folder, "blur in.png o.png --sigma 0 --strict").success().stderr("");
-    for (name, body) in chunks(&file) {
+    for (name, body) in png_chunks(&file) {
         if body.is_empty() {
             continue;
         }
@@ -402,19 +399,19 @@ fn each_damaged_chunk_of_png_is_seen() {
         }
         run(folder, "blur in.png o.png --sigma 0 --strict").code(4);
     }
-    // The name of a chunk.
-    let at = chunks(&file).iter().find(|(name, _)| name == "pHYs").unwrap().1.start;
+    // Change the name of a chunk.
+    let at = png_chunks(&file).iter().find(|(name, _)| name == "pHYs").unwrap().1.start;
     let mut damaged = file.clone();
     damaged[at - 3] ^= 4;
     fs::write(folder.join("in.png"), damaged).unwrap();
     run(folder, "blur in.png o.png --sigma 0")
         .success()
         .stderr(contains("its chunk pLYs is damaged"));
-    // Without the last chunk, others may be missing, too.
+    // Without IEND, other chunks may be missing, too.
     let cut = [&file[..file.len() - 12], &chunk(b"tEXt", b"Author\0me")].concat();
     fs::write(folder.join("in.png"), cut).unwrap();
     run(folder, "blur in.png o.png --sigma 0").success().stderr(contains("the file ends early"));
-    // A profile that does not decompress, with the right checksum.
+    // A profile that cannot be decompressed, in a chunk with a correct checksum.
     fs::write(
         folder.join("in.png"),
         add(&fs::read(folder.join("grey.png")).unwrap(), b"iCCP", b"x\0\0?"),
@@ -424,8 +421,8 @@ fn each_damaged_chunk_of_png_is_seen() {
         .success()
         .stderr(contains("a colour profile that cannot be read"));
 
-    let file = fs::read(images().join("animation.png")).unwrap();
-    let found = chunks(&file);
+    let file = fs::read(images_folder().join("animation.png")).unwrap();
+    let found = png_chunks(&file);
     for (name, body) in
         found.iter().filter(|(name, _)| ["acTL", "fcTL", "fdAT"].contains(&&name[..]))
     {
@@ -443,7 +440,7 @@ fn each_damaged_chunk_of_png_is_seen() {
         .stderr(contains("the file has 4 of its 5 frames"));
 }
 
-fn images() -> &'static Path {
+fn images_folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images"))
 }
 
@@ -453,16 +450,15 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The pages behind the place at which a TIFF file is cut off are missed.
 #[test]
-fn missing_pages_of_tiff_are_told() {
+fn reports_missing_tiff_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Each directory stands before its page.
+    // gpuproc writes each directory before the data of its page.
     let stack = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/stack_imagej.tif");
     run(folder, &format!("blur {stack} a.tif --sigma 0")).success();
     let file = fs::read(folder.join("a.tif")).unwrap();
-    // Within the directory of the last page.
+    // The cut is within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
     let says = contains("pages after the first 2 are missing or damaged");
     run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(says.clone());
@@ -470,9 +466,9 @@ fn missing_pages_of_tiff_are_told() {
     run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);
 }
 
-/// A strip that begins after the end of a TIFF file is missing, unlike one that a sparse file omits.
+/// A strip whose offset lies beyond the end of the file is an error. A strip that a sparse file omits is not.
 #[test]
-fn strips_behind_the_end_of_tiff_are_missing() {
+fn refuses_tiff_strips_beyond_the_end_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let says = contains("strip 0: it ends early");
@@ -493,9 +489,9 @@ fn strips_behind_the_end_of_tiff_are_missing() {
     }
 }
 
-/// A second frame header ends what is read of a JPEG file, and does not change how the scans before it are read.
+/// Data after a second frame header is ignored, and the scans before it are decoded as usual.
 #[test]
-fn a_second_frame_header_ends_a_jpeg_file() {
+fn second_frame_header_ends_a_jpeg_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg/progressive_420.jpg");
@@ -518,9 +514,8 @@ fn a_second_frame_header_ends_a_jpeg_file() {
     }
 }
 
-/// A TIFF file may hold JPEG files.
 #[test]
-fn damage_in_strips_is_told() {
+fn reports_damage_in_jpeg_strips_of_tiff() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let frame = Frame::for_pixels([200, 160], 1, Quality(90), false);
@@ -536,9 +531,9 @@ fn damage_in_strips_is_told() {
     run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(says);
 }
 
-/// EXIF in other formats may begin with the header that it has in JPEG files.
+/// In PNG and WebP, EXIF may begin with the prefix `Exif\0\0` that it has in JPEG.
 #[test]
-fn the_orientation_of_png_and_webp_files_is_applied() {
+fn applies_exif_orientation_of_png_and_webp() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let pixels = Noise(6).bytes(30 * 20 * 3);
@@ -555,11 +550,11 @@ fn the_orientation_of_png_and_webp_files_is_applied() {
         encoder.set_exif_metadata(exif).unwrap();
         encoder.write_image(&pixels, 30, 20, image::ExtendedColorType::Rgb8).unwrap();
         fs::write(folder.join("in.png"), png).unwrap();
-        let turned =
+        let rotated =
             image::imageops::rotate90(&image::RgbImage::from_raw(30, 20, pixels.clone()).unwrap());
         for name in ["in.webp", "in.png"] {
             run(folder, &format!("blur {name} o.png --sigma 0")).success();
-            assert!(image::open(folder.join("o.png")).unwrap().into_rgb8() == turned, "{name}");
+            assert!(image::open(folder.join("o.png")).unwrap().into_rgb8() == rotated, "{name}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! DICOM: series have the values, order and positions that other programs find in them. Slices that are missing,
-//! duplicated or of another series are reported.
+//! DICOM: values, slice order and positions are those that other programs read. Slices that are missing, duplicated or
+//! of another series are reported.
 
 use std::{
     fs,
@@ -27,12 +27,12 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dicom")
 }
 
-fn described(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
+fn describe(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
     VolumeFile::describe(&Source::File(path.to_owned()), layout)
 }
 
 fn open(path: &Path) -> VolumeFile {
-    let file = described(path, &Layout::default());
+    let file = describe(path, &Layout::default());
     file.unwrap_or_else(|error| panic!("{}: {}", path.display(), error.one_line()))
 }
 
@@ -50,23 +50,23 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
 }
 
-/// Copies the files of a fixture into a folder, except those in `but`.
-fn copy(name: &str, to: &Path, but: &[&str]) {
+/// Copies the files of a fixture into a folder, except those in `except`.
+fn copy_fixture(name: &str, to: &Path, except: &[&str]) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(fixtures().join(name)).unwrap() {
         let path = entry.unwrap().path();
         let file = path.file_name().unwrap();
-        if !but.iter().any(|but| file == *but) {
+        if !except.iter().any(|name| file == *name) {
             fs::copy(&path, to.join(format!("{name}-{}", file.to_str().unwrap()))).unwrap();
         }
     }
 }
 
-const PLACES: [[f64; 3]; 5] =
+const TEST_POINTS: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
 
 #[test]
-fn series_hold_what_other_programs_read() {
+fn series_match_reference_values_and_positions() {
     let text = fs::read_to_string(fixtures().join("series.json")).unwrap();
     let Value::Array(all) = serde_json::from_str(&text).unwrap() else { panic!("a list") };
     assert!(all.len() > 17);
@@ -81,24 +81,24 @@ fn series_hold_what_other_programs_read() {
         let (found, expected) = (values(&file), numbers(&entry["values"]));
         assert_eq!(found.len(), expected.len(), "{name}");
         for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
-            // Fractions are f32 here and f64 there.
+            // Fractions are f32 in gpuproc and f64 in the reference.
             let off = 1e-6 * b.abs();
             assert!((a - b).abs() <= off, "{name}: {a} for {b} at {i}");
         }
         let is_fraction = expected.iter().any(|value| value.fract() != 0.0);
         assert_eq!(file.dtype.is_float(), is_fraction, "{name}: {}", file.dtype);
         let Some(placement) = file.placement() else {
-            assert!(["colour.dcm", "plain.dcm"].contains(&name), "{name} has no place");
+            assert!(["colour.dcm", "plain.dcm"].contains(&name), "{name} has no placement");
             continue;
         };
-        // Frames that state only their distance.
+        // Frames with a slice spacing, but without positions.
         if entry["lps"].is_null() {
             assert_eq!((placement.space, placement.spacing()), (None, [0.8, 1.25, 2.0]), "{name}");
             assert!(file.warnings().any(|what| what.contains("positions are missing")), "{name}");
             continue;
         }
         assert_eq!((placement.space, placement.unit.as_deref()), (Some(Space::Lps), Some("mm")));
-        for (at, point) in PLACES.into_iter().zip(entry["lps"].as_array().unwrap()) {
+        for (at, point) in TEST_POINTS.into_iter().zip(entry["lps"].as_array().unwrap()) {
             for (found, expected) in placement.at(at).into_iter().zip(numbers(point)) {
                 assert!(
                     (found - expected).abs() < 1e-6,
@@ -110,7 +110,7 @@ fn series_hold_what_other_programs_read() {
 }
 
 #[test]
-fn types_are_no_wider_than_values_need() {
+fn sample_type_is_no_wider_than_needed() {
     for (name, dtype, stored) in [
         ("ct", "i16", "u16"),
         ("signed", "i16", "i16"),
@@ -128,16 +128,16 @@ fn types_are_no_wider_than_values_need() {
     }
 }
 
-/// Files that claim explicit types (VR) but have none are read as by other programs.
+/// The files declare explicit VR, but their attributes have none. Other programs read them, too.
 #[test]
-fn types_that_are_not_stated_are_known() {
+fn reads_implicit_vr_labelled_as_explicit() {
     let folder = tempfile::tempdir().unwrap();
-    copy("signed", &folder.path().join("s"), &[]);
+    copy_fixture("signed", &folder.path().join("s"), &[]);
     let expected = values(&open(&folder.path().join("s")));
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
-        // The transfer syntax becomes explicit little-endian, whose UID is two bytes longer.
+        // Change the transfer syntax to explicit little-endian, whose UID is two bytes longer.
         let uid = b"UI\x12\x001.2.840.10008.1.2\0";
         let at = bytes.windows(uid.len()).position(|found| found == uid).unwrap();
         bytes.splice(at..at + uid.len(), *b"UI\x14\x001.2.840.10008.1.2.1\0");
@@ -147,15 +147,15 @@ fn types_that_are_not_stated_are_known() {
     assert_eq!(values(&open(&folder.path().join("s"))), expected);
 }
 
-/// Rescaled 16-bit values fit into 16 bits if the files state their range; a wrong range is reported.
+/// Rescaled values are stored in 16 bits if the stated range fits. Values beyond the stated range are clipped.
 #[test]
-fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
+fn clips_values_beyond_the_stated_range_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
-    copy("narrow", &folder.path().join("s"), &[]);
+    copy_fixture("narrow", &folder.path().join("s"), &[]);
     let stderr = works(folder.path(), "histogram s -o h.csv");
     assert!(!stderr.contains("clipped"), "{stderr}");
     let expected = values(&open(&folder.path().join("s")));
-    // The last pixel of one file is far below the range.
+    // Set the last pixel of one file far below the range.
     let path = fs::read_dir(folder.path().join("s")).unwrap().next().unwrap().unwrap().path();
     let mut bytes = fs::read(&path).unwrap();
     let end = bytes.len();
@@ -171,7 +171,7 @@ fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
         let (code, stderr) = run(folder.path(), &format!("{line} --strict"));
         assert!(code == 4 && stderr.contains("are clipped to i16"), "{line}: {stderr}");
     }
-    // Without the stated range, the type holds all possible values.
+    // Without a stated range, the type has room for all possible values.
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
@@ -186,30 +186,31 @@ fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
 }
 
 #[test]
-fn gaps_and_doubles_are_told() {
+fn warns_of_missing_and_duplicate_slices() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let whole = open(&fixtures().join("ct"));
     assert_eq!(whole.warnings().count(), 0);
-    // Of the slices 0 to 5, slice 2 is missing.
-    copy("ct", &folder.join("gap"), &["06.dcm"]);
+    // Slice 2 of the slices 0 to 5 is missing.
+    copy_fixture("ct", &folder.join("gap"), &["06.dcm"]);
     let gap = open(&folder.join("gap"));
-    let told: Vec<String> = gap.warnings().collect();
+    let warnings: Vec<String> = gap.warnings().collect();
     assert!(
-        told.len() == 1 && told[0].contains("5 mm from ct-10.dcm to ct-02.dcm; assuming 2.5 mm"),
-        "{told:?}"
+        warnings.len() == 1
+            && warnings[0].contains("5 mm from ct-10.dcm to ct-02.dcm; assuming 2.5 mm"),
+        "{warnings:?}"
     );
-    assert!(told[0].contains("ct-10.dcm to ct-02.dcm"), "{told:?}");
+    assert!(warnings[0].contains("ct-10.dcm to ct-02.dcm"), "{warnings:?}");
     assert_eq!(gap.dims, [5, 4, 5]);
     let spacing = gap.placement().unwrap().spacing();
     assert!((spacing[2] - 2.5).abs() < 1e-6, "{spacing:?}");
-    copy("ct", &folder.join("double"), &[]);
+    copy_fixture("ct", &folder.join("double"), &[]);
     fs::copy(folder.join("double/ct-06.dcm"), folder.join("double/zz.dcm")).unwrap();
     let double = open(&folder.join("double"));
-    let told: Vec<String> = double.warnings().collect();
+    let warnings: Vec<String> = double.warnings().collect();
     assert!(
-        told.len() == 1 && told[0].contains("zz.dcm, which is at that of ct-06.dcm"),
-        "{told:?}"
+        warnings.len() == 1 && warnings[0].contains("zz.dcm, which is at that of ct-06.dcm"),
+        "{warnings:?}"
     );
     assert_eq!(values(&double), values(&whole));
     for name in ["gap", "double"] {
@@ -219,11 +220,11 @@ fn gaps_and_doubles_are_told() {
 }
 
 #[test]
-fn one_of_several_series_is_taken() {
+fn selects_one_of_several_series() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["ct", "big", "deflated"] {
-        copy(name, &folder.join("mixed"), &[]);
+        copy_fixture(name, &folder.join("mixed"), &[]);
     }
     fs::write(folder.join("mixed/readme.txt"), "a report").unwrap();
     let stderr = works(folder, "mesh mixed o.ply --iso 0");
@@ -231,7 +232,7 @@ fn one_of_several_series_is_taken() {
     assert!(stderr.contains("skipped readme.txt"), "{stderr}");
     let of = |series: &str| {
         let series: SeriesId = series.parse().unwrap();
-        described(&folder.join("mixed"), &Layout { series: Some(series), ..Layout::default() })
+        describe(&folder.join("mixed"), &Layout { series: Some(series), ..Layout::default() })
     };
     assert_eq!(values(&of("1").unwrap()), values(&open(&fixtures().join("ct"))));
     assert_eq!(values(&of("3").unwrap()), values(&open(&fixtures().join("big"))));
@@ -241,25 +242,24 @@ fn one_of_several_series_is_taken() {
     assert!(error.one_line().contains("series 3 (3 slices, 1.2.3.3)"), "{}", error.one_line());
     works(folder, "mesh mixed o.ply --iso 0 --series 1.2.3.5");
     assert_eq!(run(folder, "mesh mixed o.ply --iso 0 --series x").0, 2);
-    // Also with a pattern.
     works(folder, "mesh mixed/big* o.ply --iso 0");
 }
 
 #[test]
-fn slices_at_the_same_places_are_times() {
+fn slices_at_equal_positions_are_time_steps() {
     let folder = tempfile::tempdir().unwrap();
     let path = fixtures().join("time");
-    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
     assert!(error.contains("contains 2 volumes"), "{error}");
     let all: Vec<f64> = (0..2)
         .flat_map(|volume| {
             let layout = Layout { volume: Some(volume), ..Layout::default() };
-            let file = described(&path, &layout).unwrap();
+            let file = describe(&path, &layout).unwrap();
             assert_eq!((file.dims, file.header.volumes), ([5, 4, 3], 2));
             values(&file)
         })
         .collect();
-    // File by file, in the order of time and position.
+    // The single files, in the order of time and position.
     let each: Vec<f64> = ["00", "01", "02", "10", "11", "12"]
         .iter()
         .flat_map(|name| values(&open(&path.join(format!("{name}.dcm")))))
@@ -267,17 +267,17 @@ fn slices_at_the_same_places_are_times() {
     assert_eq!(all, each);
     let input = path.display();
     works(folder.path(), &format!("histogram {input} -o h.csv --volume 2"));
-    // Times stay apart where positions differ by rounding: here the second slice of the first time lies behind the
-    // other.
+    // Rounding of positions does not mix time steps. Here the second slice of the first time step lies after that of
+    // the second one.
     let rounded = folder.path().join("rounded");
-    copy("time", &rounded, &[]);
-    replace(&rounded.join("time-01.dcm"), b"109.3303161", b"109.3303162");
+    copy_fixture("time", &rounded, &[]);
+    replace_bytes(&rounded.join("time-01.dcm"), b"109.3303161", b"109.3303162");
     let first = Layout { volume: Some(0), ..Layout::default() };
-    assert_eq!(values(&described(&rounded, &first).unwrap()), all[..all.len() / 2]);
+    assert_eq!(values(&describe(&rounded, &first).unwrap()), all[..all.len() / 2]);
 }
 
-/// Replaces the only occurrence of some bytes in a file by as many others.
-fn replace(path: &Path, from: &[u8], to: &[u8]) {
+/// Replaces the only occurrence of `from` in a file by `to`, which has the same length.
+fn replace_bytes(path: &Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let places: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
     assert_eq!((places.len(), from.len()), (1, to.len()), "{}", path.display());
@@ -286,11 +286,11 @@ fn replace(path: &Path, from: &[u8], to: &[u8]) {
 }
 
 #[test]
-fn places_that_make_no_sense_are_left_out_with_a_word() {
+fn ignores_invalid_pixel_spacing_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
-    copy("ct", &folder.path().join("s"), &[]);
+    copy_fixture("ct", &folder.path().join("s"), &[]);
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
-        replace(&file.unwrap().path(), b"DS\x08\x001.25\\0.8", b"DS\x08\x001e200\\1 ");
+        replace_bytes(&file.unwrap().path(), b"DS\x08\x001.25\\0.8", b"DS\x08\x001e200\\1 ");
     }
     let file = open(&folder.path().join("s"));
     assert!(file.placement().is_none());
@@ -298,7 +298,7 @@ fn places_that_make_no_sense_are_left_out_with_a_word() {
 }
 
 #[test]
-fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
+fn meshes_and_outputs_keep_world_coordinates() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let ct = fixtures().join("ct");
@@ -309,13 +309,13 @@ fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
         let file = open(&folder.join(output));
         assert_eq!(values(&file), values(&own), "{output}");
         let place = file.placement().unwrap().to(Space::Lps).unwrap();
-        for at in PLACES {
+        for at in TEST_POINTS {
             let (found, expected) = (place.at(at), own.placement().unwrap().at(at));
             for i in 0..3 {
                 assert!((found[i] - expected[i]).abs() < 1e-4, "{output} at {at:?}");
             }
         }
-        // The same surface from both, in the same coordinates.
+        // Input and output give the same surface in the same coordinates.
         works(folder, &format!("mesh {output} a.ply --iso 300 --space lps"));
         works(folder, &format!("mesh {input} b.ply --iso 300"));
         works(folder, &format!("mesh {input} c.ply --iso 300 --max-memory 400"));
@@ -328,12 +328,12 @@ fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
     }
     let stderr = run(folder, &format!("blur {input} o.dcm")).1;
     assert!(stderr.contains(".nrrd"), "{stderr}");
-    // An output without an extension, and in an output folder.
+    // The input is a folder, so its name has no extension.
     works(folder, &format!("blur {input} --out-dir many --sigma 0"));
 }
 
 #[test]
-fn what_is_packed_otherwise_is_refused_by_name() {
+fn refuses_unsupported_transfer_syntaxes_and_truncated_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
     // The UID of lossless JPEG ends with .70, that of JPEG-LS with .80.
@@ -342,24 +342,24 @@ fn what_is_packed_otherwise_is_refused_by_name() {
     let at = other.windows(uid.len()).position(|part| part == uid).unwrap();
     other[at..at + uid.len()].copy_from_slice(b"1.2.840.10008.1.2.4.80");
     fs::write(&path, &other).unwrap();
-    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
     assert!(error.contains("JPEG-LS") && error.contains("1.2.840.10008.1.2.4.80"), "{error}");
     assert!(error.contains("a.dcm"), "{error}");
     if !cfg!(feature = "jpeg2000") {
         let file = fixtures().join("jpeg2000/03.dcm");
-        let error = described(&file, &Layout::default()).unwrap_err().one_line();
+        let error = describe(&file, &Layout::default()).unwrap_err().one_line();
         assert!(error.contains("JPEG 2000") && error.contains("1.2.840.10008.1.2.4.90"), "{error}");
     }
     let whole = fs::read(fixtures().join("ct/03.dcm")).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
-    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
     assert!(error.contains("take 40 bytes, but the file has only 20"), "{error}");
     for len in [0, 100, 132, 140, 300, 500] {
         fs::write(&path, &whole[..len]).unwrap();
-        let error = described(&path, &Layout::default()).unwrap_err();
+        let error = describe(&path, &Layout::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::BadInput, "{len}: {}", error.one_line());
     }
-    // DICOM is recognised by its first bytes, whatever the name.
+    // DICOM is recognised by its content, not by its name.
     for name in ["IM0001", "1.2.840.113619.2"] {
         let path = folder.path().join(name);
         fs::write(&path, &whole).unwrap();
@@ -369,31 +369,31 @@ fn what_is_packed_otherwise_is_refused_by_name() {
     }
 }
 
-/// An attribute of explicit VR.
-fn element(tag: [u16; 2], kind: &[u8; 2], value: &[u8]) -> Vec<u8> {
+/// A data element with explicit VR.
+fn dicom_element(tag: [u16; 2], kind: &[u8; 2], value: &[u8]) -> Vec<u8> {
     let length = (value.len() as u16).to_le_bytes();
     [&tag.map(u16::to_le_bytes).concat()[..], kind, &length, value].concat()
 }
 
-fn number(tag: [u16; 2], value: u16) -> Vec<u8> {
-    element(tag, b"US", &value.to_le_bytes())
+fn us_element(tag: [u16; 2], value: u16) -> Vec<u8> {
+    dicom_element(tag, b"US", &value.to_le_bytes())
 }
 
-/// Frames that state the distance of pixels alone: that of slices is assumed, with a warning.
+/// If frames state only their pixel spacing, a slice spacing of 1 mm is assumed with a warning.
 #[test]
-fn a_missing_distance_of_slices_is_reported() {
+fn warns_of_missing_slice_spacing() {
     let data = [
-        element([0x18, 0x1164], b"DS", b"0.5\\0.25"),
-        number([0x28, 2], 1),
-        element([0x28, 4], b"CS", b"MONOCHROME2 "),
-        element([0x28, 8], b"IS", b"5 "),
-        number([0x28, 0x10], 2),
-        number([0x28, 0x11], 2),
-        number([0x28, 0x100], 8),
+        dicom_element([0x18, 0x1164], b"DS", b"0.5\\0.25"),
+        us_element([0x28, 2], 1),
+        dicom_element([0x28, 4], b"CS", b"MONOCHROME2 "),
+        dicom_element([0x28, 8], b"IS", b"5 "),
+        us_element([0x28, 0x10], 2),
+        us_element([0x28, 0x11], 2),
+        us_element([0x28, 0x100], 8),
         [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &[7; 20]].concat(),
     ];
-    let syntax = element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1\0");
-    let length = element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
+    let syntax = dicom_element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1\0");
+    let length = dicom_element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
     let file = [&[0; 128][..], b"DICM", &length, &syntax, &data.concat()].concat();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
@@ -403,27 +403,27 @@ fn a_missing_distance_of_slices_is_reported() {
     assert!(file.warnings().any(|what| what == "slice spacing is missing; assuming 1 mm"));
 }
 
-/// A deflated file whose frames are stored from top to bottom, so that they are read in reverse.
+/// The frames of this deflated file are stored from top to bottom, so they have to be reversed.
 #[test]
-fn deflated_frames_come_in_any_order() {
+fn reads_deflated_frames_in_reverse_order() {
     let frames: Vec<u8> = (0..5u8).flat_map(|frame| [10 * frame; 4]).collect();
     let data = [
-        element([0x20, 0x32], b"DS", b"0\\0\\0 "),
-        element([0x20, 0x37], b"DS", b"1\\0\\0\\0\\1\\0 "),
-        number([0x28, 2], 1),
-        element([0x28, 4], b"CS", b"MONOCHROME2 "),
-        element([0x28, 8], b"IS", b"5 "),
-        number([0x28, 0x10], 2),
-        number([0x28, 0x11], 2),
-        number([0x28, 0x100], 8),
+        dicom_element([0x20, 0x32], b"DS", b"0\\0\\0 "),
+        dicom_element([0x20, 0x37], b"DS", b"1\\0\\0\\0\\1\\0 "),
+        us_element([0x28, 2], 1),
+        dicom_element([0x28, 4], b"CS", b"MONOCHROME2 "),
+        dicom_element([0x28, 8], b"IS", b"5 "),
+        us_element([0x28, 0x10], 2),
+        us_element([0x28, 0x11], 2),
+        us_element([0x28, 0x100], 8),
         // Offsets of the frames along z.
-        element([0x3004, 12], b"DS", b"8\\6\\4\\2\\0 "),
+        dicom_element([0x3004, 12], b"DS", b"8\\6\\4\\2\\0 "),
         [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &frames].concat(),
     ];
     let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     deflated.write_all(&data.concat()).unwrap();
-    let syntax = element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1.99");
-    let length = element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
+    let syntax = dicom_element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1.99");
+    let length = dicom_element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
     let file = [&[0; 128][..], b"DICM", &length, &syntax, &deflated.finish().unwrap()].concat();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");

@@ -1,5 +1,5 @@
-//! GPUs that fail at any step give an error of the right kind, never a panic, a hang or a wrong result. With `auto`,
-//! the CPU takes over.
+//! A GPU that fails at any step gives an error of the right kind, never a panic, a hang or a wrong result. With
+//! `--device auto`, the CPU takes over.
 
 use std::{
     env,
@@ -48,19 +48,20 @@ use tempfile::TempDir;
 use crate::common::program;
 use crate::{common::adapter, harness::ignore};
 
-/// Runs `kernel` on devices that fail, once for each step that the kernel takes.
+/// Runs `kernel` with each kind of fault, injected into each of its steps in turn.
 fn assert_faults_are_errors<K: Kernel>(kernel: &K, input: &K::In)
 where
     K::Out: PartialEq,
 {
     let Some(adapter) = adapter() else { return };
     let timings = Arc::new(Timings::new(true));
-    let expected = kernel.cpu(input).expect("the CPU twin works");
+    let expected = kernel.cpu(input).expect("the CPU kernel failed");
     for fault in Fault::ALL {
         for at in 0.. {
             let caps = Restrictions { fault: Some((fault, at)), ..Restrictions::default() };
-            let open = || Context::open(adapter, &caps, timings.clone()).expect("it opens");
-            // A user who chose this GPU gets the error, not the result of another device.
+            let open =
+                || Context::open(adapter, &caps, timings.clone()).expect("cannot open the device");
+            // If the user selects this GPU, the error is returned, not the result of another device.
             let device = Device::from_context(open(), DeviceChoice::Gpu, timings.clone());
             match device.run(kernel, input) {
                 Err(error) => {
@@ -68,24 +69,24 @@ where
                     assert!(!error.one_line().contains('\n'), "{fault:?} {at}: {error:?}");
                 }
                 Ok(result) => {
-                    assert!(at > 0, "{fault:?} is never met");
-                    assert!(result == expected, "{fault:?} {at}: a result of a lost device");
+                    assert!(at > 0, "{fault:?} never occurs");
+                    assert!(result == expected, "{fault:?} {at}: wrong result of a lost device");
                     break;
                 }
             }
             // The later kinds of faults occur at the steps of the first four.
             if at == 0 || Fault::ALL[..4].contains(&fault) {
                 let device = Device::from_context(open(), DeviceChoice::Auto, timings.clone());
-                let result = device.run(kernel, input).expect("the CPU takes over");
-                assert!(result == expected, "{fault:?} {at}: the CPU's result is not what arrives");
+                let result = device.run(kernel, input).expect("the CPU did not take over");
+                assert!(result == expected, "{fault:?} {at}: not the result of the CPU");
             }
-            assert!(at < 100, "{fault:?}: the kernel never gets through");
+            assert!(at < 100, "{fault:?}: the kernel never finishes");
         }
     }
 }
 
 #[test]
-fn blurring_survives_faults() {
+fn blur_reports_device_faults() {
     let axis = Taps::gaussian(1.5, 5);
     let blur = Blur {
         method: Method::Gaussian,
@@ -102,13 +103,13 @@ fn blurring_survives_faults() {
 }
 
 #[test]
-fn scanning_survives_faults() {
+fn scan_reports_device_faults() {
     let numbers: Vec<u32> = (0..10_000).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
     assert_faults_are_errors(&Scan::<u32>::new(Op::Sum, false), &numbers[..]);
 }
 
 #[test]
-fn counting_survives_faults() {
+fn histogram_reports_device_faults() {
     let samples = Samples::U8((0..3000).map(|i| (i * 37 % 256) as u8).collect());
     let bins = Bins::new(256, 0.0, 255.0, Dtype::U8).unwrap();
     let components = vec![Component::Channel(0), Component::Luma(Luma::Bt709)];
@@ -117,14 +118,14 @@ fn counting_survives_faults() {
 }
 
 #[test]
-fn sorting_survives_faults() {
+fn sort_reports_device_faults() {
     let keys: Vec<u32> = (0..5000).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
     let payload = Some((0..5000).collect());
     assert_faults_are_errors(&Sort::new(false), &Records { keys, payload });
 }
 
 #[test]
-fn a_lost_device_is_not_asked_again() {
+fn lost_device_is_not_used_again() {
     let Some(adapter) = adapter() else { return };
     let timings = Arc::new(Timings::new(false));
     for fault in [Fault::Lose, Fault::Hang] {
@@ -140,7 +141,7 @@ fn a_lost_device_is_not_asked_again() {
 }
 
 #[test]
-fn meshing_survives_faults() {
+fn mesh_reports_device_faults() {
     let samples = (0..512).map(|i| (i * 37 % 256) as u8).collect();
     let volume = Volume { dims: [8; 3], samples: Samples::U8(samples) };
     let kernel = MarchingCubes::new(80.0);
@@ -148,7 +149,7 @@ fn meshing_survives_faults() {
 }
 
 #[test]
-fn rendering_survives_faults() {
+fn render_reports_device_faults() {
     let surface = Surface {
         positions: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
         triangles: vec![[0, 1, 2]],
@@ -165,7 +166,7 @@ fn rendering_survives_faults() {
     assert_faults_are_errors(&render, &surface);
 }
 
-/// A kernel whose GPU twin has more workgroups than any device finishes in years.
+/// Kernel that runs for years on any GPU.
 struct Endless;
 
 impl Kernel for Endless {
@@ -189,21 +190,21 @@ impl Kernel for Endless {
         );
         let out = context.upload("out", &[1u32])?;
         let mut batch = context.batch();
-        let most = context.limits.workgroups;
-        batch.dispatch("endless", (&shader, "main"), &(), &[("out", &out)], [most; 3])?;
+        let max = context.limits.workgroups;
+        batch.dispatch("endless", (&shader, "main"), &(), &[("out", &out)], [max; 3])?;
         batch.run()?;
         Ok(context.read::<u32>(&out, 1)?[0])
     }
 }
 
-/// gpuproc gives up on a device that hangs, the CPU takes over if allowed, and the process ends although the device
-/// still works. The test runs in a process of its own, whose end ends that work.
+/// gpuproc stops waiting for a device that hangs, the CPU takes over if allowed, and the process ends although the
+/// device is still busy. The test runs in a child process, whose exit ends the work of the device.
 #[test]
-fn a_kernel_that_never_ends_is_left_alone() {
+fn endless_kernel_times_out() {
     const CHILD: &str = "GPUPROC_TEST_ENDLESS";
     let Some(adapter) = adapter() else { return };
     if adapter.info.is_hardware() {
-        return ignore("an endless kernel would keep this machine's GPU from all others");
+        return ignore("an endless kernel would block the GPU of this machine");
     }
     if env::var_os(CHILD).is_some() {
         let timings = Arc::new(Timings::new(true));
@@ -213,15 +214,15 @@ fn a_kernel_that_never_ends_is_left_alone() {
             let context = Context::open(adapter, &caps, timings.clone()).expect("it opens");
             Device::from_context(context, choice, timings.clone()).run(&Endless, &())
         };
-        let error = run(DeviceChoice::Gpu).expect_err("nobody waits for ever");
+        let error = run(DeviceChoice::Gpu).expect_err("the kernel did not time out");
         assert!(error.one_line().contains("does not answer"), "{error:?}");
-        assert_eq!(run(DeviceChoice::Auto).expect("the CPU takes over"), 7);
-        // As at the end of the program.
+        assert_eq!(run(DeviceChoice::Auto).expect("the CPU did not take over"), 7);
+        // As `main` does.
         assert!(has_device_hung());
         signals::exit(error.kind().exit_code().into());
     }
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "faults::a_kernel_that_never_ends_is_left_alone", "--nocapture"])
+        .args(["--exact", "faults::endless_kernel_times_out", "--nocapture"])
         .env(CHILD, "1")
         .stdout(Stdio::null())
         .spawn()
@@ -237,13 +238,13 @@ fn a_kernel_that_never_ends_is_left_alone() {
         }
         thread::sleep(Duration::from_millis(20));
     };
-    let code = status.expect("it hangs").code();
+    let code = status.expect("the child process hangs").code();
     assert_eq!(code, Some(Kind::Gpu.exit_code().into()));
 }
 
-/// A folder with the layer of `tests/fault_layer` and its manifest; `None` if there is no C compiler.
+/// Compiles `tests/fault_layer`. Returns a folder with the layer and its manifest, or `None` without a Rust compiler.
 #[cfg(target_os = "linux")]
-fn fault_layer() -> Option<&'static Path> {
+fn build_fault_layer() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
     let build = || {
         let folder = tempfile::tempdir().unwrap();
@@ -264,39 +265,42 @@ fn fault_layer() -> Option<&'static Path> {
     FOLDER.get_or_init(build).as_ref().map(TempDir::path)
 }
 
-/// The end of a run with a driver that fails.
+/// Result of a run with a driver that fails.
 #[cfg(target_os = "linux")]
-struct Ended {
+struct RunResult {
     status: ExitStatus,
     stdout: String,
     stderr: String,
-    /// Whether the call with the planted fault was made.
-    met: bool,
+    /// Whether the call with the injected fault was made.
+    was_reached: bool,
     files: Vec<String>,
 }
 
-/// Runs `gpuproc LINE` beside the file `n.txt` with a planted fault. A driver hangs after half a second.
+/// Runs `gpuproc LINE` with an injected fault, in a folder with the file `n.txt`. A driver counts as hung after half a
+/// second.
 #[cfg(target_os = "linux")]
-fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
+fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<RunResult> {
     if adapter()?.info.is_hardware() {
-        ignore("faults are planted into software Vulkan alone");
+        ignore("faults are injected only into software Vulkan");
         return None;
     }
-    let Some(layer) = fault_layer() else {
-        ignore("no rustc to compile the layer that fails");
+    let Some(layer) = build_fault_layer() else {
+        ignore("no rustc to compile the Vulkan layer");
         return None;
     };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("n.txt"), "1 2 3\n").unwrap();
-    let met = layer.join(folder.path().file_name().unwrap());
+    let marker = layer.join(folder.path().file_name().unwrap());
     let mut run = Command::new(program());
     run.current_dir(&folder).args(line.split(' ')).stdin(Stdio::piped());
     run.env("VK_LAYER_PATH", layer).env("VK_INSTANCE_LAYERS", "VK_LAYER_GPUPROC_fault");
-    run.env("GPUPROC_FAULT", fault).env("GPUPROC_FAULT_MET", &met).env("GPUPROC_PATIENCE", "0.5");
+    run.env("GPUPROC_FAULT", fault)
+        .env("GPUPROC_FAULT_MET", &marker)
+        .env("GPUPROC_PATIENCE", "0.5");
     run.env("GPUPROC_TEST_AUTO", "software");
     run.env_remove("GPUPROC_DEVICE").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = run.spawn().unwrap();
-    // A run that fails early does not read its input.
+    // The write fails if the run ends before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let id = child.id();
     let (ended, end) = mpsc::channel();
@@ -310,11 +314,11 @@ fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
     }
     let output = waiting.join().unwrap();
     let names = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
-    Some(Ended {
+    Some(RunResult {
         status: output.status,
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
-        met: met.exists(),
+        was_reached: marker.exists(),
         files: names.map(|name| name.into_string().unwrap()).filter(|n| n != "n.txt").collect(),
     })
 }
@@ -355,13 +359,13 @@ const FUNCTIONS: [&str; 31] = [
     "vkWaitSemaphores",
 ];
 
-/// Whatever a driver does at any time, the result is right, or there is no result and one line with the reason. Every
-/// run ends and leaves nothing behind. `GPUPROC_KILL_TRIES` plants every fault at every place.
+/// Whatever a driver does, either the result is right, or there is no output and one error line. Every run ends and
+/// leaves no other files. With `GPUPROC_KILL_TRIES`, every fault is injected into every function.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_driver_may_hang_fail_abort_or_crash() {
+fn driver_faults_end_in_a_correct_result_or_one_error_line() {
     const FAULTS: [&str; 5] = ["0:crash", "1:hang", "0+:-4", "0:abort", "0:-2"];
-    // A function without a return value cannot return an error.
+    // Functions without a return value cannot return an error.
     let returns_nothing = |function: &str| {
         let names = ["vkCmd", "vkDestroy", "vkFree", "vkGetDeviceQueue", "vkGetPhysical"];
         names.iter().any(|name| function.starts_with(name))
@@ -370,12 +374,12 @@ fn a_driver_may_hang_fail_abort_or_crash() {
     let mut faults = Vec::new();
     for (i, function) in FUNCTIONS.iter().enumerate() {
         let others = if all { &FAULTS[..] } else { &FAULTS[i % 5..=i % 5] };
-        let planted = [&["0:hang"], others].concat().into_iter();
-        let planted = planted.filter(|fault| !fault.contains('-') || !returns_nothing(function));
-        faults.extend(planted.map(|fault| format!("{function}:{fault}")));
+        let injected = [&["0:hang"], others].concat().into_iter();
+        let injected = injected.filter(|fault| !fault.contains('-') || !returns_nothing(function));
+        faults.extend(injected.map(|fault| format!("{function}:{fault}")));
     }
     let run = |fault: &String| {
-        let Ended { status, stderr, files, met, .. } =
+        let RunResult { status, stderr, files, was_reached, .. } =
             run_with_fault(fault, "scan n.txt o.txt --device gpu", "")?;
         if status.success() {
             assert_eq!(files, ["o.txt"], "{fault}: {stderr}");
@@ -386,10 +390,11 @@ fn a_driver_may_hang_fail_abort_or_crash() {
             assert_eq!(stderr.lines().count(), 1, "{fault}: {stderr}");
             assert!(files.is_empty(), "{fault}: {files:?}");
         }
-        println!("{fault}: {} {}", if met { "met" } else { "not met" }, stderr.trim_end());
-        Some([met, !status.success()])
+        let reached = if was_reached { "reached" } else { "not reached" };
+        println!("{fault}: {reached} {}", stderr.trim_end());
+        Some([was_reached, !status.success()])
     };
-    // The runs mostly wait, so many run at once.
+    // Runs spend most of their time waiting, so four run at once.
     let ended: Vec<_> = thread::scope(|scope| {
         let parts = faults.chunks(faults.len().div_ceil(4)).collect::<Vec<_>>().into_iter();
         let runs: Vec<_> = parts
@@ -398,17 +403,17 @@ fn a_driver_may_hang_fail_abort_or_crash() {
         runs.into_iter().flat_map(|run| run.join().unwrap()).collect()
     });
     let ended: Vec<_> = ended.into_iter().flatten().collect();
-    let [met, failed] = [0, 1].map(|what| ended.iter().filter(|ended| ended[what]).count());
-    println!("of {} faults {met} are met, and {failed} runs failed", faults.len());
-    assert!(ended.is_empty() || 2 * met > faults.len() && 3 * failed > faults.len());
+    let [was_reached, failed] = [0, 1].map(|what| ended.iter().filter(|ended| ended[what]).count());
+    println!("of {} faults, {was_reached} were reached; {failed} runs failed", faults.len());
+    assert!(ended.is_empty() || 2 * was_reached > faults.len() && 3 * failed > faults.len());
 }
 
-/// When a driver hangs with `auto`, the CPU does the job, as long as nothing has been written and the input can be read
-/// again.
+/// If a driver hangs with `--device auto`, the CPU does the job, provided that nothing has been written and the input
+/// can be read again.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_job_begins_again_on_the_cpu() {
-    for (fault, input, works) in [
+fn job_restarts_on_the_cpu_when_a_driver_hangs() {
+    for (fault, input, succeeds) in [
         ("vkWaitSemaphores:0:hang", "n.txt", true),
         ("vkQueueSubmit:0:hang", "n.txt", true),
         ("vkCreateDevice:0:hang", "n.txt", true),
@@ -417,37 +422,37 @@ fn a_job_begins_again_on_the_cpu() {
     ] {
         let line = format!("scan {input} o.txt --device auto");
         let Some(ended) = run_with_fault(fault, &line, "1 2 3\n") else { return };
-        let Ended { status, stderr, files, met, .. } = ended;
+        let RunResult { status, stderr, files, was_reached, .. } = ended;
         let which = format!("{fault} {input}: {status} {stderr}");
-        assert!(met, "{which}");
+        assert!(was_reached, "{which}");
         assert!(stderr.starts_with("warning: ") && stderr.contains("the CPU"), "{which}");
-        assert_eq!(status.code(), Some(if works { 0 } else { 6 }), "{which}");
-        assert_eq!(files, ["o.txt"][..usize::from(works)], "{which}");
-        assert!(works || stderr.contains("standard input can be read only once"), "{which}");
+        assert_eq!(status.code(), Some(if succeeds { 0 } else { 6 }), "{which}");
+        assert_eq!(files, ["o.txt"][..usize::from(succeeds)], "{which}");
+        assert!(succeeds || stderr.contains("standard input can be read only once"), "{which}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn listing_devices_ends_where_a_driver_hangs() {
+fn device_list_times_out_when_a_driver_hangs() {
     let Some(ended) = run_with_fault("vkEnumeratePhysicalDevices:0:hang", "devices", "") else {
         return;
     };
-    let Ended { status, stderr, .. } = ended;
+    let RunResult { status, stderr, .. } = ended;
     assert_eq!(status.code(), Some(6), "{stderr}");
     assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{stderr}");
 }
 
-/// Each job of `serve` is answered even if the driver ends the process that runs the jobs.
+/// `serve` answers every job, even if the driver aborts the process that runs the jobs.
 #[cfg(target_os = "linux")]
 #[test]
-fn jobs_of_serve_are_answered_though_a_driver_aborts() {
+fn serve_answers_every_job_when_a_driver_aborts() {
     let job = |i| format!("{{\"id\": {i}, \"arguments\": [\"scan\", \"n.txt\", \"o{i}\"]}}\n");
     let jobs: String = (0..3).map(job).collect();
     let Some(ended) = run_with_fault("vkQueueSubmit:1:abort", "serve --device gpu", &jobs) else {
         return;
     };
-    let Ended { status, stdout, stderr, mut files, .. } = ended;
+    let RunResult { status, stdout, stderr, mut files, .. } = ended;
     let answers: Vec<serde_json::Value> =
         stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Files and streams that misbehave, and runs that are stopped: an output is complete or absent.
+//! Stopped runs, full disks, and files and pipes that fail: an output is complete or absent.
 //!
 //! `GPUPROC_KILL_TRIES=500 cargo test --test suite files::` stops every command this many times.
 #![cfg(unix)]
@@ -22,7 +22,7 @@ use crate::{
     harness::ignore,
 };
 
-/// A folder with inputs that keep each command busy for some tens of milliseconds.
+/// A folder with inputs that take each command some tens of milliseconds.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(5);
@@ -34,8 +34,8 @@ fn folder() -> TempDir {
     folder
 }
 
-/// A command line for each command, and its output.
-const RUNS: [(&str, &str); 6] = [
+/// Command lines and the names of their outputs.
+const COMMANDS: [(&str, &str); 6] = [
     ("blur a.png o.png --sigma 9", "o.png"),
     ("histogram a.png --equalize o.png", "o.png"),
     ("scan n.u32 o.npy", "o.npy"),
@@ -51,8 +51,8 @@ fn command(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// Files that are neither inputs nor `output`.
-fn others(folder: &Path, output: &str) -> Vec<String> {
+/// Names of files that are neither inputs nor `output`.
+fn unexpected_files(folder: &Path, output: &str) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
     let inputs = ["a.png", "v_64x64x64_uint8.raw", "n.u32", output];
@@ -60,13 +60,13 @@ fn others(folder: &Path, output: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_run_that_is_stopped_leaves_a_whole_output_or_none() {
+fn stopped_run_leaves_a_complete_output_or_none() {
     const SIGNALS: [&str; 9] =
         ["INT", "TERM", "HUP", "KILL", "QUIT", "USR1", "ALRM", "XCPU", "VTALRM"];
     let tries: usize = env::var("GPUPROC_KILL_TRIES").map_or(9, |tries| tries.parse().unwrap());
     let mut noise = Noise(tries as u64);
     let mut stopped = 0;
-    for (line, name) in RUNS {
+    for (line, name) in COMMANDS {
         let folder = folder();
         let output = folder.path().join(name);
         let start = std::time::Instant::now();
@@ -91,21 +91,21 @@ fn a_run_that_is_stopped_leaves_a_whole_output_or_none() {
             if let Ok(found) = fs::read(&output) {
                 assert!(found == whole, "{line}: SIG{signal} leaves {} bytes", found.len());
             }
-            let left = others(folder.path(), name);
-            // After SIGKILL no process can clean up, but what is left is recognisable by its name.
+            let left = unexpected_files(folder.path(), name);
+            // No process can clean up after SIGKILL, but temporary files are recognisable by their names.
             let parts = left.iter().filter(|n| n.starts_with(".gpuproc-") && n.ends_with(".part"));
             let allowed = usize::from(by == Some(9));
             assert!(parts.count() == left.len() && left.len() <= allowed, "{line}: {left:?}");
             left.iter().for_each(|name| fs::remove_file(folder.path().join(name)).unwrap());
         }
     }
-    assert!(stopped > 0, "every run was faster than its signal");
-    println!("{stopped} of {} runs were stopped", tries * RUNS.len());
+    assert!(stopped > 0, "every run ended before its signal");
+    println!("{stopped} of {} runs were stopped", tries * COMMANDS.len());
 }
 
 /// Starts a run and waits until it has opened its output and waits for input.
 #[cfg(target_os = "linux")]
-fn waiting_run() -> (TempDir, std::process::Child) {
+fn start_waiting_run() -> (TempDir, std::process::Child) {
     let folder = tempfile::tempdir().unwrap();
     let mut child = command(folder.path(), "scan - o.txt");
     let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -122,12 +122,12 @@ fn waiting_run() -> (TempDir, std::process::Child) {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    panic!("it opens no output");
+    panic!("the run did not open its output");
 }
 
-/// Whether the file system of this folder supports files without a name (O_TMPFILE).
+/// Whether the file system of this folder supports unnamed files (O_TMPFILE).
 #[cfg(target_os = "linux")]
-fn has_nameless_files(folder: &Path) -> bool {
+fn supports_unnamed_files(folder: &Path) -> bool {
     let stat = Command::new("stat").args(["-f", "-c", "%T"]).arg(folder).output();
     let kind = stat.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     kind.is_ok_and(|kind| ["ext2/ext3", "xfs", "btrfs", "tmpfs"].contains(&kind.as_str()))
@@ -135,9 +135,9 @@ fn has_nameless_files(folder: &Path) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_stays_of_a_run_that_is_killed_or_crashes() {
-    // SIGKILL, a crash, an abort, an illegal instruction: no handler cleans up after them.
-    for (signal, told) in [
+fn killed_or_crashed_run_leaves_no_files() {
+    // No handler can clean up after these signals.
+    for (signal, name) in [
         ("KILL", None),
         ("SEGV", Some("SIGSEGV")),
         ("ABRT", Some("SIGABRT")),
@@ -145,18 +145,18 @@ fn nothing_stays_of_a_run_that_is_killed_or_crashes() {
         ("ILL", Some("SIGILL")),
         ("FPE", Some("SIGFPE")),
     ] {
-        let (folder, child) = waiting_run();
-        if !has_nameless_files(folder.path()) {
+        let (folder, child) = start_waiting_run();
+        if !supports_unnamed_files(folder.path()) {
             let mut child = child;
             child.kill().unwrap();
             child.wait().unwrap();
-            return ignore("this file system may know of no files without names");
+            return ignore("the file system may not support unnamed files");
         }
         let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
         assert!(kill.unwrap().success());
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        match told {
+        match name {
             None => assert_eq!(output.status.signal(), Some(9)),
             Some(name) => {
                 assert_eq!(output.status.code(), Some(1), "{name}: {stderr}");
@@ -170,9 +170,9 @@ fn nothing_stays_of_a_run_that_is_killed_or_crashes() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+fn signals_ignored_at_the_start_stay_ignored() {
     let folder = folder();
-    // As nohup(1) does, and a shell for jobs in the background.
+    // nohup(1) and shells with background jobs start programs like this.
     let script = "trap '' HUP QUIT; exec \"$0\" --device cpu scan - o.txt";
     let mut child = Command::new("sh");
     let child = child.current_dir(folder.path()).arg("-c").arg(script).arg(program());
@@ -197,11 +197,11 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     assert_eq!(fs::read_to_string(folder.path().join("o.txt")).unwrap(), "0 1 3");
 }
 
-/// With as few threads as a limit leaves, a run gives the same result or one line. Limits on processes do not apply to
-/// root and count all processes of a user, so the runs belong to the user nobody.
+/// With few threads available, a run gives the same result or one error line. Limits on processes do not apply to root
+/// and count all processes of a user, so the program runs as the user nobody.
 #[cfg(target_os = "linux")]
 #[test]
-fn few_threads_are_enough_or_told() {
+fn thread_limit_gives_the_same_output_or_an_error() {
     use std::os::unix::fs::PermissionsExt;
     const NOBODY: &str = "--reuid=65534 --regid=65534 --clear-groups";
     let folder = folder();
@@ -220,13 +220,13 @@ fn few_threads_are_enough_or_told() {
         run.env_remove("GPUPROC_DEVICE").stdin(Stdio::null()).output()
     };
     if !limited(100, "completions bash").is_ok_and(|output| output.status.success()) {
-        return ignore("only root can run as nobody, with prlimit(1) and setpriv(1)");
+        return ignore("needs root, prlimit(1) and setpriv(1) to run as the user nobody");
     }
     let batch = ("blur a.png bad.png v.png --out-dir d", "d/a.png");
     fs::copy(folder.path().join("a.png"), folder.path().join("v.png")).unwrap();
     fs::write(folder.path().join("bad.png"), "no picture").unwrap();
     let bands = ("blur a.png o.png --max-memory 1M", "o.png");
-    for (line, name) in RUNS.into_iter().chain([batch, bands]) {
+    for (line, name) in COMMANDS.into_iter().chain([batch, bands]) {
         let output = folder.path().join(name);
         let whole = limited(100, line).unwrap().status.code();
         assert!(matches!(whole, Some(0 | 3)), "{line}: {whole:?}");
@@ -247,7 +247,7 @@ fn few_threads_are_enough_or_told() {
                 assert!(stderr.contains("no further thread"), "{which}");
                 assert!(!output.exists(), "{which}");
             }
-            let left = others(folder.path(), name);
+            let left = unexpected_files(folder.path(), name);
             assert!(
                 left.iter().all(|name| ["v.png", "bad.png", "d"].contains(&&**name)),
                 "{which} {left:?}"
@@ -259,7 +259,7 @@ fn few_threads_are_enough_or_told() {
 }
 
 #[test]
-fn thousands_of_threads_are_not_started() {
+fn thread_count_is_capped() {
     let output = gpuproc().args(["--threads", "4000", "devices", "--json"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let devices: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -270,19 +270,19 @@ fn thousands_of_threads_are_not_started() {
 }
 
 #[test]
-fn temporary_files_that_cannot_be_made_are_told() {
+fn reports_missing_temporary_folder() {
     let folder = folder();
     let line = "mesh v_64x64x64_uint8.raw - --iso 80 --max-memory 2M";
-    for (tmpdir, works) in [("/nowhere", false), ("", true)] {
+    for (tmpdir, succeeds) in [("/nowhere", false), ("", true)] {
         let output = command(folder.path(), line).env("TMPDIR", tmpdir).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.success(), works, "{stderr}");
-        assert!(works || stderr.contains("in /nowhere (TMPDIR): No such file"), "{stderr}");
+        assert_eq!(output.status.success(), succeeds, "{stderr}");
+        assert!(succeeds || stderr.contains("in /nowhere (TMPDIR): No such file"), "{stderr}");
     }
 }
 
 #[test]
-fn a_time_limit_ends_the_run_without_an_output() {
+fn timeout_ends_the_run_without_an_output() {
     let folder = folder();
     let fifo = folder.path().join("never.raw");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -310,7 +310,7 @@ fn a_time_limit_ends_the_run_without_an_output() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_error() {
+fn closed_output_pipe_is_not_an_error() {
     let folder = folder();
     for line in [
         "scan n.u32 -",
@@ -330,7 +330,7 @@ fn a_reader_that_has_enough_is_no_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn messages_that_nobody_can_read_change_nothing() {
+fn stderr_write_errors_are_ignored_and_stdout_write_errors_reported() {
     let folder = folder();
     let full = || File::create("/dev/full").unwrap();
     let line = "mesh v_64x64x64_uint8.raw o.ply --iso 80 --timings";
@@ -345,10 +345,10 @@ fn messages_that_nobody_can_read_change_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn folders_that_take_no_files_are_told_before_the_work() {
+fn refuses_output_folders_that_are_not_writable() {
     let folder = folder();
-    // Not even root can create a file there.
-    for (line, name) in RUNS {
+    // Not even root can create files in /proc.
+    for (line, name) in COMMANDS {
         let line = line.replace(name, &format!("/proc/{name}"));
         let output = command(folder.path(), &line).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -358,7 +358,7 @@ fn folders_that_take_no_files_are_told_before_the_work() {
 }
 
 #[test]
-fn an_output_may_be_the_input() {
+fn output_may_replace_the_input() {
     let folder = folder();
     for (line, name, input) in [
         ("blur a.png o.png --sigma 2", "o.png", "a.png"),
@@ -376,9 +376,9 @@ fn an_output_may_be_the_input() {
 }
 
 #[test]
-fn pipes_take_outputs_as_they_are() {
+fn writes_outputs_to_named_pipes() {
     let folder = folder();
-    for (line, name) in RUNS {
+    for (line, name) in COMMANDS {
         let path = folder.path().join(name);
         assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
         let expected = fs::read(&path).unwrap();
@@ -395,7 +395,7 @@ fn pipes_take_outputs_as_they_are() {
 }
 
 #[test]
-fn two_runs_that_write_one_output_leave_one_of_the_two() {
+fn concurrent_runs_leave_one_complete_output() {
     let folder = folder();
     let lines = ["scan n.u32 o.npy", "scan --inclusive n.u32 o.npy"];
     let results = lines.map(|line| {
@@ -407,7 +407,7 @@ fn two_runs_that_write_one_output_leave_one_of_the_two() {
         assert!(runs.iter_mut().all(|run| run.wait().unwrap().success()));
         let found = fs::read(folder.path().join("o.npy")).unwrap();
         assert!(results.contains(&found));
-        assert!(others(folder.path(), "o.npy").is_empty());
+        assert!(unexpected_files(folder.path(), "o.npy").is_empty());
     }
     // With --no-clobber, one run wins and the other fails.
     fs::remove_file(folder.path().join("o.npy")).unwrap();
@@ -424,16 +424,16 @@ fn two_runs_that_write_one_output_leave_one_of_the_two() {
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_read_is_an_error() {
+fn file_that_shrinks_while_it_is_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("n.u32");
-    // More stretches than are read ahead. A sparse file takes no room.
+    // The file is larger than the read-ahead. It is sparse, so it takes no disk space.
     let file = File::create(&path).unwrap();
     file.set_len((8 << 26) + 400).unwrap();
     let mut child = command(folder.path(), "scan n.u32 -");
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
-    // The first numbers have arrived, so the rest waits for room in the pipe.
+    // Once the first numbers have arrived, the run waits until the pipe is read.
     stdout.read_exact(&mut [0; 1000]).unwrap();
     file.set_len((7 << 26) + 4).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
@@ -441,7 +441,7 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("end") && stderr.contains("early"), "{stderr}");
-    // A volume from a pipe that ends too early.
+    // A pipe that ends before the volume is complete.
     let mut child = command(folder.path(), "mesh - o.ply --iso 1 --dims 64x64x64");
     let mut child = child.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&[7; 100_000]).unwrap();
@@ -450,13 +450,13 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
 }
 
 #[test]
-fn eight_runs_share_a_gpu() {
+fn concurrent_runs_share_a_gpu() {
     if subjects().is_empty() {
         return;
     }
     let folder = folder();
     let count = env::var("GPUPROC_KILL_TRIES").map_or(4, |_| 8);
-    for (line, name) in [RUNS[0], RUNS[4]] {
+    for (line, name) in [COMMANDS[0], COMMANDS[4]] {
         assert!(command(folder.path(), line).status().unwrap().success());
         let expected = fs::read(folder.path().join(name)).unwrap();
         let runs = (0..count).map(|i| {
@@ -478,15 +478,15 @@ fn eight_runs_share_a_gpu() {
     }
 }
 
-/// One run with 60 pictures, or with 5000 by `GPUPROC_LOAD=5000`.
+/// One run with 60 images. `GPUPROC_LOAD` sets another number.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_long_batch_does_what_it_can_in_flat_memory() {
+fn long_batch_skips_bad_files_in_bounded_memory() {
     let count: usize = env::var("GPUPROC_LOAD").map_or(60, |count| count.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut noise = Noise(9);
-    // Eleven kinds of files: pictures of four formats in two sizes, and three kinds that cannot be read.
+    // Eleven kinds of files: images of four formats in two sizes, and three kinds of broken files.
     let kinds: Vec<(String, Vec<u8>, bool)> = (0..11)
         .map(|kind| {
             let (side, extension) =
@@ -519,26 +519,26 @@ fn a_long_batch_does_what_it_can_in_flat_memory() {
     }
     (11..count).for_each(|i| fs::write(at.join(name(i)), &kinds[i % 11].1).unwrap());
     let mut child = command(at, "blur --out-dir out --sigma 2 --compression 0");
-    child.args((0..count).map(name)).stderr(File::create(at.join("told")).unwrap());
+    child.args((0..count).map(name)).stderr(File::create(at.join("stderr")).unwrap());
     let mut child = child.spawn().unwrap();
-    let (code, most) = peak_memory(&mut child);
-    let told = fs::read_to_string(at.join("told")).unwrap();
-    assert_eq!(code.code(), Some(3), "{told}");
+    let (status, peak) = peak_memory(&mut child);
+    let stderr = fs::read_to_string(at.join("stderr")).unwrap();
+    assert_eq!(status.code(), Some(3), "{stderr}");
     for i in 0..count {
         let found = fs::read(at.join("out").join(name(i))).ok();
         assert!(found == expected[i % 11], "{}", name(i));
-        assert_eq!(told.contains(&name(i)), found.is_none(), "{}: {told}", name(i));
+        assert_eq!(stderr.contains(&name(i)), found.is_none(), "{}: {stderr}", name(i));
     }
-    println!("{count} pictures, at most {} MiB", most >> 10);
-    assert!(most < 100 << 10, "{most} KiB for small pictures");
+    println!("{count} images, peak {} MiB", peak >> 10);
+    assert!(peak < 100 << 10, "{peak} KiB for small images");
 }
 
 #[test]
-fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
+fn full_disk_is_an_error_and_leaves_no_partial_output() {
     let folder = folder();
-    let runs = [RUNS[0], RUNS[2], RUNS[4], RUNS[5]];
+    let runs = [COMMANDS[0], COMMANDS[2], COMMANDS[4], COMMANDS[5]];
     for (line, name) in runs {
-        // With and without the signal, a file that grows too long is an error, like a full disk.
+        // Exceeding the file size limit is an error like a full disk, whether or not SIGXFSZ is ignored.
         let trap = if name == "o.png" { "trap '' XFSZ;" } else { "" };
         let script = format!("{trap} ulimit -f 60; exec \"$0\" -q --device cpu {line}");
         let mut run = Command::new("sh");
@@ -547,9 +547,11 @@ fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
         assert!(stderr.starts_with("error: ") && stderr.contains(name), "{line}: {stderr}");
-        assert!(!folder.path().join(name).exists() && others(folder.path(), name).is_empty());
+        assert!(
+            !folder.path().join(name).exists() && unexpected_files(folder.path(), name).is_empty()
+        );
     }
-    // A small file system, if the test may mount one.
+    // A small file system, if the user may mount one.
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     for (line, name) in runs {
@@ -563,11 +565,11 @@ fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
         let mut run = Command::new("unshare");
         let run = run.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
         let Ok(output) = run.arg(program()).current_dir(folder.path()).output() else {
-            return ignore("no unshare(1) to mount a small disk with");
+            return ignore("needs unshare(1) to mount a small file system");
         };
         let stderr = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(99) || stderr.starts_with("unshare:") {
-            return ignore("this machine lets no small disk be mounted");
+            return ignore("cannot mount a small file system on this machine");
         }
         assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
         assert!(stderr.contains("No space left"), "{line}: {stderr}");

@@ -1,5 +1,5 @@
-//! Floats at their limits: NaN, infinity, the largest numbers, and 32-bit and 64-bit numbers that f32 does not hold.
-//! The reference is a naive sum in f64.
+//! Extreme samples: NaN, infinity, the largest floats, and 32-bit and 64-bit numbers that f32 cannot represent. The
+//! reference is a naive sum in f64.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -28,10 +28,10 @@ fn blur(method: Method, radius: usize, edge: Edge) -> Blur {
 }
 
 #[test]
-fn not_a_number_spreads_over_its_window_alone() {
+fn nan_and_infinity_affect_only_their_window() {
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         for method in [Method::Gaussian, Method::Box] {
-            // All remainders of four, and windows longer than a step.
+            // Radii with all remainders modulo 4, and windows longer than a block.
             for radius in [1, 2, 3, 4, 5, 6, 9, 31, 32, 50, 131] {
                 let [width, height] = if radius > 60 { [307, 295] } else { [137, 129] };
                 let mut values = vec![1.0f32; width * height];
@@ -42,7 +42,7 @@ fn not_a_number_spreads_over_its_window_alone() {
                     Grid { dims: [width, height, 1], channels: 1, alpha: Alpha::None, samples };
                 let blur = blur(method, radius, Edge::Clamp);
                 let Samples::F32(blurred) = assert_same_samples(&blur, &raster) else {
-                    panic!("floats stay floats")
+                    panic!("the type changed")
                 };
                 for (i, found) in blurred.iter().enumerate() {
                     let far = (i % width).abs_diff(x).max((i / width).abs_diff(y));
@@ -59,7 +59,7 @@ fn not_a_number_spreads_over_its_window_alone() {
 }
 
 #[test]
-fn the_largest_floats_stay_finite() {
+fn blur_of_largest_f32_stays_finite() {
     for value in [3e38f32, -3e38] {
         for method in [Method::Gaussian, Method::Box] {
             let samples = Samples::F32(vec![value; 90 * 70]);
@@ -67,7 +67,7 @@ fn the_largest_floats_stay_finite() {
             for radius in [6, 50, 700] {
                 let blur = blur(method, radius, Edge::Reflect);
                 let Samples::F32(blurred) = assert_same_samples(&blur, &raster) else {
-                    panic!("floats stay floats")
+                    panic!("the type changed")
                 };
                 let near = |found: &f32| (found / value - 1.0).abs() < 1e-5;
                 assert!(blurred.iter().all(near), "{:?}", blurred.iter().find(|v| !near(v)));
@@ -76,8 +76,8 @@ fn the_largest_floats_stay_finite() {
     }
 }
 
-/// Sums along x, y and z in f64.
-fn naive(dims: [usize; 3], values: &[f64], blur: &Blur) -> Vec<f64> {
+/// Filters along x, y and z in f64.
+fn reference(dims: [usize; 3], values: &[f64], blur: &Blur) -> Vec<f64> {
     let mut values = values.to_vec();
     let step = [1, dims[0], dims[0] * dims[1]];
     for axis in 0..3 {
@@ -98,7 +98,7 @@ fn naive(dims: [usize; 3], values: &[f64], blur: &Blur) -> Vec<f64> {
 }
 
 #[test]
-fn wide_numbers_are_blurred_as_f64() {
+fn f64_and_32_bit_integers_are_blurred_in_f64() {
     let dims = [19, 14, 11];
     let mut noise = Noise(5);
     let unit: Vec<f64> = (0..19 * 14 * 11).map(|_| noise.unit()).collect();
@@ -113,20 +113,20 @@ fn wide_numbers_are_blurred_as_f64() {
                 blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
             };
             let values: Vec<f64> = unit.iter().map(|unit| 1e6 + unit).collect();
-            let expected = naive(dims, &values, &blur);
+            let expected = reference(dims, &values, &blur);
             let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
             for (a, b) in found.iter().zip(&expected) {
-                // The naive sums are rounded, too.
+                // The reference is rounded, too.
                 assert!((a - b).abs() < 5e-9, "{a} for {b}");
             }
             let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
             let expected =
-                naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+                reference(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
             let Samples::U32(found) = run(Samples::U32(values)) else { panic!("u32 stays u32") };
             assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as u32));
             let values: Vec<i32> = unit.iter().map(|v| ((v - 0.5) * 4e9) as i32).collect();
             let expected =
-                naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+                reference(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
             let Samples::I32(found) = run(Samples::I32(values)) else { panic!("i32 stays i32") };
             assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as i32));
         }
@@ -134,7 +134,7 @@ fn wide_numbers_are_blurred_as_f64() {
 }
 
 #[test]
-fn the_largest_f64_stay_finite() {
+fn blur_of_largest_f64_stays_finite() {
     let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
     let dims = [40, 30, 20];
     let samples = Samples::F64(vec![1.7e308; 40 * 30 * 20]);
@@ -149,7 +149,7 @@ fn the_largest_f64_stay_finite() {
 }
 
 #[test]
-fn subnormal_samples_mesh_alike() {
+fn subnormal_samples_give_the_same_mesh_on_every_device() {
     let mut noise = Noise(9);
     let pool = [0.0f32, -0.0, 1e-40, -1e-40, 1e-45, 1.3e-38, 1.2e-38, -1.2e-38, 2e-38, 1e-30, -1.0];
     let values: Vec<f32> =
@@ -171,8 +171,8 @@ fn subnormal_samples_mesh_alike() {
     }
 }
 
-/// Runs the program in `folder` and returns its messages.
-fn works(folder: &Path, line: &str) -> String {
+/// Runs the program in `folder`, which must succeed, and returns its standard output.
+fn run_stdout(folder: &Path, line: &str) -> String {
     let output = gpuproc()
         .current_dir(folder)
         .args(["--device", "cpu"])
@@ -185,13 +185,13 @@ fn works(folder: &Path, line: &str) -> String {
 }
 
 #[test]
-fn wide_volumes_keep_every_bit() {
+fn zero_sigma_keeps_every_bit_of_wide_types() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut noise = Noise(6);
     for (dtype, size) in [("u32", 4), ("i32", 4), ("f64", 8), ("f32", 4)] {
         let bytes = match dtype {
-            // Random bits, which include NaN.
+            // Random bits; the first sample is NaN.
             "f32" | "f64" => {
                 let mut bytes = noise.bytes(5 * 4 * 3 * size);
                 bytes[size - 2..size].fill(0xff);
@@ -202,20 +202,20 @@ fn wide_volumes_keep_every_bit() {
         let name = format!("v_5x4x3_{dtype}.raw");
         fs::write(folder.join(&name), &bytes).unwrap();
         for output in [format!("o_5x4x3_{dtype}.raw"), "o.nrrd".into(), "o.nii".into()] {
-            works(folder, &format!("blur {name} {output} --sigma 0 --strict"));
+            run_stdout(folder, &format!("blur {name} {output} --sigma 0 --strict"));
             let written = fs::read(folder.join(&output)).unwrap();
             assert!(written.ends_with(&bytes), "{dtype} to {output}");
         }
-        works(folder, &format!("blur {name} o.nrrd --sigma 1 --strict"));
+        run_stdout(folder, &format!("blur {name} o.nrrd --sigma 1 --strict"));
     }
-    // 1e6 + k / 60: no two are equal as f32s are.
+    // Values 1e6 + k / 60 differ as f64, but many are equal as f32.
     let values: Vec<f64> = (0..60).map(|k| 1e6 + f64::from(k) / 60.0).collect();
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     fs::write(folder.join("w_5x4x3_f64.raw"), bytes).unwrap();
-    works(folder, "histogram w_5x4x3_f64.raw --bins 60 -o h.csv");
+    run_stdout(folder, "histogram w_5x4x3_f64.raw --bins 60 -o h.csv");
     let table = fs::read_to_string(folder.join("h.csv")).unwrap();
     let rows = table.lines().filter(|line| line.ends_with(",1")).count();
     assert!(rows >= 58, "{table}");
-    let text = works(folder, "info w_5x4x3_f64.raw --range");
+    let text = run_stdout(folder, "info w_5x4x3_f64.raw --range");
     assert!(text.contains("1000000 to 1000000.983"), "{text}");
 }

@@ -61,24 +61,24 @@ const LONGEST_FILE: usize = 500;
 
 #[derive(Default)]
 struct File {
-    /// The path of each imported name.
+    /// Path of each imported name.
     imports: BTreeMap<String, String>,
-    /// The names that are imported only to be exported.
+    /// Names that are imported only to be re-exported.
     exports: BTreeSet<String>,
-    /// Paths in the code, outside of imports.
+    /// Paths in the code, outside of `use` statements.
     paths: Vec<String>,
-    /// The source without imports, comments and unit tests.
+    /// Source without `use` statements, comments and unit tests.
     code: String,
 }
 
-/// Files by module: `kernels::blur::taps`, `main`; `lib.rs` is the empty name.
+/// Files by module name, such as `kernels::blur::taps` or `main`. The name of `lib.rs` is empty.
 #[derive(Default)]
 struct Tree(BTreeMap<String, File>);
 
 impl File {
     fn parse(text: &str) -> Self {
         let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        // A restriction of visibility is not a use.
+        // The path of a visibility is not a use.
         let text = text.replace("pub(in super::super) ", "pub ");
         let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
         let mut file = Self::default();
@@ -90,10 +90,10 @@ impl File {
                 while !import.ends_with(';') {
                     import += lines.next().expect("a `use` ends").trim_start();
                 }
-                // The `super` of an inner module is this file.
+                // In an inner module, `super` is this file.
                 if !(is_inner && import.starts_with("super::")) {
                     let mut names = BTreeMap::new();
-                    leaves("", import.trim_end_matches(';'), &mut names);
+                    collect_imports("", import.trim_end_matches(';'), &mut names);
                     if line.starts_with("pub") {
                         file.exports.extend(names.keys().cloned());
                     }
@@ -113,8 +113,8 @@ impl File {
     }
 }
 
-/// Adds the name and the path of each leaf of `a::{b, c::{d as e}}`.
-fn leaves(prefix: &str, tree: &str, out: &mut BTreeMap<String, String>) {
+/// Adds the name and the path of each item of a `use` tree such as `a::{b, c::{d as e}}` to `out`.
+fn collect_imports(prefix: &str, tree: &str, out: &mut BTreeMap<String, String>) {
     let mut depth = 0;
     let items = tree.split(|c| {
         depth += i32::from(c == '{') - i32::from(c == '}');
@@ -122,7 +122,11 @@ fn leaves(prefix: &str, tree: &str, out: &mut BTreeMap<String, String>) {
     });
     for item in items.map(str::trim).filter(|item| !item.is_empty()) {
         if let Some((head, inner)) = item.split_once('{') {
-            leaves(&format!("{prefix}{head}"), inner.strip_suffix('}').unwrap_or(inner), out);
+            collect_imports(
+                &format!("{prefix}{head}"),
+                inner.strip_suffix('}').unwrap_or(inner),
+                out,
+            );
         } else {
             let path = format!("{prefix}{item}");
             let (path, name) = path.split_once(" as ").unwrap_or((&path, ""));
@@ -147,7 +151,7 @@ impl Tree {
         }
     }
 
-    /// The module that declares the item `path` as seen from the module `from`; `None` for other crates.
+    /// The module that declares the item `path` as seen from the module `from`, or `None` for other crates.
     fn find(&self, from: &str, path: &str) -> Option<String> {
         let (first, mut rest) = path.split_once("::").unwrap_or((path, ""));
         let mut module = match first {
@@ -171,7 +175,7 @@ impl Tree {
             } else if module != from && self.0.get(&module)?.imports.contains_key(name) {
                 return self.find(&module, rest);
             } else {
-                // An exported macro has its path in the root of the crate.
+                // The path of an exported macro is the root of the crate.
                 let rules = format!("macro_rules! {name} {{");
                 let mut files = self.0.iter().filter(|_| module.is_empty());
                 let declared = files.find(|(_, file)| file.code.contains(&rules));
@@ -182,7 +186,7 @@ impl Tree {
         Some(module)
     }
 
-    /// All violations of the rules, one line each.
+    /// Lists all violations, one line each.
     fn violations(&self) -> Vec<String> {
         let (mut found, mut sideways) = (Vec::new(), BTreeMap::new());
         for (from, file) in &self.0 {
@@ -194,16 +198,16 @@ impl Tree {
                             .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
                     };
                     let parts = CRATES.iter().find(|(name, _)| is_of(name));
-                    if parts.is_some_and(|(_, parts)| !parts.contains(&part(from))) {
+                    if parts.is_some_and(|(_, parts)| !parts.contains(&top_module(from))) {
                         found.push(format!("crate: {from} uses {path}"));
                     }
                     continue;
                 };
-                match (floor(from), floor(&to)) {
+                match (floor_of(from), floor_of(&to)) {
                     (Some(above), Some(below)) if above < below => {}
-                    (Some(_), Some(_)) if part(from) == part(&to) => {
+                    (Some(_), Some(_)) if top_module(from) == top_module(&to) => {
                         if *from != to {
-                            let line = format!("circle: {from} uses {path}");
+                            let line = format!("cycle: {from} uses {path}");
                             sideways.insert((from.clone(), to), line);
                         }
                     }
@@ -212,7 +216,7 @@ impl Tree {
             }
             let mut flags = file.code.split("--").skip(1);
             let flag = flags.find(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-            if let Some(flag) = flag.filter(|_| FLAGLESS.contains(&part(from))) {
+            if let Some(flag) = flag.filter(|_| FLAGLESS.contains(&top_module(from))) {
                 found.push(format!(
                     "flag: {from} names --{}",
                     flag.lines().next().unwrap_or_default()
@@ -231,8 +235,8 @@ impl Tree {
             }
             seen.contains(goal)
         };
-        let in_circles = sideways.iter().filter(|((from, to), _)| reaches(to, from));
-        found.extend(in_circles.map(|(_, line)| line.clone()));
+        let in_cycles = sideways.iter().filter(|((from, to), _)| reaches(to, from));
+        found.extend(in_cycles.map(|(_, line)| line.clone()));
         found
     }
 }
@@ -246,16 +250,16 @@ fn parent(module: &str) -> String {
     module.rsplit_once("::").map_or("", |(parent, _)| parent).to_owned()
 }
 
-fn part(module: &str) -> &str {
+fn top_module(module: &str) -> &str {
     if module.is_empty() { "lib" } else { module.split("::").next().unwrap_or_default() }
 }
 
-fn floor(module: &str) -> Option<usize> {
-    FLOORS.iter().position(|parts| parts.contains(&part(module)))
+fn floor_of(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|parts| parts.contains(&top_module(module)))
 }
 
 #[test]
-fn no_file_uses_what_lies_above_it() {
+fn files_use_only_lower_floors() {
     let mut tree = Tree::default();
     tree.read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "");
     let violations = tree.violations();
@@ -263,7 +267,7 @@ fn no_file_uses_what_lies_above_it() {
 }
 
 #[test]
-fn rooms_and_files_keep_to_their_budgets() {
+fn rooms_and_files_stay_within_line_budgets() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut sizes, mut too_long, mut open) = (BTreeMap::new(), Vec::new(), vec![root.join("src")]);
     while let Some(folder) = open.pop() {
@@ -297,7 +301,7 @@ fn rooms_and_files_keep_to_their_budgets() {
 }
 
 #[test]
-fn planted_arrows_are_found() {
+fn injected_violations_are_found() {
     let good = [
         ("", "pub mod device; pub use device::Device;"),
         ("util", "pub mod error;"),
@@ -355,7 +359,7 @@ fn planted_arrows_are_found() {
         |count| rooms[..count].iter().map(|&(module, text)| (module.to_owned(), File::parse(text)));
     assert_eq!(Tree(rooms(2).collect()).violations(), [""; 0]);
     assert_eq!(Tree(rooms(3).collect()).violations().len(), 3);
-    // Also by names that the part re-exports.
+    // Cycles through re-exported names.
     let gpu = [
         ("gpu", "mod context;\nmod guard;\npub use context::Context;\npub use guard::Guard;"),
         ("gpu::context", "use super::Guard;"),

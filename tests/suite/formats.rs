@@ -32,20 +32,20 @@ fn read(folder: &Path, name: &str) -> Image {
 fn floats(image: &Image) -> &[f32] {
     match &image.samples {
         Samples::F32(values) => values,
-        other => panic!("{} are no floats", other.dtype()),
+        other => panic!("expected f32 samples, found {}", other.dtype()),
     }
 }
 
 const WIDTH: usize = 37;
 const HEIGHT: usize = 29;
 
-/// Noise, all positive, some of it above 1.
+/// Positive noise, partly above 1.
 fn noise(channels: usize, seed: u64) -> Vec<f32> {
     let mut noise = Noise(seed);
     (0..WIDTH * HEIGHT * channels).map(|_| (3.0 * noise.unit()) as f32 + 0.01).collect()
 }
 
-/// Writes a TIFF of floats with the tiff crate only.
+/// Writes a TIFF of f32 samples with the tiff crate.
 fn write_tiff(path: &Path, channels: usize, values: &[f32]) {
     let mut bytes = Cursor::new(Vec::new());
     let mut encoder = TiffEncoder::new(&mut bytes).unwrap();
@@ -67,7 +67,7 @@ fn write_tiff(path: &Path, channels: usize, values: &[f32]) {
     fs::write(path, bytes.into_inner()).unwrap();
 }
 
-/// Writes an EXR with the exr crate only.
+/// Writes an EXR with the exr crate.
 fn write_exr(path: &Path, channels: usize, values: &[f32]) {
     use exr::prelude::*;
     let names: &[&str] =
@@ -82,7 +82,7 @@ fn write_exr(path: &Path, channels: usize, values: &[f32]) {
     exr::prelude::Image::from_layer(layer).write().non_parallel().to_file(path).unwrap();
 }
 
-/// Reads an EXR with the exr crate only.
+/// Reads an EXR with the exr crate.
 fn read_exr(path: &Path, channels: usize) -> Vec<f32> {
     let image = exr::prelude::read_first_flat_layer_from_file(path).unwrap();
     let list = &image.layer_data.channel_data.list;
@@ -99,7 +99,7 @@ fn read_exr(path: &Path, channels: usize) -> Vec<f32> {
     (0..planes[0].len()).flat_map(|i| planes.iter().map(move |plane| plane[i])).collect()
 }
 
-/// A Gaussian along both axes with the edge mode clamp, in f64. With `alpha`, colours are premultiplied.
+/// Gaussian blur along both axes with edge mode clamp, in f64. With `alpha`, colours are premultiplied.
 fn reference(values: &[f32], channels: usize, sigma: f64, alpha: bool) -> Vec<f64> {
     let radius = (3.0 * sigma).ceil() as isize;
     let weight = |d: isize| (-(d * d) as f64 / (2.0 * sigma * sigma)).exp();
@@ -132,7 +132,7 @@ fn reference(values: &[f32], channels: usize, sigma: f64, alpha: bool) -> Vec<f6
 }
 
 #[test]
-fn floats_are_read_blurred_and_written() {
+fn reads_blurs_and_writes_f32_tiff_and_exr() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for channels in 1..=4 {
@@ -143,7 +143,7 @@ fn floats_are_read_blurred_and_written() {
             assert_eq!(floats(&read(folder, input)), values, "{input} {channels}");
         }
         let has_alpha = channels % 2 == 0;
-        // EXR holds premultiplied alpha already.
+        // In EXR files, colours are already premultiplied.
         for (name, alpha) in [("in.tif", has_alpha), ("in.exr", false)] {
             let extension = &name[2..];
             let out = |kind: &str| format!("{kind}{extension}");
@@ -161,7 +161,7 @@ fn floats_are_read_blurred_and_written() {
             }
         }
         assert_eq!(read_exr(&folder.join("same.exr"), channels), values);
-        // Between the two formats, only the premultiplication changes.
+        // TIFF and EXR differ only in premultiplication.
         blur(folder, &["in.tif", "light.exr", "--sigma", "0"]).success().stderr("");
         let light = read_exr(&folder.join("light.exr"), channels);
         for (light, stored) in light.chunks(channels).zip(values.chunks(channels)) {
@@ -177,7 +177,7 @@ fn floats_are_read_blurred_and_written() {
             assert!((a - b).abs() <= 1e-6 * b, "{a} {b}");
         }
     }
-    // Also read by the image crate where it supports the format.
+    // The image crate can read this output, too.
     blur(folder, &["in.exr", "soft.tif"]).success();
     assert_eq!(
         ::image::open(folder.join("soft.tif")).unwrap().color(),
@@ -185,9 +185,9 @@ fn floats_are_read_blurred_and_written() {
     );
 }
 
-/// EXR holds linear light: sRGB pictures are decoded on the way to EXR and encoded on the way back.
+/// EXR stores linear light, so sRGB images are decoded on the way to EXR and encoded on the way back.
 #[test]
-fn light_and_stored_values_are_converted() {
+fn converts_between_srgb_and_linear_exr() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let ramp: Vec<u8> = (0..=255u8).flat_map(|v| [v, 255 - v, v / 2, 255]).collect();
@@ -205,19 +205,18 @@ fn light_and_stored_values_are_converted() {
         .success()
         .stderr("warning: back.webp: f32 samples become u8 in this format\n");
     assert_eq!(::image::open(folder.join("back.webp")).unwrap().into_rgba8(), picture);
-    // In linear light, a constant picture stays constant: opaque with opaque surroundings, transparent with an edge of
-    // 0.
-    for (edge, told) in [("1", [1.0; 4]), ("0", [0.0; 4])] {
-        let clear = vec![told[0]; WIDTH * HEIGHT * 4];
-        write_exr(&folder.join("flat.exr"), 4, &clear);
+    // In linear light, an opaque white image with edge value 1 stays constant, and so does a transparent one with edge
+    // value 0.
+    for (edge, value) in [("1", 1.0), ("0", 0.0)] {
+        write_exr(&folder.join("flat.exr"), 4, &vec![value; WIDTH * HEIGHT * 4]);
         blur(folder, &["flat.exr", "flat2.exr", "--sigma", "4", "--edge", edge]).success();
         let flat = read_exr(&folder.join("flat2.exr"), 4);
-        assert!(flat.iter().all(|v| (v - told[0]).abs() < 1e-5), "{edge}");
+        assert!(flat.iter().all(|v| (v - value).abs() < 1e-5), "{edge}");
     }
 }
 
 #[test]
-fn what_is_no_number_does_no_harm() {
+fn nan_and_infinity_are_accepted_and_stay_local() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for channels in 1..=4 {
@@ -233,7 +232,7 @@ fn what_is_no_number_does_no_harm() {
                 for out in ["out.tif", "out.exr", "out.png", "out.jpg"] {
                     blur(folder, &[input, out, "--sigma", "1", "-m", method]).success();
                 }
-                // Beyond the radius, nothing changes.
+                // Pixels beyond the radius stay finite.
                 let out = read(folder, "out.tif");
                 assert!(floats(&out)[..channels].iter().all(|v| v.is_finite()), "{input} {method}");
             }
@@ -251,7 +250,7 @@ fn what_is_no_number_does_no_harm() {
 }
 
 #[test]
-fn light_is_counted_and_added_up() {
+fn histogram_and_scan_use_linear_exr_values() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_exr(&folder.join("in.exr"), 1, &vec![0.25; WIDTH * HEIGHT]);
@@ -268,9 +267,9 @@ fn light_is_counted_and_added_up() {
     assert_eq!(last, Some(&*format!("{}", WIDTH as f64 * HEIGHT as f64 / 4.0)));
 }
 
-/// With any sample type and any EXIF orientation, a picture comes out upright, and is rotated only once.
+/// Images of both sample types come out upright for every EXIF orientation, and are rotated only once.
 #[test]
-fn tiff_files_come_out_upright_with_all_channels() {
+fn applies_tiff_orientation_with_all_channels() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let values = noise(3, 4);
@@ -310,12 +309,12 @@ fn tiff_files_come_out_upright_with_all_channels() {
     }
 }
 
-/// f16, and one plane per channel, as other programs write them.
 #[test]
-fn halves_and_planes_are_read() {
+fn reads_f16_and_planar_tiff() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Entries: tag, type, values. RGB of 2 x 1 pixels follows the directory, whose 11 entries end at 146.
+    // Entries: tag, type, count, value. The directory of 11 entries ends at 146. Its tables and 2 x 1 RGB pixels follow
+    // it.
     let file = |bits: u16, planar: bool, pixels: &[u8]| {
         let mut file = b"II*\0\x08\0\0\0\x0b\0".to_vec();
         let third = pixels.len() as u32 / 3;
@@ -356,7 +355,7 @@ fn halves_and_planes_are_read() {
     assert_eq!(file(32, true, floats.as_flattened()), [a, c, e, b, d, f]);
 }
 
-/// A block of EXIF with camera, exposure (in the EXIF IFD), position (GPS) and orientation, in either byte order.
+/// An EXIF block with camera, exposure (in the EXIF IFD), GPS reference and orientation, in either byte order.
 fn exif(little: bool) -> Vec<u8> {
     let half = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
     let word = |v: u32| if little { v.to_le_bytes() } else { v.to_be_bytes() };
@@ -366,7 +365,7 @@ fn exif(little: bool) -> Vec<u8> {
         [&half(tag)[..], &half(kind), &word(count), &value].concat()
     };
     let short = |v: u16| [half(v), [0; 2]].concat().try_into().unwrap();
-    // Offsets: 8 to 62 four entries, 62 to 92 EXIF, 92 to 110 GPS, from 110 on 1/250 and 8 letters.
+    // Offsets: IFD of four entries at 8, EXIF IFD at 62, GPS IFD at 92, exposure 1/250 at 110, camera name at 118.
     block.extend(half(4));
     block.extend(entry(271, 2, 8, word(118)));
     block.extend(entry(274, 3, 1, short(6)));
@@ -386,8 +385,8 @@ fn exif(little: bool) -> Vec<u8> {
     block
 }
 
-/// The camera, the exposure and the position in a block or TIFF file, and whether it has an orientation.
-fn told(file: &[u8]) -> (Option<String>, Option<[u32; 2]>, Option<String>, bool) {
+/// Reads camera, exposure and GPS reference of an EXIF block or TIFF file, and whether its orientation is not upright.
+fn read_exif_fields(file: &[u8]) -> (Option<String>, Option<[u32; 2]>, Option<String>, bool) {
     let little = file.starts_with(b"II");
     let half = |at: usize| {
         let bytes = file[at..at + 2].try_into().unwrap();
@@ -417,9 +416,9 @@ fn told(file: &[u8]) -> (Option<String>, Option<[u32; 2]>, Option<String>, bool)
     )
 }
 
-/// EXIF and the colour profile are carried from every format that holds them to every other.
+/// EXIF and ICC profile are kept between all formats that support both, and dropped with a warning in the others.
 #[test]
-fn metadata_is_kept_from_format_to_format() {
+fn keeps_exif_and_icc_profile_across_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let expected = (Some("Pinhole".into()), Some([1, 250]), Some("N".into()), false);
@@ -433,7 +432,7 @@ fn metadata_is_kept_from_format_to_format() {
         encoder.write_image(&pixels, 20, 10, ExtendedColorType::Rgb8).unwrap();
         fs::write(folder.join("first.png"), png).unwrap();
         for input in ["a.png", "a.jpg", "a.webp", "a.tif"] {
-            // Rotated once, when it is first read.
+            // The orientation is applied when the first file is read.
             blur(folder, &["first.png", input, "--sigma", "0"]).success().stderr("");
             for output in ["b.png", "b.jpg", "b.webp", "b.tif"] {
                 blur(folder, &[input, output, "--strict"]).success().stderr("");
@@ -450,7 +449,7 @@ fn metadata_is_kept_from_format_to_format() {
                     "b.tif" => fs::read(&path).unwrap(),
                     _ => decoder.exif_metadata().unwrap().expect(output),
                 };
-                assert_eq!(told(&file), expected, "{input} {output}");
+                assert_eq!(read_exif_fields(&file), expected, "{input} {output}");
             }
             for output in ["b.bmp", "b.pnm", "b.exr"] {
                 let loss = "the colour profile is dropped and EXIF is dropped in this format";
@@ -466,9 +465,9 @@ fn metadata_is_kept_from_format_to_format() {
     assert_eq!(read(folder, "plain.tif").metadata.exif, None);
 }
 
-/// Directories in cycles, and entries out of bounds or of absurd lengths, lose the EXIF but not the picture.
+/// If EXIF has cyclic directories, or entries that are out of bounds or too long, only the EXIF is lost.
 #[test]
-fn broken_exif_costs_no_picture() {
+fn broken_exif_does_not_lose_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let pixels = vec![100u8; 20 * 10 * 3];
@@ -476,7 +475,7 @@ fn broken_exif_costs_no_picture() {
     for round in 0..60 {
         let mut block = exif(round % 2 == 0);
         match round {
-            // EXIF below EXIF below EXIF.
+            // The EXIF IFD contains itself.
             0 => block[42..46].copy_from_slice(&8u32.to_le_bytes()),
             _ => {
                 for _ in 0..3 {

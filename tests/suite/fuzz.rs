@@ -1,5 +1,4 @@
-//! The targets of the fuzzers (`tests/fuzz`), run for a short time on mutations of their seeds, so that every run of
-//! the suite covers them.
+//! Runs the fuzz targets (`tests/fuzz`) for a short time on mutations of their seeds.
 
 use std::{env, fs, path::Path, time::Instant};
 
@@ -8,7 +7,7 @@ use crate::{
     fuzz_targets::{TARGETS, Target},
 };
 
-/// Makes one or several changes of the kinds that fuzzers make.
+/// Applies one to four random mutations like those of a fuzzer.
 pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
     for _ in 0..1 + noise.next() % 4 {
         let at = noise.next() as usize % (bytes.len() + 1);
@@ -22,7 +21,7 @@ pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
             }
             3 => bytes.insert(at, noise.next() as u8),
             4 => bytes.extend((0..noise.next() % 9).map(|i| i as u8 * 31)),
-            // Numbers at limits, such as the greatest of a type.
+            // Extreme numbers, such as the maximum of a type.
             5 if at < end => {
                 let edge = [0, 0xff, 0x7f, 0x80][noise.next() as usize % 4];
                 bytes[at..end.min(at + 4)].fill(edge);
@@ -33,9 +32,11 @@ pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Runs a target for `GPUPROC_SOAK_SECONDS`, or on its seeds and on `mutations` of them, which are always the same.
-fn drive(name: &str, mutations: usize) {
-    let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
+/// Runs a target on its seeds and on mutations of them: `mutations` reproducible ones, or random ones for
+/// `GPUPROC_SOAK_SECONDS`.
+fn run_target(name: &str, mutations: usize) {
+    let target =
+        TARGETS.iter().find(|target| target.name == name).expect("no target has this name");
     let seeds = (target.seeds)();
     seeds.iter().for_each(|seed| (target.body)(seed));
     let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
@@ -49,7 +50,7 @@ fn drive(name: &str, mutations: usize) {
         }
         let mut bytes = seeds[noise.next() as usize % seeds.len()].clone();
         mutate(&mut noise, &mut bytes);
-        // A failure prints its input, so that it can be kept as a test.
+        // A failure prints its input, so that it can become a test.
         let run = std::panic::catch_unwind(|| (target.body)(&bytes));
         assert!(run.is_ok(), "{name} fails on {}", bytes.escape_ascii());
     }
@@ -57,77 +58,77 @@ fn drive(name: &str, mutations: usize) {
 
 #[test]
 fn arguments_are_read_or_refused() {
-    drive("arguments", 500);
+    run_target("arguments", 500);
 }
 
 #[test]
-fn texts_are_read_as_rust_reads_numbers() {
-    drive("text", 1500);
+fn text_numbers_parse_as_in_rust() {
+    run_target("text", 1500);
 }
 
 #[test]
 fn npy_headers_are_read_or_refused() {
-    drive("npy", 500);
+    run_target("npy", 500);
 }
 
 #[test]
-fn our_png_files_hold_what_went_in() {
-    drive("png", 500);
+fn png_encoder_round_trips() {
+    run_target("png", 500);
 }
 
 #[test]
-fn jpeg_files_are_decoded_or_left_alone() {
-    drive("jpeg", 500);
+fn jpeg_files_are_decoded_or_refused() {
+    run_target("jpeg", 500);
 }
 
 #[test]
-fn exr_files_are_decoded_as_by_the_crate_or_refused() {
-    drive("exr", 500);
+fn exr_files_decode_like_the_exr_crate_or_are_refused() {
+    run_target("exr", 500);
 }
 
 #[test]
 fn tiff_files_are_read_or_refused() {
-    drive("tiff", 1500);
+    run_target("tiff", 1500);
 }
 
 #[test]
-fn any_bytes_are_blurred_or_refused() {
-    drive("blur", 500);
+fn images_are_blurred_or_refused() {
+    run_target("blur", 500);
 }
 
 #[test]
-fn any_bytes_are_counted_or_refused() {
-    drive("histogram", 500);
+fn image_histograms_are_computed_or_refused() {
+    run_target("histogram", 500);
 }
 
 #[test]
-fn any_bytes_are_scanned_and_sorted_or_refused() {
-    drive("scan", 500);
+fn arrays_are_scanned_and_sorted_or_refused() {
+    run_target("scan", 500);
 }
 
 #[test]
-fn any_bytes_are_meshed_or_refused() {
-    drive("mesh", 500);
+fn raw_volumes_are_meshed_or_refused() {
+    run_target("mesh", 500);
 }
 
 #[test]
-fn any_bytes_are_volumes_or_refused() {
-    drive("volume", 1500);
+fn volumes_are_read_or_refused() {
+    run_target("volume", 1500);
 }
 
 #[test]
-fn any_parts_are_merged_or_refused() {
-    drive("part", 300);
+fn part_files_are_merged_or_refused() {
+    run_target("part", 300);
 }
 
 #[test]
-fn any_files_are_zarr_or_refused() {
-    drive("zarr", 500);
+fn zarr_stores_are_read_or_refused() {
+    run_target("zarr", 500);
 }
 
-/// Writes the seeds to `GPUPROC_FUZZ_SEEDS`, with a folder for each target, as the first corpus of libFuzzer.
+/// If `GPUPROC_FUZZ_SEEDS` names a folder, the seeds of each target are written there as the first corpus of libFuzzer.
 #[test]
-fn seeds() {
+fn every_target_has_seeds() {
     let folder = env::var_os("GPUPROC_FUZZ_SEEDS");
     for Target { name, seeds, .. } in TARGETS {
         let seeds = seeds();

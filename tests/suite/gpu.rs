@@ -1,4 +1,4 @@
-//! Buffers and batches: data of any length come back from the device unchanged.
+//! Buffers, bindings and dispatches of a GPU device, and the use of unsafe code.
 
 use gpuproc::gpu::Buffer;
 
@@ -12,9 +12,9 @@ use gpuproc::{
 
 use crate::common::{Noise, Subject, open, others, subjects};
 
-/// A few kernels on the devices that only `GPUPROC_TEST_SUBJECTS=all` tests in full.
+/// One kernel on the devices on which only `GPUPROC_TEST_SUBJECTS=all` runs all tests.
 #[test]
-fn devices_of_other_kinds_work() {
+fn scan_works_on_devices_of_other_kinds() {
     let data = Noise(1).bytes((1 << 20) + 8);
     let numbers: Vec<u32> = bytemuck::pod_collect_to_vec(&data);
     let scan = Scan::<u32>::new(Op::Sum, false);
@@ -27,9 +27,9 @@ fn devices_of_other_kinds_work() {
 }
 
 #[test]
-fn uploads_read_back_byte_for_byte() {
+fn uploads_are_read_back_unchanged() {
     for Subject { name, context } in subjects() {
-        // Less than a word, odd lengths, and more than two chunks of the staging buffer.
+        // Lengths of less than a word, odd lengths, and more than two chunks of the staging buffer.
         for len in [0, 1, 3, 4, 5, 1000, (1 << 20) + 1, (70 << 20) + 3] {
             let data = Noise(len as u64).bytes(len);
             let buffer = context.upload("data", &data).unwrap();
@@ -39,7 +39,7 @@ fn uploads_read_back_byte_for_byte() {
 }
 
 #[test]
-fn a_part_of_a_buffer_is_read_and_written_alone() {
+fn buffer_slice_is_read_and_written_separately() {
     for Subject { name, context } in subjects() {
         let data: Vec<u32> = (0..1000).collect();
         let buffer = context.upload("data", &data).unwrap();
@@ -52,17 +52,17 @@ fn a_part_of_a_buffer_is_read_and_written_alone() {
 }
 
 #[test]
-fn a_buffer_larger_than_the_device_allows_is_refused() {
+fn refuses_buffers_beyond_the_device_limit() {
     for Subject { context, .. } in subjects() {
         let error = context.allocate("huge", context.limits.buffer_bytes + 4).unwrap_err();
         assert_eq!(error.kind().exit_code(), 6);
     }
 }
 
-/// Bindings have the size of the buffer, not that of its memory allocation. If a shader needs a larger one, every
-/// driver reports an error.
+/// A binding has the size of its buffer, not of the memory allocation. If a shader needs more, the batch fails on every
+/// driver.
 #[test]
-fn a_binding_that_is_too_small_is_refused() {
+fn refuses_bindings_smaller_than_the_shader_needs() {
     for Subject { name, context } in subjects() {
         for (bytes, is_enough) in [(4, false), (12, false), (16, true)] {
             let [source, target] =
@@ -77,7 +77,7 @@ fn a_binding_that_is_too_small_is_refused() {
 }
 
 #[test]
-fn dispatches_fold_into_two_dimensions() {
+fn large_dispatches_fold_into_two_dimensions() {
     for Subject { context, .. } in subjects() {
         let max = context.limits.workgroups;
         for count in [1, 63, 64, 65, 4095, u64::from(max), u64::from(max) + 1] {
@@ -91,7 +91,7 @@ fn dispatches_fold_into_two_dimensions() {
 }
 
 #[test]
-fn unsafe_code_is_only_where_it_is_named() {
+fn unsafe_code_is_limited_to_listed_files() {
     let mut found = Vec::new();
     let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {

@@ -1,5 +1,5 @@
-//! The test harness: it has the command line and the output of the standard one, but a test may find out while it runs
-//! that something is missing, such as a GPU, and is then reported as ignored.
+//! Test harness with the command line and the output of the standard one. In addition, a running test can report itself
+//! as ignored, for example because there is no GPU.
 
 use std::{cell::Cell, env, fs, path::Path};
 
@@ -15,50 +15,50 @@ pub struct Test {
 inventory::collect!(Test);
 
 thread_local! {
-    /// The reason for which the test of this thread is ignored.
-    static MISSING: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// Why the test of this thread is ignored.
+    static IGNORE_REASON: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Reports the running test as ignored, unless it fails. It should still test what it can.
-pub fn ignore(missing: &'static str) {
-    MISSING.set(Some(missing));
+/// Reports the running test as ignored unless it fails. The test should still check what it can.
+pub fn ignore(reason: &'static str) {
+    IGNORE_REASON.set(Some(reason));
 }
 
-/// Runs the tests whose names contain one of the words of the command line.
+/// Runs the tests whose names contain one of the filters on the command line, or all tests if there is no filter.
 pub fn main() {
-    let (filters, options) = words_and_options();
+    let (filters, options) = split_arguments();
     let options = Arguments::from_iter(options);
-    let chosen = |name: &str| match options.exact {
+    let is_selected = |name: &str| match options.exact {
         true => filters.iter().any(|filter| name == filter),
         false => filters.iter().any(|filter| name.contains(filter)),
     };
-    let mut trials: Vec<_> = inventory::iter::<Test>.into_iter().map(trial).collect();
-    trials.retain(|trial| filters.is_empty() || chosen(trial.name()));
+    let mut trials: Vec<_> = inventory::iter::<Test>.into_iter().map(to_trial).collect();
+    trials.retain(|trial| filters.is_empty() || is_selected(trial.name()));
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&options, trials).exit()
 }
 
-/// Splits the command line into words and options, since `libtest_mimic` takes only one word.
-fn words_and_options() -> (Vec<String>, Vec<String>) {
+/// Splits the command line into filters and options, since `libtest_mimic` supports only one filter.
+fn split_arguments() -> (Vec<String>, Vec<String>) {
     let mut arguments = env::args();
-    let (mut words, mut options) = (Vec::new(), Vec::from_iter(arguments.next()));
+    let (mut filters, mut options) = (Vec::new(), Vec::from_iter(arguments.next()));
     while let Some(argument) = arguments.next() {
         let has_value = ["--skip", "--test-threads", "--color", "--format", "--logfile"];
         let value = has_value.contains(&argument.as_str()).then(|| arguments.next()).flatten();
         match argument.starts_with('-') {
             true => options.extend([Some(argument), value].into_iter().flatten()),
-            false => words.push(argument),
+            false => filters.push(argument),
         }
     }
-    (words, options)
+    (filters, options)
 }
 
-fn trial(test: &'static Test) -> Trial {
-    let module = test.module.split_once("::").expect("tests are in modules").1;
+fn to_trial(test: &'static Test) -> Trial {
+    let module = test.module.split_once("::").expect("every test is in a module").1;
     Trial::ignorable_test(format!("{module}::{}", test.name), || {
-        MISSING.set(None);
+        IGNORE_REASON.set(None);
         (test.run)();
-        Ok(MISSING.take().map_or(Completion::Completed, Completion::ignored_with))
+        Ok(IGNORE_REASON.take().map_or(Completion::Completed, Completion::ignored_with))
     })
 }
 
@@ -67,7 +67,7 @@ fn every_test_is_registered() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
     let text = |file: std::io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path());
     let texts = fs::read_dir(folder).unwrap().map(|file| text(file).unwrap());
-    // Tests that need a feature that is off are in files of their own.
+    // Files with this attribute are compiled only with the feature `http`.
     let needs_http = |text: &str| text.contains("#![cfg(feature = \"http\")]\n");
     let built = texts.filter(|text| cfg!(feature = "http") || !needs_http(text));
     let marked = |text: String| text.lines().filter(|line| line.trim() == "#[test]").count();

@@ -1,4 +1,4 @@
-//! Histogram: both twins against naive references, and the command line.
+//! Histogram: the CPU and GPU kernels against naive references, and the command line.
 
 use gpuproc::{
     data::{dtype::Dtype, samples::Samples},
@@ -10,9 +10,9 @@ use gpuproc::{
 
 use super::common::{Noise, assert_twins, works};
 
-/// Counts value by value, only by comparisons with the edges. Values and edges are multiplied by `unit`, so
-/// that a luminance stays an integer.
-fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
+/// Counts values by comparison with the bin edges. Edges are multiplied by `unit`, as the values are, so that
+/// luminances are integers.
+fn reference_counts(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
     let n = bins.count;
     let edge =
         |k: usize| (bins.low * (n - k) as f64 * unit + bins.high * k as f64 * unit) / n as f64;
@@ -26,7 +26,7 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
         } else if value > edges[n] {
             counts.above += 1;
         } else {
-            // The last edge that is not above the value. The upper edge of the last bin belongs to it.
+            // The last edge at or below the value. The last bin includes its upper edge.
             let bin = edges.partition_point(|&edge| edge <= value) - 1;
             counts.bins[bin.min(n - 1)] += 1;
         }
@@ -34,8 +34,8 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
     counts
 }
 
-/// The counts of `pixels` by both twins, which must be equal, without levels.
-fn twins(components: &[Component], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
+/// Counts `pixels` on the CPU and on every device, which must agree. Returns the counts without levels.
+fn count_on_all_devices(components: &[Component], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
     let kernel = Histogram { components: components.to_vec(), bins, weighted: false };
     let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
         for ((component, cpu), gpu) in components.iter().zip(cpu).zip(gpu) {
@@ -46,21 +46,21 @@ fn twins(components: &[Component], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
     counts
 }
 
-fn channel(samples: &Samples, channels: usize, c: usize) -> Vec<f64> {
+fn channel_values(samples: &Samples, channels: usize, c: usize) -> Vec<f64> {
     gpuproc::for_samples!(samples, values => {
         #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
         values.iter().skip(c).step_by(channels).map(|&v| v as f64).collect()
     })
 }
 
-/// 10,000 times the luminance (BT.709) of integer pixels, exactly.
-fn luma10000(samples: &Samples, channels: usize) -> Vec<f64> {
-    let [r, g, b] = [0, 1, 2].map(|c| channel(samples, channels, c));
+/// 10,000 times the BT.709 luminance of integer pixels, which is an integer.
+fn luma_times_10000(samples: &Samples, channels: usize) -> Vec<f64> {
+    let [r, g, b] = [0, 1, 2].map(|c| channel_values(samples, channels, c));
     let pixels = r.iter().zip(&g).zip(&b);
     pixels.map(|((r, g), b)| 2126.0 * r + 7152.0 * g + 722.0 * b).collect()
 }
 
-/// Checks every channel, and the luminance of RGB pixels.
+/// Compares the counts of every channel, and of the luminance of RGB pixels, with the reference.
 fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Option<(f64, f64)>) {
     let dtype = samples.dtype();
     let pixels = Pixels { samples, channels };
@@ -71,15 +71,19 @@ fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Op
     let (low, high) = range.or(gpuproc::kernels::histogram::type_range(dtype)).unwrap();
     for &count in counts {
         let bins = Bins::new(count, low, high, dtype).unwrap();
-        let found = twins(&components, bins, &pixels);
+        let found = count_on_all_devices(&components, bins, &pixels);
         for (component, found) in components.iter().zip(found) {
             let expected = match component {
-                Component::Channel(c) => {
-                    naive(channel(&pixels.samples, channels, *c).into_iter(), &bins, 1.0)
-                }
-                Component::Luma(_) => {
-                    naive(luma10000(&pixels.samples, channels).into_iter(), &bins, 10_000.0)
-                }
+                Component::Channel(c) => reference_counts(
+                    channel_values(&pixels.samples, channels, *c).into_iter(),
+                    &bins,
+                    1.0,
+                ),
+                Component::Luma(_) => reference_counts(
+                    luma_times_10000(&pixels.samples, channels).into_iter(),
+                    &bins,
+                    10_000.0,
+                ),
             };
             assert_eq!(found, expected, "{component:?} {bins:?} of {} pixels", pixels.len());
             assert_eq!(found.total(), pixels.len() as u64);
@@ -87,12 +91,12 @@ fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Op
     }
 }
 
-fn words(noise: &mut Noise, len: usize) -> Vec<u16> {
+fn noise_u16(noise: &mut Noise, len: usize) -> Vec<u16> {
     (0..len).map(|_| (noise.next() >> 48) as u16).collect()
 }
 
 #[test]
-fn bytes_equal_the_reference_at_every_length_and_channel_count() {
+fn u8_counts_match_reference_for_all_lengths_and_channel_counts() {
     let mut noise = Noise(1);
     for channels in 1..=4 {
         for pixels in [0, 1, 2, 3, 5, 15, 16, 17, 255, 256, 257, 1021, 4096, 65_537] {
@@ -103,14 +107,14 @@ fn bytes_equal_the_reference_at_every_length_and_channel_count() {
 }
 
 #[test]
-fn bytes_equal_the_reference_at_every_bin_count() {
+fn u8_counts_match_reference_for_all_bin_counts() {
     let bytes = Noise(2).bytes(3 * 3001);
     let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 10_000, 65_535, 65_536];
     check_integers(Samples::U8(bytes), 3, &counts, None);
 }
 
 #[test]
-fn luminance_is_exact_at_every_edge() {
+fn luminance_is_exact_at_bin_edges() {
     // Every grey level, and every colour of a coarse cube with its corners.
     let mut bytes: Vec<u8> = (0..=255).flat_map(|v| [v, v, v]).collect();
     let steps = [0, 1, 51, 85, 102, 127, 128, 153, 170, 204, 221, 254, 255];
@@ -123,15 +127,15 @@ fn luminance_is_exact_at_every_edge() {
 }
 
 #[test]
-fn inputs_past_a_binding_are_counted_in_bands() {
-    // A little more than 3 MiB: several bands on the small device, with more workgroups than it dispatches at once.
+fn inputs_larger_than_a_binding_are_counted_in_bands() {
+    // A little more than 3 MiB, so that the small device needs several bands and several dispatches.
     let bytes = Noise(3).bytes(3 * 1_050_001);
     check_integers(Samples::U8(bytes), 3, &[256], None);
-    check_integers(Samples::U16(words(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
+    check_integers(Samples::U16(noise_u16(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
 }
 
 #[test]
-fn flat_and_striped_images_are_counted() {
+fn constant_and_striped_images_match_reference() {
     for channels in 1..=4 {
         let mut bytes = vec![200; channels * 70_001];
         check_integers(Samples::U8(bytes.clone()), channels, &[256], None);
@@ -144,39 +148,39 @@ fn flat_and_striped_images_are_counted() {
 }
 
 #[test]
-fn sixteen_bits_equal_the_reference() {
+fn u16_counts_match_reference() {
     let mut noise = Noise(5);
     for channels in 1..=4 {
         for pixels in [0, 1, 7, 8, 9, 257, 5003] {
-            let samples = Samples::U16(words(&mut noise, pixels * channels));
+            let samples = Samples::U16(noise_u16(&mut noise, pixels * channels));
             check_integers(samples, channels, &[256, 1000, 65_536], None);
         }
     }
 }
 
-/// Levels that share a word of 8-bit digits on the GPU, each counted so often that digits overflow in every workgroup:
-/// alone and together, so that digits that carry stand beside others that are full.
+/// Levels that share a word of 8-bit counters on the GPU. Each is counted so often that its counter overflows in every
+/// workgroup, alone and next to other full counters.
 #[test]
-fn many_samples_of_few_levels_are_counted() {
+fn u16_counters_do_not_overflow_with_few_levels() {
     let mut noise = Noise(21);
     for (len, levels) in [
-        // On the small device, more than 255 for each invocation.
+        // More than 255 samples for each invocation of the small device.
         (1_100_003, &[0x7134_u16][..]),
         (1_200_007, &[0x7134, 0x7135]),
         (1_200_001, &[0x7134, 0x7135, 0x7136, 0x7137]),
-        // The last word of the levels, and one of another span.
+        // The last word of counters, and a level in another span.
         (600_011, &[0xfffc, 0xfffd, 0xfffe, 0xffff, 0x0003]),
     ] {
         let mut pick = || levels[(noise.next() >> 32) as usize % levels.len()];
         let samples: Vec<u16> = (0..len).map(|_| pick()).collect();
         check_integers(Samples::U16(samples), 1, &[65_536], None);
     }
-    // Vectors that repeat one word of two levels: in a single run, and in runs of five vectors.
+    // Vectors that repeat two levels, in one long run and in runs of 40 samples.
     for run in [600_011, 40] {
         let level = |i: usize| [0x0003, 0xfff0][i % 2] + (i / run % 5) as u16;
         check_integers(Samples::U16((0..600_011).map(level).collect()), 1, &[65_536], None);
     }
-    // Pixel by pixel, and binned values: whole vectors of one value among others.
+    // RGB pixels, and binned u32 values with whole vectors of one value.
     let mut pick = || [9u16, 10, 11, 12][(noise.next() >> 32) as usize % 4];
     check_integers(Samples::U16((0..3 * 200_003).map(|_| pick()).collect()), 3, &[65_536], None);
     let values = (0..800_007).map(|i| if i / 1000 % 2 == 0 { 1000 } else { u32::from(pick()) });
@@ -184,26 +188,26 @@ fn many_samples_of_few_levels_are_counted() {
 }
 
 #[test]
-fn signed_samples_keep_their_order() {
+fn signed_counts_match_reference() {
     let bytes = Noise(6).bytes(5001);
     let signed = bytes.iter().map(|&b| b as i8).collect();
     check_integers(Samples::I8(signed), 1, &[1, 10, 256], None);
-    let wide = words(&mut Noise(7), 5001).iter().map(|&h| h as i16).collect();
+    let wide = noise_u16(&mut Noise(7), 5001).iter().map(|&h| h as i16).collect();
     check_integers(Samples::I16(wide), 1, &[1, 10, 65_536], None);
 }
 
 #[test]
-fn ranges_leave_values_below_and_above() {
+fn values_outside_the_range_are_counted_separately() {
     let bytes = Noise(8).bytes(3 * 2003);
     for (low, high) in [(10.0, 20.0), (0.5, 1.5), (-100.0, 100.25), (300.0, 400.0), (99.9, 180.3)] {
         check_integers(Samples::U8(bytes.clone()), 3, &[1, 7, 256, 65_536], Some((low, high)));
     }
-    let wide = words(&mut Noise(9), 3 * 2003);
+    let wide = noise_u16(&mut Noise(9), 3 * 2003);
     check_integers(Samples::U16(wide), 3, &[7, 256, 65_536], Some((1000.0, 2000.5)));
 }
 
 #[test]
-fn integers_of_32_bits_equal_the_reference() {
+fn u32_and_i32_counts_match_reference() {
     let mut noise = Noise(10);
     let mut values: Vec<u32> = (0..5001).map(|_| (noise.next() >> 32) as u32).collect();
     values.extend([0, 1, u32::MAX, u32::MAX - 1, 1 << 31]);
@@ -215,12 +219,12 @@ fn integers_of_32_bits_equal_the_reference() {
 }
 
 #[test]
-fn floats_follow_the_stated_rules() {
+fn float_counts_match_reference_at_bin_edges_and_for_non_finite_values() {
     let mut noise = Noise(11);
     let mut values: Vec<f32> = (0..4003).map(|_| (noise.unit() * 1.2 - 0.1) as f32).collect();
     values.extend([0.0, -0.0, 1.0, 1f32.next_down(), 1f32.next_up(), 0.5, 0.25, 1e-40, -1e-40]);
     values.extend([f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN]);
-    // Every edge and its neighbours.
+    // Every bin edge and the floats next to it.
     let edges = (0..=256).map(|k| (f64::from(k) / 256.0) as f32);
     values.extend(edges.flat_map(|edge| [edge.next_down(), edge, edge.next_up()]));
     let ranges = [(0.0, 1.0), (0.1, 0.3), (-3.4e38, 3.4e38), (1e-20, 1e-18), (-1.0, 0.0)];
@@ -232,8 +236,9 @@ fn floats_follow_the_stated_rules() {
             for count in [1, 2, 10, 256, 65_536] {
                 let bins = Bins::new(count, low, high, dtype).unwrap();
                 let pixels = Pixels { samples: samples.clone(), channels: 1 };
-                let found = twins(&[Component::Channel(0)], bins, &pixels);
-                let expected = naive(channel(&samples, 1, 0).into_iter(), &bins, 1.0);
+                let found = count_on_all_devices(&[Component::Channel(0)], bins, &pixels);
+                let expected =
+                    reference_counts(channel_values(&samples, 1, 0).into_iter(), &bins, 1.0);
                 assert_eq!(found[0].nan, 2);
                 assert_eq!(found[0], expected, "{dtype} {bins:?}");
             }
@@ -242,15 +247,16 @@ fn floats_follow_the_stated_rules() {
 }
 
 #[test]
-fn exactly_one_is_in_the_last_bin() {
+fn upper_bound_belongs_to_the_last_bin() {
     let samples = Samples::F32(vec![0.0, 0.5, 1.0, 1.0]);
     let bins = Bins::new(2, 0.0, 1.0, Dtype::F32).unwrap();
-    let found = twins(&[Component::Channel(0)], bins, &Pixels { samples, channels: 1 });
+    let found =
+        count_on_all_devices(&[Component::Channel(0)], bins, &Pixels { samples, channels: 1 });
     assert_eq!(found[0].bins, [1, 3]);
 }
 
 #[test]
-fn float_channels_and_their_luminance_are_told_apart() {
+fn float_channels_and_luminance_match_reference() {
     let mut noise = Noise(12);
     let values: Vec<f32> = (0..4 * 1003).map(|_| noise.unit() as f32).collect();
     let pixels = Pixels { samples: Samples::F32(values.clone()), channels: 4 };
@@ -261,20 +267,23 @@ fn float_channels_and_their_luminance_are_told_apart() {
         Component::Luma(Luma::Bt601),
     ];
     let bins = Bins::new(100, 0.0, 1.0, Dtype::F32).unwrap();
-    let found = twins(&components, bins, &pixels);
+    let found = count_on_all_devices(&components, bins, &pixels);
     for (found, c) in found.iter().zip([0, 1, 3]) {
-        assert_eq!(*found, naive(channel(&pixels.samples, 4, c).into_iter(), &bins, 1.0));
+        assert_eq!(
+            *found,
+            reference_counts(channel_values(&pixels.samples, 4, c).into_iter(), &bins, 1.0)
+        );
     }
     let luma = values.chunks(4).map(|p| {
         let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
         f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32)
     });
-    assert_eq!(found[3], naive(luma, &bins, 1.0));
+    assert_eq!(found[3], reference_counts(luma, &bins, 1.0));
 }
 
-/// Luminance of types without a defined full intensity, together with a channel.
+/// Luminance of the types other than u8, u16 and f32, together with one channel.
 #[test]
-fn luminances_of_every_other_type_equal_the_reference() {
+fn luminance_of_other_types_matches_reference() {
     let bytes = Noise(14).bytes(24 * 501);
     for samples in [
         Samples::I8(bytemuck::pod_collect_to_vec(&bytes)),
@@ -285,7 +294,7 @@ fn luminances_of_every_other_type_equal_the_reference() {
     ] {
         let dtype = samples.dtype();
         let (low, high) = type_range(dtype).unwrap_or((0.1, 0.9));
-        let [r, g, b] = [0, 1, 2].map(|c| channel(&samples, 3, c));
+        let [r, g, b] = [0, 1, 2].map(|c| channel_values(&samples, 3, c));
         let luma: Vec<f64> = r
             .iter()
             .zip(&g)
@@ -295,33 +304,44 @@ fn luminances_of_every_other_type_equal_the_reference() {
         let pixels = Pixels { samples, channels: 3 };
         for count in [1, 77, 1000] {
             let bins = Bins::new(count, low, high, dtype).unwrap();
-            let found =
-                twins(&[Component::Channel(1), Component::Luma(Luma::Bt601)], bins, &pixels);
-            assert_eq!(found[0].bins, naive(g.iter().copied(), &bins, 1.0).bins, "{dtype}");
-            assert_eq!(found[1], naive(luma.iter().copied(), &bins, 1.0), "{dtype} {count}");
+            let found = count_on_all_devices(
+                &[Component::Channel(1), Component::Luma(Luma::Bt601)],
+                bins,
+                &pixels,
+            );
+            assert_eq!(
+                found[0].bins,
+                reference_counts(g.iter().copied(), &bins, 1.0).bins,
+                "{dtype}"
+            );
+            assert_eq!(
+                found[1],
+                reference_counts(luma.iter().copied(), &bins, 1.0),
+                "{dtype} {count}"
+            );
         }
     }
 }
 
 #[test]
-fn other_luminances_equal_the_reference() {
+fn bt601_and_linear_luminance_match_reference() {
     let bytes = Noise(13).bytes(3 * 4001);
     let pixels = Pixels { samples: Samples::U8(bytes.clone()), channels: 3 };
     for count in [3, 256, 1000] {
         let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
-        // Two kinds of components, of which only one fits the pass that counts the channels.
+        // Components of two kinds, of which only one can be counted in the same pass as the channels.
         let components = [
             Component::Luma(Luma::Bt709),
             Component::Luma(Luma::Bt601),
             Component::Luma(Luma::Linear),
         ];
-        let found = twins(&components, bins, &pixels);
+        let found = count_on_all_devices(&components, bins, &pixels);
         let bt601 = bytes.chunks(3).map(|p| {
             let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
             299.0 * r + 587.0 * g + 114.0 * b
         });
-        assert_eq!(found[1], naive(bt601, &bins, 1000.0));
-        // In linear light, the table is 784 times as fine as the samples.
+        assert_eq!(found[1], reference_counts(bt601, &bins, 1000.0));
+        // The table of linear light has 784 steps per level.
         let decode = |byte: u8| {
             let v = f64::from(byte) / 255.0;
             let light = if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
@@ -330,12 +350,12 @@ fn other_luminances_equal_the_reference() {
         let linear = bytes
             .chunks(3)
             .map(|p| 1063.0 * decode(p[0]) + 3576.0 * decode(p[1]) + 361.0 * decode(p[2]));
-        assert_eq!(found[2], naive(linear, &bins, 5000.0 * 784.0));
+        assert_eq!(found[2], reference_counts(linear, &bins, 5000.0 * 784.0));
     }
 }
 
 #[test]
-fn alpha_weighs_where_it_is_asked_to() {
+fn alpha_weighted_counts_match_reference() {
     let mut noise = Noise(15);
     for channels in [2, 4] {
         let bytes = noise.bytes(channels * 3001);
@@ -346,16 +366,18 @@ fn alpha_weighs_where_it_is_asked_to() {
             (Samples::U16(words), 65535.0),
             (Samples::F32(floats), 1.0),
         ];
-        for (samples, most) in all {
+        for (samples, max) in all {
             let dtype = samples.dtype();
-            let alpha = channel(&samples, channels, channels - 1);
+            let alpha = channel_values(&samples, channels, channels - 1);
             let mut components = vec![Component::Channel(0)];
-            let mut values = vec![channel(&samples, channels, 0)];
-            if channels == 4 && most > 1.0 {
+            let mut values = vec![channel_values(&samples, channels, 0)];
+            if channels == 4 && max > 1.0 {
                 components.push(Component::Luma(Luma::Bt709));
-                values.push(luma10000(&samples, channels).iter().map(|v| v / 10_000.0).collect());
+                values.push(
+                    luma_times_10000(&samples, channels).iter().map(|v| v / 10_000.0).collect(),
+                );
             }
-            let bins = Bins::new(50, 0.0, most, dtype).unwrap();
+            let bins = Bins::new(50, 0.0, max, dtype).unwrap();
             let kernel = Histogram { components, bins, weighted: true };
             let pixels = Pixels { samples, channels };
             let found =
@@ -365,7 +387,7 @@ fn alpha_weighs_where_it_is_asked_to() {
                 let mut expected = vec![0u64; 50];
                 for (value, alpha) in values.iter().zip(&alpha) {
                     let bin = (0..50).rev().find(|&k| bins.edge(k) <= *value).unwrap();
-                    expected[bin] += (alpha / most * unit).round() as u64;
+                    expected[bin] += (alpha / max * unit).round() as u64;
                 }
                 assert_eq!(found.bins, expected, "{dtype} {channels}");
             }
@@ -374,19 +396,19 @@ fn alpha_weighs_where_it_is_asked_to() {
 }
 
 #[test]
-fn the_worked_example_of_three_colours() {
-    // 6 x 7 pixels: 18 dark, 16 middle, 8 bright.
+fn luminance_of_three_colours_falls_into_three_bins() {
+    // 6 x 7 pixels: 18 dark, 16 medium, 8 bright.
     let mut bytes = Vec::new();
     for (colour, times) in [([34, 51, 255], 18), ([255, 85, 85], 16), ([255, 221, 0], 8)] {
         (0..times).for_each(|_| bytes.extend(colour));
     }
     let bins = Bins::new(3, 0.0, 255.0, Dtype::U8).unwrap();
     let pixels = Pixels { samples: Samples::U8(bytes), channels: 3 };
-    let found = twins(&[Component::Luma(Luma::Bt709)], bins, &pixels);
+    let found = count_on_all_devices(&[Component::Luma(Luma::Bt709)], bins, &pixels);
     assert_eq!(found[0].bins, [18, 16, 8]);
 }
 
-/// Tests of the program, on files in a folder of their own.
+/// Tests of the command line.
 mod program {
     use std::{fs, path::PathBuf};
 
@@ -406,7 +428,7 @@ mod program {
             self.0.path().join(name)
         }
 
-        /// The program, in this folder, on the CPU.
+        /// Runs `gpuproc histogram` in this folder on the CPU.
         fn run(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
             let mut command = crate::common::gpuproc();
             command.current_dir(&self.0).env_remove("NO_COLOR");
@@ -418,8 +440,8 @@ mod program {
             String::from_utf8(output).unwrap()
         }
 
-        /// The 6 x 7 pixels of three colours.
-        fn three_colours(&self, name: &str) {
+        /// Saves an image of 6 x 7 pixels in three colours.
+        fn save_three_colours(&self, name: &str) {
             let colours = [([34, 51, 255], 18), ([255, 85, 85], 16), ([255, 221, 0], 8)];
             let bytes = colours.iter().flat_map(|(colour, n)| colour.repeat(*n)).collect();
             RgbImage::from_raw(6, 7, bytes).unwrap().save(self.path(name)).unwrap();
@@ -427,9 +449,9 @@ mod program {
     }
 
     #[test]
-    fn a_pipe_gets_a_row_a_bin() {
+    fn standard_output_is_csv_with_one_row_per_bin() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
+        folder.save_three_colours("a.png");
         let table = folder.stdout(&["a.png", "--bins", "3"]);
         let expected = "bin,low,high,r,g,b,luma\n\
                         0,0,85,18,18,8,18\n\
@@ -443,7 +465,7 @@ mod program {
     }
 
     #[test]
-    fn grey_images_have_one_row_and_alpha_is_counted_when_asked_for() {
+    fn grey_channel_and_alpha_modes_are_counted() {
         let folder = Folder::new();
         GrayImage::from_raw(2, 1, vec![0, 255]).unwrap().save(folder.path("g.png")).unwrap();
         let table = folder.stdout(&["g.png", "--bins", "2"]);
@@ -457,12 +479,12 @@ mod program {
         assert_eq!(folder.stdout(&skipped), "bin,low,high,r\n0,0,255,1\n");
         let pixels = vec![9, 9, 9, 51, 8, 8, 8, 255];
         RgbaImage::from_raw(2, 1, pixels).unwrap().save(folder.path("a.png")).unwrap();
-        let weighed = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "weight"];
-        assert_eq!(folder.stdout(&weighed), "bin,low,high,r\n0,0,255,1.2\n");
+        let weighted = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "weight"];
+        assert_eq!(folder.stdout(&weighted), "bin,low,high,r\n0,0,255,1.2\n");
     }
 
     #[test]
-    fn values_outside_the_range_are_told() {
+    fn values_outside_the_range_have_rows_of_their_own() {
         let folder = Folder::new();
         GrayImage::from_raw(4, 1, vec![1, 10, 20, 30]).unwrap().save(folder.path("g.png")).unwrap();
         let table = folder.stdout(&["g.png", "--bins", "1", "--range", "10,20"]);
@@ -475,7 +497,7 @@ mod program {
     }
 
     #[test]
-    fn statistics_are_exact_for_levels() {
+    fn statistics_of_u16_levels_are_exact() {
         let folder = Folder::new();
         let wide: ImageBuffer<Luma<u16>, _> =
             ImageBuffer::from_raw(5, 1, vec![1000u16, 2000, 2000, 3000, 65_535]).unwrap();
@@ -487,23 +509,23 @@ mod program {
     }
 
     #[test]
-    fn json_holds_the_counts_and_statistics() {
+    fn json_contains_counts_and_statistics() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
+        folder.save_three_colours("a.png");
         folder.run(&["a.png", "--bins", "3", "-o", "a.json", "-o", "b.csv"]).success().stdout("");
         let text = fs::read_to_string(folder.path("a.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let luma = &json[0]["channels"][3];
         assert_eq!(luma["name"], "luma");
         assert_eq!(luma["values"], serde_json::json!([18, 16, 8]));
-        // Means of 42 pixels: luminances 62.1146, 121.142 and 212.2722.
+        // The luminances of the three colours are 62.1146, 121.142 and 212.2722.
         let mean = (18.0 * 62.1146 + 16.0 * 121.142 + 8.0 * 212.2722) / 42.0;
         assert!((luma["statistics"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
         assert!(fs::read_to_string(folder.path("b.csv")).unwrap().starts_with("bin,"));
     }
 
     #[test]
-    fn plots_have_the_colours_and_text() {
+    fn plots_contain_colours_and_labels() {
         let folder = Folder::new();
         let bytes = Noise(20).bytes(3 * 64 * 64);
         RgbImage::from_raw(64, 64, bytes).unwrap().save(folder.path("n.png")).unwrap();
@@ -523,7 +545,7 @@ mod program {
     }
 
     #[test]
-    fn nothing_selected_is_shown_as_nothing() {
+    fn empty_selection_gives_empty_plots_and_null_statistics() {
         let folder = Folder::new();
         GrayImage::from_raw(2, 2, vec![1, 2, 3, 4]).unwrap().save(folder.path("g.png")).unwrap();
         GrayImage::from_raw(2, 2, vec![0; 4]).unwrap().save(folder.path("m.png")).unwrap();
@@ -537,9 +559,9 @@ mod program {
     }
 
     #[test]
-    fn standard_input_is_read() {
+    fn reads_standard_input() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
+        folder.save_three_colours("a.png");
         let mut command = crate::common::gpuproc();
         let bytes = fs::read(folder.path("a.png")).unwrap();
         let arguments = ["histogram", "-", "--bins", "3", "--channels", "luma", "--device", "cpu"];
@@ -548,20 +570,20 @@ mod program {
     }
 
     #[test]
-    fn the_picture_has_bars_and_statistics() {
+    fn terminal_picture_has_bars_and_statistics() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
+        folder.save_three_colours("a.png");
         let picture = folder.stdout(&["a.png", "--picture"]);
         assert!(picture.contains('█') && picture.contains("std dev") && picture.contains("luma"));
-        // Standard output is no terminal here.
+        // Standard output is not a terminal, so there are no escape sequences.
         assert!(!picture.contains('\x1b'));
     }
 
     #[test]
     fn several_inputs_are_listed_or_summed() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
-        folder.three_colours("b.png");
+        folder.save_three_colours("a.png");
+        folder.save_three_colours("b.png");
         let arguments = ["a.png", "b.png", "--bins", "1", "--channels", "luma"];
         let table = folder.stdout(&arguments);
         assert_eq!(table, "file,bin,low,high,luma\na.png,0,0,255,42\nb.png,0,0,255,42\n");
@@ -573,9 +595,9 @@ mod program {
         folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
     }
 
-    /// Counts that do not fit into `--max-memory` are kept in a temporary file.
+    /// Counts that exceed `--max-memory` go to a temporary file.
     #[test]
-    fn outputs_do_not_depend_on_memory() {
+    fn outputs_do_not_depend_on_max_memory() {
         let folder = Folder::new();
         let mut noise = Noise(22);
         let names = ["a.png", "b.png", "c.png", "d.png"];
@@ -584,7 +606,7 @@ mod program {
             let wide: ImageBuffer<Luma<u16>, _> = ImageBuffer::from_raw(8, 8, samples).unwrap();
             wide.save(folder.path(name)).unwrap();
         }
-        folder.three_colours(names[2]);
+        folder.save_three_colours(names[2]);
         let outputs = |memory: &str| {
             let files = ["-o", "h.csv", "-o", "h.json", "--bins", "65536", "--max-memory", memory];
             let picture = folder.stdout(&[&names[..], &files, &["--picture"]].concat());
@@ -592,10 +614,10 @@ mod program {
             [picture, read("h.csv"), read("h.json")]
         };
         let [all, few] = ["1G", "1M"].map(outputs);
-        // assert_eq would print megabytes.
+        // `assert_eq` would print megabytes.
         assert!(all == few);
         let [_, table, json] = all;
-        // A row for each bin of each input; the colours of the third input have columns of their own.
+        // One row per bin and input. The colour channels of the third input have their own columns.
         assert_eq!(table.lines().next(), Some("file,bin,low,high,grey,r,g,b,luma"));
         assert_eq!(table.lines().count(), 1 + 4 * 65_536);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -608,7 +630,7 @@ mod program {
     }
 
     #[test]
-    fn parts_of_an_image_are_counted() {
+    fn roi_and_mask_select_pixels() {
         let folder = Folder::new();
         let pixels = (0..12).collect();
         GrayImage::from_raw(4, 3, pixels).unwrap().save(folder.path("g.png")).unwrap();
@@ -628,7 +650,7 @@ mod program {
     }
 
     #[test]
-    fn images_are_adjusted() {
+    fn equalize_and_auto_levels_fill_the_range() {
         let folder = Folder::new();
         let pixels = (0..100).map(|i| 100 + i / 4).collect();
         GrayImage::from_raw(10, 10, pixels).unwrap().save(folder.path("g.png")).unwrap();
@@ -648,7 +670,7 @@ mod program {
     }
 
     #[test]
-    fn volumes_are_counted_by_their_names() {
+    fn shape_of_raw_volumes_comes_from_their_names() {
         let folder = Folder::new();
         let floats: Vec<u8> =
             [0.0f32, 0.5, 1.0, f32::NAN, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -662,26 +684,26 @@ mod program {
     }
 
     #[test]
-    fn volumes_go_through_in_parts() {
+    fn volume_counts_do_not_depend_on_max_memory() {
         let folder = Folder::new();
         let values = Noise(21).bytes(20 * 15 * 11);
         let bytes: Vec<u8> =
             values.iter().flat_map(|&value| f32::from(value).to_le_bytes()).collect();
         fs::write(folder.path("v_20x15x11_float32.raw"), &bytes).unwrap();
         let arguments = ["v_20x15x11_float32.raw", "--stats", "--bins", "7", "--max-memory"];
-        let [whole, parts, least] =
+        let [whole, parts, smallest_parts] =
             ["1G", "8K", "1K"].map(|memory| folder.stdout(&[&arguments[..], &[memory]].concat()));
-        assert_eq!([&parts, &least], [&whole; 2]);
+        assert_eq!([&parts, &smallest_parts], [&whole; 2]);
         assert!(whole.contains(",3300,0,0,0,0,255,"), "{whole}");
-        // The end of the file is checked, too.
+        // A file that is too short is an error.
         fs::write(folder.path("short_20x15x12_float32.raw"), &bytes).unwrap();
         folder.run(&["short_20x15x12_float32.raw"]).code(4);
     }
 
     #[test]
-    fn bad_inputs_and_outputs_fail_in_one_line() {
+    fn bad_inputs_and_outputs_give_one_error_line() {
         let folder = Folder::new();
-        folder.three_colours("a.png");
+        folder.save_three_colours("a.png");
         fs::write(folder.path("empty.png"), "").unwrap();
         fs::write(folder.path("text.png"), "hello").unwrap();
         fs::write(folder.path("v_2x2x2_uint8.raw"), "1234567").unwrap();
@@ -706,21 +728,21 @@ mod program {
     }
 }
 
-/// Textbook equalisation of levels, in f64.
-fn naive_equalize(levels: &[u64], most: f64) -> Vec<f64> {
+/// Textbook histogram equalisation in f64. Returns the shift of each level.
+fn reference_equalize(levels: &[u64], max: f64) -> Vec<f64> {
     let total: u64 = levels.iter().sum();
-    let least = levels.iter().copied().find(|&n| n > 0).unwrap_or(0) as f64;
+    let first = levels.iter().copied().find(|&n| n > 0).unwrap_or(0) as f64;
     let mut seen = 0.0;
     let shift = |(level, &n): (usize, &u64)| {
         seen += n as f64;
-        let to = ((seen - least).max(0.0) / (total as f64 - least) * most).round();
-        if total as f64 == least { 0.0 } else { to - level as f64 }
+        let to = ((seen - first).max(0.0) / (total as f64 - first) * max).round();
+        if total as f64 == first { 0.0 } else { to - level as f64 }
     };
     levels.iter().enumerate().map(shift).collect()
 }
 
 #[test]
-fn adjustments_equal_the_reference() {
+fn equalize_and_auto_levels_match_reference() {
     let mut noise = Noise(14);
     for channels in 1..=4usize {
         for count in [0, 1, 5, 86, 1021, 300_007] {
@@ -732,19 +754,19 @@ fn adjustments_equal_the_reference() {
             if count < 1000 {
                 all.push((Samples::U16(words), 65535.0));
             }
-            for (samples, most) in all {
-                check_adjustments(samples, channels, most);
+            for (samples, max) in all {
+                check_adjustments(samples, channels, max);
             }
         }
     }
 }
 
-fn check_adjustments(samples: Samples, channels: usize, most: f64) {
+fn check_adjustments(samples: Samples, channels: usize, max: f64) {
     let pixels = Pixels { samples, channels };
     let counter = luminance_levels(pixels.samples.dtype(), channels).unwrap();
     let counted = &assert_twins(&counter, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
     let values: Vec<Vec<f64>> =
-        (0..channels).map(|c| channel(&pixels.samples, channels, c)).collect();
+        (0..channels).map(|c| channel_values(&pixels.samples, channels, c)).collect();
     let grey: Vec<usize> = (0..pixels.len())
         .map(|i| match channels {
             1 | 2 => values[0][i] as usize,
@@ -754,7 +776,7 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
             }
         })
         .collect();
-    let mut levels = vec![0u64; most as usize + 1];
+    let mut levels = vec![0u64; max as usize + 1];
     grey.iter().for_each(|&level| levels[level] += 1);
     assert_eq!(counted[0].bins, levels);
     let colours = channels - usize::from(matches!(channels, 2 | 4));
@@ -762,11 +784,11 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
     let equal = assert_twins(&Adjust::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
         assert_eq!(cpu, gpu, "{name}");
     });
-    let shifts = naive_equalize(&levels, most);
+    let shifts = reference_equalize(&levels, max);
     for (c, old) in values.iter().enumerate() {
-        for (i, (new, old)) in channel(&equal, channels, c).iter().zip(old).enumerate() {
+        for (i, (new, old)) in channel_values(&equal, channels, c).iter().zip(old).enumerate() {
             let shift = if c < colours { shifts[grey[i]] } else { 0.0 };
-            assert_eq!(*new, (old + shift).clamp(0.0, most), "pixel {i} channel {c}");
+            assert_eq!(*new, (old + shift).clamp(0.0, max), "pixel {i} channel {c}");
         }
     }
 
@@ -777,13 +799,13 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
     sorted.sort_unstable();
     let spare = (0.01 * sorted.len() as f64) as usize;
     let [low, high] = match sorted.len() {
-        0 => [0.0, most],
+        0 => [0.0, max],
         n => [sorted[spare] as f64, sorted[n - 1 - spare] as f64],
     };
     for (c, old) in values.iter().enumerate() {
-        for (new, &old) in channel(&stretched, channels, c).iter().zip(old) {
+        for (new, &old) in channel_values(&stretched, channels, c).iter().zip(old) {
             let to = match c < colours && high > low {
-                true => ((old - low) * most / (high - low) + 0.5).floor().clamp(0.0, most),
+                true => ((old - low) * max / (high - low) + 0.5).floor().clamp(0.0, max),
                 false => old,
             };
             assert_eq!(*new, to, "channel {c} of {channels}, {low} to {high}");
@@ -791,9 +813,9 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
     }
 }
 
-/// The counts of JPEG files, which are made in parts, are those of the pixels that `djpeg` decodes.
+/// JPEG files are counted in parts. The counts must equal those of the pixels that `djpeg` decodes.
 #[test]
-fn parts_of_jpeg_files_add_up_to_the_picture() {
+fn jpeg_counts_equal_those_of_decoded_pixels() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg"));
     let out = tempfile::tempdir().unwrap();
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

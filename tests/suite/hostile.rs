@@ -1,4 +1,4 @@
-//! Files that claim more data than they hold: pictures with several pages or with metadata, and DICOM.
+//! Files that claim more data than they contain, or that take much work to read: images, volumes and DICOM.
 
 use std::{
     fs::{self, File},
@@ -12,13 +12,13 @@ use flate2::{
 };
 use image::{ImageFormat, RgbImage};
 
-/// Entries of a TIFF directory: tag, type, count, and the value or its offset.
+/// Entries of a TIFF directory: tag, type, count, and value or offset.
 type Entries = Vec<[u32; 4]>;
 
 const SHORT: u32 = 3;
 const LONG: u32 = 4;
 
-/// `count` bytes of one value, deflated.
+/// `count` bytes of one value, compressed with zlib.
 fn deflated(value: u8, count: usize) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let block = vec![value; count.min(1 << 20)];
@@ -28,8 +28,8 @@ fn deflated(value: u8, count: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A directory; the next one is at `next`.
-fn directory(entries: &Entries, next: u32) -> Vec<u8> {
+/// A TIFF directory whose successor is at `next`.
+fn tiff_directory(entries: &Entries, next: u32) -> Vec<u8> {
     let mut bytes = (entries.len() as u16).to_le_bytes().to_vec();
     for &[tag, kind, count, value] in entries {
         bytes.extend([tag as u16, kind as u16].map(u16::to_le_bytes).concat());
@@ -39,8 +39,8 @@ fn directory(entries: &Entries, next: u32) -> Vec<u8> {
     bytes
 }
 
-/// A grey picture of one strip.
-fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Entries {
+/// Directory entries of a grey image of one strip.
+fn grey_entries([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Entries {
     vec![
         [256, LONG, 1, width],
         [257, LONG, 1, height],
@@ -54,52 +54,52 @@ fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Ent
     ]
 }
 
-/// A grey picture of a claimed size, as one uncompressed strip, of which the file holds 100 bytes.
-fn strip(size: [u32; 2]) -> Vec<u8> {
-    let at = TIFF.len() + directory(&grey(size, 1, [0; 2]), 0).len();
+/// A grey image of a claimed size in one uncompressed strip, of which the file contains 100 bytes.
+fn tiff_strip(size: [u32; 2]) -> Vec<u8> {
+    let at = TIFF.len() + tiff_directory(&grey_entries(size, 1, [0; 2]), 0).len();
     let len = u64::from(size[0]) * u64::from(size[1]);
     let len = u32::try_from(len).unwrap_or(u32::MAX);
-    [TIFF, &directory(&grey(size, 1, [at as u32, len]), 0), &[0; 100]].concat()
+    [TIFF, &tiff_directory(&grey_entries(size, 1, [at as u32, len]), 0), &[0; 100]].concat()
 }
 
-/// Strips of one pixel each that share the same 2 MiB.
-fn overlapping(strips: u32) -> Vec<u8> {
-    let mut entries = grey([1, strips], 1, [0, 0]);
-    let table = (TIFF.len() + directory(&entries, 0).len()) as u32;
+/// A TIFF whose one-pixel strips all claim the same 2 MiB.
+fn tiff_with_overlapping_strips(strips: u32) -> Vec<u8> {
+    let mut entries = grey_entries([1, strips], 1, [0, 0]);
+    let table = (TIFF.len() + tiff_directory(&entries, 0).len()) as u32;
     entries[5] = [273, LONG, strips, table];
     entries[7] = [278, LONG, 1, 1];
     entries[8] = [279, LONG, strips, table + 4 * strips];
     let words = |word: u32| word.to_le_bytes().repeat(strips as usize);
     let tables = [words(table + 8 * strips), words(2 << 20)].concat();
-    [TIFF, &directory(&entries, 0), &tables, &vec![7; 2 << 20]].concat()
+    [TIFF, &tiff_directory(&entries, 0), &tables, &vec![7; 2 << 20]].concat()
 }
 
 const TIFF: &[u8] = b"II*\0\x08\0\0\0";
 
-/// Pages that share tables with the greatest number of strips.
-fn shared(pages: u32) -> Vec<u8> {
+/// Pages that share one table of 20,000 strips.
+fn tiff_with_shared_tables(pages: u32) -> Vec<u8> {
     const STRIPS: u32 = 20_000;
     let mut file = TIFF.to_vec();
-    let len = directory(&grey([1, 1], 1, [0, 0]), 0).len() as u32;
+    let len = tiff_directory(&grey_entries([1, 1], 1, [0, 0]), 0).len() as u32;
     let table = 8 + pages * len;
     for page in 0..pages {
-        let mut entries = grey([1, STRIPS], 1, [0, 0]);
+        let mut entries = grey_entries([1, STRIPS], 1, [0, 0]);
         entries[5] = [273, LONG, STRIPS, table];
         entries[7] = [278, LONG, 1, 1];
         entries[8] = [279, LONG, STRIPS, table];
         let next = if page + 1 < pages { 8 + (page + 1) * len } else { 0 };
-        file.extend(directory(&entries, next));
+        file.extend(tiff_directory(&entries, next));
     }
     file.extend([8, 0, 0, 0].repeat(STRIPS as usize));
     file
 }
 
-/// Overlapping directories of tens of thousands of entries each: their counts follow each other, and the offset of the
-/// next directory is among the entries of others.
-fn chain(directories: u32) -> Vec<u8> {
+/// Overlapping directories of tens of thousands of entries each. Their entry counts are adjacent, and the offset of the
+/// next directory lies among the entries of others.
+fn tiff_directory_chain(directories: u32) -> Vec<u8> {
     const ENTRIES: u32 = 30_000;
     let mut file = TIFF.to_vec();
-    let picture = directory(&grey([2, 2], 1, [0, 4]), 0);
+    let picture = tiff_directory(&grey_entries([2, 2], 1, [0, 4]), 0);
     file.extend(&picture);
     let first = file.len() as u32;
     file[8 + picture.len() - 4..].copy_from_slice(&first.to_le_bytes());
@@ -108,20 +108,20 @@ fn chain(directories: u32) -> Vec<u8> {
     for k in 0..directories {
         let at = (first + 2 * k) as usize;
         file[at..at + 2].copy_from_slice(&((ENTRIES + k) as u16).to_le_bytes());
-        let place = first + 2 * (k + 1);
-        file[next(k)..next(k) + 4].copy_from_slice(&place.to_le_bytes());
+        let successor = first + 2 * (k + 1);
+        file[next(k)..next(k) + 4].copy_from_slice(&successor.to_le_bytes());
     }
     file
 }
 
-/// A page whose OME-XML states 16 million planes.
-fn planes() -> Vec<u8> {
+/// A page whose OME-XML claims 16 million planes.
+fn tiff_with_claimed_planes() -> Vec<u8> {
     let text = "<?xml version=\"1.0\"?><OME><Image><Pixels SizeX=\"1\" SizeY=\"1\" SizeZ=\"16000000\" SizeC=\"1\" \
                 SizeT=\"1\" DimensionOrder=\"XYZCT\" Type=\"uint8\"><TiffData/></Pixels></Image></OME>\0";
-    let mut entries = grey([1, 1], 1, [8, 1]);
-    let at = TIFF.len() + directory(&entries, 0).len() + 12;
+    let mut entries = grey_entries([1, 1], 1, [8, 1]);
+    let at = TIFF.len() + tiff_directory(&entries, 0).len() + 12;
     entries.insert(5, [270, 2, text.len() as u32, at as u32]);
-    [TIFF, &directory(&entries, 0), text.as_bytes()].concat()
+    [TIFF, &tiff_directory(&entries, 0), text.as_bytes()].concat()
 }
 
 pub fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
@@ -132,7 +132,7 @@ pub fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     [&len, &name[..], data, &crc.sum().to_be_bytes()].concat()
 }
 
-/// An RGB picture, with chunks before its pixels.
+/// An RGB image with `chunks` before its pixels.
 fn png([width, height]: [u32; 2], chunks: &[u8]) -> Vec<u8> {
     let size = [width, height].map(u32::to_be_bytes).concat();
     let rows = deflated(0, ((3 * width + 1) * height) as usize);
@@ -146,7 +146,7 @@ fn png([width, height]: [u32; 2], chunks: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// A grey PNG that claims a size and holds 100 bytes of pixels.
+/// A grey PNG of a claimed size that contains 100 bytes of pixels.
 fn claimed_png(size: [u32; 2]) -> Vec<u8> {
     let header = [&size.map(u32::to_be_bytes).concat()[..], &[8, 0, 0, 0, 0]].concat();
     let chunks = [(b"IHDR", header), (b"IDAT", deflated(0, 100)), (b"IEND", Vec::new())];
@@ -154,8 +154,8 @@ fn claimed_png(size: [u32; 2]) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", &chunks[..]].concat()
 }
 
-/// Frames of one pixel on a large canvas.
-fn apng([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
+/// An animation whose first frame fills the canvas and whose other frames have one pixel.
+fn animated_png([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
     let control = |number: u32, [width, height]: [u32; 2]| {
         let words = [number, width, height, 0, 0].map(u32::to_be_bytes).concat();
         png_chunk(b"fcTL", &[&words[..], &[0, 1, 0, 10, 0, 0]].concat())
@@ -173,8 +173,8 @@ fn apng([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
     file
 }
 
-/// A GIF of two colours with `count` frames of `size`, each with one pixel of data and the disposal method `disposal`.
-fn gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> {
+/// A GIF of two colours with `count` frames of `size`, each with one pixel of data and disposal method `disposal`.
+fn animated_gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> {
     let bytes = |[width, height]: [u16; 2]| [width, height].map(u16::to_le_bytes).concat();
     let control = [0x21, 0xf9, 4, disposal << 2, 0, 0, 0, 0];
     let data = [2, 2, 0x44, 1, 0];
@@ -183,47 +183,48 @@ fn gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> 
     [head, frame.repeat(count), vec![0x3b]].concat()
 }
 
-/// A chunk of WebP.
-fn riff(name: &[u8], data: &[u8]) -> Vec<u8> {
+/// A RIFF chunk.
+fn webp_chunk(name: &[u8], data: &[u8]) -> Vec<u8> {
     let len = (data.len() as u32).to_le_bytes();
     [name, &len, data, &[0][..data.len() % 2]].concat()
 }
 
-fn webp_of(chunks: &[u8]) -> Vec<u8> {
+fn webp_file(chunks: &[u8]) -> Vec<u8> {
     [&b"RIFF"[..], &(4 + chunks.len() as u32).to_le_bytes(), b"WEBP", chunks].concat()
 }
 
-/// The chunk of a lossless WebP picture of one pixel.
+/// The chunk of a lossless WebP image of one pixel.
 fn webp_pixel() -> Vec<u8> {
     let mut picture = Cursor::new(Vec::new());
     RgbImage::new(1, 1).write_to(&mut picture, ImageFormat::WebP).unwrap();
     picture.get_ref()[12..].to_vec()
 }
 
-/// The first chunk of a WebP file, with flags and the sides of the canvas.
+/// The VP8X chunk with flags and the side of a square canvas.
 fn webp_header(flags: u8, side: u32) -> Vec<u8> {
     let side = (side - 1).to_le_bytes();
-    riff(b"VP8X", &[&[flags, 0, 0, 0], &side[..3], &side[..3]].concat())
+    webp_chunk(b"VP8X", &[&[flags, 0, 0, 0], &side[..3], &side[..3]].concat())
 }
 
 /// An animation of one-pixel frames.
-fn webp(side: u32, frames: usize) -> Vec<u8> {
-    let frame = riff(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], &webp_pixel()].concat());
-    let chunks = [webp_header(2, side), riff(b"ANIM", &[0; 6]), frame.repeat(frames)].concat();
-    webp_of(&chunks)
+fn animated_webp(side: u32, frames: usize) -> Vec<u8> {
+    let frame = webp_chunk(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], &webp_pixel()].concat());
+    let chunks =
+        [webp_header(2, side), webp_chunk(b"ANIM", &[0; 6]), frame.repeat(frames)].concat();
+    webp_file(&chunks)
 }
 
-/// A picture of one pixel, with a chunk of metadata of a claimed length.
+/// A WebP image of one pixel with a metadata chunk of a claimed length.
 fn webp_metadata(flags: u8, name: &[u8]) -> Vec<u8> {
     let claimed = 0xf000_0000u32.to_le_bytes();
     let metadata = [name, &claimed].concat();
     let pixel = webp_pixel();
     let parts = if name == b"ICCP" { [metadata, pixel] } else { [pixel, metadata] };
-    webp_of(&[webp_header(flags, 1), parts.concat()].concat())
+    webp_file(&[webp_header(flags, 1), parts.concat()].concat())
 }
 
-/// A Zarr array of 10^12 samples, none of which is stored.
-fn zarr(folder: &Path, dtype: &str, fill: &str) {
+/// Writes a Zarr array of 10^12 samples without any chunk.
+fn write_zarr(folder: &Path, dtype: &str, fill: &str) {
     fs::create_dir(folder).unwrap();
     let metadata = format!(
         r#"{{"shape":[1000000,1000,1000],"chunks":[64,64,64],"dtype":"{dtype}","fill_value":{fill},
@@ -232,7 +233,7 @@ fn zarr(folder: &Path, dtype: &str, fill: &str) {
     fs::write(folder.join(".zarray"), metadata).unwrap();
 }
 
-/// A deflated DICOM file with a private attribute of zeros, or many empty ones, before its pixels.
+/// A deflated DICOM file with the bytes `attribute`, followed by `zeros` zero bytes, before its pixels.
 fn deflated_dicom(attribute: &[u8], zeros: usize) -> Vec<u8> {
     let syntax = [&[2, 0, 0x10, 0][..], b"UI", &[22, 0], b"1.2.840.10008.1.2.1.99"].concat();
     let length = [&[2, 0, 0, 0][..], b"UL", &[4, 0, syntax.len() as u8, 0, 0, 0]].concat();
@@ -244,8 +245,8 @@ fn deflated_dicom(attribute: &[u8], zeros: usize) -> Vec<u8> {
     [&[0; 128][..], b"DICM", &length, &syntax, &data.finish().unwrap()].concat()
 }
 
-/// A DICOM file that claims two thousand million frames of 65,535 x 65,535 pixels and holds 16 bytes.
-fn dicom() -> Vec<u8> {
+/// A DICOM file that claims two billion frames of 65,535 x 65,535 pixels and contains 16 bytes.
+fn dicom_with_claimed_frames() -> Vec<u8> {
     let short = |tag: [u16; 2], kind: &[u8; 2], data: &[u8]| {
         let tag = tag.map(u16::to_le_bytes).concat();
         [&tag[..], kind, &(data.len() as u16).to_le_bytes(), data].concat()
@@ -273,7 +274,7 @@ fn dicom() -> Vec<u8> {
     .concat()
 }
 
-/// Writes all these files into `folder`.
+/// Writes files into `folder` that would take much memory to read without limits.
 pub fn write(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
     let bomb = deflated(b'a', 400 << 20);
@@ -284,7 +285,7 @@ pub fn write(folder: &Path) {
     let comment = png_chunk(b"zTXt", &text(b"Comment", &[0, 0]));
     let xmp = png_chunk(b"iTXt", &text(b"XML:com.adobe.xmp", &[0, 1, 0, 0, 0]));
     write("texts.png", &png([64, 64], &[comment, xmp].concat()));
-    write("canvas.png", &apng([5000, 5000], 3));
+    write("canvas.png", &animated_png([5000, 5000], 3));
 
     let mut jpeg = Cursor::new(Vec::new());
     RgbImage::new(64, 64).write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
@@ -292,32 +293,35 @@ pub fn write(folder: &Path) {
     let profile = [&[0xff, 0xe2, 0xff, 0xff][..], b"ICC_PROFILE\0\x01\xff", &[7; 65_519]].concat();
     write("segments.jpg", &[start, &profile.repeat(1500), rest].concat());
 
-    let at = (TIFF.len() + directory(&grey([1, 1], 1, [0, 0]), 0).len()) as u32;
-    let strip = grey([64, 64], 8, [at, bomb.len() as u32]);
-    write("deflate.tif", &[TIFF, &directory(&strip, 0), &bomb].concat());
-    let mut entries = grey([4, 4], 1, [200, 16]);
+    let at = (TIFF.len() + tiff_directory(&grey_entries([1, 1], 1, [0, 0]), 0).len()) as u32;
+    let strip = grey_entries([64, 64], 8, [at, bomb.len() as u32]);
+    write("deflate.tif", &[TIFF, &tiff_directory(&strip, 0), &bomb].concat());
+    let mut entries = grey_entries([4, 4], 1, [200, 16]);
     entries.push([700, 1, 3_000_000_000, 256]);
-    write("metadata.tif", &[TIFF, &directory(&entries, 0)].concat());
+    write("metadata.tif", &[TIFF, &tiff_directory(&entries, 0)].concat());
     let file = File::options().write(true).open(folder.join("metadata.tif")).unwrap();
     file.set_len(3_100_000_000).unwrap();
-    write("shared.tif", &shared(2000));
-    write("chain.tif", &chain(30_000));
-    write("planes.ome.tif", &planes());
+    write("shared.tif", &tiff_with_shared_tables(2000));
+    write("chain.tif", &tiff_directory_chain(30_000));
+    write("planes.ome.tif", &tiff_with_claimed_planes());
 
-    write("canvas.gif", &gif([60_000; 2], [1; 2], 1, 3));
-    write("restore.gif", &gif([2000; 2], [2000; 2], 3, 20));
-    write("frames.gif", &gif([1; 2], [1; 2], 1, 4000));
-    write("canvas.webp", &webp(16_001, 3));
-    write("frames.dcm", &dicom());
+    write("canvas.gif", &animated_gif([60_000; 2], [1; 2], 1, 3));
+    write("restore.gif", &animated_gif([2000; 2], [2000; 2], 3, 20));
+    write("frames.gif", &animated_gif([1; 2], [1; 2], 1, 4000));
+    write("canvas.webp", &animated_webp(16_001, 3));
+    write("frames.dcm", &dicom_with_claimed_frames());
 }
 
-/// Writes files into `folder` that claim large sizes but hold little data, or take much work for each byte.
+/// Writes files into `folder` that claim large sizes but contain little data, or that take much work per byte.
 pub fn write_claims(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
-    write("strip.tif", &strip([60_000, 2_000_000_000]));
-    write("strips.tif", &strip([u32::MAX, u32::MAX]));
-    write("sparse.tif", &[TIFF, &directory(&grey([60_000, 2_000_000_000], 8, [0; 2]), 0)].concat());
-    write("overlap.tif", &overlapping(60_000));
+    write("strip.tif", &tiff_strip([60_000, 2_000_000_000]));
+    write("strips.tif", &tiff_strip([u32::MAX, u32::MAX]));
+    write(
+        "sparse.tif",
+        &[TIFF, &tiff_directory(&grey_entries([60_000, 2_000_000_000], 8, [0; 2]), 0)].concat(),
+    );
+    write("overlap.tif", &tiff_with_overlapping_strips(60_000));
     write("tall.png", &claimed_png([3000, 2_000_000_000]));
     let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 60000000\nencoding: gzip\n\n";
     let mut gzip = GzEncoder::new(nrrd.as_bytes().to_vec(), Compression::fast());
@@ -331,12 +335,15 @@ pub fn write_claims(folder: &Path) {
         let file = String::from_utf8_lossy(&name[..3]).to_lowercase() + ".webp";
         write(&file, &webp_metadata(flags, name));
     }
-    write("sizes.webp", &webp_of(&[webp_header(0, 12), webp_pixel()].concat()));
-    // The area of a frame is stored as its position, and its width and height minus one.
+    write("sizes.webp", &webp_file(&[webp_header(0, 12), webp_pixel()].concat()));
+    // A frame stores its position, and its width and height minus one.
     let area = [0, 0, 0, 0, 0, 0, 11, 0, 0, 8, 0, 0, 10, 0, 0, 2];
-    let frame = riff(b"ANMF", &[&area[..], &webp_pixel()].concat());
-    write("frame.webp", &webp_of(&[webp_header(2, 12), riff(b"ANIM", &[0; 6]), frame].concat()));
-    write("zero.tif", &strip([0, 9]));
+    let frame = webp_chunk(b"ANMF", &[&area[..], &webp_pixel()].concat());
+    write(
+        "frame.webp",
+        &webp_file(&[webp_header(2, 12), webp_chunk(b"ANIM", &[0; 6]), frame].concat()),
+    );
+    write("zero.tif", &tiff_strip([0, 9]));
     fs::create_dir(folder.join("slices")).unwrap();
     write("slices/a.png", &png([7000, 7000], &[]));
     write("palette.png", &{
@@ -346,10 +353,10 @@ pub fn write_claims(folder: &Path) {
         [b"\x89PNG\r\n\x1a\n", &chunks[..], &png_chunk(b"IEND", &[])].concat()
     });
 
-    // Much work for few bytes.
-    write("many.gif", &gif([1000; 2], [1; 2], 1, 20_000));
-    write("many.png", &apng([1000, 1000], 5000));
-    write("many.webp", &webp(1000, 20_000));
+    // Files that take much work per byte.
+    write("many.gif", &animated_gif([1000; 2], [1; 2], 1, 20_000));
+    write("many.png", &animated_png([1000, 1000], 5000));
+    write("many.webp", &animated_webp(1000, 20_000));
     write("texts.apng", &png([4, 4], &png_chunk(b"tEXt", b"a\0b").repeat(140_000)));
     let private = [&[9, 0, 0x10, 0][..], b"OB\0\0", &(100u32 << 20).to_le_bytes()].concat();
     write("private.dcm", &deflated_dicom(&private, 100 << 20));
@@ -363,6 +370,6 @@ pub fn write_claims(folder: &Path) {
     let axes = format!("{{'descr': '|u1', 'fortran_order': True, 'shape': (1000000,{axes})}}");
     let length = (axes.len() as u32).to_le_bytes();
     write("axes.npy", &[&b"\x93NUMPY\x02\0"[..], &length, axes.as_bytes(), &[0; 1000000]].concat());
-    zarr(&folder.join("empty.zarr"), "|u1", "3");
-    zarr(&folder.join("nan.zarr"), "<f4", "\"NaN\"");
+    write_zarr(&folder.join("empty.zarr"), "|u1", "3");
+    write_zarr(&folder.join("nan.zarr"), "<f4", "\"NaN\"");
 }

@@ -1,4 +1,4 @@
-//! Images in and out, through the `blur` command: depth, alpha, metadata, formats, bad input.
+//! Reading and writing of images by the `blur` command: bit depth, alpha, metadata, formats, bad input.
 
 use std::{fs, iter, path::Path};
 
@@ -31,7 +31,7 @@ fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
     gpuproc().current_dir(folder).arg("blur").args(arguments).assert()
 }
 
-fn picture(channels: u8, bits: u8) -> DynamicImage {
+fn test_image(channels: u8, bits: u8) -> DynamicImage {
     let at = |i: u32| (i * 37 % 256) as u8;
     let wide = |i: u32| (i * 9973 % 65536) as u16;
     let (w, h) = (23, 17);
@@ -50,11 +50,11 @@ fn picture(channels: u8, bits: u8) -> DynamicImage {
 }
 
 #[test]
-fn depth_and_channels_stay_as_they_are() {
+fn keeps_depth_and_channels() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     for (channels, bits) in [(1, 8), (2, 8), (3, 8), (4, 8), (1, 16), (2, 16), (3, 16), (4, 16)] {
-        let input = picture(channels, bits);
+        let input = test_image(channels, bits);
         input.save(path("in.png")).unwrap();
         // A sigma of 0 leaves the samples unchanged.
         blur(folder.path(), &["in.png", "same.png", "--sigma", "0"]).success().stderr("");
@@ -69,16 +69,16 @@ fn depth_and_channels_stay_as_they_are() {
         }
     }
     for name in ["out.webp", "out.bmp", "out.pnm"] {
-        picture(3, 8).save(path("in.png")).unwrap();
+        test_image(3, 8).save(path("in.png")).unwrap();
         blur(folder.path(), &["in.png", name]).success().stderr("");
         blur(folder.path(), &["in.png", "out.png"]).success();
         assert_eq!(image::open(path(name)).unwrap(), image::open(path("out.png")).unwrap());
     }
 }
 
-/// The pixels of each fixture are those of libjpeg to the bit, which are stored beside it.
+/// The fixtures contain the pixels that libjpeg decodes.
 #[test]
-fn jpeg_files_decode_as_by_libjpeg() {
+fn jpeg_decodes_bit_exactly_like_libjpeg() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
     let timings = Timings::new(false);
     let read = |path: &Path| read_image(&Source::File(path.into()), 1 << 30, &timings);
@@ -89,7 +89,7 @@ fn jpeg_files_decode_as_by_libjpeg() {
             let (found, expected) =
                 (read(&path).unwrap(), read(&path.with_extension("png")).unwrap());
             assert!(found.samples == expected.samples, "{}", path.display());
-            // Also from the coefficients that a device decodes.
+            // The decoder that starts from coefficients and runs on a device gives the same pixels.
             let bytes = fs::read(&path).unwrap();
             if let Some((coefficients, _)) = jpeg::read_coefficients(&bytes, Limits::from(1 << 30))
             {
@@ -105,9 +105,9 @@ fn jpeg_files_decode_as_by_libjpeg() {
     assert_eq!((files, by_coefficients), (24, 24));
 }
 
-/// Fill bytes (ITU-T T.81, B.1.1.2) before each 0xff of the data do not change the picture.
+/// Fill bytes (ITU-T T.81, B.1.1.2) before each 0xff of the data do not change the image.
 #[test]
-fn fill_bytes_in_jpeg_scans_are_skipped() {
+fn skips_fill_bytes_in_jpeg_scans() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filled.jpg");
     for name in ["sequential_444_optimised", "sequential_420_restarts", "progressive_grey"] {
@@ -128,9 +128,9 @@ fn fill_bytes_in_jpeg_scans_are_skipped() {
     }
 }
 
-/// Broken files give an error or a picture of the right size, with every decoder.
+/// Both decoders give an error or an image of the right size.
 #[test]
-fn damaged_jpeg_files_do_no_harm() {
+fn damaged_jpeg_gives_an_error_or_an_image_of_full_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.jpg");
     let timings = Timings::new(false);
@@ -165,36 +165,36 @@ fn damaged_jpeg_files_do_no_harm() {
     }
 }
 
-/// JPEG output in bands, joined by restart markers, is read by other decoders, too.
+/// Large JPEG files are encoded in bands that are joined by restart markers.
 #[test]
-fn large_jpeg_files_are_whole() {
+fn large_jpeg_output_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let at = |x: u32, y: u32| image::Rgb([(x / 5) as u8, (y / 7) as u8, ((x + y) / 9) as u8]);
     let input = image::RgbImage::from_fn(1203, 997, at);
     input.save(path("in.png")).unwrap();
-    for (quality, most) in [("90", 12), ("98", 5)] {
+    for (quality, tolerance) in [("90", 12), ("98", 5)] {
         let arguments = ["in.png", "out.jpg", "--sigma", "0", "--quality", quality];
         blur(folder.path(), &arguments).success().stderr("");
-        // By the decoder of the image crate, and by the program itself.
+        // Decoded by the image crate, and by the program itself.
         blur(folder.path(), &["out.jpg", "back.png", "--sigma", "0"]).success();
         for name in ["out.jpg", "back.png"] {
             let output = image::open(path(name)).unwrap().into_rgb8();
             let pairs = output.as_raw().iter().zip(input.as_raw());
             let worst = pairs.map(|(a, b)| a.abs_diff(*b)).max();
-            assert!(worst <= Some(most), "{name} {quality}: {worst:?}");
+            assert!(worst <= Some(tolerance), "{name} {quality}: {worst:?}");
         }
     }
 }
 
-/// A PNG file that does not fit into memory is blurred in bands, with the same result; where that is impossible, the
-/// error says why.
+/// A PNG file that does not fit into memory is blurred in bands, with the same result. If that is impossible, the error
+/// states why.
 #[test]
-fn files_larger_than_memory_go_in_bands() {
+fn blurs_files_larger_than_memory_in_bands() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| image::open(folder.path().join(name)).unwrap();
     for (channels, bits) in [(1, 8), (3, 8), (4, 8), (2, 16), (3, 16)] {
-        let small = picture(channels, bits);
+        let small = test_image(channels, bits);
         small
             .resize_exact(300, 400, FilterType::Nearest)
             .save(folder.path().join("in.png"))
@@ -215,7 +215,7 @@ fn files_larger_than_memory_go_in_bands() {
             }
         }
     }
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["in.png", "x.png", "--edge", "wrap"][..], "--edge wrap needs both ends at once"),
         (&["in.png", "x.jpg"], "only PNG and TIFF are written in blocks"),
         (&["in.png", "x.png", "--sigma", "40"], "one row with those it depends on takes"),
@@ -223,14 +223,14 @@ fn files_larger_than_memory_go_in_bands() {
         blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())
             .code(4)
             .stderr(predicate::str::contains("300 x 400 pixels take"))
-            .stderr(predicate::str::contains(told));
+            .stderr(predicate::str::contains(expected));
     }
 }
 
 #[test]
-fn losses_are_told_or_refused() {
+fn format_losses_are_warnings_or_with_strict_errors() {
     let folder = tempfile::tempdir().unwrap();
-    picture(4, 16).save(folder.path().join("in.png")).unwrap();
+    test_image(4, 16).save(folder.path().join("in.png")).unwrap();
     blur(folder.path(), &["in.png", "out.jpg"])
         .success()
         .stderr("warning: out.jpg: u16 samples become u8 and alpha is dropped in this format\n");
@@ -239,7 +239,7 @@ fn losses_are_told_or_refused() {
     assert!(!folder.path().join("out.jpg").exists());
 }
 
-/// A minimal EXIF block: one entry, orientation `value`, big-endian.
+/// A big-endian EXIF block with one entry, orientation `value`.
 fn exif(value: u8) -> Vec<u8> {
     let mut exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([value, 0, 0, 0, 0, 0, 0]);
@@ -247,9 +247,9 @@ fn exif(value: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_turned_picture_comes_out_upright_once() {
+fn applies_orientation_once() {
     let folder = tempfile::tempdir().unwrap();
-    let DynamicImage::ImageRgb8(picture) = picture(3, 8) else { unreachable!() };
+    let DynamicImage::ImageRgb8(picture) = test_image(3, 8) else { unreachable!() };
     let mut file = Vec::new();
     let mut encoder = PngEncoder::new(&mut file);
     encoder.set_icc_profile(b"a profile".to_vec()).unwrap();
@@ -272,10 +272,10 @@ fn a_turned_picture_comes_out_upright_once() {
 }
 
 #[test]
-fn streams_and_wrong_input_behave() {
+fn reads_standard_input_and_refuses_invalid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    picture(3, 8).save(path("in.png")).unwrap();
+    test_image(3, 8).save(path("in.png")).unwrap();
     let bytes = fs::read(path("in.png")).unwrap();
     gpuproc()
         .current_dir(folder.path())
@@ -317,12 +317,12 @@ fn streams_and_wrong_input_behave() {
 }
 
 #[test]
-fn many_files_go_through_and_failures_do_not_stop_them() {
+fn batch_continues_after_failures() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("sub")).unwrap();
     for name in ["a.png", "sub/a.png", "c.png"] {
-        picture(3, 8).save(path(name)).unwrap();
+        test_image(3, 8).save(path(name)).unwrap();
     }
     fs::write(path("b.png"), "broken").unwrap();
     let all = ["a.png", "sub/a.png", "b.png", "c.png", "--out-dir", "out"];
@@ -344,9 +344,9 @@ fn many_files_go_through_and_failures_do_not_stop_them() {
 }
 
 #[test]
-fn chosen_channels_change_and_others_stay() {
+fn blurs_only_selected_channels() {
     let folder = tempfile::tempdir().unwrap();
-    let input = picture(3, 8).into_rgb8();
+    let input = test_image(3, 8).into_rgb8();
     input.save(folder.path().join("in.png")).unwrap();
     blur(folder.path(), &["in.png", "all.png"]).success();
     blur(folder.path(), &["in.png", "some.png", "--channels", "r,b"]).success();
@@ -359,7 +359,7 @@ fn chosen_channels_change_and_others_stay() {
 }
 
 #[test]
-fn volumes_keep_their_type() {
+fn volumes_keep_their_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let bytes: Vec<u8> = (0..4 * 3 * 5u32).map(|i| (i * 41) as u8).collect();
@@ -368,7 +368,7 @@ fn volumes_keep_their_type() {
     assert_eq!(fs::read(path("same.raw")).unwrap(), bytes);
     blur(folder.path(), &["v_4x3x5_uint8.raw", "u.raw", "--sigma", "1,1,0.5"]).success();
     assert_eq!(fs::read(path("u.raw")).unwrap().len(), bytes.len());
-    // Signed bytes are the same volume, shifted by 128.
+    // The same volume, shifted by 128, as i8.
     let moved = |bytes: &[u8]| bytes.iter().map(|b| b ^ 0x80).collect::<Vec<u8>>();
     fs::write(path("v_4x3x5_int8.raw"), moved(&bytes)).unwrap();
     blur(folder.path(), &["v_4x3x5_int8.raw", "i.raw", "--sigma", "1,1,0.5"]).success();

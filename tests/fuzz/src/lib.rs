@@ -1,9 +1,9 @@
-//! The fuzz targets, one function each, which takes any bytes and panics if gpuproc breaks a promise.
+//! Fuzz targets. Each is a function that takes any bytes and panics if gpuproc does something wrong.
 //! libFuzzer runs them (`fuzz_targets/`), and so does the test suite (`tests/suite/fuzz.rs`).
 //!
-//! A command is run in this process, on the CPU and with small limits, in a folder that holds only its
-//! inputs. Whatever the bytes, the command must end with a result or with an error of one line and a
-//! documented kind, and must not leave incomplete files behind.
+//! Commands run in this process, on the CPU and with small limits, in a folder that contains only their inputs.
+//! Whatever the bytes, a command must end with a result or with an error of one line and a documented kind, and must
+//! not leave incomplete files.
 
 use std::{
     ffi::OsString,
@@ -37,14 +37,14 @@ use gpuproc::{
 use image::ImageFormat;
 use tempfile::TempDir;
 
-/// A target: its name, its function, and seeds, the inputs to start from.
+/// A fuzz target.
 pub struct Target {
     pub name: &'static str,
     pub body: fn(&[u8]),
+    /// Creates the inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All targets.
 pub const TARGETS: [Target; 14] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
@@ -53,8 +53,8 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "jpeg", body: jpeg, seeds: jpeg_seeds },
     Target { name: "exr", body: exr, seeds: exr_seeds },
     Target { name: "tiff", body: tiff, seeds: tiff_seeds },
-    Target { name: "blur", body: blur, seeds: picture_seeds },
-    Target { name: "histogram", body: histogram, seeds: picture_seeds },
+    Target { name: "blur", body: blur, seeds: image_seeds },
+    Target { name: "histogram", body: histogram, seeds: image_seeds },
     Target { name: "scan", body: scan, seeds: scan_seeds },
     Target { name: "mesh", body: mesh, seeds: mesh_seeds },
     Target { name: "volume", body: volume, seeds: volume_seeds },
@@ -62,36 +62,36 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "part", body: part, seeds: part_seeds },
 ];
 
-/// Prints only the panics of this file. Decoders panic on broken files, which gpuproc catches.
-#[allow(dead_code)] // Not in the suite, which has a hook of its own.
-pub fn tell_own_panics() {
+/// Prints only the panics of this file. Decoders panic on broken files, and gpuproc catches that.
+#[allow(dead_code)] // The suite has its own hook.
+pub fn print_own_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        if panic.location().is_some_and(|place| place.file().ends_with(file!())) {
+        if panic.location().is_some_and(|location| location.file().ends_with(file!())) {
             eprintln!("{panic}");
         }
     }));
 }
 
-/// A new folder, in memory if the system has such a file system.
+/// Creates a temporary folder, in memory if /dev/shm exists.
 fn folder() -> TempDir {
     let shm = Path::new("/dev/shm");
     match shm.is_dir() {
         true => tempfile::tempdir_in(shm),
         false => tempfile::tempdir(),
     }
-    .expect("a temporary folder")
+    .expect("cannot create a temporary folder")
 }
 
-/// Runs a command with `arguments`, in which `@` stands for `folder`. If it succeeds, it may have made `outputs`, else
-/// no new file. Returns whether it has succeeded.
+/// Runs a command with `arguments`, in which `@` stands for `folder`. If it succeeds, it may create `outputs`; if it
+/// fails, no files. Returns whether it succeeded.
 fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
     run_then(folder, arguments, outputs, || ())
 }
 
-/// As [`run`], and calls `then` before the outputs are removed.
+/// Like [`run`], but calls `then` before the outputs are removed.
 fn run_then(folder: &Path, arguments: &[&str], outputs: &[&str], then: impl FnOnce()) -> bool {
     let names = || {
-        let entries = fs::read_dir(folder).expect("the folder is there");
+        let entries = fs::read_dir(folder).expect("cannot read the folder");
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
@@ -121,11 +121,11 @@ fn run_then(folder: &Path, arguments: &[&str], outputs: &[&str], then: impl FnOn
             let line = error.one_line();
             let kinds = [Kind::Failure, Kind::Usage, Kind::BadInput, Kind::Io];
             assert!(kinds.contains(&error.kind()), "{arguments:?}: {line}");
-            // Usage messages of clap have several lines.
+            // Usage errors of clap have several lines.
             assert!(error.kind() == Kind::Usage || !line.contains('\n'), "{arguments:?}: {line}");
         }
     }
-    assert!(left.is_empty(), "{arguments:?} leaves {left:?} and {:?}", result.is_ok());
+    assert!(left.is_empty(), "{arguments:?} leaves {left:?}, success: {:?}", result.is_ok());
     if result.is_ok() {
         then();
     }
@@ -135,9 +135,9 @@ fn run_then(folder: &Path, arguments: &[&str], outputs: &[&str], then: impl FnOn
     result.is_ok()
 }
 
-/// Flags whose values gpuproc parses itself, on valid inputs.
+/// Runs commands on valid inputs with any value for a flag whose values gpuproc parses itself.
 pub fn arguments(bytes: &[u8]) {
-    const LINES: &[&str] = &[
+    const COMMANDS: &[&str] = &[
         "blur @a.png @o.png --sigma={}",
         "blur @a.png @o.png --radius={}",
         "blur @a.png @o.png --truncate={} --edge=wrap",
@@ -169,15 +169,15 @@ pub fn arguments(bytes: &[u8]) {
     let Some((&choice, value)) = bytes.split_first() else { return };
     let value: String =
         String::from_utf8_lossy(value).chars().filter(|&c| c != '\0').take(200).collect();
-    let line = LINES[usize::from(choice) % LINES.len()];
+    let line = COMMANDS[usize::from(choice) % COMMANDS.len()];
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
-    fs::write(path("a.png"), &picture_seeds()[0][1..]).unwrap();
+    fs::write(path("a.png"), &image_seeds()[0][1..]).unwrap();
     fs::write(path("v_4x4x4_uint8.raw"), (0..64).map(|i| i * 3).collect::<Vec<u8>>()).unwrap();
     fs::write(path("n.txt"), "3 1 2\n").unwrap();
     let words: Vec<String> = line.split(' ').map(|word| word.replace("{}", &value)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // Several isovalues make a file each, with names that are not known here.
+    // With several isovalues, the names of the outputs are not known here.
     if !(line.ends_with("--iso={}") && value.contains(',')) {
         run(
             folder.path(),
@@ -217,24 +217,25 @@ fn argument_seeds() -> Vec<Vec<u8>> {
         &["215,12", "1e308,-1e308"],
         &["#ff8000", "black"],
     ];
-    let each = values.iter().enumerate();
-    each.flat_map(|(line, values)| {
-        values.iter().map(move |value| [&[line as u8][..], value.as_bytes()].concat())
-    })
-    .collect()
+    let lines = values.iter().enumerate();
+    lines
+        .flat_map(|(line, values)| {
+            values.iter().map(move |value| [&[line as u8][..], value.as_bytes()].concat())
+        })
+        .collect()
 }
 
-/// Reads numbers of any type from a text, in stretches of any length. They must be the numbers that Rust parses between
+/// Reads numbers of any type from a text, in blocks of any length. They must be the numbers that Rust parses between
 /// blanks and commas.
 pub fn text(bytes: &[u8]) {
-    fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
+    fn check<T: Number>(source: &Source, bytes: &[u8], block_len: usize) {
         let open =
             || ArrayReader::open(source, ArrayFormat::Text, Some(T::DTYPE), u64::MAX).unwrap();
-        let read = |stretch: usize| {
+        let read = |block_len: usize| {
             let (mut reader, mut all, mut some) = (open(), Vec::<T>::new(), Vec::new());
             loop {
-                reader.read(&mut some, stretch).map_err(|error| assert_bad_input(&error))?;
-                let layout = reader.take_layout().expect("texts have a layout");
+                reader.read(&mut some, block_len).map_err(|error| assert_bad_input(&error))?;
+                let layout = reader.take_layout().expect("text has no layout");
                 assert_eq!(layout.after.len(), some.len());
                 if some.is_empty() {
                     return Ok(all);
@@ -242,24 +243,24 @@ pub fn text(bytes: &[u8]) {
                 all.extend_from_slice(&some);
             }
         };
-        let parts: Result<Vec<T>, ()> = read(stretch);
+        let parts: Result<Vec<T>, ()> = read(block_len);
         let whole = read(usize::MAX);
         let same = match (&parts, &whole) {
-            // Compare bits, since NaN is not equal to itself.
-            (Ok(a), Ok(b)) => bytemuck_eq(a, b),
+            // NaN is not equal to itself.
+            (Ok(a), Ok(b)) => has_equal_bits(a, b),
             (a, b) => a.is_err() && b.is_err(),
         };
-        assert!(same, "stretches of {stretch} differ");
+        assert!(same, "blocks of {block_len} numbers differ");
         let separators = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let tokens = text.split(separators).filter(|token| !token.is_empty());
         let naive: Option<Vec<T>> =
             tokens.map(|token| std::str::from_utf8(token).ok()?.parse().ok()).collect();
         match (whole, naive) {
-            (Ok(numbers), Some(naive)) => assert!(bytemuck_eq(&numbers, &naive)),
-            (Ok(_), None) => panic!("a text that holds something else is read"),
+            (Ok(numbers), Some(naive)) => assert!(has_equal_bits(&numbers, &naive)),
+            (Ok(_), None) => panic!("gpuproc accepts a text with invalid numbers"),
             (Err(()), None) => {}
-            // A comma without a number before it, or a number that is far too long.
+            // gpuproc also refuses a comma without a number before it, and numbers that are far too long.
             (Err(()), Some(_)) => assert!(bytes.contains(&b',') || bytes.len() > 1 << 16),
         }
     }
@@ -268,9 +269,9 @@ pub fn text(bytes: &[u8]) {
     let path = folder.path().join("n.txt");
     fs::write(&path, text).unwrap();
     let source = Source::File(path);
-    let stretch = 1 + usize::from(choice / 6);
+    let block_len = 1 + usize::from(choice / 6);
     let dtype = Dtype::NUMBERS[usize::from(choice % 6)];
-    gpuproc::for_number!(dtype, T => check::<T>(&source, text, stretch));
+    gpuproc::for_number!(dtype, T => check::<T>(&source, text, block_len));
 }
 
 fn assert_bad_input(error: &gpuproc::util::error::Error) {
@@ -278,7 +279,7 @@ fn assert_bad_input(error: &gpuproc::util::error::Error) {
     assert!(error.one_line().len() < 500, "{}", error.one_line());
 }
 
-fn bytemuck_eq<T: Number>(a: &[T], b: &[T]) -> bool {
+fn has_equal_bits<T: Number>(a: &[T], b: &[T]) -> bool {
     let bits = |value: &T| format!("{value:?}");
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || bits(a) == bits(b))
 }
@@ -303,7 +304,8 @@ fn text_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A `.npy` header is read as by NumPy, and an array that was read is the same after writing and reading it again.
+/// Checks that the length in a `.npy` header is the product of its shape, and that written headers can be read again.
+/// Then scans and sorts the array.
 pub fn npy(bytes: &[u8]) {
     if let Ok(header) = npy::Header::read(&mut &bytes[..]) {
         let product = header.shape.iter().try_fold(1u64, |n, &axis| n.checked_mul(axis as u64));
@@ -311,7 +313,7 @@ pub fn npy(bytes: &[u8]) {
         let number = header.element.dtype();
         let again = npy::Header::read(&mut &npy::header(number, &header.shape)[..]);
         if header.shape.len() < 1000 {
-            let again = again.expect("our own header");
+            let again = again.expect("cannot read a written header");
             assert_eq!((again.shape, again.element.dtype()), (header.shape, number));
         }
     }
@@ -346,7 +348,7 @@ fn npy_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Files of gpuproc's PNG encoder decode to the original pixels.
+/// Checks that files of gpuproc's PNG encoder decode to the original pixels.
 pub fn png(bytes: &[u8]) {
     let [width, kind, compression, icc, pixels @ ..] = bytes else { return };
     let (channels, sample_bytes) = (1 + kind % 4, 1 + kind / 4 % 2);
@@ -369,7 +371,7 @@ pub fn png(bytes: &[u8]) {
     assert_eq!(decoded.color().channel_count(), channels);
     let found = match sample_bytes {
         1 => decoded.as_bytes().to_vec(),
-        // The file is big-endian.
+        // PNG is big-endian.
         _ => decoded
             .as_bytes()
             .chunks_exact(2)
@@ -385,10 +387,10 @@ fn png_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// JPEG: any bytes are decoded to the same result every time, within the limit, and to the size that the image
-/// crate finds. Or pixels are encoded, and both decoders agree on them. The pixels of other files are not
-/// compared: decoders differ for coefficients that no picture has, and in how they interpolate chroma. That valid
-/// files decode as by libjpeg to the bit is tested by the suite (`image`).
+/// Decodes any bytes as JPEG: always to the same result, within the limit, and to the size that the image crate finds.
+/// Or encodes pixels, and compares the results of both decoders. The pixels of other files are not compared, because
+/// decoders differ for invalid coefficients and in how they interpolate chroma. The suite (`image.rs`) tests that valid
+/// files decode bit-exactly like libjpeg.
 pub fn jpeg(bytes: &[u8]) {
     const LIMIT: usize = 4 << 20;
     let Some((&kind, rest)) = bytes.split_first() else { return };
@@ -403,18 +405,18 @@ pub fn jpeg(bytes: &[u8]) {
     }
     let Ok(decoded) = file.decode() else { return };
     assert_eq!(decoded.0.len(), len);
-    let again = file.decode().expect("it was decoded before");
-    assert!(again == decoded, "threads make a difference");
-    let (coefficients, _) = file.coefficients().expect("it was decoded before");
-    let pixels = Decode.cpu(&coefficients).expect("its memory is bounded");
-    assert!(pixels == decoded.0, "another way, other pixels");
+    let again = file.decode().expect("the second decoding failed");
+    assert!(again == decoded, "the second decoding differs");
+    let (coefficients, _) = file.coefficients().expect("cannot decode the coefficients");
+    let pixels = Decode.cpu(&coefficients).expect("the kernel failed");
+    assert!(pixels == decoded.0, "the kernel gives other pixels");
     if let Ok(other) = image::load_from_memory_with_format(rest, ImageFormat::Jpeg) {
         assert_eq!(file.frame.size, [other.width(), other.height()].map(|side| side as usize));
         assert_eq!(channels, usize::from(other.color().channel_count()));
     }
 }
 
-/// Decodes EXR block by block: the pixels are the same each time, and those of the exr crate's own loop.
+/// Decodes any bytes as EXR: always to the same pixels, and to those that the exr crate decodes.
 pub fn exr(bytes: &[u8]) {
     use exr::prelude::*;
     let folder = folder();
@@ -423,10 +425,10 @@ pub fn exr(bytes: &[u8]) {
     let source = Source::File(path);
     let decode = || read_image(&source, 4 << 20, &Timings::new(false));
     let Ok(image) = decode() else { return };
-    let Samples::F32(ours) = &image.samples else { panic!("EXR holds floats") };
+    let Samples::F32(ours) = &image.samples else { panic!("the samples are not f32") };
     assert_eq!(ours.len(), image.width * image.height * image.channels);
-    let again = decode().expect("it was decoded before");
-    assert!(again.samples.as_bytes() == image.samples.as_bytes(), "another time, other pixels");
+    let again = decode().expect("the second decoding failed");
+    assert!(again.samples.as_bytes() == image.samples.as_bytes(), "the second decoding differs");
     let headers = MetaData::read_from_buffered(Cursor::new(bytes), false).unwrap().headers;
     let [header] = &headers[..] else { return };
     let shown = header.shared_attributes.display_window;
@@ -438,19 +440,19 @@ pub fn exr(bytes: &[u8]) {
     let Ok(theirs) = theirs.from_buffered(Cursor::new(bytes)) else { return };
     let names = if image.channels > 2 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
     for channel in &theirs.layer_data.channel_data.list {
-        let Some(place) = names.iter().position(|name| channel.name == **name) else {
+        let Some(index) = names.iter().position(|name| channel.name == **name) else {
             continue;
         };
-        let ours = ours.iter().skip(place).step_by(image.channels);
+        let ours = ours.iter().skip(index).step_by(image.channels);
         let same = |(ours, theirs): (&f32, f32)| ours.to_bits() == theirs.to_bits();
         assert!(
             ours.zip(channel.sample_data.values_as_f32()).all(same),
-            "another way, other pixels"
+            "the exr crate gives other pixels"
         );
     }
 }
 
-/// A picture in every compression that the exr crate writes, in lines and in tiles, and the header of one in DWA.
+/// An image in every compression that the exr crate writes, in scan lines and in tiles, and one with a DWA header.
 fn exr_seeds() -> Vec<Vec<u8>> {
     use exr::prelude::*;
     let pixel = |Vec2(x, y): Vec2<usize>| (x as f32 / 3.0, f16::from_f32(y as f32), (x * y) as u32);
@@ -474,7 +476,7 @@ fn exr_seeds() -> Vec<Vec<u8>> {
             let mut file = Vec::new();
             let picture = Image::from_layer(layer);
             picture.write().non_parallel().to_buffered(Cursor::new(&mut file)).unwrap();
-            // The exr crate only reads DWA, so its blocks are mutations of other blocks.
+            // The exr crate cannot write DWA, so the blocks of this seed are those of ZIP.
             if compression == Compression::ZIP16 {
                 let mut dwa = file.clone();
                 let name = b"compression\0compression\0";
@@ -492,7 +494,7 @@ fn exr_seeds() -> Vec<Vec<u8>> {
 fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let [width, quality, pixels @ ..] = bytes else { return };
     let channels = if kind & 4 == 0 { 1 } else { 3 };
-    // Narrower pictures are left to the other decoder.
+    // gpuproc's own decoder does not take narrower images.
     let width = 6 + usize::from(*width);
     let height = (pixels.len() / (width * channels)).min(500);
     if height == 0 {
@@ -501,15 +503,16 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let frame = Frame::for_pixels([width, height], channels, Quality(1 + quality % 100), false);
     let pixels = &pixels[..width * height * channels];
     let file = encode(&frame, Picture::Pixels(pixels), &[], false).unwrap();
-    let parsed = JpegFile::parse(&file, &Container::default()).expect("what we encode we decode");
-    let (ours, damage) = parsed.decode().expect("what we encode we decode");
+    let parsed =
+        JpegFile::parse(&file, &Container::default()).expect("cannot parse an encoded file");
+    let (ours, damage) = parsed.decode().expect("cannot decode an encoded file");
     assert_eq!(damage, None);
     assert_eq!((parsed.frame.size, parsed.frame.colour.channels()), ([width, height], channels));
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();
-    // Each component may be rounded differently, and blue takes a difference of chroma 1.772 times.
-    let most = if channels == 1 { 1 } else { 4 };
-    let furthest = ours.iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
-    assert!(furthest.is_some_and(|furthest| furthest <= most), "{furthest:?}");
+    // Each component may be rounded differently, and blue contains Cb with a factor of 1.772.
+    let tolerance = if channels == 1 { 1 } else { 4 };
+    let largest = ours.iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
+    assert!(largest.is_some_and(|largest| largest <= tolerance), "{largest:?}");
 }
 
 fn jpeg_seeds() -> Vec<Vec<u8>> {
@@ -539,8 +542,8 @@ fn jpeg_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Small pictures of every supported format, after a byte that chooses how they are processed.
-fn picture_seeds() -> Vec<Vec<u8>> {
+/// Small images of every supported format, after a byte that selects how they are processed.
+fn image_seeds() -> Vec<Vec<u8>> {
     let noise: Vec<u8> = (0..9 * 7 * 8u32).map(|i| ((i * i * 7) >> 3) as u8).collect();
     let mut seeds = Vec::new();
     for (colour, bytes) in [
@@ -561,9 +564,16 @@ fn picture_seeds() -> Vec<Vec<u8>> {
             let mut file = Cursor::new(vec![seeds.len() as u8]);
             file.set_position(1);
             let pixels = &noise[..9 * 7 * bytes];
-            // Not every format holds every kind of sample.
-            if image::write_buffer_with_format(&mut Tail(&mut file), pixels, 9, 7, colour, format)
-                .is_ok()
+            // Not every format supports every sample type.
+            if image::write_buffer_with_format(
+                &mut OffsetWriter(&mut file),
+                pixels,
+                9,
+                7,
+                colour,
+                format,
+            )
+            .is_ok()
             {
                 seeds.push(file.into_inner());
             }
@@ -588,7 +598,7 @@ fn picture_seeds() -> Vec<Vec<u8>> {
     ] {
         seeds.push([&[seeds.len() as u8], file].concat());
     }
-    // Floats: TIFF of grey and of RGBA, EXR of RGB.
+    // Floats: grey and RGBA TIFF, RGB EXR.
     let floats: Vec<f32> = noise.iter().map(|&v| f32::from(v) / 128.0).collect();
     use tiff::encoder::{TiffEncoder, colortype};
     let mut file = Cursor::new(Vec::new());
@@ -609,10 +619,10 @@ fn picture_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A writer that starts after the first byte, for encoders that seek back to the start.
-struct Tail<'a>(&'a mut Cursor<Vec<u8>>);
+/// Writer whose position 0 is the second byte of the buffer, for encoders that seek back to the start.
+struct OffsetWriter<'a>(&'a mut Cursor<Vec<u8>>);
 
-impl std::io::Write for Tail<'_> {
+impl std::io::Write for OffsetWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.write(bytes)
     }
@@ -622,7 +632,7 @@ impl std::io::Write for Tail<'_> {
     }
 }
 
-impl std::io::Seek for Tail<'_> {
+impl std::io::Seek for OffsetWriter<'_> {
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         let to = match to {
             std::io::SeekFrom::Start(at) => std::io::SeekFrom::Start(at + 1),
@@ -632,7 +642,7 @@ impl std::io::Seek for Tail<'_> {
     }
 }
 
-/// Blurs a picture of any bytes.
+/// Blurs any bytes as an image.
 pub fn blur(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
@@ -643,22 +653,22 @@ pub fn blur(bytes: &[u8]) {
     const OUTPUTS: [&str; 8] =
         ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.exr", "@o.pnm", "@o.gif", "@o.pfm"];
     let output = OUTPUTS[usize::from(choice % 8)];
-    let how: &[&str] = match choice / 8 % 4 {
+    let options: &[&str] = match choice / 8 % 4 {
         0 => &["--sigma=1.5"],
         1 => &["--method=box", "--radius=2", "--edge=wrap"],
         2 => &["--linear", "--sigma=0.7,0"],
         _ => &["--strict", "--edge=mirror", "--radius=4"],
     };
-    let line = [&["blur", "@a", output], how].concat();
+    let line = [&["blur", "@a", output], options].concat();
     run(folder.path(), &line, &[&output[1..]]);
 }
 
-/// Counts a picture of any bytes, with the picture itself as the mask, and adjusts it.
+/// Computes the histogram of any bytes as an image, with the image itself as the mask, or adjusts the image.
 pub fn histogram(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
     fs::write(folder.path().join("a"), picture).unwrap();
-    let how: &[&str] = match choice % 6 {
+    let options: &[&str] = match choice % 6 {
         0 => &["-o", "@o.csv"],
         1 => &["-o", "@o.json", "--mask=@a", "--range=data"],
         2 => &["--equalize=@o.png"],
@@ -666,11 +676,11 @@ pub fn histogram(bytes: &[u8]) {
         4 => &["-o", "@o.svg", "--bins=7", "--alpha=weight", "--log"],
         _ => &["-o", "@o.csv", "--stats", "--roi=1,1,3,3", "--luma=linear", "--channels=luma"],
     };
-    let line = [&["histogram", "@a"], how].concat();
+    let line = [&["histogram", "@a"], options].concat();
     run(folder.path(), &line, &["o.csv", "o.json", "o.png", "o.svg"]);
 }
 
-/// Reads a TIFF file of any bytes as a picture, by rows, and as a volume.
+/// Reads any bytes as a TIFF file: as an image, by rows, and as a volume.
 pub fn tiff(bytes: &[u8]) {
     let folder = folder();
     let path = folder.path().join("a.tif");
@@ -682,7 +692,7 @@ pub fn tiff(bytes: &[u8]) {
     if let Err(error) = &whole {
         assert_bad_input(error);
     }
-    let rows = open_rows(&source, limits).expect("the file can be opened");
+    let rows = open_rows(&source, limits).expect("cannot open the file");
     if let (Ok(whole), Some(mut rows)) = (&whole, rows)
         && rows.header().first.orientation == Orientation::default()
     {
@@ -692,8 +702,8 @@ pub fn tiff(bytes: &[u8]) {
         let mut band = vec![0; 3 * header.row_bytes()];
         for (number, part) in whole.samples.as_bytes().chunks(band.len()).enumerate() {
             let band = &mut band[..part.len()];
-            rows.read(band).expect("it was read before");
-            assert!(band == part, "band {number} differs from the whole");
+            rows.read(band).expect("cannot read rows of a valid file");
+            assert!(band == part, "band {number} differs from the image");
         }
     }
     let layout = Layout::default();
@@ -719,13 +729,13 @@ fn tiff_seeds() -> Vec<Vec<u8>> {
     }
 }
 
-/// Scans and sorts arrays of any bytes, and makes summed-area tables.
+/// Scans and sorts any bytes as an array, or computes a summed-area table of them as an image.
 pub fn scan(bytes: &[u8]) {
     let Some((&choice, data)) = bytes.split_first() else { return };
     let folder = folder();
     let input = ["@a.txt", "@a.raw", "@a.npy", "@a.png"][usize::from(choice % 4)];
     fs::write(folder.path().join(&input[1..]), data).unwrap();
-    let how: &[&str] = match choice / 4 % 8 {
+    let command: &[&str] = match choice / 4 % 8 {
         0 => &["scan", input, "@o.npy"],
         1 => &["scan", input, "@o.txt", "--inclusive"],
         2 => &["scan", input, "@o.raw", "--op=max", "--type=f32"],
@@ -735,13 +745,13 @@ pub fn scan(bytes: &[u8]) {
         6 => &["sort", input, "@o.npy", "--descending", "--type=f32"],
         _ => &["sort", input, "@o.txt", "--argsort", "--format=raw"],
     };
-    run(folder.path(), how, &["o.npy", "o.txt", "o.raw"]);
+    run(folder.path(), command, &["o.npy", "o.txt", "o.raw"]);
 }
 
 fn scan_seeds() -> Vec<Vec<u8>> {
     let numbers: Vec<u8> = (0..64u8).map(|i| i.wrapping_mul(37)).collect();
     let mut npy = npy_seeds().swap_remove(2);
-    let picture = picture_seeds().swap_remove(0).split_off(1);
+    let picture = image_seeds().swap_remove(0).split_off(1);
     let mut seeds = Vec::new();
     for way in 0..8 {
         for (format, data) in
@@ -755,7 +765,7 @@ fn scan_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Meshes raw volumes with any name and any bytes: the name ends at the first newline, and the data follow.
+/// Meshes raw volumes with any name and any data. A newline separates them.
 pub fn mesh(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return };
@@ -768,7 +778,7 @@ pub fn mesh(bytes: &[u8]) {
     let name = format!("v{name}");
     fs::write(folder.path().join(&name), &rest[end + 1..]).unwrap();
     let input = format!("@{name}");
-    let how: &[&str] = match choice % 8 {
+    let options: &[&str] = match choice % 8 {
         0 => &["@o.ply", "--iso=80"],
         1 => &["@o.ply", "--iso=auto", "--normals", "--close"],
         2 => &["@o.stl", "--iso=0.5", "--dtype=f32"],
@@ -778,7 +788,7 @@ pub fn mesh(bytes: &[u8]) {
         6 => &["@o.ply", "--iso=7", "--header-bytes=3", "--preview=@o.png", "--size=20x20"],
         _ => &["@o.ply", "--iso=7", "--dims=3x3x3"],
     };
-    let line = [&["mesh", &input], how].concat();
+    let line = [&["mesh", &input], options].concat();
     run(folder.path(), &line, &["o.ply", "o.stl", "o.obj", "o.glb", "o.png"]);
 }
 
@@ -797,8 +807,8 @@ fn mesh_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Reads volumes of every format: a byte that chooses the processing, then the file. For a `.gz`, the file is given
-/// uncompressed and is compressed here, so that mutations reach the header.
+/// Reads any bytes as a volume: a byte that selects name and processing, then the file. Files for `.gz` names are
+/// compressed here, so that mutations reach the header.
 pub fn volume(bytes: &[u8]) {
     let Some((&choice, data)) = bytes.split_first() else { return };
     let folder = folder();
@@ -807,7 +817,7 @@ pub fn volume(bytes: &[u8]) {
     let packed = choice & 0x80 != 0;
     let name = if packed { format!("{name}.gz") } else { name.to_owned() };
     let mut path = folder.path().join(&name);
-    // A folder of slices, one of which is never changed.
+    // A folder of two slices, one of which is always valid.
     if name == "s" {
         fs::create_dir(&path).unwrap();
         let png = data.starts_with(b"\x89PNG");
@@ -824,7 +834,7 @@ pub fn volume(bytes: &[u8]) {
     } else {
         fs::write(&path, data).unwrap();
     }
-    // Headers may name these.
+    // Data files that headers may name.
     fs::write(folder.path().join("v.img"), [7; 200]).unwrap();
     fs::write(folder.path().join("v.raw"), [3; 200]).unwrap();
     let source = Source::File(folder.path().join(&name));
@@ -834,16 +844,11 @@ pub fn volume(bytes: &[u8]) {
         assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
         assert!(file.placement().is_none_or(Placement::is_regular));
         if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
-            let mut reader = file.reader().expect("it was opened before");
-            let mut slices = Vec::new();
-            for _ in 0..file.dims[2] {
-                slices.extend_from_slice(reader.read(1).expect("it was read before").as_bytes());
-            }
-            assert!(slices == whole.samples.as_bytes(), "slices differ from the whole");
+            assert_slices_equal(&file, &whole.samples);
         }
     }
     let input = format!("@{name}");
-    let how: &[&str] = match choice % 8 {
+    let command: &[&str] = match choice % 8 {
         0 => &["mesh", &input, "@o.ply", "--iso=80", "--normals"],
         1 => &["mesh", &input, "@o.ply", "--iso=auto", "--volume=2"],
         2 => &["mesh", &input, "@o.stl", "--iso=0", "--close", "--space=lps"],
@@ -853,8 +858,8 @@ pub fn volume(bytes: &[u8]) {
         6 => &["histogram", &input, "-o", "@o.json", "--bins=7"],
         _ => &["mesh", &input, "@o.ply", "--iso=3", "--space=voxel"],
     };
-    run(folder.path(), how, &["o.ply", "o.stl", "o.glb", "o.csv", "o.json"]);
-    // In a folder of its own, so that it is not removed.
+    run(folder.path(), command, &["o.ply", "o.stl", "o.glb", "o.csv", "o.json"]);
+    // `run` does not remove files in subfolders.
     fs::create_dir(folder.path().join("out")).unwrap();
     let outputs = ["o.nii.gz", "o.nrrd", "o.mha", "o.mrc", "o.npy", "o.raw"];
     let output = format!("@out/{}", outputs[usize::from(choice % 6)]);
@@ -864,9 +869,20 @@ pub fn volume(bytes: &[u8]) {
         if choice % 6 < 5 {
             let file = VolumeFile::describe(&written, &Layout::default());
             let file = file.unwrap_or_else(|error| panic!("{output}: {}", error.one_line()));
-            file.read(1 << 22, &Timings::new(false)).expect("our own file");
+            file.read(1 << 22, &Timings::new(false)).expect("cannot read a written file");
         }
     }
+}
+
+/// Checks that `file`, read slice by slice, contains `samples`.
+fn assert_slices_equal(file: &VolumeFile, samples: &Samples) {
+    let mut reader = file.reader().expect("cannot open a valid volume");
+    let mut slices = Vec::new();
+    for _ in 0..file.dims[2] {
+        let slice = reader.read(1).expect("cannot read a slice of a valid volume");
+        slices.extend_from_slice(slice.as_bytes());
+    }
+    assert!(slices == samples.as_bytes(), "slices differ from the volume");
 }
 
 const DICOM_SLICE: &[u8] = include_bytes!("../../../fixtures/dicom/ct/06.dcm");
@@ -933,11 +949,11 @@ fn volume_seeds() -> Vec<Vec<u8>> {
             true => {
                 let read =
                     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut data);
-                read.expect("a whole file");
+                read.expect("cannot decompress a fixture");
             }
             false => data.extend_from_slice(file),
         }
-        // Other formats are not recognised by these names.
+        // Detached data files have the name that the target writes.
         for (from, to) in [("f32_detached.raw", "v.raw"), ("u8_itk.raw", "v.raw")] {
             if let Some(at) = data.windows(from.len()).position(|part| part == from.as_bytes()) {
                 data.splice(at..at + from.len(), to.bytes());
@@ -952,11 +968,11 @@ fn volume_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The separator between the files of a store in the bytes of a seed. Each file begins with its name and a newline.
-const NEXT_FILE: &[u8] = b"\xff\xfe\0/";
+/// Separator between the files of a store in the bytes of a seed. Each file begins with its name and a newline.
+const FILE_SEPARATOR: &[u8] = b"\xff\xfe\0/";
 
 /// Numbers that metadata may claim.
-const CLAIMS: [&str; 14] = [
+const CLAIMED_NUMBERS: [&str; 14] = [
     "0",
     "1",
     "2",
@@ -973,8 +989,8 @@ const CLAIMS: [&str; 14] = [
     "-1",
 ];
 
-/// Reads Zarr stores: a byte that chooses the processing, two bytes that choose a number of the metadata and the value
-/// that replaces it, then the files.
+/// Reads any bytes as a Zarr store: a byte that selects the processing, two bytes that select a number in the metadata
+/// and the value that replaces it, then the files.
 pub fn zarr(bytes: &[u8]) {
     let [choice, number, claim, rest @ ..] = bytes else { return };
     let folder = folder();
@@ -982,9 +998,9 @@ pub fn zarr(bytes: &[u8]) {
     fs::create_dir(&root).unwrap();
     let mut rest = Some(rest);
     while let Some(bytes) = rest {
-        let end = bytes.windows(NEXT_FILE.len()).position(|part| part == NEXT_FILE);
+        let end = bytes.windows(FILE_SEPARATOR.len()).position(|part| part == FILE_SEPARATOR);
         let file = &bytes[..end.unwrap_or(bytes.len())];
-        rest = end.map(|end| &bytes[end + NEXT_FILE.len()..]);
+        rest = end.map(|end| &bytes[end + FILE_SEPARATOR.len()..]);
         let Some(line) = file.iter().position(|&byte| byte == b'\n') else { continue };
         let name = String::from_utf8_lossy(&file[..line]);
         let is_plain = |part: &str| {
@@ -996,10 +1012,14 @@ pub fn zarr(bytes: &[u8]) {
         }
         let mut content = file[line + 1..].to_vec();
         if matches!(name.rsplit('/').next(), Some("zarr.json" | ".zarray")) {
-            replace_number(&mut content, usize::from(*number), CLAIMS[usize::from(*claim) % 14]);
+            replace_number(
+                &mut content,
+                usize::from(*number),
+                CLAIMED_NUMBERS[usize::from(*claim) % 14],
+            );
         }
         let path = root.join(&*name);
-        // There may be a file where another file needs a folder.
+        // Writing fails if an earlier file has the name of a folder.
         let _ = fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(path, content));
     }
     let source = Source::File(root);
@@ -1013,27 +1033,22 @@ pub fn zarr(bytes: &[u8]) {
         assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
         assert!(file.placement().is_none_or(Placement::is_regular));
         if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
-            let mut reader = file.reader().expect("it was opened before");
-            let mut slices = Vec::new();
-            for _ in 0..file.dims[2] {
-                slices.extend_from_slice(reader.read(1).expect("it was read before").as_bytes());
-            }
-            assert!(slices == whole.samples.as_bytes(), "slices differ from the whole");
+            assert_slices_equal(&file, &whole.samples);
         }
     }
-    let how: &[&str] = match choice / 2 % 4 {
+    let command: &[&str] = match choice / 2 % 4 {
         0 => &["mesh", "@in.zarr", "@o.ply", "--iso=80", "--volume=1"],
         1 => &["mesh", "@in.zarr", "@o.ply", "--iso=auto", "--channel=1", "--time=1", "--close"],
         2 => &["histogram", "@in.zarr", "-o", "@o.csv", "--volume=1"],
         _ => &["histogram", "@in.zarr", "-o", "@o.csv", "--level=1", "--volume=1"],
     };
-    run(folder.path(), how, &["o.ply", "o.csv"]);
+    run(folder.path(), command, &["o.ply", "o.csv"]);
     fs::create_dir(folder.path().join("out")).unwrap();
     let version = if choice & 8 == 0 { "--zarr-version=2" } else { "--zarr-version=3" };
     let mut line = vec!["blur", "@in.zarr", "@out/o.zarr", "--sigma=0", version, "--levels=2"];
     line.extend((choice & 16 == 0).then_some("--volume=1"));
     line.extend((choice & 32 == 0).then_some("--chunks=3x4x2"));
-    // All volumes are written, however many there are.
+    // Blur writes all volumes, so their number is limited here.
     let few = |file: &VolumeFile| file.header.volumes <= 8 && file.bytes() <= Some(1 << 20);
     let one = Layout { volume: Some(0), ..Layout::default() };
     let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
@@ -1041,29 +1056,29 @@ pub fn zarr(bytes: &[u8]) {
         let written = Source::File(folder.path().join("out/o.zarr"));
         let file = VolumeFile::describe(&written, &one);
         let file = file.unwrap_or_else(|error| panic!("{}", error.one_line()));
-        file.read(1 << 22, &Timings::new(false)).expect("our own store");
+        file.read(1 << 22, &Timings::new(false)).expect("cannot read a written store");
     }
 }
 
-/// Replaces the number with the index `at`, counted from 0, in a text, if it has that many numbers.
+/// Replaces the number with index `at`, counted from 0, in a text, if there are so many numbers.
 fn replace_number(text: &mut Vec<u8>, at: usize, with: &str) {
     let is_digit = |i: usize| text.get(i).is_some_and(u8::is_ascii_digit);
     let start = (0..text.len()).filter(|&i| is_digit(i) && (i == 0 || !is_digit(i - 1))).nth(at);
     if let Some(start) = start {
-        let end = (start..).find(|&i| !is_digit(i)).expect("the text ends");
+        let end = (start..).find(|&i| !is_digit(i)).unwrap_or(text.len());
         text.splice(start..end, with.bytes());
     }
 }
 
 fn zarr_seeds() -> Vec<Vec<u8>> {
     let text = include_str!("../../../fixtures/zarr/stores.json");
-    let stores: serde_json::Value = serde_json::from_str(text).expect("our own fixture");
+    let stores: serde_json::Value = serde_json::from_str(text).expect("invalid fixture");
     let mut seeds = Vec::new();
     for (i, store) in stores.as_array().expect("a list").iter().enumerate() {
         let mut bytes = Vec::new();
         for (name, digits) in store["files"].as_object().expect("files") {
             if !bytes.is_empty() {
-                bytes.extend(NEXT_FILE);
+                bytes.extend(FILE_SEPARATOR);
             }
             bytes.extend(name.as_bytes());
             bytes.push(b'\n');
@@ -1071,7 +1086,7 @@ fn zarr_seeds() -> Vec<Vec<u8>> {
             let digit = |byte: u8| (byte as char).to_digit(16).expect("a digit") as u8;
             bytes.extend(digits.chunks(2).map(|pair| 16 * digit(pair[0]) + digit(pair[1])));
         }
-        // Unchanged, and with each of the first numbers replaced.
+        // The store without changes, then with single numbers replaced.
         for way in 0..4 {
             seeds.push([&[(i as u8).wrapping_mul(29) ^ way, 255, 0], &bytes[..]].concat());
         }
@@ -1086,7 +1101,7 @@ fn zarr_seeds() -> Vec<Vec<u8>> {
 /// The first bytes of part files.
 const PART_MAGIC: &[u8] = b"gpuproc part 3\n";
 
-/// The summary of a part file, as `gpuproc::io::partial` writes it.
+/// Summary of a part file, as `gpuproc::io::partial` writes it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Summary {
     identity: Identity,
@@ -1095,19 +1110,19 @@ struct Summary {
     totals: Vec<u8>,
 }
 
-/// Merges a part file, after its checksums are corrected so that changes reach what they cover.
+/// Merges any bytes as a part file. Checksums are corrected first, so that they do not hide mutations of the records.
 pub fn part(bytes: &[u8]) {
     let folder = folder();
-    let file = corrected(bytes).unwrap_or_else(|| bytes.to_vec());
+    let file = with_correct_checksums(bytes).unwrap_or_else(|| bytes.to_vec());
     fs::write(folder.path().join("a.part"), &file).unwrap();
     for output in ["o.json", "o.csv", "o.png", "o.ply", "o.part"] {
         run(folder.path(), &["merge", "@a.part", "-o", &format!("@{output}")], &[output]);
     }
 }
 
-/// A part file with the right checksums and lengths, if its summary can be read. The last record takes the bytes that
-/// are left.
-fn corrected(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Corrects the checksums and lengths of a part file. The last record takes all remaining bytes. `None` if the bytes do
+/// not begin and end like a part file.
+fn with_correct_checksums(bytes: &[u8]) -> Option<Vec<u8>> {
     let (body, tail) = bytes.strip_prefix(PART_MAGIC)?.split_last_chunk::<12>()?;
     let of_summary = u64::from_le_bytes(*tail.first_chunk()?);
     let (mut records, summary) =
@@ -1151,7 +1166,7 @@ fn part_seeds() -> Vec<Vec<u8>> {
     for shard in ["--shard=0/1", "--shard=1/2"] {
         for line in lines {
             let words: Vec<&str> = line.split(' ').chain([shard]).collect();
-            let copy = || seeds.push(fs::read(path("p.part")).expect("a part"));
+            let copy = || seeds.push(fs::read(path("p.part")).expect("the part file is missing"));
             assert!(run_then(folder.path(), &words, &["p.part"], copy), "{line} {shard}");
         }
     }
