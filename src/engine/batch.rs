@@ -317,6 +317,7 @@ mod tests {
             max_pixels: u64::MAX,
             strict: false,
             no_clobber: false,
+            defaults: Vec::new(),
         };
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| run_batch(work, "fake", sources, &session, report))

@@ -128,7 +128,7 @@ fn axes_tell_size_and_place() {
     let of = |layout: &Layout| describe(&path, layout).map_err(|error| error.one_line());
     let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
     assert_eq!(
-        (file.dims, file.header.volumes, file.header.each),
+        (file.dims, file.header.volumes, file.header.volume_noun),
         ([7, 6, 3], 4, "times and channels")
     );
     assert_eq!(file.format(), "OME-Zarr 0.4");
@@ -148,7 +148,7 @@ fn axes_tell_size_and_place() {
         assert_eq!(one(&chosen), one(&numbered));
     }
     let channel = of(&Layout { channel: Some(1), volume: Some(0), ..Layout::default() }).unwrap();
-    assert_eq!((channel.header.volumes, channel.header.each), (2, "times"));
+    assert_eq!((channel.header.volumes, channel.header.volume_noun), (2, "times"));
     for (layout, message) in [
         (Layout::default(), "contains 4 times and channels"),
         (
