@@ -1,4 +1,4 @@
-"""Reads cases.txt: the command lines that run.py runs."""
+"""Reads cases.txt, the command lines for run.py."""
 
 import itertools
 import pathlib
@@ -6,17 +6,17 @@ import re
 
 COMMANDS = "blur histogram mesh scan sort info merge serve devices bench completions man help".split()
 
-# Commands whose flags need not occur in any command line, with the reason.
-EXCEPTIONS = {"devices": "its output belongs to the machine"}
+# Commands whose flags need not be tested, with the reason.
+EXCEPTIONS = {"devices": "its output depends on the machine"}
 
-# A pair of braces with alternatives, which may hold names such as {stem}.
+# Alternatives in braces, which may contain names such as {stem}.
 ALTERNATIVES = re.compile(r"\{((?:[^{}|]|\{\w+\})*(?:\|(?:[^{}|]|\{\w+\})*)+)\}")
-# Files that patterns of sets match, but that are for other uses.
+# Files that match the patterns of sets, but are not in sets.
 SKIPPED = {"in/empty.png", "in/mask.png", "in/fixtures/dicom/slice.png"}
 
 
 class Cases:
-    """The lines of cases.txt. Sets are the files that lie below `inputs` when a line is expanded."""
+    """The lines of cases.txt. The files of a set are those below `inputs` at the time when a line is expanded."""
 
     def __init__(self, inputs):
         self.inputs = inputs
@@ -33,7 +33,7 @@ class Cases:
                 self.lines.append(line)
 
     def files(self, name):
-        """The files of a set, as names such as in/rgb8.png."""
+        """Lists the files of a set, with names such as in/rgb8.png."""
         found = []
         for pattern in self.sets[name].split():
             if pattern[0] == "@":
@@ -44,7 +44,7 @@ class Cases:
         return [file for file in dict.fromkeys(found) if file not in SKIPPED]
 
     def expand(self, line):
-        """The command lines that a line stands for."""
+        """Generates the command lines that a line stands for."""
         for name, text in self.texts.items():
             line = line.replace(name, text)
         line = re.sub(r"@(\w+)", lambda found: "|".join(self.files(found[1])), line)
@@ -55,11 +55,11 @@ class Cases:
             yield "gpuproc " + script if script.split(" ")[0] in COMMANDS else script
 
     def to_make(self):
-        """The command lines that make inputs."""
+        """Lists the command lines that create inputs."""
         return [script for line in self.make for script in self.expand(line)]
 
     def to_run(self):
-        """Pairs of a command line and whether it also runs on the GPU, each command line once."""
+        """Lists each command line once, with whether it also runs on the GPU."""
         scripts = {}
         for line in self.lines:
             for script in self.expand(line.removeprefix("*")):

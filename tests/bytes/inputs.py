@@ -1,7 +1,7 @@
-"""Writes the inputs of run.py: small files of every format that gpuproc reads, always the same bytes.
+"""Writes the inputs of run.py: small files of every format that gpuproc reads. Their bytes are always the same.
 
-The formats are written by hand, so that only the standard library is needed. Formats that are long to write (JPEG,
-WebP, EXR, GIF) come from the folder `fixtures` of the repository, and from gpuproc itself (see `prepare` in cases.py).
+The writers need only the standard library. Files in complicated formats (JPEG, WebP, EXR, GIF) come from the folder
+`fixtures` of the repository, and from gpuproc itself (lines that begin with `make` in cases.txt).
 """
 
 import array
@@ -20,7 +20,7 @@ BYTES = {name: array.array(code).itemsize for name, code in CODES.items()}
 
 
 def pack(kind, values, big=False):
-    """The bytes of numbers of a type such as u16."""
+    """Encodes numbers of a type such as u16."""
     numbers = array.array(CODES[kind], values)
     if big:
         numbers.byteswap()
@@ -28,12 +28,12 @@ def pack(kind, values, big=False):
 
 
 def noise(count, seed):
-    """Random bytes that depend on nothing but the seed."""
+    """Pseudo-random bytes that depend only on the seed."""
     return hashlib.shake_128(str(seed).encode()).digest(count)
 
 
 def picture(width, height, channels, top=255, alpha=False):
-    """Samples of a picture of gradients, discs and noise; the last channel may be alpha with transparent areas."""
+    """Samples of an image with gradients, a disc and noise. With `alpha`, the last channel has transparent areas."""
     grain = noise(width * height * channels, (width, height, channels))
     samples = []
     for y in range(height):
@@ -56,7 +56,7 @@ def png_chunk(kind, data):
 
 
 def png_rows(samples, width, height, depth, channels):
-    """Rows without filters (the first half) and with the filter "up" (the second half)."""
+    """Compresses rows, the first half with the filter "none" and the second half with the filter "up"."""
     rows = []
     for y in range(height):
         row = samples[y * width * channels : (y + 1) * width * channels]
@@ -73,7 +73,7 @@ def png_rows(samples, width, height, depth, channels):
 
 
 def png(path, width, height, depth, colour, samples, chunks=(), frames=()):
-    """PNG of colour type 0, 2, 3, 4 or 6; with `frames`, an animation of which `samples` is the first frame."""
+    """Writes a PNG file of colour type 0, 2, 3, 4 or 6. With `frames`, it is an animation whose first frame is `samples`."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     data = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
     for kind, content in chunks:
@@ -95,13 +95,14 @@ def png(path, width, height, depth, colour, samples, chunks=(), frames=()):
 
 
 def packbits(data):
-    """PackBits of literal runs only."""
+    """Encodes PackBits with literal runs only."""
     return b"".join(bytes([len(data[i : i + 128]) - 1]) + data[i : i + 128] for i in range(0, len(data), 128))
 
 
 def tiff(path, pages, width, height, channels, kind, big=False, big_tiff=False, tile=0, rows=0, compression=1, predictor=1,
          planar=False, more=()):
-    """TIFF of pages of samples: strips of `rows` rows, or square tiles; deflate (8) or PackBits (32773); predictor 2."""
+    """Writes a TIFF file of several pages, with strips of `rows` rows or square tiles. Compression is none (1), deflate (8) or
+    PackBits (32773), and the predictor 1 or 2."""
     order, size = "><"[not big], BYTES[kind]
     entry, offset_type, offset_format = ("HHQ", 16, "Q") if big_tiff else ("HHI", 4, "I")
     data = bytearray(b"MM" if big else b"II")
@@ -109,7 +110,7 @@ def tiff(path, pages, width, height, channels, kind, big=False, big_tiff=False, 
     link = len(data) - struct.calcsize(offset_format)
 
     def block(samples, x, y, w, h, planes):
-        """The bytes of a strip or a tile; samples outside of the picture are 0."""
+        """Encodes a strip or a tile. Samples outside of the image are 0."""
         out = b""
         for row in range(y, y + h):
             line = []
@@ -165,7 +166,7 @@ def tiff(path, pages, width, height, channels, kind, big=False, big_tiff=False, 
 
 
 def bmp(path, width, height, bits, samples, palette=b""):
-    """BMP, bottom row first, of 8 bits with a palette, 24 or 32 bits."""
+    """Writes a BMP file with the bottom row first, of 8 bits with a palette, 24 or 32 bits."""
     channels = bits // 8
     rows = b""
     for y in reversed(range(height)):
@@ -196,7 +197,7 @@ def write_images(folder):
     png(folder / "animation.png", w, h, 8, 2, rgb, frames=frames)
     mask = [255 * ((x - 30) ** 2 + (y - 20) ** 2 < 300) for y in range(h) for x in range(w)]
     png(folder / "mask.png", w, h, 8, 0, mask)
-    # A picture that needs bands of rows where memory is short, made of shifted pieces of one line of noise.
+    # An image that is large enough to be processed in bands. Its rows are shifted pieces of one line of noise.
     wide, tall = 1200, 900
     line = noise(3 * (wide + tall), "line")
     large = b"".join(line[3 * y : 3 * y + 3 * wide] for y in range(tall))
@@ -251,7 +252,7 @@ SIZE = (20, 18, 16)
 
 
 def field(scale=1.0, shift=0.0, kind="u8"):
-    """Samples of a bent shell with a hollow and grain, x fastest, from 0 to about 200 times `scale`."""
+    """Samples of a hollow ellipsoid with noise, x fastest, from 0 to about 200 times `scale`."""
     grain = noise(math.prod(SIZE), "field")
     values = []
     for z in range(SIZE[2]):
@@ -264,7 +265,7 @@ def field(scale=1.0, shift=0.0, kind="u8"):
 
 
 def labels():
-    """A label volume of touching boxes and balls; 0 is the background."""
+    """Samples of a label volume: a ball that is cut into eight labels. 0 is the background."""
     values = []
     for z in range(SIZE[2]):
         for y in range(SIZE[1]):
@@ -275,7 +276,7 @@ def labels():
 
 
 def nifti(path, kind, values, big=False, version=1, slope=1.0, intercept=0.0, size=SIZE, times=1, pair=False):
-    """NIfTI-1 or -2 with an oblique sform, in millimetres; `pair` puts samples into an .img file."""
+    """Writes a NIfTI-1 or -2 file with an oblique sform, in millimetres. With `pair`, the samples are in an .img file."""
     order = "><"[not big]
     code = {"u8": 2, "i16": 4, "i32": 8, "f32": 16, "f64": 64, "i8": 256, "u16": 512, "u32": 768, "i64": 1024, "u64": 1280}[kind]
     dims = [3 + (times > 1), *size, times, 1, 1, 1]
@@ -336,7 +337,7 @@ def dicom_element(group, element, kind, value):
 
 
 def dicom(path, series, number, z, width, height, values):
-    """A CT slice, explicit VR, little-endian."""
+    """Writes a CT slice with explicit VR, little-endian."""
     short = lambda v: struct.pack("<H", v)
     elements = [
         (0x0008, 0x0016, "UI", "1.2.840.10008.5.1.4.1.1.2"), (0x0008, 0x0018, "UI", f"1.2.3.{series}.{number}"),
@@ -355,7 +356,8 @@ def dicom(path, series, number, z, width, height, values):
 
 
 def zarr2(folder, channels=2, times=2):
-    """OME-Zarr 0.4 of u16, axes t, c, z, y, x: two levels, chunks of one channel, compressed by zlib."""
+    """Writes an OME-Zarr 0.4 store of u16 with axes t, c, z, y, x and two levels. Chunks have one channel and are compressed
+    with zlib."""
     folder.mkdir()
     base = [int(v) for v in field(100)]
     axes = [{"name": "t", "type": "time"}, {"name": "c", "type": "channel"}]
@@ -476,7 +478,8 @@ def write_numbers(folder):
 
 
 def damage(folder):
-    """Copies of files in a folder `damaged`: cut off after 60 %, and with a flipped byte in the middle or in the header."""
+    """Writes damaged copies of files to the folder `damaged`: truncated to 60 %, and with a changed byte in the middle or in
+    the header."""
     target = folder / "damaged"
     target.mkdir()
     names = ["grey8.png", "rgb16.png", "palette.png", "animation.png", "p5.pgm", "p3.ppm", "rgb.pfm", "rgb.bmp", "tiff/rgb.tif",

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Proves that a change of the code keeps all bytes: runs the command lines of cases.txt and prints a line for each.
+"""Checks that a change of the code keeps all outputs: runs the command lines of cases.txt and prints hashes of each run.
 
     tests/bytes/run.py PROGRAM [--device cpu|gpu|both] [--only REGEX] [--jobs N] > hashes.txt
     tests/bytes/run.py --compare A B
 
-A line is: id, exit code, hash of standard output, hash of standard error, NAME=HASH of each new file, `:`, command line.
-Hashes are the first 16 digits of SHA-256; `-` stands for no bytes. The id is a hash of the command line. Two programs do the
-same if their lines are the same; --compare lists the runs whose lines differ, by what differs.
+Each run prints one line: id, exit code, hash of standard output, hash of standard error, NAME=HASH of each new file, `:`,
+command line. Hashes are the first 16 digits of SHA-256; `-` stands for no bytes. The id is a hash of the command line. Two
+programs behave the same if their lines are equal. --compare lists the runs whose lines differ, grouped by the difference.
 
-Masked is only what may change without a change of the results: the folder of the run, the commit in the version, the time
-of inputs and the parameters in markers of done work, and the hash of a job in `OUT.shards-*`. Of parts, which only the
-same version reads, nothing is compared but that they are there.
+Some texts are masked because they may change while results stay the same: the folder of the run, the commit in the version,
+the times of inputs and the parameters in the files that record finished work, and the hash of a job in `OUT.shards-*`. Part
+files are readable only by the version that wrote them, so only their existence is compared.
 """
 
 import argparse
@@ -26,13 +26,13 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True  # The folder is part of a repository.
+sys.dont_write_bytecode = True  # This folder is in the repository.
 
 import cases
 import inputs
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-SECONDS = 120
+TIMEOUT_SECONDS = 120
 
 
 def short_hash(data):
@@ -40,7 +40,7 @@ def short_hash(data):
 
 
 class Runner:
-    """Runs command lines in folders below `work`, where the inputs are."""
+    """Runs command lines in new folders below `work`, which also contains the inputs."""
 
     def __init__(self, program, work, keep):
         self.work, self.keep = work, keep
@@ -64,7 +64,7 @@ class Runner:
         return data
 
     def outputs(self, folder):
-        """NAME=HASH of all new files; a folder without files counts as NAME/."""
+        """Lists NAME=HASH of all files, and NAME/ of empty folders."""
         found = []
         for parent, folders, names in os.walk(folder):
             folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(parent, name)))
@@ -78,7 +78,7 @@ class Runner:
         return [self.masked(name.replace(" ", "%20").encode()).decode() for name in sorted(found)]
 
     def run(self, script, device, move_to=None):
-        """The line of a run; `move_to` is where its outputs go, if they are inputs of later runs."""
+        """Runs a command line and returns its line of hashes. Outputs are moved to `move_to` if later runs read them."""
         name = (re.search(r"gpuproc (?:-- )?(\w+)", script) or [0, "gpuproc"])[1]
         name = f"{name}-{short_hash(script.encode())[:10]}" + ("@gpu" if device == "gpu" else "")
         folder = self.work / "runs" / name
@@ -90,7 +90,7 @@ class Runner:
         with open(streams[0], "wb") as stdout, open(streams[1], "wb") as stderr:
             try:
                 code = subprocess.run(["bash", "--norc", "-o", "pipefail", "-c", script], cwd=folder, env=environment,
-                                      stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, timeout=SECONDS).returncode
+                                      stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, timeout=TIMEOUT_SECONDS).returncode
             except subprocess.TimeoutExpired:
                 code = "timeout"
         hashes = [short_hash(self.masked(stream.read_bytes())) for stream in streams]
@@ -107,7 +107,7 @@ class Runner:
 
 
 def run_all(options):
-    """Writes the inputs, runs everything and prints the lines."""
+    """Writes the inputs, runs all command lines and prints their hashes."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="gpuproc-bytes-"))
     start = time.time()
     try:
@@ -121,7 +121,7 @@ def run_all(options):
             line = runner.run(script, "cpu", made)
             print(line)
             if line.split(" ")[1] != "0":
-                print(f"an input cannot be made: {line}", file=sys.stderr)
+                print(f"cannot create an input: {line}", file=sys.stderr)
         before = runner.outputs(work / "in")
         chosen = listed.to_run()
         jobs = []
@@ -135,7 +135,7 @@ def run_all(options):
                     print(f"\r{number} of {len(jobs)}", end="\r", file=sys.stderr)
         print(f"{len(jobs)} runs, {time.time() - start:.0f} s", file=sys.stderr)
         if changed := sorted(set(before) ^ set(runner.outputs(work / "in"))):
-            print("inputs were changed by runs:", *changed, file=sys.stderr)
+            print("inputs changed during the runs:", *changed, file=sys.stderr)
         report_flags(options.program, [script for script, _ in chosen])
     finally:
         if options.keep:
@@ -145,7 +145,7 @@ def run_all(options):
 
 
 def all_flags(program, command):
-    """The flags of a command by its help: a list of spellings and a list of possible values for each."""
+    """Reads the flags of a command from its help. Returns the spellings and the possible values of each."""
     text = subprocess.run([program, *command, "--help"], capture_output=True, text=True, check=True).stdout
     flags = []
     for paragraph in re.split(r"\n(?=\s+(?:-\w, )?--\w|\s+-\w, --)", text):
@@ -157,8 +157,8 @@ def all_flags(program, command):
     return flags
 
 
-def given(script):
-    """Pairs of the command and the words of each gpuproc in a command line."""
+def parse_calls(script):
+    """Returns the command and the arguments of each call of gpuproc in a command line."""
     lexer = shlex.shlex(script, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     words, found = list(lexer), []
@@ -173,10 +173,10 @@ def given(script):
 
 
 def report_flags(program, scripts):
-    """Says which flags, and which of their listed values, are in no command line."""
+    """Prints the flags, and the possible values of flags, that no command line uses."""
     words = {}
     for script in scripts:
-        for command, rest in given(script):
+        for command, rest in parse_calls(script):
             used = words.setdefault(command, set())
             for word, following in zip(rest, [*rest[1:], ""]):
                 name, _, value = word.partition("=")
@@ -192,11 +192,12 @@ def report_flags(program, scripts):
             missing += [f"{command} {spellings[-1]} {value}" for value in values
                         if not any(f"{name} {value}" in used for name in spellings)]
     reasons = ", ".join(f"{command} ({reason})" for command, reason in cases.EXCEPTIONS.items())
-    print(f"{flags} flags, except of {reasons}; never given: {', '.join(missing) or 'none'}", file=sys.stderr)
+    print(f"{flags} flags, without {reasons}; not used: {', '.join(missing) or 'none'}", file=sys.stderr)
 
 
 def read_lines(file):
-    """The runs of a file of hashes: exit code, hashes of both streams, those of files, command line, by id."""
+    """Reads a file of hashes. Returns a dictionary from ids to exit code, hashes of both streams and of files, and command
+    line."""
     runs = {}
     for line in open(file, encoding="utf-8"):
         head, _, script = line.rstrip("\n").partition(" : ")
@@ -206,7 +207,7 @@ def read_lines(file):
 
 
 def compare(first, second):
-    """Lists the runs that differ, by what differs. Returns the exit code."""
+    """Lists the runs that differ, grouped by the difference. Returns the exit code."""
     a, b = read_lines(first), read_lines(second)
     groups = {}
     for name in [*a, *(name for name in b if name not in a)]:
@@ -233,11 +234,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?", help="the gpuproc to run")
     parser.add_argument("--device", choices=["cpu", "gpu", "both"], default="cpu",
-                        help="gpu runs only the marked command lines [default: cpu]")
-    parser.add_argument("--only", default="", metavar="REGEX", help="only command lines that match this")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at the same time [default: 2]")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of the runs, to look at what differs")
-    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="compare two files of lines instead")
+                        help="device to run on; gpu runs only the command lines marked with * [default: cpu]")
+    parser.add_argument("--only", default="", metavar="REGEX", help="run only command lines that match REGEX")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="number of parallel runs [default: 2]")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of the runs")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="compare two files of hashes and run nothing")
     options = parser.parse_args()
     if options.compare:
         sys.exit(compare(*options.compare))
