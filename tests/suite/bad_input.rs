@@ -27,9 +27,9 @@ fn file_names(folder: &Path) -> Vec<String> {
     file_names
 }
 
-/// Runs `command` in `folder` and checks the exit code and that stderr contains each of `says`. Stderr must be a single
-/// `error:` line (usage errors may have more), and no file may appear or disappear.
-fn assert_refused(folder: &Path, command: &str, code: i32, says: &[&str]) {
+/// Runs `command` in `folder` and checks the exit code and that stderr contains all of `expected_texts`. Stderr must be a
+/// single `error:` line (usage errors may have more), and no file may appear or disappear.
+fn assert_refused(folder: &Path, command: &str, code: i32, expected_texts: &[&str]) {
     let before = file_names(folder);
     let mut run = gpuproc();
     run.current_dir(folder).args(["--device", "cpu"]).args(command.split(' '));
@@ -39,7 +39,7 @@ fn assert_refused(folder: &Path, command: &str, code: i32, says: &[&str]) {
     if code != 2 {
         assert_eq!(stderr.lines().count(), 1, "{command}: {stderr}");
     }
-    for text in says {
+    for text in expected_texts {
         assert!(stderr.contains(text), "{command}: no `{text}` in: {stderr}");
     }
     assert_eq!(file_names(folder), before, "{command} changed the folder");
@@ -95,11 +95,11 @@ fn refuses_png_with_huge_claimed_size_before_allocating() {
     for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
         let limited = |limit: &str| format!("{limit} {command}");
         // Blur works in bands, so the size alone is no problem, but the data is missing.
-        let says: &[&str] = match command.starts_with("blur") {
+        let expected_texts: &[&str] = match command.starts_with("blur") {
             true => &["bomb.png", "not have enough data"],
             false => &["100000", "memory", "30000000000"],
         };
-        assert_refused(folder, &limited("--max-memory 1G"), 4, says);
+        assert_refused(folder, &limited("--max-memory 1G"), 4, expected_texts);
         assert_refused(
             folder,
             &limited("--max-pixels 100M"),
@@ -181,13 +181,13 @@ fn reports_failed_allocations() {
     }
 }
 
-/// Runs `command` with [`run_in_1_gib`]. It must refuse its input with one line that contains all of `says`.
-fn assert_refused_in_1_gib(folder: &Path, command: &str, says: &[&str]) {
+/// Runs `command` with [`run_in_1_gib`]. It must refuse its input with one line that contains all of `expected_texts`.
+fn assert_refused_in_1_gib(folder: &Path, command: &str, expected_texts: &[&str]) {
     let output = run_in_1_gib(folder, command);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{command}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{command}: {stderr}");
-    for text in says {
+    for text in expected_texts {
         assert!(stderr.contains(text), "{command}: no `{text}` in: {stderr}");
     }
 }
@@ -308,8 +308,9 @@ fn refuses_huge_claimed_sizes_in_other_image_formats() {
     ] {
         let blur = format!("--max-memory 256M blur {name} out.png");
         // Blur reads the u8 TIFF in bands, until it reaches the missing data.
-        let says = if name == "huge.tif" { ["strip 0", "early"] } else { [side, "memory"] };
-        assert_refused_in_1_gib(folder, &blur, &[name, says[0], says[1]]);
+        let expected_texts =
+            if name == "huge.tif" { ["strip 0", "early"] } else { [side, "memory"] };
+        assert_refused_in_1_gib(folder, &blur, &[name, expected_texts[0], expected_texts[1]]);
         assert_refused_in_1_gib(
             folder,
             &format!("--max-pixels 1M histogram {name}"),
@@ -524,7 +525,7 @@ fn refuses_endless_and_oversized_file_lists() {
     let folder = folder.path();
     fs::write(folder.join("lines"), "a\n".repeat(8 << 20)).unwrap();
     for command in ["histogram", "info", "blur -o out/", "mesh --iso 9 -o out/", "merge -o o.csv"] {
-        for (list, says) in [
+        for (list, expected_text) in [
             ("/dev/zero", "/dev/zero: name 1 is empty"),
             ("/dev/urandom", "/dev/urandom: name"),
             (
@@ -536,7 +537,7 @@ fn refuses_endless_and_oversized_file_lists() {
             let run = crate::common::measured(folder, command.split(' '));
             let lines = run.stderr.lines().count();
             assert_eq!((run.code, lines), (Some(4), 1), "{command}: {run:?}");
-            assert!(run.stderr.contains(says) && run.peak < 128, "{command}: {run:?}");
+            assert!(run.stderr.contains(expected_text) && run.peak < 128, "{command}: {run:?}");
         }
     }
     gpuproc()

@@ -177,7 +177,7 @@ fn check_u8(blur: &Blur, grid: &Grid) {
         let off = (f64::from(found) - exact).abs();
         assert!(
             off <= 0.5 + WEIGHT_ROUNDING,
-            "{blur:?} of {:?}: {found} for {exact} at {i}",
+            "{blur:?} of {:?}: {found} at {i}, expected {exact}",
             grid.dims
         );
     }
@@ -567,7 +567,7 @@ fn u16_with_alpha_is_within_one_of_reference() {
             };
             for (found, exact) in found.iter().zip(&expected) {
                 let off = (f64::from(*found) - exact.round()).abs();
-                assert!(off <= 1.0, "{blur:?}: {found} for {exact}");
+                assert!(off <= 1.0, "{blur:?}: {found}, expected {exact}");
             }
         }
     }
@@ -655,7 +655,7 @@ fn check_f32(blur: &Blur, grid: &Grid) {
     for (i, (found, exact)) in found.iter().zip(&expected).enumerate() {
         let off = (f64::from(*found) - exact).abs();
         let dims = grid.dims;
-        assert!(off <= 2e-6, "{blur:?} of {dims:?}: {found} for {exact} at {i}");
+        assert!(off <= 2e-6, "{blur:?} of {dims:?}: {found} at {i}, expected {exact}");
     }
 }
 

@@ -12,7 +12,7 @@ fn memory_is_bounded_for_claimed_sizes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     hostile::write_claims(folder);
-    for (command, says) in [
+    for (command, expected_text) in [
         ("info strip.tif", ""),
         ("info slices", ""),
         ("info slices.nrrd", ""),
@@ -35,8 +35,8 @@ fn memory_is_bounded_for_claimed_sizes() {
         ("histogram empty.zarr", ""),
     ] {
         let measured = keeps(folder, 64, command);
-        assert_eq!(measured.code == Some(0), says.is_empty(), "{command}: {measured:?}");
-        assert!(measured.stderr.contains(says), "{command}: {measured:?}");
+        assert_eq!(measured.code == Some(0), expected_text.is_empty(), "{command}: {measured:?}");
+        assert!(measured.stderr.contains(expected_text), "{command}: {measured:?}");
     }
 }
 
@@ -47,7 +47,7 @@ fn errors_state_what_is_wrong_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     hostile::write_claims(folder);
-    for (name, says) in [
+    for (name, expected_text) in [
         ("xmp.webp", "XMP claims 4026531840 bytes, but the file ends after 0"),
         ("exi.webp", "EXIF claims 4026531840 bytes, but the file ends after 0"),
         ("icc.webp", "cannot decode"),
@@ -76,7 +76,10 @@ fn errors_state_what_is_wrong_in_the_file() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(4), "{command} {name}: {stderr}");
             assert_eq!(stderr.lines().count(), 1, "{command} {name}: {stderr}");
-            assert!(stderr.contains(name) && stderr.contains(says), "{command} {name}: {stderr}");
+            assert!(
+                stderr.contains(name) && stderr.contains(expected_text),
+                "{command} {name}: {stderr}"
+            );
         }
     }
 }

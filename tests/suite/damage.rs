@@ -120,14 +120,14 @@ fn skips_stray_bytes_before_jpeg_markers() {
         let whole = decode_jpeg(&file).unwrap();
         assert_eq!(whole.1, None, "{name}");
         for at in segment_offsets(&file) {
-            for (stray, says) in [
+            for (stray, expected_text) in [
                 (&[0xfe, 1, 0xff, 0, 0xff][..], "4 stray bytes before markers are skipped"),
                 (&[7], "1 stray byte before a marker is skipped"),
             ] {
                 let junk = [&file[..at], stray, &file[at..]].concat();
                 let (image, damage) = decode_jpeg(&junk).unwrap();
                 assert!(image.samples == whole.0.samples, "{name} {at}");
-                assert_eq!(damage.as_deref(), Some(says), "{name} {at}");
+                assert_eq!(damage.as_deref(), Some(expected_text), "{name} {at}");
             }
         }
     }
@@ -281,7 +281,7 @@ fn damage_is_a_warning_or_with_strict_an_error() {
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
     let large = encode_jpeg(&frame, &pixels, false);
     write("thin.jpg", &large[..large.len() / 500]);
-    for (name, says) in [
+    for (name, expected_text) in [
         ("cut.jpg", "rows are missing or damaged"),
         ("coarse.jpg", "last scans are missing"),
         ("thin.jpg", "of its 1500 rows are missing or damaged"),
@@ -289,13 +289,13 @@ fn damage_is_a_warning_or_with_strict_an_error() {
         let commands = ["blur NAME o.png --sigma 0", "scan NAME o.npy", "histogram NAME -o o.csv"];
         for command in &commands[..if name == "thin.jpg" { 2 } else { 3 }] {
             let command = command.replace("NAME", name);
-            let warns = contains("warning: ").and(contains(name)).and(contains(says));
-            run(folder, &command).success().stderr(warns);
+            let is_warning = contains("warning: ").and(contains(name)).and(contains(expected_text));
+            run(folder, &command).success().stderr(is_warning);
             for output in ["o.png", "o.csv", "o.npy"] {
                 fs::remove_file(folder.join(output)).ok();
             }
-            let refuses = contains("error: cannot decode").and(contains(says));
-            run(folder, &format!("{command} --strict")).code(4).stderr(refuses);
+            let is_error = contains("error: cannot decode").and(contains(expected_text));
+            run(folder, &format!("{command} --strict")).code(4).stderr(is_error);
             assert!(["o.png", "o.csv", "o.npy"].iter().all(|name| !folder.join(name).exists()));
         }
     }
@@ -460,10 +460,10 @@ fn reports_missing_tiff_pages() {
     let file = fs::read(folder.join("a.tif")).unwrap();
     // The cut is within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
-    let says = contains("pages after the first 2 are missing or damaged");
-    run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(says.clone());
-    run(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(says.clone());
-    run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);
+    let expected_text = contains("pages after the first 2 are missing or damaged");
+    run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(expected_text.clone());
+    run(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(expected_text.clone());
+    run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(expected_text);
 }
 
 /// A strip whose offset lies beyond the end of the file is an error. A strip that a sparse file omits is not.
@@ -471,7 +471,7 @@ fn reports_missing_tiff_pages() {
 fn refuses_tiff_strips_beyond_the_end_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let says = contains("strip 0: it ends early");
+    let expected_text = contains("strip 0: it ends early");
     // Strips of more than 4 MiB are read as streams.
     for height in [9u32, 90_000] {
         let mut file = b"II*\0\x08\0\0\0\x07\0".to_vec();
@@ -483,9 +483,11 @@ fn refuses_tiff_strips_beyond_the_end_of_the_file() {
         }
         file.extend([0; 4]);
         fs::write(folder.join("in.tif"), file).unwrap();
-        run(folder, "blur in.tif o.png --sigma 0").code(4).stderr(says.clone());
-        run(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M").code(4).stderr(says.clone());
-        run(folder, "mesh in.tif o.ply --stack --iso 3").code(4).stderr(says.clone());
+        run(folder, "blur in.tif o.png --sigma 0").code(4).stderr(expected_text.clone());
+        run(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M")
+            .code(4)
+            .stderr(expected_text.clone());
+        run(folder, "mesh in.tif o.ply --stack --iso 3").code(4).stderr(expected_text.clone());
     }
 }
 
@@ -496,10 +498,10 @@ fn second_frame_header_ends_a_jpeg_file() {
     let folder = folder.path();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg/progressive_420.jpg");
     let file = fs::read(path).unwrap();
-    let places = |marker: u8| -> Vec<usize> {
+    let marker_offsets = |marker: u8| -> Vec<usize> {
         (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, marker]).collect()
     };
-    let (frame, scans) = (places(0xc2)[0], places(0xda));
+    let (frame, scans) = (marker_offsets(0xc2)[0], marker_offsets(0xda));
     let header = [&[0xff, 0xc0], &file[frame + 2..frame + 4 + usize::from(file[frame + 3]) - 2]];
     for at in [scans[1], scans[3]] {
         let two = [&file[..at], &header.concat(), &file[at..]].concat();
@@ -526,9 +528,9 @@ fn reports_damage_in_jpeg_strips_of_tiff() {
     let middle = strip.len() / 2;
     drop(strip.drain(middle..middle + 900));
     fs::write(folder.join("hole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
-    let says = contains("1 of its 1 strips or tiles are damaged");
-    run(folder, "blur hole.tif o.png --sigma 0").success().stderr(says.clone());
-    run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(says);
+    let expected_text = contains("1 of its 1 strips or tiles are damaged");
+    run(folder, "blur hole.tif o.png --sigma 0").success().stderr(expected_text.clone());
+    run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(expected_text);
 }
 
 /// In PNG and WebP, EXIF may begin with the prefix `Exif\0\0` that it has in JPEG.

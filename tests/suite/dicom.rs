@@ -83,7 +83,7 @@ fn series_match_reference_values_and_positions() {
         for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
             // Fractions are f32 in gpuproc and f64 in the reference.
             let off = 1e-6 * b.abs();
-            assert!((a - b).abs() <= off, "{name}: {a} for {b} at {i}");
+            assert!((a - b).abs() <= off, "{name}: {a} at {i}, expected {b}");
         }
         let is_fraction = expected.iter().any(|value| value.fract() != 0.0);
         assert_eq!(file.dtype.is_float(), is_fraction, "{name}: {}", file.dtype);
@@ -102,7 +102,7 @@ fn series_match_reference_values_and_positions() {
             for (found, expected) in placement.at(at).into_iter().zip(numbers(point)) {
                 assert!(
                     (found - expected).abs() < 1e-6,
-                    "{name} at {at:?}: {found} for {expected}"
+                    "{name} at {at:?}: {found}, expected {expected}"
                 );
             }
         }
@@ -279,9 +279,9 @@ fn slices_at_equal_positions_are_time_steps() {
 /// Replaces the only occurrence of `from` in a file by `to`, which has the same length.
 fn replace_bytes(path: &Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
-    let places: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
-    assert_eq!((places.len(), from.len()), (1, to.len()), "{}", path.display());
-    bytes[places[0]..][..to.len()].copy_from_slice(to);
+    let offsets: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
+    assert_eq!((offsets.len(), from.len()), (1, to.len()), "{}", path.display());
+    bytes[offsets[0]..][..to.len()].copy_from_slice(to);
     fs::write(path, bytes).unwrap();
 }
 
@@ -308,9 +308,9 @@ fn meshes_and_outputs_keep_world_coordinates() {
         works(folder, &format!("blur {input} {output} --sigma 0"));
         let file = open(&folder.join(output));
         assert_eq!(values(&file), values(&own), "{output}");
-        let place = file.placement().unwrap().to(Space::Lps).unwrap();
+        let placement_in_lps = file.placement().unwrap().to(Space::Lps).unwrap();
         for at in TEST_POINTS {
-            let (found, expected) = (place.at(at), own.placement().unwrap().at(at));
+            let (found, expected) = (placement_in_lps.at(at), own.placement().unwrap().at(at));
             for i in 0..3 {
                 assert!((found[i] - expected[i]).abs() < 1e-4, "{output} at {at:?}");
             }
@@ -323,7 +323,7 @@ fn meshes_and_outputs_keep_world_coordinates() {
             .map(|name| crate::mesh::read_ply(&fs::read(folder.join(name)).unwrap()).positions);
         assert!(!a.is_empty() && a.len() == b.len() && b == c, "{output}");
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
-            assert!((a - b).abs() < 1e-3, "{output}: {a} for {b}");
+            assert!((a - b).abs() < 1e-3, "{output}: {a}, expected {b}");
         }
     }
     let stderr = run(folder, &format!("blur {input} o.dcm")).1;

@@ -117,7 +117,7 @@ fn f64_and_32_bit_integers_are_blurred_in_f64() {
             let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
             for (a, b) in found.iter().zip(&expected) {
                 // The reference is rounded, too.
-                assert!((a - b).abs() < 5e-9, "{a} for {b}");
+                assert!((a - b).abs() < 5e-9, "{a}, expected {b}");
             }
             let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
             let expected =
