@@ -27,8 +27,8 @@ fn file_names(folder: &Path) -> Vec<String> {
     file_names
 }
 
-/// Runs `command` in `folder` and checks the exit code and that stderr contains all of `expected_texts`. Stderr must be a
-/// single `error:` line (usage errors may have more), and no file may appear or disappear.
+/// Runs `command` in `folder` and checks the exit code and that stderr contains all of `expected_texts`. Stderr must be
+/// a single `error:` line (usage errors may have more), and no file may appear or disappear.
 fn assert_refused(folder: &Path, command: &str, code: i32, expected_texts: &[&str]) {
     let before = file_names(folder);
     let mut run = gpuproc();
