@@ -169,6 +169,12 @@ fn what_is_cut_off_is_marked_with_its_value() {
     for wrong in ["0", "-3", "inf", "top"] {
         assert_eq!(run(at, &format!("histogram g.png -o x.svg --ymax={wrong}")).0, 2, "{wrong}");
     }
+    // A wide peak is not cut off.
+    let peak = samples.iter().map(|sample| 100 + sample % 20).collect();
+    image::GrayImage::from_raw(64, 48, peak).unwrap().save(at.join("peak.png")).unwrap();
+    works(at, "histogram peak.png -o peak.svg");
+    let peak = fs::read_to_string(at.join("peak.svg")).unwrap();
+    assert_eq!(labels(&peak), labels(&full), "{peak}");
     works(at, "histogram g.png --log -o log.svg");
     let svg = fs::read_to_string(at.join("log.svg")).unwrap();
     assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");

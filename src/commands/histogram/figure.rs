@@ -162,7 +162,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
     let theme = view.style.theme.colours();
     let [width, height] = view.style.size.sides().map(f32::from);
     let values: Vec<Vec<f64>> = series.iter().map(|series| series.values.clone()).collect();
-    let top = view.top(outcome, &values);
+    let top = view.top(&values);
     let marks = match view.log {
         false => ticks(0.0, top, 5),
         true => decades(view.log_start(top), top),

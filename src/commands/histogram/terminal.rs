@@ -42,7 +42,7 @@ pub fn picture(outcome: &Outcome, view: &View) -> String {
     let colour = has_colours(&std::io::stdout());
     let shown: Vec<Vec<f64>> =
         outcome.components.iter().map(|component| view.values(outcome, component)).collect();
-    let top = view.top(outcome, &shown);
+    let top = view.top(&shown);
     let title: String = outcome.title().chars().take(width).collect();
     let mut text = format!("{title}\n");
     for (component, shown) in outcome.components.iter().zip(&shown) {

@@ -102,21 +102,20 @@ impl View {
         component.counts.bins.iter().map(value).collect()
     }
 
-    /// Value at the top of a plot: that of the tallest bar, but at most five times the mean, so that a bar that dwarfs
-    /// the others is cut off. This is the inverse of max(1 / max, 0.2 * bins / pixels).
-    pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
+    /// Value at the top of a plot of series with these values: that of the tallest bar, except that bars that dwarf the
+    /// others are cut off. These are at most one bar in 32, and at least three times as tall as the next bar.
+    pub fn top(&self, series: &[Vec<f64>]) -> f64 {
         if let Some(AxisEnd::Value(end)) = self.style.y_max {
             return end;
         }
-        let max = values.iter().flatten().copied().fold(0.0, f64::max);
-        if self.cumulative || self.log || self.style.y_max == Some(AxisEnd::Max) {
-            return if max > 0.0 { max } else { 1.0 };
-        }
-        let all = outcome.components.iter().map(|c| c.counts.in_range()).max().unwrap_or(0);
-        let all = if self.normalize { 1.0 } else { outcome.pixels(all) };
-        let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
-        // Without any samples, both terms are infinite.
-        if scale.is_finite() { 1.0 / scale } else { 1.0 }
+        let tallest = |k| series.iter().map(|values| values[k]).fold(0.0, f64::max);
+        let mut bars: Vec<f64> = (0..series.first().map_or(0, Vec::len)).map(tallest).collect();
+        bars.retain(|&bar| bar > 0.0);
+        bars.sort_by(|one, other| other.total_cmp(one));
+        let is_full = self.cumulative || self.log || self.style.y_max == Some(AxisEnd::Max);
+        let max_cut = if is_full { 0 } else { bars.len() / 32 };
+        let cut = (1..=max_cut).rev().find(|&cut| bars[cut - 1] >= 3.0 * bars[cut]).unwrap_or(0);
+        bars.get(cut).copied().unwrap_or(1.0)
     }
 
     /// Lower end of a logarithmic axis: six decades below the top for shares, one half for counts, so that a single

@@ -90,9 +90,8 @@ function draw() {
     });
   });
   const max = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
-  // A bin that dwarfs the others is cut off, as in the command's plots.
-  const total = Math.max(1, ...channels.map((channel) => channel.total));
-  const common = isCumulative || isLog || isFull ? max : Math.min(max, 5 * total / Math.max(1, last - first));
+  // Bars that dwarf the others are cut off, as in the command's plots.
+  const common = isCumulative || isLog || isFull ? max : topOf(shown, columns);
   const end = isFull || typeof facts.end !== 'number' ? common : facts.end;
   const floor = Math.min(0.5, end / 2);
   const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, floor) / floor) / Math.log(end / floor)) : Math.min(1, value / end));
@@ -136,6 +135,15 @@ function draw() {
     context.globalAlpha = 1, context.fillRect(x + w / 2 - 0.5, top, 1, tall + 6);
   }
   setState({ bin: chosen, first, last, log: isLog, cumulative: isCumulative, full: isFull });
+}
+
+// The tallest bar, except for at most one in 32 that are at least three times as tall as the next one.
+function topOf(series, columns) {
+  const tallest = Array.from({ length: columns }, (_, i) => Math.max(...series.map((values) => values[i])));
+  const bars = tallest.filter((bar) => bar > 0).sort((a, b) => b - a);
+  let cut = Math.floor(bars.length / 32);
+  while (cut > 0 && bars[cut - 1] < 3 * bars[cut]) cut--;
+  return bars[cut] ?? 1;
 }
 
 // Crosses bars that are cut off by two strokes and labels them. Of neighbours, the highest is marked.
