@@ -1,15 +1,15 @@
 //! Meshes in formats other than PLY, each read back by a reader of its own.
 
-use std::{fs, io::Read, path::PathBuf};
+use std::{collections::HashSet, fs, io::Read, path::PathBuf};
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use gpuproc::{
-    data::{samples::Samples, surface::Surface, volume::Volume},
+    data::{noise::Noise, samples::Samples, surface::Surface, volume::Volume},
     device::Kernel,
-    kernels::mesh::{MarchingCubes, Slab},
+    kernels::mesh::{MarchingCubes, Slab, post::Stats},
 };
 
-use crate::common::works;
+use crate::common::{gpuproc, run, works};
 
 /// A folder with a volume, and the volume's surface at 128.5.
 struct Meshes {
@@ -179,6 +179,22 @@ fn unzipped(bytes: &[u8]) -> Vec<(String, String)> {
     files
 }
 
+/// Positions and triangles of the model in a 3MF.
+fn model_of(model: &str) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
+    let values = |tag: &str, names: [&str; 3]| -> Vec<[String; 3]> {
+        let start = format!("<{tag} ");
+        let tags = model.split(&start).skip(1);
+        tags.map(|tag| names.map(|name| between(tag, &format!("{name}=\""), "\"").to_owned()))
+            .collect()
+    };
+    let positions = values("vertex", ["x", "y", "z"]);
+    let triangles = values("triangle", ["v1", "v2", "v3"]);
+    (
+        positions.iter().map(|row| row.each_ref().map(|value| value.parse().unwrap())).collect(),
+        triangles.iter().map(|row| row.each_ref().map(|value| value.parse().unwrap())).collect(),
+    )
+}
+
 #[test]
 fn three_mf_holds_the_surface() {
     let meshes = Meshes::new();
@@ -186,23 +202,54 @@ fn three_mf_holds_the_surface() {
     let names: Vec<&str> = files.iter().map(|(name, _)| &name[..]).collect();
     assert_eq!(names, ["[Content_Types].xml", "_rels/.rels", "3D/3dmodel.model"]);
     assert_eq!(between(&files[1].1, "Target=\"/", "\""), names[2]);
-    let model = &files[2].1;
-    let values = |tag: &str, names: [&str; 3]| -> Vec<[String; 3]> {
-        let start = format!("<{tag} ");
-        let tags = model.split(&start).skip(1);
-        tags.map(|tag| names.map(|name| between(tag, &format!("{name}=\""), "\"").to_owned()))
-            .collect()
-    };
-    let positions: Vec<[f32; 3]> = values("vertex", ["x", "y", "z"])
-        .iter()
-        .map(|row| std::array::from_fn(|i| row[i].parse().unwrap()))
-        .collect();
-    let triangles: Vec<[u32; 3]> = values("triangle", ["v1", "v2", "v3"])
-        .iter()
-        .map(|row| std::array::from_fn(|i| row[i].parse().unwrap()))
-        .collect();
+    let (positions, triangles) = model_of(&files[2].1);
     meshes.is(&positions, &triangles);
     assert!(!unzipped(&meshes.empty("e.3mf"))[2].1.contains("<object"));
+}
+
+/// Samples that equal the isovalue, a surface that leaves the volume, and simplification.
+#[test]
+fn printable_meshes_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut noise = Noise(8);
+    let samples: Vec<u8> = (0..10 * 11 * 12).map(|_| (noise.next() % 4) as u8).collect();
+    fs::write(at.join("v_10x11x12_uint8.raw"), samples).unwrap();
+    for flags in ["--iso 1", "--iso 1 --smooth 3", "--iso 1.5 --simplify 50%"] {
+        for name in ["m.3mf", "m.stl"] {
+            works(at, &format!("mesh v_10x11x12_uint8.raw {flags} --printable {name}"));
+        }
+        let (positions, triangles) = model_of(&unzipped(&fs::read(at.join("m.3mf")).unwrap())[2].1);
+        let places: HashSet<[u32; 3]> =
+            positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
+        assert_eq!(places.len(), positions.len(), "{flags}: vertices at the same position");
+        let surface = Surface { positions, triangles, ..Surface::default() };
+        let stats = Stats::measure(&surface).unwrap();
+        assert!(stats.closed && stats.flat == 0 && stats.volume > 0.0, "{flags}: {stats:?}");
+        let info = gpuproc().current_dir(at).args(["info", "--json", "m.stl"]).output().unwrap();
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+        assert_eq!(info[0]["watertight"], true, "{flags}: {info}");
+    }
+    let (code, told) = run(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
+    assert!(code == 2 && told.contains("--printable is for STL and 3MF"), "{told}");
+
+    // The surface has a hole at the sample that is not a number.
+    let cube: Vec<u8> = (0..64)
+        .map(|i| [i % 4, i / 4 % 4, i / 16])
+        .flat_map(|place| match place {
+            [1, 1, 1] => f32::NAN.to_le_bytes(),
+            _ if place.iter().all(|v| (1..3).contains(v)) => 2f32.to_le_bytes(),
+            _ => 0f32.to_le_bytes(),
+        })
+        .collect();
+    fs::write(at.join("cube_4x4x4_float32.raw"), cube).unwrap();
+    for name in ["hole.stl", "hole.3mf"] {
+        let line = format!("mesh cube_4x4x4_float32.raw --iso 1 {name}");
+        let (code, told) = run(at, &format!("{line} --printable"));
+        assert!(code == 4 && told.contains("not closed: cells were left out"), "{told}");
+        assert!(!at.join(name).exists());
+        assert!(works(at, &line).contains("not closed"));
+    }
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(super) struct MeshJob {
     pub(super) coordinates: CoordinateArgs,
     /// Whether degenerate triangles are removed.
     pub(super) cleans: bool,
+    /// Whether a mesh that is not closed is an error.
+    pub(super) printable: bool,
     /// Conditions for connected parts to be kept.
     pub(super) parts: PartFilter,
     /// Number of pairs of smoothing steps for isosurfaces, of single steps for labels.
@@ -133,7 +135,7 @@ impl MeshJob {
     /// All settings that the surface and its file depend on, except for the inputs.
     pub(super) fn parameters(&self) -> impl Serialize {
         let kernel = (self.kernel.close, self.kernel.normals, self.kernel.topology);
-        let improved = (self.cleans, self.parts, self.smooth, self.simplify);
+        let improved = (self.cleans, self.printable, self.parts, self.smooth, self.simplify);
         let meshed = (&self.layout, self.region.roi, &self.isovalues, &self.labels);
         let surface = (meshed, kernel, &self.coordinates, improved);
         let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));

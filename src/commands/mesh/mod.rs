@@ -48,7 +48,6 @@ use crate::{
         mesh::{MeshFolder, MeshFormat, PlyWriter, write},
         volume::{VolumeFile, can_reopen},
     },
-    kernels::mesh::post::has_boundary,
     util::error::{Error, Result},
 };
 
@@ -229,13 +228,7 @@ impl MeshJob {
         if left_out > 0 {
             log::info!("{left_out} triangles without an area left out of the file");
         }
-        if matches!(self.format, MeshFormat::Stl | MeshFormat::ThreeMf) && has_boundary(&surface) {
-            let reason = match self.kernel.close {
-                true => "cells were left out",
-                false => "it ends at the border of the volume (--close closes it there)",
-            };
-            log::warn!("{sink}: the surface is not closed: {reason}");
-        }
+        self.check_closed(&surface, sink, session)?;
         session.timings.time("write", || {
             write(&mut output, &surface, self.format, self.details(coords))
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;

@@ -12,8 +12,10 @@ use super::{
 use crate::{
     data::surface::Surface,
     engine::session::Session,
-    io::mesh::MeshFormat,
-    kernels::mesh::post::{Stats, Step, clean, keep_parts, separate, simplify, smooth},
+    io::{Sink, mesh::MeshFormat},
+    kernels::mesh::post::{
+        Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth,
+    },
     util::error::{Error, Result},
 };
 
@@ -64,8 +66,8 @@ impl MeshJob {
             allow(what, surface, step.bytes(surface), session)
         };
         // Readers of STL merge vertices by position.
-        let is_stl = self.format == MeshFormat::Stl;
-        if self.cleans || is_stl {
+        let merges = self.printable || self.format == MeshFormat::Stl;
+        if self.cleans || merges {
             allowed("cleaning a surface", surface, Step::Clean)?;
             report_cleaned(&session.timings.time("clean", || clean(surface))?);
         }
@@ -84,9 +86,40 @@ impl MeshJob {
             report_simplified(&goal, &simplified, surface);
             distance = simplified.distance;
         }
-        if is_stl && (self.smooth > 0 || self.simplify.is_some()) {
+        if merges && (self.smooth > 0 || self.simplify.is_some()) {
             session.timings.time("clean", || separate(surface))?;
         }
         Ok(distance)
+    }
+
+    /// Reports a surface that is not closed in a format for 3D printing: a warning, or an error with `--printable`.
+    pub(super) fn check_closed(
+        &self,
+        surface: &Surface,
+        sink: &Sink,
+        session: &Session,
+    ) -> Result<()> {
+        if !self.format.is_for_printing() {
+            return Ok(());
+        }
+        let reason = match (has_boundary(surface), self.kernel.close) {
+            (true, true) => "cells were left out",
+            (true, false) => "it ends at the border of the volume (--close closes it there)",
+            (false, _) => {
+                if self.printable {
+                    allow("measuring a surface", surface, Step::Stats.bytes(surface), session)?;
+                }
+                if !self.printable || Stats::measure(surface)?.closed {
+                    return Ok(());
+                }
+                "edges have more than two triangles"
+            }
+        };
+        let message = format!("{sink}: the surface is not closed: {reason}");
+        if self.printable {
+            return Err(Error::bad_input(message));
+        }
+        log::warn!("{message}");
+        Ok(())
     }
 }

@@ -105,6 +105,11 @@ impl MeshFormat {
         matches!(self, Self::Ply | Self::Obj | Self::Glb)
     }
 
+    /// Whether the format is for 3D printing, which needs closed surfaces.
+    pub fn is_for_printing(self) -> bool {
+        matches!(self, Self::Stl | Self::ThreeMf)
+    }
+
     /// Number of triangles of `surface` that are not written: those with equal corners, in a format without shared
     /// vertices.
     pub fn skipped_triangles(self, surface: &Surface) -> usize {

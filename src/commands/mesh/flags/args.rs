@@ -81,6 +81,10 @@ pub struct Args {
     #[arg(long, help_heading = "Details of the surface")]
     pub(super) clean: bool,
 
+    /// Make an STL or 3MF for 3D printing: --close and --clean, and an error if the mesh is still not closed
+    #[arg(long, help_heading = "Details of the surface")]
+    pub(super) printable: bool,
+
     /// Keep only the connected part with the most triangles, or the N with the most
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1", value_parser = count)]

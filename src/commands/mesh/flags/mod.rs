@@ -169,6 +169,9 @@ impl Args {
         }
         self.check_colors(format)?;
         self.check_live(format)?;
+        if self.printable && !format.is_for_printing() {
+            return Err(Error::usage("--printable is for STL and 3MF"));
+        }
         if self.labels.is_some() {
             self.check_labels(&output, format)?;
         }
@@ -180,14 +183,15 @@ impl Args {
             region: self.region.clone(),
             isovalues,
             kernel: MarchingCubes {
-                close: self.close,
+                close: self.close || self.printable,
                 // Viewers of glTF draw facets where there are no normals.
                 normals: self.normals || (format == MeshFormat::Glb && self.labels.is_none()),
                 topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },
             coordinates: self.coordinates,
-            cleans: self.clean,
+            cleans: self.clean || self.printable,
+            printable: self.printable,
             parts: PartFilter {
                 largest: self.largest,
                 min_triangles: self.min_triangles,
@@ -303,6 +307,7 @@ impl Args {
                 self.clean,
                 "--clean is for isovalues: surfaces of labels have no degenerate triangles",
             ),
+            (self.printable, "--printable is for isovalues: surfaces of labels are always closed"),
             (format == MeshFormat::Precomputed, "--labels makes no precomputed folders"),
             (self.live, "--live meshes anew at isovalues, not labels"),
             (self.topology != Topology::Classic, "--topology is for isovalues"),
