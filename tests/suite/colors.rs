@@ -200,6 +200,50 @@ fn refuses_formats_without_vertex_colours() {
 }
 
 #[test]
+fn pictures_have_a_colour_bar() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    volumes(folder);
+    let picture = |flags: &str| {
+        let line = format!("mesh ball_12x11x10_uint8.raw {flags} --preview p.png");
+        works(folder, &line);
+        image::open(folder.join("p.png")).unwrap().into_rgba8()
+    };
+    // The bar is a column of opaque greys from white at the top to black at the bottom.
+    let bar = |picture: &image::RgbaImage| {
+        (picture.width() * 2 / 3..picture.width()).find(|&x| {
+            let column = (0..picture.height()).map(|y| picture.get_pixel(x, y).0);
+            let greys: Vec<u8> = column
+                .filter(|[r, g, b, alpha]| (r, g, *alpha) == (g, b, 255))
+                .map(|pixel| pixel[0])
+                .collect();
+            // White lies above and below the bar.
+            let black = greys.iter().rposition(|&grey| grey == 0).unwrap_or(0);
+            let greys = &greys[..=black];
+            greys.len() > 80 && greys.is_sorted_by(|above, below| above >= below) && greys[40] > 128
+        })
+    };
+    let values = "--color-by values_12x11x10_float32.raw --palette gray";
+    let ranged = format!("{values} --color-range 0,10 --size 320x200");
+    for mesh in ["--iso 80 m.ply", "--iso 80 m.glb", "--iso 40,80 m.glb"] {
+        let found = picture(&format!("{mesh} {ranged}"));
+        assert_eq!((found.width(), found.height()), (320, 200));
+        let x = bar(&found).expect(mesh);
+        // Numbers stand right of the bar.
+        let is_dark = |x, y| found.get_pixel(x, y).0[1] < 100;
+        assert!((x + 24..318).any(|x| (0..200).any(|y| is_dark(x, y))), "{mesh}");
+    }
+    // The ranges of several surfaces differ, so one bar cannot stand for all.
+    for flags in [
+        format!("--iso 80 {values} --size 90x80 m.ply"),
+        format!("--iso 40,80 {values} --size 320x200 m.glb"),
+        "--iso 80 --size 320x200 m.ply".to_owned(),
+    ] {
+        assert_eq!(bar(&picture(&flags)), None, "{flags}");
+    }
+}
+
+#[test]
 fn preview_shows_mesh_colours() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -7,6 +7,7 @@ use crate::{
     for_samples,
     io::{
         Source,
+        plot::ColorBar,
         volume::{Layout, VolumeFile},
     },
     kernels::mesh::MarchingCubes,
@@ -81,8 +82,12 @@ pub(super) struct Colors<'a> {
 }
 
 impl Colors<'_> {
-    /// Gives every vertex its colour and logs the range of values.
-    pub(super) fn paint(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+    /// Gives every vertex its colour and logs the range of values. Returns the colour bar; `None` if there is no value.
+    pub(super) fn paint(
+        &self,
+        surface: &mut Surface,
+        session: &Session,
+    ) -> Result<Option<ColorBar>> {
         let bytes = self.volume.samples.as_bytes().len() as u64;
         let more = bytes.saturating_add(11 * surface.positions.len() as u64);
         allow("colouring a surface", surface, more, session)?;
@@ -100,7 +105,7 @@ impl Colors<'_> {
         let Some([low, high]) = range.or(found) else {
             log::warn!("{source} has no value on the surface: it is gray");
             surface.colors = parallel::mapped(&values, |_| NOTHING)?;
-            return Ok(());
+            return Ok(None);
         };
         let table = palette.table();
         surface.colors = parallel::mapped(&values, |&value| {
@@ -113,7 +118,7 @@ impl Colors<'_> {
             if value.is_nan() { NOTHING } else { table[((256.0 * part) as usize).min(255)] }
         })?;
         log::info!("colours: {palette} from {low} to {high} of {source}");
-        Ok(())
+        Ok(Some(ColorBar { palette: *palette, range: [low, high] }))
     }
 
     /// The value at a position of the mesh, interpolated trilinearly; NaN outside the volume.

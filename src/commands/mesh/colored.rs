@@ -40,7 +40,7 @@ pub(super) fn write(
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
         let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };
-        layers.push(Layer { iso, color: color.bytes(), alpha });
+        layers.push(Layer { iso, color: color.bytes(), alpha, bar: summary.color_bar });
         let color = match colors {
             Some(_) => [1.0, 1.0, 1.0, alpha],
             None => color.with_alpha(alpha),

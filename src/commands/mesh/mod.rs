@@ -212,7 +212,7 @@ impl MeshJob {
         let (mut surface, summary) = self.surface((input, coords, colors), iso, session)?;
         summary.check_empty((iso, sink), input, session)?;
         if let Some(preview) = self.preview(coords) {
-            preview.draw(&preview.name(iso), &surface, session)?;
+            preview.draw(&preview.name(iso), &surface, summary.color_bar, session)?;
         }
         if let Some(factor) = coords.factor(self.format, sink, session)? {
             surface.scale(factor);

@@ -54,7 +54,7 @@ pub(super) fn write(
     for &iso in isovalues {
         let (surface, summary) = job.surface((input, coords, None), iso, session)?;
         if let Some(preview) = job.preview(coords) {
-            preview.draw(&preview.name(iso), &surface, session)?;
+            preview.draw(&preview.name(iso), &surface, None, session)?;
         }
         summary.check_empty((iso, sink), input, session)?;
         if job.live && viewer.live.is_none() {

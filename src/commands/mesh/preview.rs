@@ -14,6 +14,7 @@ use crate::{
     io::{
         Sink, allow_broken_pipe,
         image::{Encoding, ImageFormat},
+        plot::ColorBar,
     },
     kernels::render::{Frame, Render},
     util::error::Result,
@@ -36,6 +37,7 @@ pub(super) struct Layer {
     /// Colour of all vertices, in sRGB, unless the vertices have colours.
     pub(super) color: [u8; 3],
     pub(super) alpha: f32,
+    pub(super) bar: Option<ColorBar>,
 }
 
 impl Preview {
@@ -57,18 +59,22 @@ impl Preview {
         let format = ImageFormat::of_output(&self.sink)?;
         if session.strict {
             // Only the background may be transparent: one such pixel shows whether the format can store the picture.
-            let alpha = (self.render.background[3] * 255.0).round() as u8;
             let pixel = Image {
                 width: 1,
                 height: 1,
                 channels: 4,
-                samples: Samples::U8(vec![0, 0, 0, alpha]),
+                samples: Samples::U8(vec![0, 0, 0, self.background()[3]]),
                 is_linear: false,
                 metadata: Metadata::default(),
             };
             session.image_target(&self.sink, format, Encoding::default()).check(&pixel)?;
         }
         self.sink.create(session.no_clobber).map(drop)
+    }
+
+    /// The colour behind the surface: red, green, blue and alpha.
+    fn background(&self) -> [u8; 4] {
+        self.render.background.map(|v| (255.0 * v).round() as u8)
     }
 
     /// Fails if a picture of `surface` takes too much memory.
@@ -83,18 +89,33 @@ impl Preview {
     }
 
     /// Draws a surface to `sink`.
-    pub(super) fn draw(&self, sink: &Sink, surface: &Surface, session: &Session) -> Result<()> {
+    pub(super) fn draw(
+        &self,
+        sink: &Sink,
+        surface: &Surface,
+        bar: Option<ColorBar>,
+        session: &Session,
+    ) -> Result<()> {
         self.allow(surface, session)?;
-        self.write(sink, session.device.run(&self.render, surface)?, session)
+        self.write(sink, session.device.run(&self.render_beside(bar), surface)?, bar, session)
+    }
+
+    /// The settings of the part of the picture that the colour bar leaves free.
+    fn render_beside(&self, bar: Option<ColorBar>) -> Render {
+        let mut render = self.render;
+        render.size[0] -= bar.map_or(0, |bar| bar.width(render.size));
+        render
     }
 
     /// Draws several surfaces, each in its colour: one picture of each or one of all. In one picture, the surface of
-    /// the maximum isovalue lies inside the others, which are translucent.
+    /// the maximum isovalue lies inside the others, which are translucent. It has a colour bar if all have the same.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],
         session: &Session,
     ) -> Result<()> {
+        let first = layers.first().and_then(|(layer, _)| layer.bar);
+        let shared = first.filter(|bar| layers.iter().all(|(layer, _)| layer.bar == Some(*bar)));
         let is_full = |surface: &Surface| !surface.triangles.is_empty();
         let frames = layers.iter().filter(|(_, surface)| is_full(surface));
         let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
@@ -109,7 +130,8 @@ impl Preview {
                 surface.colors = vec![layer.color; surface.positions.len()];
             }
             let background = if self.is_together { [0.0; 4] } else { self.render.background };
-            let render = Render { frame, background, ..self.render };
+            let bar = if self.is_together { shared } else { layer.bar };
+            let render = Render { frame, background, ..self.render_beside(bar) };
             let picture = session.device.run(&render, surface);
             if is_plain {
                 surface.colors = Vec::new();
@@ -121,15 +143,24 @@ impl Preview {
                     None => picture,
                 });
             } else {
-                self.write(&self.name(layer.iso), picture, session)?;
+                self.write(&self.name(layer.iso), picture, bar, session)?;
             }
         }
         let Some(picture) = all else { return Ok(()) };
-        let behind = self.render.background.map(|v| (255.0 * v).round() as u8);
-        self.write(&self.sink, over(&picture, 1.0, &behind.repeat(picture.len() / 4)), session)
+        let picture = over(&picture, 1.0, &self.background().repeat(picture.len() / 4));
+        self.write(&self.sink, picture, shared, session)
     }
 
-    fn write(&self, sink: &Sink, picture: Vec<u8>, session: &Session) -> Result<()> {
+    fn write(
+        &self,
+        sink: &Sink,
+        mut picture: Vec<u8>,
+        bar: Option<ColorBar>,
+        session: &Session,
+    ) -> Result<()> {
+        if let Some(bar) = bar {
+            picture = bar.append(picture, self.render.size, self.background())?;
+        }
         let samples = Samples::U8(picture);
         let [width, height] = self.render.size.map(|side| side as usize);
         let metadata = Metadata::default();

@@ -6,7 +6,7 @@ use super::input::VolumeInput;
 use crate::{
     data::{surface::Surface, vec3::union},
     engine::session::Session,
-    io::{Sink, losses::report},
+    io::{Sink, losses::report, plot::ColorBar},
     kernels::mesh::post::{Cleaned, Goal, Simplified, Size, Stats},
     util::error::Result,
 };
@@ -27,6 +27,9 @@ pub(super) struct Summary {
     /// Distance that simplification has moved the surface, if known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
+    /// Meaning of the colours of the vertices, if they have a value.
+    #[serde(skip)]
+    pub(super) color_bar: Option<ColorBar>,
 }
 
 impl Summary {

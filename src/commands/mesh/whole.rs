@@ -55,7 +55,8 @@ impl MeshJob {
             summary.stats = Some(stats);
         }
         if let Some(colors) = colors {
-            session.timings.time("colours", || colors.paint(&mut surface, session))?;
+            summary.color_bar =
+                session.timings.time("colours", || colors.paint(&mut surface, session))?;
         }
         Ok((surface, summary))
     }

@@ -23,8 +23,9 @@ pub fn decades(low: f64, high: f64) -> Vec<f64> {
 /// Formats a number in few characters: 1.5k, 20M, 0.25, 1e-9.
 pub fn short_number(value: f64) -> String {
     let magnitude = value.abs();
+    let decimals = if magnitude < 0.1 { 5 } else { 3 };
     let trim = |value: f64, unit: &str| {
-        let text = format!("{value:.3}");
+        let text = format!("{value:.decimals$}");
         format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
     };
     match magnitude {
@@ -61,6 +62,7 @@ mod tests {
         assert_eq!(decades(0.5, 1000.0), [1.0, 10.0, 100.0, 1000.0]);
         assert_eq!(short_number(2500.0), "2.5k");
         assert_eq!(short_number(0.25), "0.25");
+        assert_eq!(short_number(0.0015), "0.0015");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

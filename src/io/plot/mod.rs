@@ -1,12 +1,14 @@
 //! Drawings of plots, as SVG and as pixels, which look the same.
 
 mod axis;
+mod color_bar;
 mod drawing;
 mod font;
 mod pixels;
 mod svg;
 
 pub use axis::{decades, grouped, short_number, ticks};
+pub use color_bar::ColorBar;
 pub use drawing::{Anchor, Colour, Drawing, LETTERS, Mark, Paint, TITLE, Theme, text_width};
 
 use std::io::Write as _;

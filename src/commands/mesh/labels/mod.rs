@@ -170,7 +170,7 @@ impl LabelJob<'_> {
         self.check_found(&totals.labels)?;
         let writer = LabelWriter { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
         if let Some(preview) = self.job.preview(&self.transform.coords) {
-            preview.draw(&preview.sink, &writer.merged_surface(&order)?, session)?;
+            preview.draw(&preview.sink, &writer.merged_surface(&order)?, None, session)?;
         }
         match output {
             None => writer.write_files(&order, &mut totals)?,
