@@ -184,7 +184,7 @@ impl WebStore {
     }
 }
 
-impl FileStore for Web {
+impl FileStore for WebStore {
     fn get(
         &self,
         name: &str,
