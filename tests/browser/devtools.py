@@ -1,4 +1,4 @@
-"""A browser without a window, driven by the DevTools protocol: Python's standard library alone."""
+"""Controls a headless browser through the DevTools protocol, with only Python's standard library."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ FLAGS = [
 
 
 class Browser:
-    """A page in a browser of its own, 1200 x 800 pixels large."""
+    """A headless browser with one page of 1200 x 800 pixels."""
 
     def __init__(self, program="chromium", size=(1200, 800), flags=()):
         self.folder = tempfile.TemporaryDirectory()
@@ -31,7 +31,7 @@ class Browser:
         until = time.time() + 60
         while not os.path.exists(port_file) or not open(port_file).read().strip():
             if time.time() > until or self.process.poll() is not None:
-                raise RuntimeError("the browser does not start: " + open(self.log.name).read()[-2000:])
+                raise RuntimeError("the browser did not start: " + open(self.log.name).read()[-2000:])
             time.sleep(0.1)
         port = int(open(port_file).read().split()[0])
         pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list"))
@@ -57,9 +57,9 @@ class Browser:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']['message']}")
                 return message["result"]
-            self.note(message.get("method"), message.get("params", {}))
+            self.record_event(message.get("method"), message.get("params", {}))
 
-    def note(self, method, params):
+    def record_event(self, method, params):
         if method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.errors.append(details.get("exception", {}).get("description") or details["text"])
@@ -71,27 +71,27 @@ class Browser:
             self.requests.append(params["request"]["url"])
 
     def open(self, path, wait=60):
-        """Opens a file, and waits until the page says that it is ready."""
+        """Opens a file and waits until the page reports that it is ready."""
         self.errors.clear()
         self.requests.clear()
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
-        self.until("document.documentElement?.dataset.state", wait)
+        self.wait_for("document.documentElement?.dataset.state", wait)
 
-    def run(self, expression):
-        """What an expression is in the page."""
+    def evaluate(self, expression):
+        """Evaluates a JavaScript expression in the page and returns its value."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "?"))
         return result["result"].get("value")
 
     def state(self):
-        return self.run("({...document.documentElement?.dataset})") or {}
+        return self.evaluate("({...document.documentElement?.dataset})") or {}
 
-    def until(self, expression, wait=20):
-        """Waits until an expression is true."""
+    def wait_for(self, expression, wait=20):
+        """Waits until an expression is true, and returns its value."""
         end = time.time() + wait
         while True:
-            value = self.run(expression)
+            value = self.evaluate(expression)
             if value:
                 return value
             if time.time() > end:
@@ -99,10 +99,10 @@ class Browser:
             time.sleep(0.05)
 
     def settle(self, seconds=0.3):
-        """Waits until frames are drawn."""
-        self.run(f"new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), {seconds * 1000}))")
+        """Waits some time and then for two animation frames."""
+        self.evaluate(f"new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), {seconds * 1000}))")
 
-    def picture(self, path):
+    def screenshot(self, path):
         data = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
         with open(path, "wb") as file:
             file.write(data)
@@ -129,7 +129,7 @@ class Browser:
         self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=by)
 
     def touch(self, *paths, steps=4):
-        """Fingers that move from the first to the second place of each path."""
+        """Moves one finger per path, from the start to the end of the path."""
         at = lambda i: [{"x": a[0] + (b[0] - a[0]) * i / steps, "y": a[1] + (b[1] - a[1]) * i / steps, "id": n}
                         for n, (a, b) in enumerate(paths)]
         self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=at(0))
@@ -155,7 +155,7 @@ class Browser:
 
 
 class WebSocket:
-    """As much of RFC 6455 as DevTools need: whole text messages both ways."""
+    """The part of RFC 6455 that DevTools needs: complete text messages in both directions."""
 
     def __init__(self, host, port, path):
         self.socket = socket.create_connection((host, port), timeout=120)

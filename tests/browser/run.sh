@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Opens the pages that the program writes in a browser without a window, and tries what a user does. Needs Chromium
-# (Debian: apt-get install chromium) and Python; the browser draws and computes in software.
+# Opens the pages that gpuproc writes in a headless browser and uses them with pointer, touch and keyboard. Needs
+# Chromium (Debian: apt-get install chromium) and Python. The browser renders and computes in software.
 #
-#   tests/browser/run.sh [PROGRAM]        the program is built unless it is named
-#   GPUPROC_TEST_PICTURES=DIR             keeps the pictures of the pages
+#   tests/browser/run.sh [PROGRAM]        builds gpuproc if no PROGRAM is given
+#   GPUPROC_TEST_PICTURES=DIR             saves screenshots of the pages
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ $# -ge 1 ]; then

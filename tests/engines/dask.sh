@@ -1,5 +1,5 @@
 #!/bin/sh
-# Dask: a cluster of processes, of which some are killed meanwhile.
+# Dask: a cluster of worker processes, two of which are killed while shards run.
 cat > cluster.py <<'END'
 import os, signal, subprocess, sys, time
 from dask.distributed import Client, LocalCluster, as_completed

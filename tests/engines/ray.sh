@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ray Data: a dataset of shard numbers, mapped by tasks that Ray starts again when a worker dies; some are killed.
+# Ray Data: a dataset of shard numbers. Ray restarts tasks whose worker dies; some workers are killed.
 cat > tasks.py <<'END'
 import os, subprocess, sys
 import ray
@@ -10,7 +10,7 @@ os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
 
 def shard(row):
     i = row["id"]
-    # The first try of some shards takes its worker along.
+    # The first try of some shards kills its worker.
     os.chdir(os.environ["SHARDS_IN"])
     if i % (N // 2 or 1) == 1 and not os.path.exists(f"worker-{i}"):
         open(f"worker-{i}", "w").close()

@@ -1,9 +1,9 @@
 #!/bin/sh
-# run.sh [ENGINE...]: runs shards of a volume and of 1,000 pictures under engines (all of xargs, parallel, slurm, snakemake,
-# dask, ray unless some are named), some of them killed, and compares the results with those of one process.
+# run.sh [ENGINE...]: runs shards of a volume and of 1,000 images under workflow engines (default: xargs, parallel, slurm,
+# snakemake, dask, ray), kills some of them, and compares the results with those of one process.
 #
-# The program is $GPUPROC_BIN, else that on the PATH. What an engine needs: apt-get install parallel, slurm-wlm (as root);
-# pip install snakemake, distributed, "ray[data]". SHARDS=64, PICTURES=1000 and JOBS_FOLDER may be changed.
+# The program is $GPUPROC_BIN, or the one on the PATH. The engines need: apt-get install parallel slurm-wlm (as root);
+# pip install snakemake distributed "ray[data]". The variables SHARDS (64), PICTURES (1000) and JOBS_FOLDER may be set.
 set -e
 ENGINES=$(cd "$(dirname "$0")" && pwd)
 export ENGINES
@@ -20,7 +20,7 @@ if [ -n "$GPUPROC_BIN" ]; then
 fi
 export PATH GPUPROC_DEVICE="${GPUPROC_DEVICE:-cpu}"
 
-# Pictures are pieces of the volume.
+# The images are excerpts of the volume.
 cp "$root/fixtures/skull_64x64x64_uint8.raw" "$work/in.raw"
 mkdir "$work/pictures"
 i=0
@@ -30,17 +30,17 @@ while [ $i -lt "$pictures" ]; do
     i=$((i + 1))
 done > "$work/pictures.txt"
 
-hash() { # of all results in the current folder
+hash() { # Hashes all results in the current folder.
     { sha256sum < skull.ply; sha256sum < counts.json; sha256sum < soft.raw; cat $(sed 's,^,soft/,' pictures.txt) | sha256sum; } \
         | sha256sum | cut -c 1-16
 }
-inputs() { # a folder for an engine
+enter_job_folder() { # Creates and enters the folder of an engine, with links to the inputs.
     mkdir "$work/$1"
     cd "$work/$1"
     ln -s ../in.raw ../pictures ../pictures.txt .
 }
 
-inputs one
+enter_job_folder one
 gpuproc mesh in.raw skull.ply --dims 64x64x64 --dtype u8 --iso 80 -q
 gpuproc histogram in.raw -o counts.json --dims 64x64x64 --dtype u8
 gpuproc blur in.raw soft.raw --dims 64x64x64 --dtype u8 --sigma 1.5 -q
@@ -50,7 +50,7 @@ echo "one process: $expected"
 
 failed=
 for engine in ${@:-xargs parallel slurm snakemake dask ray}; do
-    inputs "$engine"
+    enter_job_folder "$engine"
     if ! "$ENGINES/$engine.sh" "$shards" > log 2>&1; then
         tail -20 log
         failed="$failed $engine"

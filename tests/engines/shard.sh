@@ -1,6 +1,6 @@
 #!/bin/sh
-# shard.sh I N: shard I of N of every job, in the current folder, as an engine runs it. Every fourth one is killed at its
-# first try: engines try again.
+# shard.sh I N: runs shard I of N of every job in the current folder. Every fourth shard is killed at its first try, and the
+# engine must retry it.
 set -e
 if [ $(($1 % 4)) = 1 ] && [ ! -e "tried-$1" ]; then
     : > "tried-$1"

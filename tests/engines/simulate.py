@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""simulate.py: how long a job in shards takes on 1, 16 and 256 nodes, with stragglers and failures.
+"""simulate.py: estimates how long a sharded job takes on 1, 16 and 256 nodes, with stragglers and failures.
 
-The times of shards are drawn from measured ones (seconds, one a line, in the file given by --measured; without it a spread of
-5 %), scaled to the bytes of a shard. A node reads and writes through its own link, all of them through the store. A shard fails at a
-rate an hour of its time, and begins anew; one that has not ended when the queue is empty is started once more on the first free
-node, and the earlier end counts: what engines do whose tasks may be started twice. Prints the median of so many runs.
+Shard times are drawn from measured ones (--measured; default: a spread of 5 %) and scaled to the size of a shard. A node reads
+and writes through its own link, and all nodes share the store. A shard fails at a constant rate per hour and is then restarted.
+When the queue is empty, unfinished shards are started a second time on the first free node, and the earlier end counts, as in
+engines with speculative execution. Prints the median of several runs.
 """
 
 import argparse, heapq, random, statistics
 
 
-def run(random, nodes, shards, seconds, times, failures, twins):
-    """The end of the job: shards are taken from a queue; a failed one goes back to it."""
+def simulate(random, nodes, shards, seconds, times, failures, twins):
+    """Simulates one job and returns its end and the number of failures. A failed shard goes back to the queue."""
     free = [(0.0, node) for node in range(nodes)]
     heapq.heapify(free)
     queue = list(range(shards))[::-1]
-    end = [None] * shards  # The earliest end of a try that has been started.
+    end = [None] * shards  # The earliest end among the started tries of each shard.
     lost = 0
     while True:
         now, node = heapq.heappop(free)
@@ -50,14 +50,14 @@ def run(random, nodes, shards, seconds, times, failures, twins):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bytes", type=float, default=10e12, help="bytes of the input")
-    parser.add_argument("--rate", type=float, required=True, help="bytes a second that a node does by itself, as measured")
-    parser.add_argument("--link", type=float, default=1.25e9, help="bytes a second of a node's network link")
-    parser.add_argument("--store", type=float, default=40e9, help="bytes a second of the store, for all nodes together")
-    parser.add_argument("--traffic", type=float, default=2.0, help="bytes read and written for a byte of the input")
+    parser.add_argument("--rate", type=float, required=True, help="measured bytes per second of one node")
+    parser.add_argument("--link", type=float, default=1.25e9, help="bytes per second of the network link of a node")
+    parser.add_argument("--store", type=float, default=40e9, help="bytes per second of the store, for all nodes together")
+    parser.add_argument("--traffic", type=float, default=2.0, help="bytes read and written per byte of the input")
     parser.add_argument("--shards", type=int, default=4096)
-    parser.add_argument("--measured", help="a file of seconds that shards of one size took, one a line")
+    parser.add_argument("--measured", help="file with measured seconds of shards of one size, one per line")
     parser.add_argument("--slow", type=float, default=0.01, help="share of shards that take five times as long")
-    parser.add_argument("--failures", type=float, default=0.02, help="failures a node and hour")
+    parser.add_argument("--failures", type=float, default=0.02, help="failures per node and hour")
     parser.add_argument("--runs", type=int, default=9)
     args = parser.parse_args()
     times = [1 - 0.05, 1, 1 + 0.05]
@@ -66,7 +66,7 @@ def main():
         mean = statistics.mean(seconds)
         times = [second / mean for second in seconds]
     fast = len(times)
-    # So many copies that one slow one among them makes its share.
+    # Enough copies of the list that one slow shard among them has the share --slow.
     copies = max(1, round(1 / args.slow / fast)) if args.slow else 1
     times = times * copies + ([5.0] if args.slow else [])
     print(f"{'nodes':>5} {'bound by':>8} {'ideal':>9} {'median':>9} {'no twins':>9} {'failed':>6}")
@@ -76,7 +76,7 @@ def main():
         seconds = args.bytes / args.shards / rates[bound]
         ideal = args.bytes / (rates[bound] * nodes)
         both = [
-            [run(random.Random(n), nodes, args.shards, seconds, times, args.failures, twins) for n in range(args.runs)]
+            [simulate(random.Random(n), nodes, args.shards, seconds, times, args.failures, twins) for n in range(args.runs)]
             for twins in (True, False)
         ]
         median = [statistics.median(end for end, _ in runs) for runs in both]

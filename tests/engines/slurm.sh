@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm: an array of jobs on this host, with a controller and a node of its own (as root; apt-get install slurm-wlm).
+# Slurm: a job array on a temporary controller and node on this host (as root; apt-get install slurm-wlm).
 set -e
 host=$(hostname -s)
 here=$PWD
@@ -47,7 +47,7 @@ cat > job.sh <<'END'
 #!/bin/sh
 exec "$ENGINES/shard.sh" "$SLURM_ARRAY_TASK_ID" "$SHARDS"
 END
-# --wait ends with the highest exit code of the array; what is done is left out by --resume.
+# --wait exits with the highest exit code of the array. Retries skip finished shards because of --resume.
 tries=0
 until SHARDS=$1 sbatch --wait --array="0-$(($1 - 1))" --output=/dev/null job.sh; do
     tries=$((tries + 1))

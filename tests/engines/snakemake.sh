@@ -1,5 +1,5 @@
 #!/bin/sh
-# Snakemake: a rule a shard, with retries.
+# Snakemake: one job per shard, with retries.
 set -e
 cat > Snakefile <<END
 N = $1

@@ -1,5 +1,5 @@
-// Opens the GLB files that the program writes as others do: the Khronos validator finds nothing wrong, and three.js's loader
-// the same triangles where the program's PLY has them.
+// Checks the GLB files that gpuproc writes: the Khronos validator reports no issues, and the loader of three.js finds the
+// triangles of gpuproc's PLY output.
 //
 //   node check.mjs PROGRAM
 import { execFileSync } from "node:child_process";
@@ -16,13 +16,13 @@ const program = process.argv[2];
 const folder = mkdtempSync(join(tmpdir(), "gltf-"));
 const path = (name) => join(folder, name);
 
-// Runs the program.
+// Runs `gpuproc mesh`.
 function mesh(line) {
     const words = ["mesh", ...line.split(" "), "--device", "cpu"];
     execFileSync(program, words, { cwd: folder, stdio: "pipe" });
 }
 
-// Vertices and triangles of a binary PLY of the program.
+// The triangles of a binary PLY file by gpuproc, as corner positions.
 function readPly(name) {
     const bytes = readFileSync(path(name));
     const header = bytes.toString("latin1", 0, bytes.indexOf("end_header\n") + 11);
@@ -42,11 +42,12 @@ function readPly(name) {
     return triangles.map((triangle) => triangle.map((corner) => positions[corner]));
 }
 
-// The report of the validator.
+// Validates a GLB file and returns the report of the validator.
 async function validate(name) {
     const options = { uri: name, maxIssues: 0 };
     const report = await validator.validateBytes(new Uint8Array(readFileSync(path(name))), options);
-    // It does not know packed arrays, and so not who uses their buffer; of an empty surface, an empty node is left.
+    // The validator does not support meshopt compression, so it reports the compressed buffer as unused. An empty surface
+    // has an empty node.
     const known = ["UNSUPPORTED_EXTENSION", "UNUSED_OBJECT", "NODE_EMPTY"];
     const others = report.issues.messages.filter(({ code }) => !known.includes(code));
     assert.deepEqual(others, [], name);
@@ -54,8 +55,7 @@ async function validate(name) {
     return report.info;
 }
 
-// All meshes as three.js loads them: their materials, and their triangles in the scene, rotated to the axes of the
-// volume.
+// All meshes as three.js loads them, with their materials, and their triangles rotated to the axes of the volume.
 async function load(name) {
     const loader = new GLTFLoader().setMeshoptDecoder(MeshoptDecoder);
     const bytes = readFileSync(path(name));
@@ -67,7 +67,7 @@ async function load(name) {
         if (!object.isMesh) return;
         const { position, normal, color } = object.geometry.attributes;
         const index = object.geometry.index;
-        // Up is y in the scene, as glTF requires, and z in the volume. Rotation rounds coordinates.
+        // The up axis is y in glTF and z in the volume. The rotation rounds coordinates.
         const place = (i) => {
             const { x, y, z } = new Vector3().fromBufferAttribute(position, i).applyMatrix4(object.matrixWorld);
             return new Vector3(...[x, -z, y].map((v) => Math.fround(v) + 0));
@@ -81,7 +81,7 @@ async function load(name) {
     return meshes;
 }
 
-// Area, volume and box: what does not depend on the order.
+// Area, volume and bounding box, which do not depend on the order of the triangles.
 function measure(triangles) {
     let [area, volume] = [0, 0];
     const box = new Box3();
@@ -95,16 +95,16 @@ function measure(triangles) {
     return { area, volume, box: [...box.min.toArray(), ...box.max.toArray()] };
 }
 
-function assertNear(found, expected, most, name) {
+function assertNear(found, expected, tolerance, name) {
     assert.equal(found.length, expected.length, `${name}: triangles`);
     const [one, other] = [measure(found), measure(expected)];
-    const far = (a, b, scale) => assert.ok(Math.abs(a - b) <= most * scale, `${name}: ${a} for ${b}`);
-    far(one.area, other.area, other.area);
-    far(one.volume, other.volume, Math.abs(other.volume) + other.area);
-    one.box.forEach((v, i) => far(v, other.box[i], 50));
+    const assertClose = (a, b, scale) => assert.ok(Math.abs(a - b) <= tolerance * scale, `${name}: found ${a}, expected ${b}`);
+    assertClose(one.area, other.area, other.area);
+    assertClose(one.volume, other.volume, Math.abs(other.volume) + other.area);
+    one.box.forEach((v, i) => assertClose(v, other.box[i], 50));
 }
 
-// Waves, the same with other values, and labels.
+// A volume of waves, a ramp for `--color-by`, and labels.
 const dims = [40, 31, 22];
 const at = (i) => [i % dims[0], Math.floor(i / dims[0]) % dims[1], Math.floor(i / dims[0] / dims[1])];
 const fill = (value) => Uint8Array.from({ length: dims[0] * dims[1] * dims[2] }, (_, i) => value(...at(i)));
@@ -137,7 +137,7 @@ try {
         assertNear(packed.triangles, expected, 1e-3, "packed");
         assert.equal(packed.normal !== undefined, flags !== "");
         const each = statSync(path("p.glb")).size / expected.length;
-        assert.ok(each <= (flags === "" ? 6 : 8), `${each} bytes a triangle`);
+        assert.ok(each <= (flags === "" ? 6 : 8), `${each} bytes per triangle`);
     }
 
     mesh(`${volume} --iso 120,140,160 --color peachpuff,C3,#102030 -o m.glb`);
@@ -169,7 +169,7 @@ try {
         await validate("e.glb");
         assert.deepEqual(await load("e.glb"), []);
     }
-    console.log("GLB: plain, packed, several isovalues, colours, labels and empty are valid, and three.js opens them");
+    console.log("GLB files are valid and load in three.js: plain, meshopt, several isovalues, colours, labels, empty");
 } finally {
     rmSync(folder, { recursive: true });
 }

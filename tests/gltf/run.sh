@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Opens the GLB files that the program writes with the Khronos glTF validator and with three.js. Needs Node.js and npm, which
-# fetches both.
+# Opens the GLB files that gpuproc writes with the Khronos glTF validator and with three.js. Needs Node.js and npm, which
+# downloads both.
 #
-#   tests/gltf/run.sh [PROGRAM]        the program is built unless it is named
+#   tests/gltf/run.sh [PROGRAM]        builds gpuproc if no PROGRAM is given
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ $# -ge 1 ]; then

@@ -4,7 +4,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{common::program, hostile, memory::keeps};
+use crate::{common::program, hostile, memory::run_within_memory};
 
 /// The limit is `--max-memory` plus 64 MB.
 #[test]
@@ -34,7 +34,7 @@ fn memory_is_bounded_for_claimed_sizes() {
         ("blur many.gif o.gif --page 1..2", ""),
         ("histogram empty.zarr", ""),
     ] {
-        let measured = keeps(folder, 64, command);
+        let measured = run_within_memory(folder, 64, command);
         assert_eq!(measured.code == Some(0), expected_text.is_empty(), "{command}: {measured:?}");
         assert!(measured.stderr.contains(expected_text), "{command}: {measured:?}");
     }

@@ -1,4 +1,4 @@
-//! The arithmetic of JPEG: both twins against each other and against a direct reference in f64.
+//! JPEG transforms: the CPU and GPU implementations against each other and against a direct f64 reference.
 
 use gpuproc::{
     data::{
@@ -23,17 +23,17 @@ use gpuproc::{
 
 use crate::common::{assert_twins, decode_jpeg, encode_jpeg};
 
-fn equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
+fn assert_equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
     assert!(cpu == gpu, "{name}");
 }
 
-/// Random coefficients, which are fewer and smaller at higher frequencies.
-fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> SparseCoefficients {
+/// Random coefficients, fewer and smaller at higher frequencies. With `out_of_range`, each may be as large as 4096.
+fn random_coefficients(frame: &Frame, noise: &mut Noise, out_of_range: bool) -> SparseCoefficients {
     let mut block = || {
         let mut block = [0i16; 64];
         let last = noise.next() % 64;
         for (i, value) in block.iter_mut().enumerate().take(last as usize + 1) {
-            let size = if wild { 4096 } else { 1 + 128 / (1 + i as u64) };
+            let size = if out_of_range { 4096 } else { 1 + 128 / (1 + i as u64) };
             *value = (noise.next() % (2 * size)) as i16 - size as i16;
         }
         block
@@ -49,8 +49,8 @@ fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: 
     Frame { size, colour, components: samplings.iter().map(component).collect() }
 }
 
-/// The pixels by the formulas of ITU-T T.81 and T.871 in f64, with samples rounded once.
-fn reference(coefficients: &SparseCoefficients) -> Vec<f64> {
+/// Pixels in f64 by the formulas of ITU-T T.81 and T.871, without rounding.
+fn reference_pixels(coefficients: &SparseCoefficients) -> Vec<f64> {
     let frame = &coefficients.frame;
     let rows = |c: usize| (0..frame.blocks(c)[1]).map(move |y| coefficients.row(c, y).unwrap());
     let blocks: Vec<Vec<_>> = (0..frame.components.len()).map(|c| rows(c).collect()).collect();
@@ -109,7 +109,7 @@ fn reference(coefficients: &SparseCoefficients) -> Vec<f64> {
 }
 
 #[test]
-fn every_sampling_and_model_decodes_alike_on_all_devices() {
+fn decodes_every_sampling_and_colour_model_identically_on_all_devices() {
     use ColourModel::{Cmyk, Grey, Rgb, YCbCr, Ycck};
     let mut noise = Noise(15);
     let mut cases = vec![
@@ -131,41 +131,41 @@ fn every_sampling_and_model_decodes_alike_on_all_devices() {
             }
         }
     }
-    let mut off = 0;
+    let mut inexact = 0;
     for frame in &cases {
-        let coefficients = random(frame, &mut noise, false);
-        let pixels = assert_twins(&Decode, &coefficients, equal);
-        let expected = reference(&coefficients);
+        let coefficients = random_coefficients(frame, &mut noise, false);
+        let pixels = assert_twins(&Decode, &coefficients, assert_equal);
+        let expected = reference_pixels(&coefficients);
         assert_eq!(pixels.len(), expected.len());
         // The transform is exact to half a step; filters and colour conversion each round once more.
         for (found, expected) in pixels.iter().zip(&expected) {
             let error = (f64::from(*found) - expected).abs();
-            assert!(error < 3.6, "{frame:?}: {found} for {expected}");
-            off += usize::from(error > 1.5);
+            assert!(error < 3.6, "{frame:?}: found {found}, expected {expected}");
+            inexact += usize::from(error > 1.5);
         }
     }
-    let all: usize = cases.iter().map(|frame| frame.size.iter().product::<usize>() * 3).sum();
-    assert!(off * 20 < all, "{off} of {all}");
+    let total: usize = cases.iter().map(|frame| frame.size.iter().product::<usize>() * 3).sum();
+    assert!(inexact * 20 < total, "{inexact} of {total} samples are inexact");
 }
 
-/// Values that leave 16 bits between the passes wrap around in the same way everywhere.
+/// Intermediate values that exceed 16 bits wrap around identically on every device.
 #[test]
-fn broken_coefficients_decode_alike() {
+fn out_of_range_coefficients_decode_identically_on_all_devices() {
     let mut noise = Noise(16);
     for step in [1, 90, 255, 65_535] {
         let frame = frame([130, 50], ColourModel::YCbCr, &[[2, 1], [1, 1], [1, 1]], step);
-        assert_twins(&Decode, &random(&frame, &mut noise, true), equal);
+        assert_twins(&Decode, &random_coefficients(&frame, &mut noise, true), assert_equal);
     }
 }
 
 #[test]
-fn fractional_resolutions_are_refused() {
+fn rejects_fractional_sampling_ratios() {
     let frame = frame([30, 30], ColourModel::YCbCr, &[[3, 1], [2, 1], [1, 1]], 1);
-    let error = Decode.cpu(&random(&frame, &mut Noise(1), false)).unwrap_err();
+    let error = Decode.cpu(&random_coefficients(&frame, &mut Noise(1), false)).unwrap_err();
     assert!(error.to_string().contains("fraction"), "{error}");
 }
 
-fn picture(size: [usize; 2], channels: usize, noise: &mut Noise) -> Vec<u8> {
+fn test_image(size: [usize; 2], channels: usize, noise: &mut Noise) -> Vec<u8> {
     let [width, height] = size;
     let mut pixels = Vec::new();
     for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
@@ -178,7 +178,7 @@ fn picture(size: [usize; 2], channels: usize, noise: &mut Noise) -> Vec<u8> {
 }
 
 #[test]
-fn pictures_encode_alike_on_all_devices_and_come_back() {
+fn encoding_is_identical_on_all_devices_and_round_trips() {
     let mut noise = Noise(17);
     for (size, channels, half_colour) in [
         ([1, 1], 3, true),
@@ -190,13 +190,13 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
         ([1000, 301], 3, true),
     ] {
         for quality in [1, 40, 90, 100] {
-            let pixels = picture(size, channels, &mut noise);
+            let pixels = test_image(size, channels, &mut noise);
             let frame = Frame::for_pixels(size, channels, Quality(quality), half_colour);
             let coefficients = forward::coefficients(&frame, &pixels).unwrap();
-            // A device encodes pixels that it has decoded.
+            // The GPU encodes only pixels that it has decoded, so the kernel is a blur without taps.
             let blur = Blur { axes: [Taps::NONE; 3], ..blur(0) };
             let kernel = JpegBlur { blur, encode: Some(frame.clone()) };
-            assert_twins(&kernel, &coefficients, equal);
+            assert_twins(&kernel, &coefficients, assert_equal);
             // The file from the kernel's coefficients equals the file from the pixels, also with optimised Huffman
             // tables.
             let [plain, optimized] = [false, true].map(|optimized| {
@@ -212,8 +212,8 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             if quality < 100 || half_colour {
                 continue;
             }
-            // Every quantization step is 1, so only rounding is left: luma and chroma are off by at most 1, chroma
-            // counts 1.772 times in blue, and blue is rounded itself.
+            // Every quantization step is 1, so only rounding is left: luma and chroma are off by at most 1, chroma is
+            // scaled by 1.772 in blue, and blue is rounded itself.
             let back = Decode.cpu(&coefficients).unwrap();
             let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
             assert!(worst <= Some(4), "{size:?}: {worst:?}");
@@ -234,7 +234,7 @@ fn blur(radius: usize) -> Blur {
 
 /// The blur from JPEG to JPEG equals decoding, blurring and encoding.
 #[test]
-fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
+fn blur_from_jpeg_to_jpeg_equals_blur_of_the_pixels() {
     let mut noise = Noise(18);
     for (size, colour, radius) in [
         ([33, 20], ColourModel::YCbCr, 3),
@@ -248,12 +248,12 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
             ColourModel::Cmyk => &samplings,
             _ => &samplings[..3],
         };
-        let input = random(&frame(size, colour, samplings, 4), &mut noise, false);
+        let input = random_coefficients(&frame(size, colour, samplings, 4), &mut noise, false);
         let blur = blur(radius);
         let samples = Samples::U8(Decode.cpu(&input).unwrap());
         let (dims, channels) = ([size[0], size[1], 1], colour.channels());
         let raster = Grid { dims, channels, alpha: Alpha::None, samples };
-        let Samples::U8(pixels) = blur.cpu(&raster).unwrap() else { panic!("the type changed") };
+        let Samples::U8(pixels) = blur.cpu(&raster).unwrap() else { panic!("expected u8 samples") };
         let frame = Frame::for_pixels(size, channels, Quality(80), true);
         let coefficients = forward::coefficients(&frame, &pixels).unwrap();
         for (encode, expected) in [
@@ -261,15 +261,15 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
             (Some(frame), JpegOutput::Coefficients(coefficients)),
         ] {
             let kernel = JpegBlur { blur: blur.clone(), encode };
-            assert!(assert_twins(&kernel, &input, equal) == expected, "{size:?} {colour:?}");
+            assert!(assert_twins(&kernel, &input, assert_equal) == expected, "{size:?} {colour:?}");
         }
     }
 }
 
-/// Counts from coefficients against a loop over the decoded pixels, for widths with and without padding on a device,
-/// and for components that one pass counts and others.
+/// Histograms of coefficients against a loop over the decoded pixels, for widths with and without padding and for one
+/// to four components.
 #[test]
-fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
+fn histogram_of_coefficients_equals_histogram_of_the_pixels() {
     let mut noise = Noise(77);
     let half = [[2, 2], [1, 1], [1, 1]];
     for (size, colour, samplings) in [
@@ -278,7 +278,7 @@ fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
         ([48, 17], ColourModel::Grey, &[[1, 1]]),
         ([80, 3], ColourModel::Rgb, &[[1, 1]; 3]),
     ] {
-        let input = random(&frame(size, colour, samplings, 9), &mut noise, false);
+        let input = random_coefficients(&frame(size, colour, samplings, 9), &mut noise, false);
         let pixels = Decode.cpu(&input).unwrap();
         let channels = colour.channels();
         let mut components: Vec<Counted> = (0..channels).map(Counted::Channel).collect();
@@ -288,7 +288,7 @@ fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
         for count in [256, 7, 1000] {
             let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
             let kernel = Histogram { components: components.clone(), bins, weighted: false };
-            let counts = assert_twins(&JpegHistogram(kernel), &input, equal);
+            let counts = assert_twins(&JpegHistogram(kernel), &input, assert_equal);
             for (component, counts) in components.iter().zip(counts) {
                 let mut expected = vec![0u64; count];
                 for pixel in pixels.chunks_exact(channels) {
@@ -308,9 +308,10 @@ fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
     }
 }
 
-/// Several threads read the restart intervals of a file. They find what one thread finds, even if a byte is missing.
+/// Several threads decode the restart intervals of a file. The result equals that of one thread, even if a byte is
+/// missing.
 #[test]
-fn restart_intervals_are_read_in_parallel() {
+fn parallel_decoding_of_restart_intervals_equals_serial_decoding() {
     let mut noise = Noise(19);
     let decoded = |threads: usize, bytes: &[u8]| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -318,7 +319,7 @@ fn restart_intervals_are_read_in_parallel() {
     };
     for (channels, half_chroma) in [(1, false), (3, false), (3, true)] {
         let size = [1003, 1301];
-        let pixels = picture(size, channels, &mut noise);
+        let pixels = test_image(size, channels, &mut noise);
         let frame = Frame::for_pixels(size, channels, Quality(90), half_chroma);
         let [file, optimized] = [false, true].map(|how| encode_jpeg(&frame, &pixels, how));
         assert!(file.windows(2).any(|pair| pair == [0xff, 0xd0]) && optimized.len() < file.len());

@@ -1,6 +1,6 @@
-//! JPEG files by the tools of libjpeg, with every sampling, scan script and table that the tools take: gpuproc decodes
-//! the same pixels as `djpeg` to the bit. The same holds for damaged sequential files, and for damaged progressive files
-//! unless libjpeg reports the damage: it smoothes pictures of which scans are missing.
+//! Random JPEG files written by `cjpeg`, with every sampling, scan script and quantization table that it accepts:
+//! gpuproc decodes the same pixels as `djpeg`, bit for bit. The same holds for damaged sequential files, and for
+//! damaged progressive files unless libjpeg reports the damage, because it smooths images with missing scans.
 //!
 //! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` runs for an hour.
 
@@ -22,8 +22,8 @@ use crate::{
     harness::ignore,
 };
 
-/// A picture as PNM, of noise, of waves, or of both, with sides of up to 70 pixels.
-fn picture(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
+/// A PNM image of noise, of waves, or of both, with sides of up to 70 pixels.
+fn random_pnm(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
     let [width, height] = [0; 2].map(|_| 1 + noise.next() % 70);
     let (rough, period) = (noise.next() % 256, 2.0 + 30.0 * noise.unit());
     let channels = if is_grey { 1 } else { 3 };
@@ -79,8 +79,8 @@ fn progressive_script(noise: &mut Noise, components: usize) -> String {
     script.join("\n")
 }
 
-/// Random options of `cjpeg`. Scripts and tables are written into `folder`.
-fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
+/// Random options for `cjpeg`. Writes scan scripts and quantization tables to `folder`.
+fn cjpeg_options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
     let mut all = vec!["-quality".to_owned(), (1 + noise.next() % 100).to_string()];
     let components = if is_grey { 1 } else { 3 };
     let one_in = |noise: &mut Noise, n: u64| noise.next().is_multiple_of(n);
@@ -115,7 +115,7 @@ fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
         all.extend(["-scans".to_owned(), path.to_str().unwrap().to_owned()]);
     }
     if one_in(noise, 4) {
-        // Quantization steps that no quality setting has; large ones take 16 bits.
+        // Quantization steps that no quality setting produces; large ones take 16 bits.
         let most = [16, 255, 3000][noise.next() as usize % 3];
         let table: Vec<String> = (0..128).map(|_| (1 + noise.next() % most).to_string()).collect();
         let path = folder.join("steps");
@@ -135,19 +135,19 @@ fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
 }
 
 /// Width, height, channels and samples of a file in PGM or PPM.
-fn pnm(bytes: &[u8]) -> (usize, usize, usize, &[u8]) {
+fn parse_pnm(bytes: &[u8]) -> (usize, usize, usize, &[u8]) {
     let mut fields = bytes.splitn(4, u8::is_ascii_whitespace);
     let mut field = || std::str::from_utf8(fields.next().unwrap()).unwrap();
     let channels = if field() == "P6" { 3 } else { 1 };
     let [width, height] = [0; 2].map(|_| field().parse().unwrap());
     let rest = fields.next().unwrap();
-    // The samples follow the greatest value.
+    // The samples follow the maximum value.
     let from = rest.iter().position(u8::is_ascii_whitespace).unwrap() + 1;
     (width, height, channels, &rest[from..])
 }
 
-/// Whether the frame size that a damaged file claims is small enough to decode a thousand such files.
-fn is_small(bytes: &[u8]) -> bool {
+/// Whether all frame sizes that a damaged file declares are small enough to decode a thousand such files.
+fn has_small_frames(bytes: &[u8]) -> bool {
     let side = |at: &[u8]| u16::from_be_bytes([at[0], at[1]]) < 500;
     let frames = bytes
         .windows(9)
@@ -155,10 +155,10 @@ fn is_small(bytes: &[u8]) -> bool {
     frames.into_iter().all(|at| side(&at[5..]) && side(&at[7..]))
 }
 
-/// Whether coefficients are several times as large as those of any pixels, because of damage or of large quantization
-/// steps. They exceed the range of libjpeg's routines, which then differ from each other: some wrap around, others do
-/// not.
-fn is_beyond(bytes: &[u8]) -> bool {
+/// Whether coefficients are several times as large as those of any pixels, because of damage or large quantization
+/// steps. They exceed the range of libjpeg's inverse transforms, which then differ from each other: some wrap around,
+/// others do not.
+fn exceeds_idct_range(bytes: &[u8]) -> bool {
     let Some((coefficients, _)) = jpeg::read_coefficients(bytes, Limits::from(1 << 26)) else {
         return false;
     };
@@ -170,9 +170,9 @@ fn is_beyond(bytes: &[u8]) -> bool {
     })
 }
 
-/// The same file without fill bytes in its scans: several 0xff before a 0 or a marker count as one (T.81, B.1.1.2). The
+/// Removes the fill bytes in the scans of a file: several 0xff before a 0 or a marker count as one (T.81, B.1.1.2). The
 /// fast decoder of libjpeg-turbo takes fill bytes for the end of the data, and its slow decoder then decodes the block
-/// again on top of what the first attempt has left in it. libjpeg 6b to 9 do not.
+/// again on top of the coefficients of the first attempt. libjpeg 6b to 9 do not.
 fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
     let scan = bytes.windows(2).position(|at| at == [0xff, 0xda]).unwrap_or(bytes.len());
     let (head, scans) = bytes.split_at(scan);
@@ -183,30 +183,30 @@ fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
 
 /// Numbers of files.
 #[derive(Debug, Default)]
-struct Seen {
-    whole: usize,
+struct Tally {
+    intact: usize,
     damaged: usize,
-    /// Damaged files that both decode without a message.
+    /// Damaged files that both decoders accept without a message.
     compared: usize,
-    /// Damaged sequential files that both decode, at least one of them with a message.
-    told: usize,
-    /// Files that are decoded differently but exceed what JPEG defines.
-    unclear: usize,
-    /// Options that `cjpeg` refuses.
-    refused: usize,
+    /// Damaged sequential files that both decoders accept, at least one of them with a message.
+    reported: usize,
+    /// Files that decode differently because they exceed what JPEG defines.
+    ambiguous: usize,
+    /// Option sets that `cjpeg` rejects.
+    rejected: usize,
 }
 
-/// Compares the decoders on the file of one picture and on damaged copies of it.
-fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
+/// Compares the decoders on the file of one random image and on three damaged copies of it.
+fn compare_decoders(noise: &mut Noise, folder: &Path, tally: &mut Tally) {
     let path = |name: &str| folder.join(name);
     let is_grey = noise.next().is_multiple_of(5);
-    fs::write(path("in.pnm"), picture(noise, is_grey)).unwrap();
-    let options = options(noise, folder, is_grey);
+    fs::write(path("in.pnm"), random_pnm(noise, is_grey)).unwrap();
+    let options = cjpeg_options(noise, folder, is_grey);
     let mut cjpeg = Command::new("cjpeg");
     cjpeg.args(&options).arg("-outfile").arg(path("a.jpg")).arg(path("in.pnm"));
     // Not every script is valid for every sampling.
     if !cjpeg.stderr(Stdio::null()).status().unwrap().success() {
-        seen.refused += 1;
+        tally.rejected += 1;
         return;
     }
     let whole = fs::read(path("a.jpg")).unwrap();
@@ -214,31 +214,31 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
         let mut bytes = whole.clone();
         if damaged > 0 {
             mutate(noise, &mut bytes);
-            if !is_small(&bytes) {
+            if !has_small_frames(&bytes) {
                 continue;
             }
         }
         fs::write(path("b.jpg"), &bytes).unwrap();
         let output = Command::new("djpeg").arg(path("b.jpg")).output().unwrap();
-        let is_sound = output.status.success() && output.stderr.is_empty();
+        let is_djpeg_silent = output.status.success() && output.stderr.is_empty();
         // `djpeg` ends with 2 after warnings.
         let is_decoded = matches!(output.status.code(), Some(0 | 2)) && !output.stdout.is_empty();
         let is_sequential = !bytes.windows(2).any(|marker| marker == [0xff, 0xc2]);
         let image = decode_jpeg(&bytes);
-        let is_whole = image.as_ref().is_some_and(|(_, damage)| damage.is_none());
-        // libjpeg begins a scan whose header is cut off.
+        let is_intact = image.as_ref().is_some_and(|(_, damage)| damage.is_none());
+        // libjpeg starts to decode a scan even if its header is truncated.
         let lacks_scans = image.as_ref().is_some_and(|(_, damage)| {
             damage.as_ref().is_some_and(|damage| damage.contains("scans are missing"))
         });
-        let is_told = is_decoded && is_sequential && !lacks_scans;
-        let what = || format!("cjpeg {} makes {}", options.join(" "), bytes.escape_ascii());
-        seen.whole += usize::from(damaged == 0);
-        seen.damaged += usize::from(damaged > 0);
+        let is_reported = is_decoded && is_sequential && !lacks_scans;
+        let description = || format!("cjpeg {} makes {}", options.join(" "), bytes.escape_ascii());
+        tally.intact += usize::from(damaged == 0);
+        tally.damaged += usize::from(damaged > 0);
         match image {
-            Some((image, _)) if is_sound && is_whole || is_told => {
-                let (width, height, channels, samples) = pnm(&output.stdout);
+            Some((image, _)) if is_djpeg_silent && is_intact || is_reported => {
+                let (width, height, channels, samples) = parse_pnm(&output.stdout);
                 let size = (image.width, image.height, image.channels);
-                assert_eq!(size, (width, height, channels), "{}", what());
+                assert_eq!(size, (width, height, channels), "{}", description());
                 let ours = image.samples.as_bytes();
                 if ours != samples {
                     let mut scalar = Command::new("djpeg");
@@ -246,44 +246,44 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
                     let differs = scalar.output().unwrap().stdout != output.stdout;
                     fs::write(path("c.jpg"), without_fill_bytes(&bytes)).unwrap();
                     let filled = Command::new("djpeg").arg(path("c.jpg")).output().unwrap().stdout;
-                    let is_known = differs || filled.ends_with(ours) || is_beyond(&bytes);
-                    assert!(is_known, "other samples: {}", what());
-                    seen.unclear += 1;
+                    let is_known = differs || filled.ends_with(ours) || exceeds_idct_range(&bytes);
+                    assert!(is_known, "samples differ: {}", description());
+                    tally.ambiguous += 1;
                     continue;
                 }
-                match is_sound && is_whole {
-                    true => seen.compared += usize::from(damaged > 0),
-                    false => seen.told += 1,
+                match is_djpeg_silent && is_intact {
+                    true => tally.compared += usize::from(damaged > 0),
+                    false => tally.reported += 1,
                 }
             }
-            // Files of cjpeg are decoded, except those with a fractional ratio of resolutions, which libjpeg does not
+            // Every intact file must decode, except those with a fractional sampling ratio, which libjpeg does not
             // decode either.
-            None if damaged == 0 && is_sound => panic!("not decoded: {}", what()),
+            None if damaged == 0 && is_djpeg_silent => panic!("not decoded: {}", description()),
             _ => {}
         }
     }
 }
 
 #[test]
-fn jpeg_files_are_read_as_by_libjpeg() {
+fn decodes_random_jpeg_files_like_libjpeg() {
     let has = |tool: &str| {
         let mut command = Command::new(tool);
         command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     };
     if !has("cjpeg") || !has("djpeg") {
-        return ignore("no cjpeg and djpeg");
+        return ignore("cjpeg and djpeg are not installed");
     }
     let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
     let mut noise = Noise(seconds.map_or(12, |_| std::process::id().into()));
     let folder = tempfile::tempdir().unwrap();
-    let (start, mut seen) = (Instant::now(), Seen::default());
+    let (start, mut tally) = (Instant::now(), Tally::default());
     for round in 0.. {
         if seconds.map_or(round == 300, |seconds| start.elapsed().as_secs() >= seconds) {
             break;
         }
-        compare(&mut noise, folder.path(), &mut seen);
+        compare_decoders(&mut noise, folder.path(), &mut tally);
     }
-    println!("{seen:?}");
-    assert!(seen.whole > 2 * seen.refused && seen.whole > 10 * seen.unclear, "{seen:?}");
-    assert!(seen.compared.min(seen.told) > seen.damaged / 20, "{seen:?}");
+    println!("{tally:?}");
+    assert!(tally.intact > 2 * tally.rejected && tally.intact > 10 * tally.ambiguous, "{tally:?}");
+    assert!(tally.compared.min(tally.reported) > tally.damaged / 20, "{tally:?}");
 }

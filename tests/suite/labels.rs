@@ -1,4 +1,4 @@
-//! Labels: surface nets against a naive reference, and the properties that the surface of each label must have.
+//! Label meshes: surface nets against a naive reference, and the properties that the surface of each label must have.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -38,15 +38,15 @@ fn noise(dims: [usize; 3], labels: u64, seed: u64) -> Volume {
     Volume { dims, samples: Samples::U32(values) }
 }
 
-/// Labels by the nearest of some random points; that of the first point is the background.
+/// Voronoi cells of random points, labelled by the index of the point. Label 0 is the background.
 fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Volume {
     let mut noise = Noise(seed);
     let points: Vec<[i64; 3]> =
         (0..count).map(|_| dims.map(|n| (noise.next() % n as u64) as i64)).collect();
-    let far = |p: [usize; 3], q: &[i64; 3]| -> i64 {
+    let squared_distance = |p: [usize; 3], q: &[i64; 3]| -> i64 {
         (0..3).map(|axis| (p[axis] as i64 - q[axis]).pow(2)).sum()
     };
-    volume(dims, |p| (0..count).min_by_key(|&i| far(p, &points[i as usize])).unwrap())
+    volume(dims, |p| (0..count).min_by_key(|&i| squared_distance(p, &points[i as usize])).unwrap())
 }
 
 fn shells(side: usize) -> Volume {
@@ -80,13 +80,13 @@ fn cases() -> Vec<(&'static str, Volume)> {
 
 type Cell = [i64; 3];
 
-/// A volume as a function of points, and cells by their coordinates.
-struct Naive<'a> {
+/// Surface nets computed cell by cell.
+struct NaiveSurfaceNets<'a> {
     dims: [i64; 3],
     volume: &'a Volume,
 }
 
-impl<'a> Naive<'a> {
+impl<'a> NaiveSurfaceNets<'a> {
     fn new(volume: &'a Volume) -> Self {
         Self { dims: volume.dims.map(|n| n as i64), volume }
     }
@@ -102,7 +102,7 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// All cells. Cell c lies between the samples c - 1 and c.
+    /// All cells. Cell `c` lies between the samples `c - 1` and `c`.
     fn cells(&self) -> impl Iterator<Item = Cell> {
         let [nx, ny, nz] = self.dims.map(|n| n + 1);
         (0..nx * ny * nz).map(move |i| [i % nx, i / nx % ny, i / nx / ny])
@@ -119,7 +119,7 @@ impl<'a> Naive<'a> {
         })
     }
 
-    /// The number of sides of a face of a cell whose ends have different labels.
+    /// The number of edges of a cell face whose ends have different labels.
     fn crossed_sides(&self, cell: Cell, axis: usize, end: usize) -> usize {
         let corners = self.corners(cell);
         let on_face: Vec<usize> = (0..8).filter(|corner| corner >> axis & 1 == end).collect();
@@ -129,7 +129,7 @@ impl<'a> Naive<'a> {
             .count()
     }
 
-    /// The offsets of all vertices from the centres of their cells, after `steps` smoothing steps.
+    /// The offsets of all vertices from the centres of their cells after `steps` smoothing steps, by (z, y, x).
     fn offsets(&self, steps: u32) -> BTreeMap<[i64; 3], [i64; 3]> {
         let has_vertex =
             |cell: &Cell| self.corners(*cell).iter().any(|&l| l != self.corners(*cell)[0]);
@@ -159,7 +159,7 @@ impl<'a> Naive<'a> {
                 let near = &neighbours[&cell];
                 let count = near.len() as i64;
                 for axis in 0..3 {
-                    let way: i64 = near
+                    let offset_sum: i64 = near
                         .iter()
                         .map(|other| {
                             let there = before[&[other[2], other[1], other[0]]][axis];
@@ -168,10 +168,10 @@ impl<'a> Naive<'a> {
                         .sum();
                     // Three quarters of the mean, rounded to the nearest.
                     let share = ((3 << 13) + count / 2) / count;
-                    let moved = own[axis] + (way * share + (1 << 14)).div_euclid(1 << 15);
+                    let moved = own[axis] + (offset_sum * share + (1 << 14)).div_euclid(1 << 15);
                     let is_on_box = cell[axis] == 0 || cell[axis] == self.dims[axis];
-                    let most = unit / 2 - 1;
-                    offset[axis] = if is_on_box { 0 } else { moved.clamp(-most, most) };
+                    let limit = unit / 2 - 1;
+                    offset[axis] = if is_on_box { 0 } else { moved.clamp(-limit, limit) };
                 }
             }
         }
@@ -245,7 +245,10 @@ fn check_surfaces(mesh: &LabelMesh, name: &str) -> BTreeMap<u32, i64> {
         for quad in quads {
             for i in 0..4 {
                 let [before, here, next] = [quad[i], quad[(i + 1) % 4], quad[(i + 2) % 4]];
-                assert!(edges.insert((before, here)), "{name}, label {label}: an edge twice");
+                assert!(
+                    edges.insert((before, here)),
+                    "{name}, label {label}: an edge occurs twice"
+                );
                 fans.entry(here).or_default().insert(next, before);
             }
         }
@@ -286,9 +289,9 @@ fn without_sheets(mesh: &LabelMesh) -> LabelMesh {
 // ---- the tests ----
 
 #[test]
-fn meshes_are_those_of_the_reference_on_every_device() {
+fn meshes_equal_the_reference_on_every_device() {
     for (name, volume) in cases() {
-        let naive = Naive::new(&volume);
+        let naive = NaiveSurfaceNets::new(&volume);
         for steps in [0, 1, 2, 7] {
             let kernel = SurfaceNets::new(steps);
             let slab = SurfaceNets::whole(volume.clone());
@@ -304,9 +307,9 @@ fn meshes_are_those_of_the_reference_on_every_device() {
 }
 
 #[test]
-fn each_label_alone_is_a_closed_manifold() {
+fn surface_of_each_label_is_a_closed_manifold() {
     for (name, volume) in cases() {
-        let naive = Naive::new(&volume);
+        let naive = NaiveSurfaceNets::new(&volume);
         for steps in [0, 3] {
             let mesh = SurfaceNets::new(steps).cpu(&SurfaceNets::whole(volume.clone())).unwrap();
             let volumes = check_surfaces(&mesh, name);
@@ -331,7 +334,7 @@ fn each_label_alone_is_a_closed_manifold() {
 }
 
 #[test]
-fn slabs_add_up_to_the_whole() {
+fn meshing_in_slabs_equals_meshing_the_whole_volume() {
     for (name, volume) in cases() {
         let depth = volume.dims[2];
         let slice = volume.dims[0] * volume.dims[1];
@@ -363,9 +366,9 @@ fn slabs_add_up_to_the_whole() {
 }
 
 #[test]
-fn all_types_of_samples_give_the_same() {
+fn mesh_is_independent_of_the_sample_type() {
     let wide = voronoi([40, 9, 8], 9, 7);
-    let Samples::U32(labels) = &wide.samples else { panic!("made so") };
+    let Samples::U32(labels) = &wide.samples else { panic!("u32 only") };
     let meshed = |samples: Samples| {
         let slab = SurfaceNets::whole(Volume { dims: wide.dims, samples });
         assert_twins(&SurfaceNets::new(5), &slab, |cpu, gpu, device| {
@@ -380,21 +383,24 @@ fn all_types_of_samples_give_the_same() {
 }
 
 #[test]
-fn smooth_volumes_are_near_those_counted() {
+fn smoothing_keeps_the_volume_of_each_label() {
     let volume = voronoi([48; 3], 9, 8);
-    let counts = Naive::new(&volume).counts();
+    let counts = NaiveSurfaceNets::new(&volume).counts();
     let mesh = SurfaceNets::new(10).cpu(&SurfaceNets::whole(volume)).unwrap();
     for (label, six_times) in check_surfaces(&mesh, "cells") {
         let found = six_times as f64 / 6.0 / f64::from(UNIT).powi(3);
         let expected = counts[&label] as f64;
-        assert!((found / expected - 1.0).abs() < 0.02, "{label}: {found} for {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 0.02,
+            "label {label}: found {found}, expected {expected}"
+        );
     }
 }
 
 // ---- the program ----
 
 /// Writes a file of raw samples whose name states shape and type. The labels are multiplied by `factor`.
-fn written(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
+fn write_raw(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
     let Samples::U32(labels) = &volume.samples else { panic!("u32 only") };
     let bytes = labels.iter().flat_map(|&label| {
         let bytes = (u64::from(label) * factor).to_le_bytes();
@@ -412,9 +418,9 @@ fn written(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
     name
 }
 
-/// Six times the volume that the triangles of each label enclose. Checks that each edge occurs as often in both
+/// Six times the volume that the triangles of each label enclose. Checks that each edge occurs equally often in both
 /// directions.
-fn enclosed(
+fn enclosed_volumes(
     positions: &[[f32; 3]],
     triangles: impl Iterator<Item = ([u32; 3], u64)>,
 ) -> BTreeMap<u64, f64> {
@@ -446,7 +452,7 @@ fn assert_counts(volumes: &BTreeMap<u64, f64>, counts: &BTreeMap<u32, i64>, fact
 /// A triangle and its label.
 type Labelled = ([u32; 3], u64);
 
-/// The vertices of a PLY, and its faces with each of their two labels.
+/// The vertices of a PLY file, and its faces, once for each of their two labels.
 fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<Labelled>) {
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
     let float = |vertex: &DefaultElement, name: &str| vertex[name].to_f32_lossy().unwrap();
@@ -487,27 +493,30 @@ fn read_stl(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
 }
 
 #[test]
-fn one_ply_has_both_labels_of_each_face() {
+fn ply_stores_both_labels_of_each_face() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let volume = voronoi([30, 22, 26], 14, 9);
-    let counts = Naive::new(&volume).counts();
+    let counts = NaiveSurfaceNets::new(&volume).counts();
     for (dtype, factor) in [("uint8", 1), ("int16", 300), ("uint32", 70_000), ("uint64", 1 << 40)] {
-        let name = written(folder, &volume, dtype, factor);
+        let name = write_raw(folder, &volume, dtype, factor);
         let line = format!("mesh {name} out.ply --labels --smooth 0");
-        let said = works(folder, &line);
-        assert!(said.contains(&format!("{} labels", counts.len())), "{said}");
-        assert!(!said.contains("read as f64"), "{said}");
+        let stderr = works(folder, &line);
+        assert!(stderr.contains(&format!("{} labels", counts.len())), "{stderr}");
+        assert!(!stderr.contains("read as f64"), "{stderr}");
         let binary = read_ply(&fs::read(folder.join("out.ply")).unwrap());
-        assert_counts(&enclosed(&binary.0, binary.1.iter().copied()), &counts, factor);
-        // The same as text.
+        assert_counts(&enclosed_volumes(&binary.0, binary.1.iter().copied()), &counts, factor);
+        // The ASCII file stores the same mesh.
         works(folder, &format!("{line} --ascii"));
-        assert!(read_ply(&fs::read(folder.join("out.ply")).unwrap()) == binary, "{dtype}: text");
+        assert!(
+            read_ply(&fs::read(folder.join("out.ply")).unwrap()) == binary,
+            "{dtype}: the ASCII file differs"
+        );
     }
-    // Labels that no type of PLY holds.
-    let name = written(folder, &volume, "uint64", (1 << 53) + 1);
-    let (code, said) = run(folder, &format!("mesh {name} large.ply --labels"));
-    assert!(code == 2 && said.contains("PLY holds labels up to"), "{said}");
+    // Labels above 2^53 do not fit any PLY type.
+    let name = write_raw(folder, &volume, "uint64", (1 << 53) + 1);
+    let (code, stderr) = run(folder, &format!("mesh {name} large.ply --labels"));
+    assert!(code == 2 && stderr.contains("PLY holds labels up to"), "{stderr}");
     works(folder, &format!("mesh {name} large-{{label}}.ply --labels"));
     let label = counts.keys().next().unwrap();
     let name = format!("large-{}.ply", u64::from(*label) * ((1 << 53) + 1));
@@ -516,12 +525,12 @@ fn one_ply_has_both_labels_of_each_face() {
 
 /// If a file mirrors its volume, faces are reversed, so that they still point outwards.
 #[test]
-fn mirrored_volumes_have_faces_outwards() {
+fn faces_of_mirrored_volumes_point_outwards() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let volume = voronoi([17, 15, 60], 11, 13);
-    let counts = Naive::new(&volume).counts();
-    let name = written(folder, &volume, "uint16", 1);
+    let counts = NaiveSurfaceNets::new(&volume).counts();
+    let name = write_raw(folder, &volume, "uint16", 1);
     for x in [1, -1] {
         let header = format!(
             "ObjectType = Image\nNDims = 3\nDimSize = 17 15 60\nTransformMatrix = {x} 0 0 0 1 0 0 0 1\n\
@@ -531,17 +540,17 @@ fn mirrored_volumes_have_faces_outwards() {
         for flags in ["", "--max-memory 1M", "--stats"] {
             works(folder, &format!("mesh m.mhd m.ply --labels --smooth 0 {flags}"));
             let (positions, faces) = read_ply(&fs::read(folder.join("m.ply")).unwrap());
-            assert_counts(&enclosed(&positions, faces.into_iter()), &counts, 1);
+            assert_counts(&enclosed_volumes(&positions, faces.into_iter()), &counts, 1);
         }
     }
 }
 
 #[test]
-fn slabs_of_little_memory_write_the_same() {
+fn mesh_is_independent_of_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let volume = voronoi([90, 80, 150], 40, 10);
-    let name = written(folder, &volume, "uint64", 1 << 33);
+    let name = write_raw(folder, &volume, "uint64", 1 << 33);
     for line in ["--labels --smooth 3", "--labels --smooth 0 --spacing 1,2,0.5"] {
         works(folder, &format!("mesh {name} whole.ply {line}"));
         works(folder, &format!("mesh {name} slabs.ply {line} --max-memory 24M"));
@@ -551,19 +560,20 @@ fn slabs_of_little_memory_write_the_same() {
 }
 
 #[test]
-fn files_and_parts_of_labels() {
+fn writes_labels_to_separate_files_and_to_parts_of_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let volume = voronoi([24, 20, 22], 9, 11);
-    let counts = Naive::new(&volume).counts();
-    let name = written(folder, &volume, "uint16", 1);
-    let said = works(folder, &format!("mesh {name} o-{{label}}.stl --labels --smooth 0 --stats"));
+    let counts = NaiveSurfaceNets::new(&volume).counts();
+    let name = write_raw(folder, &volume, "uint16", 1);
+    let stderr = works(folder, &format!("mesh {name} o-{{label}}.stl --labels --smooth 0 --stats"));
     for (label, count) in &counts {
         let (positions, triangles) =
             read_stl(&fs::read(folder.join(format!("o-{label}.stl"))).unwrap());
-        let volumes = enclosed(&positions, triangles.into_iter().map(|t| (t, u64::from(*label))));
+        let volumes =
+            enclosed_volumes(&positions, triangles.into_iter().map(|t| (t, u64::from(*label))));
         assert_counts(&volumes, &BTreeMap::from([(*label, *count)]), 1);
-        let line = said.lines().find(|line| line.contains(&format!("label {label}:"))).unwrap();
+        let line = stderr.lines().find(|line| line.contains(&format!("label {label}:"))).unwrap();
         assert!(line.contains(&format!(" {count} voxels")) && line.contains(", closed"), "{line}");
     }
     // One part for each label.
@@ -584,20 +594,20 @@ fn files_and_parts_of_labels() {
     for line in
         ["--labels 2,4..5 some.ply", "some.ply --labels=4..5,2", "--labels 4..5,2,77 some.ply"]
     {
-        let said = works(folder, &format!("mesh {name} {line} --smooth 0"));
-        assert_eq!(said.contains("no sample has label 77"), line.contains("77"), "{said}");
+        let stderr = works(folder, &format!("mesh {name} {line} --smooth 0"));
+        assert_eq!(stderr.contains("no sample has label 77"), line.contains("77"), "{stderr}");
         let (positions, faces) = read_ply(&fs::read(folder.join("some.ply")).unwrap());
         let some = counts.clone().into_iter().filter(|(label, _)| [2, 4, 5].contains(label));
-        assert_counts(&enclosed(&positions, faces.into_iter()), &some.collect(), 1);
+        assert_counts(&enclosed_volumes(&positions, faces.into_iter()), &some.collect(), 1);
     }
 }
 
 #[test]
-fn what_is_not_done_with_labels_is_said() {
+fn rejects_invalid_label_options_and_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let name = written(folder, &voronoi([8, 7, 6], 4, 12), "uint8", 1);
-    for (line, code, words) in [
+    let name = write_raw(folder, &voronoi([8, 7, 6], 4, 12), "uint8", 1);
+    for (line, code, message) in [
         ("all.stl --labels", 2, "put {label} into the output's name"),
         ("all.ply --labels --simplify 0.5", 2, "--simplify would tear the borders"),
         ("all.ply --labels --normals", 2, "gradient"),
@@ -611,25 +621,25 @@ fn what_is_not_done_with_labels_is_said() {
         ("all.ply --labels=a", 2, "not a list of labels"),
         ("all.ply --labels --iso 3", 2, "cannot be used with"),
     ] {
-        let (found, said) = run(folder, &format!("mesh {name} {line}"));
-        assert!(found == code && said.contains(words), "{line}: {found} {said}");
+        let (found, stderr) = run(folder, &format!("mesh {name} {line}"));
+        assert!(found == code && stderr.contains(message), "{line}: {found} {stderr}");
     }
     let values = [1.0f32, 2.5].map(f32::to_le_bytes).concat();
     fs::write(folder.join("f_2x1x1_float32.raw"), values).unwrap();
-    let (code, said) = run(folder, "mesh f_2x1x1_float32.raw all.ply --labels");
-    assert!(code == 4 && said.contains("2.5 is not a label"), "{said}");
+    let (code, stderr) = run(folder, "mesh f_2x1x1_float32.raw all.ply --labels");
+    assert!(code == 4 && stderr.contains("2.5 is not a label"), "{stderr}");
     fs::write(folder.join("n_2x1x1_int8.raw"), [1, 255]).unwrap();
-    let (code, said) = run(folder, "mesh n_2x1x1_int8.raw all.ply --labels");
-    assert!(code == 4 && said.contains("-1 is not a label"), "{said}");
+    let (code, stderr) = run(folder, "mesh n_2x1x1_int8.raw all.ply --labels");
+    assert!(code == 4 && stderr.contains("-1 is not a label"), "{stderr}");
     for output in ["none.ply", "none.glb", "none-{label}.stl"] {
-        let (code, said) = run(folder, &format!("mesh {name} {output} --labels=200"));
-        assert!(code == 4 && said.contains("no sample has any of the --labels"), "{said}");
+        let (code, stderr) = run(folder, &format!("mesh {name} {output} --labels=200"));
+        assert!(code == 4 && stderr.contains("no sample has any of the --labels"), "{stderr}");
         assert!(!folder.join(output).exists());
     }
-    let (code, said) = run(folder, &format!("mesh {name} none.ply --labels=1,200 --strict"));
-    assert!(code == 4 && said.contains("no sample has label 200"), "{said}");
+    let (code, stderr) = run(folder, &format!("mesh {name} none.ply --labels=1,200 --strict"));
+    assert!(code == 4 && stderr.contains("no sample has label 200"), "{stderr}");
     fs::write(folder.join("zeros_3x3x3_uint8.raw"), [0; 27]).unwrap();
-    let said = works(folder, "mesh zeros_3x3x3_uint8.raw all.ply --labels");
-    assert!(said.contains("warning: ") && said.contains("0 labels"), "{said}");
+    let stderr = works(folder, "mesh zeros_3x3x3_uint8.raw all.ply --labels");
+    assert!(stderr.contains("warning: ") && stderr.contains("0 labels"), "{stderr}");
     assert_eq!(run(folder, "mesh zeros_3x3x3_uint8.raw all.ply --labels --strict").0, 4);
 }

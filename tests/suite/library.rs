@@ -7,17 +7,17 @@ use gpuproc::{
 
 use crate::common::{Noise, adapter};
 
-/// The CPU, the best device, and a GPU if there is one.
+/// The CPU, the best device, and the GPU if there is one.
 fn devices() -> Vec<Device> {
     let gpu = adapter().map(|_| Device::gpu().expect("the adapter opens"));
     [Device::cpu(), Device::best()].into_iter().chain(gpu).collect()
 }
 
 #[test]
-fn devices_have_names_and_are_shared() {
-    fn is_shared<T: Send + Sync>(_: &T) {}
+fn devices_have_names_and_can_be_shared() {
+    fn assert_shareable<T: Send + Sync>(_: &T) {}
     for device in devices() {
-        is_shared(&device);
+        assert_shareable(&device);
         assert!(!device.name().is_empty());
     }
     assert_eq!(Device::cpu().name(), "CPU");
@@ -28,7 +28,7 @@ fn devices_have_names_and_are_shared() {
 }
 
 #[test]
-fn images_of_every_type_are_blurred() {
+fn blurs_images_of_every_type() {
     for device in devices() {
         let gray = Image::new(3, 3, Channels::Gray, vec![0u8, 0, 0, 0, 90, 0, 0, 0, 0]).unwrap();
         let mean = Blur::box_filter(1).run(&device, &gray).unwrap();
@@ -51,7 +51,7 @@ fn images_of_every_type_are_blurred() {
 }
 
 #[test]
-fn volumes_are_blurred_meshed_and_kept() {
+fn blurs_and_meshes_volumes_without_changing_them() {
     for device in devices() {
         let mut samples = vec![-1000i16; 125];
         samples[62] = 1700;
@@ -76,7 +76,7 @@ fn volumes_are_blurred_meshed_and_kept() {
 }
 
 #[test]
-fn samples_of_every_type_are_counted() {
+fn counts_samples_of_every_type() {
     let noise = Noise(1).bytes(10_000);
     let mut expected = vec![0; 256];
     noise.iter().for_each(|&v| expected[usize::from(v)] += 1);
@@ -96,7 +96,7 @@ fn samples_of_every_type_are_counted() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn rejects_invalid_sizes_and_parameters() {
     let device = Device::cpu();
     let bad_image = Image::new(2, 2, Channels::Rgb, vec![0u8; 11]).unwrap_err();
     assert_eq!(bad_image.kind(), ErrorKind::BadInput);
@@ -117,7 +117,7 @@ fn what_makes_no_sense_is_an_error() {
     {
         assert_eq!(histogram.run(&device, &[1u8]).unwrap_err().kind(), ErrorKind::Usage);
     }
-    // Empty inputs are no error.
+    // Empty inputs are valid.
     let nothing = Image::new(0, 7, Channels::Rgb, Vec::<u8>::new()).unwrap();
     assert_eq!(Blur::gaussian(1.0).run(&device, &nothing).unwrap(), nothing);
     let nothing = Volume::new([0, 1, 1], Vec::<u8>::new()).unwrap();

@@ -1,5 +1,5 @@
-//! The test suite, as one binary. Both twins of every kernel are compared with naive references, on every available
-//! device and on a deliberately small one. The program is run as a user would run it.
+//! The test suite, as one binary. The CPU and GPU implementations of every kernel are compared with naive references,
+//! on every available device and on a deliberately small one. The program is run as a user would run it.
 
 #[macro_use]
 extern crate registry;

@@ -16,8 +16,8 @@ use crate::{
     hostile,
 };
 
-/// `count` zeros, deflated.
-pub fn zeros(count: u64) -> Vec<u8> {
+/// `count` zero bytes, compressed with zlib.
+pub fn deflated_zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let block = vec![0; 1 << 20];
     let mut left = count;
@@ -75,7 +75,7 @@ fn exr(size: [u32; 2], compression: u8, tile: Option<u32>, block: &[u8]) -> Vec<
     file
 }
 
-/// A block of DWA with the bytes `deflated` in its first section, which claims `claimed` bytes once unpacked, and
+/// A DWA block with the bytes `deflated` in its first section. Its header declares `claimed` decompressed bytes and
 /// `coefficients` coefficients.
 fn dwa_block(claimed: u64, coefficients: u64, deflated: &[u8]) -> Vec<u8> {
     let packed = deflated.len() as u64;
@@ -83,14 +83,14 @@ fn dwa_block(claimed: u64, coefficients: u64, deflated: &[u8]) -> Vec<u8> {
     [counters.map(u64::to_le_bytes).concat(), deflated.to_vec()].concat()
 }
 
-/// A writer of bits, the lowest bit of each byte first.
+/// Bit writer, the lowest bit of each byte first.
 #[derive(Default)]
-struct Bits {
+struct BitWriter {
     bytes: Vec<u8>,
     count: usize,
 }
 
-impl Bits {
+impl BitWriter {
     fn put(&mut self, value: u32, count: usize) {
         for bit in 0..count {
             if self.count.is_multiple_of(8) {
@@ -108,9 +108,9 @@ impl Bits {
     }
 }
 
-/// A lossless WebP of 8 x 8 pixels with `groups` groups of five prefix codes, with codes of 1 to 10 bits.
+/// A lossless WebP file of 8 x 8 pixels with `groups` groups of five prefix codes of 1 to 10 bits.
 fn webp(groups: u32) -> Vec<u8> {
-    let mut bits = Bits::default();
+    let mut bits = BitWriter::default();
     bits.put(0x2f, 8);
     for side in [8, 8] {
         bits.put(side - 1, 14);
@@ -119,13 +119,13 @@ fn webp(groups: u32) -> Vec<u8> {
     bits.put(0, 1 + 3 + 1 + 1);
     bits.put(1, 1);
     bits.put(7, 3);
-    // The group of the only block: red and green of a picture of one pixel, whose codes have one symbol.
+    // The group of the only block: the red and green of a one-pixel image, whose codes have one symbol each.
     bits.put(0, 1);
     for symbol in [(groups - 1) & 255, (groups - 1) >> 8, 0, 0, 0] {
         bits.one_symbol(symbol);
     }
     for _ in 0..5 * groups {
-        // The lengths of the codes for lengths, in the order of the format: 3 bits for the lengths 1 to 6, 4 for 7 to
+        // The code lengths of the length codes, in the order of the format: 3 bits for the lengths 1 to 6, 4 for 7 to
         // 10.
         bits.put(0, 1);
         bits.put(14 - 4, 4);
@@ -150,8 +150,8 @@ fn webp(groups: u32) -> Vec<u8> {
     [b"RIFF", &length[..], b"WEBP", &chunk, &padding].concat()
 }
 
-/// Files whose claims would take much memory if they were believed.
-fn folder() -> TempDir {
+/// A folder with files that declare sizes far beyond their content, and with ordinary inputs.
+fn input_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     hostile::write(folder.path());
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
@@ -159,12 +159,15 @@ fn folder() -> TempDir {
         File::create(folder.path().join(name)).unwrap().set_len(bytes).unwrap();
     };
     let mut noise = Noise(2);
-    // 400 MB in each block of 3 MB, and a block without data that claims 2^49 bytes.
-    write("bomb.exr", &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &zeros(400 << 20))));
+    // Blocks that declare 3 MB and decompress to 400 MB, and a block without data that declares 2^49 bytes.
+    write(
+        "bomb.exr",
+        &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &deflated_zeros(400 << 20))),
+    );
     write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
     write("count.exr", &exr([64, 64], 8, None, &dwa_block(0, 1 << 40, &[1])));
     write("tile.exr", &exr([64, 64], 3, Some(30_000), &[1; 64]));
-    // A strip of 64 x 64 pixels whose JPEG file claims 16,000 x 16,000.
+    // A strip of 64 x 64 pixels whose JPEG header declares 16,000 x 16,000.
     let frame = Frame::for_pixels([64, 64], 1, Quality(90), false);
     let mut jpeg = encode_jpeg(&frame, &[9; 64 * 64], false);
     let size = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap() + 5;
@@ -187,12 +190,17 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Checks the promise on memory for one run.
-pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
+/// Runs `command` with `--max-memory` and checks that its peak memory exceeds the limit by at most 64 MiB.
+pub fn run_within_memory(folder: &Path, mib: u64, command: &str) -> Measured {
     let limit = format!("{mib}M");
     let arguments = ["--max-memory", &limit].into_iter().chain(command.split(' '));
     let run = measured(folder, arguments);
-    assert!(run.peak <= mib + 64, "{command} takes {} MiB of {mib}: {}", run.peak, run.stderr);
+    assert!(
+        run.peak <= mib + 64,
+        "{command} took {} MiB; the limit is {mib}: {}",
+        run.peak,
+        run.stderr
+    );
     if run.code != Some(0) {
         assert!(matches!(run.code, Some(2..=4)), "{command} in {mib} MiB: {run:?}");
         assert_eq!(run.stderr.lines().count(), 1, "{command} in {mib} MiB: {run:?}");
@@ -200,9 +208,9 @@ pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
     run
 }
 
-/// A volume that does not fit into memory is blurred slab by slab, with the same bytes, in each format.
+/// A volume that does not fit into memory is blurred slab by slab; the output has the same bytes.
 #[test]
-fn volumes_larger_than_memory_are_blurred() {
+fn blurs_volumes_larger_than_memory() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_120x110x350_uint16.raw"), Noise(8).bytes(2 * 120 * 110 * 350))
@@ -216,22 +224,22 @@ fn volumes_larger_than_memory_are_blurred() {
         let line = |name: &str| {
             format!("blur v_120x110x350_uint16.raw {name} --sigma 1.5 --edge {edge} --device cpu")
         };
-        keeps(folder, 1024, &line(name));
+        run_within_memory(folder, 1024, &line(name));
         let whole = fs::read(folder.join(name)).unwrap();
-        let run = keeps(folder, 16, &line(name));
+        let run = run_within_memory(folder, 16, &line(name));
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(whole.len() > 1_000_000 && whole == fs::read(folder.join(name)).unwrap(), "{edge}");
     }
-    // The output does not replace the volume while it is still read.
+    // The output must not replace the volume while it is being read.
     let line = "blur v_120x110x350_uint16.raw v_120x110x350_uint16.raw --sigma 1.5 --edge clamp";
-    assert_eq!(keeps(folder, 16, &format!("{line} --device cpu")).code, Some(0));
+    assert_eq!(run_within_memory(folder, 16, &format!("{line} --device cpu")).code, Some(0));
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert!(read("v_120x110x350_uint16.raw") == read("o_120x110x350_uint16.raw"));
 }
 
-/// A picture or volume that is blurred in parts with little memory does not fail with more memory.
+/// If blurring succeeds with little memory, it succeeds with more, with the same output.
 #[test]
-fn more_memory_never_hurts() {
+fn more_memory_never_causes_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let pixels = Noise(9).bytes(900 * 700 * 3);
     for name in ["a.tif", "a.png"] {
@@ -250,7 +258,7 @@ fn more_memory_never_hurts() {
         let command = format!("blur {files} --sigma {sigma} --device cpu");
         let mut before = None;
         for mib in (1..=25).step_by(2).chain([32, 40]) {
-            let run = keeps(folder.path(), mib, &command);
+            let run = run_within_memory(folder.path(), mib, &command);
             let blurred =
                 (run.code == Some(0)).then(|| fs::read(folder.path().join(output)).unwrap());
             assert!(before.is_none() || blurred == before, "{command}, {mib} MiB: {run:?}");
@@ -260,9 +268,9 @@ fn more_memory_never_hurts() {
     }
 }
 
-/// Surfaces that are simplified side by side stay within the memory together.
+/// Surfaces that are simplified concurrently stay within the memory limit together.
 #[test]
-fn volumes_side_by_side_keep_within_their_memory() {
+fn concurrent_volumes_share_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(3);
     let names = ["a", "b", "c", "d"].map(|name| format!("{name}_60x60x60_uint8.raw"));
@@ -273,13 +281,13 @@ fn volumes_side_by_side_keep_within_their_memory() {
         "mesh {} --iso 128 --simplify 0.8 --out-dir o --device cpu --threads 4",
         names.join(" ")
     );
-    let run = keeps(folder.path(), 240, &command);
+    let run = run_within_memory(folder.path(), 240, &command);
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
 #[test]
-fn every_command_keeps_within_its_memory() {
-    let folder = folder();
+fn every_command_respects_its_memory_limit() {
+    let folder = input_folder();
     let folder = folder.path();
     for mib in [64, 256, 1024] {
         for command in [
@@ -309,7 +317,7 @@ fn every_command_keeps_within_its_memory() {
             "blur canvas.webp o.png",
             "mesh frames.dcm --iso 3 o.ply",
         ] {
-            keeps(folder, mib, command);
+            run_within_memory(folder, mib, command);
         }
     }
     for command in [
@@ -332,16 +340,16 @@ fn every_command_keeps_within_its_memory() {
         "bench scan",
         "devices",
     ] {
-        keeps(folder, 64, command);
+        run_within_memory(folder, 64, command);
     }
 }
 
-/// An error about memory states the memory that is needed, and with that much the job succeeds.
+/// The error names the step that exceeds the limit. With enough memory the job succeeds.
 #[test]
-fn a_mesh_that_takes_too_much_says_how_much() {
-    let folder = folder();
+fn mesh_error_states_the_memory_that_it_needs() {
+    let folder = input_folder();
     let folder = folder.path();
-    for (mib, command, says) in [
+    for (mib, command, message) in [
         (64, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply", "a layer with the slices around it"),
         (64, "mesh layer_800x800x2_uint8.raw --iso 99 o.ply", "the surface of layers 0 to 0"),
         (64, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --simplify 0.5", "simplifying"),
@@ -353,31 +361,35 @@ fn a_mesh_that_takes_too_much_says_how_much() {
             "4096x4096",
         ),
     ] {
-        let run = keeps(folder, mib, command);
+        let run = run_within_memory(folder, mib, command);
         assert_eq!(run.code, Some(4), "{command}: {run:?}");
-        assert!(run.stderr.contains(says) && run.stderr.contains("--max-memory"), "{run:?}");
+        assert!(run.stderr.contains(message) && run.stderr.contains("--max-memory"), "{run:?}");
     }
     // A little more than ten slices of 20 MB.
-    let run = keeps(folder, 256, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply");
+    let run = run_within_memory(folder, 256, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply");
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
-/// Counts of 65,536 bins take 512 KiB for each picture, and together more than the limit.
+/// Histograms of 65,536 bins take 512 KiB per image, together more than the limit.
 #[test]
-fn counts_of_many_pictures_do_not_pile_up() {
+fn histograms_of_many_images_fit_in_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let picture = [b"P5 20 10 65535\n", &Noise(9).bytes(400)[..]].concat();
     fs::write(folder.path().join("w.pgm"), picture).unwrap();
     let inputs = "w.pgm ".repeat(400);
-    let run = keeps(folder.path(), 64, &format!("histogram {inputs}--bins 65536 --stats -o o.csv"));
+    let run = run_within_memory(
+        folder.path(),
+        64,
+        &format!("histogram {inputs}--bins 65536 --stats -o o.csv"),
+    );
     assert_eq!(run.code, Some(0), "{run:?}");
     let rows = fs::read_to_string(folder.path().join("o.csv")).unwrap().lines().count();
     assert_eq!(rows, 1 + 400);
 }
 
-/// The file is the same whether the surface fits into memory, is made in halves, or slab by slab.
+/// The file is the same whether the volume is meshed at once, in halves, or slab by slab.
 #[test]
-fn less_memory_makes_the_same_mesh() {
+fn mesh_is_independent_of_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_60x50x40_uint8.raw"), Noise(8).bytes(60 * 50 * 40)).unwrap();
@@ -396,10 +408,10 @@ fn less_memory_makes_the_same_mesh() {
     }
 }
 
-/// A file for which a decoder takes unbounded memory is an error of one line; the other files of the batch are done.
+/// Files whose decoder would need unbounded memory fail with one line each; the other files of the batch are done.
 #[test]
-fn one_bad_file_of_a_batch_costs_one_file() {
-    let folder = folder();
+fn bad_files_do_not_stop_the_rest_of_a_batch() {
+    let folder = input_folder();
     let folder = folder.path();
     let files = "p.ppm claim.exr count.exr bomb.exr tile.exr groups.webp w.pgm";
     let command = format!("--max-memory 256M blur --out-dir out --sigma 0 {files}");
@@ -413,19 +425,19 @@ fn one_bad_file_of_a_batch_costs_one_file() {
 
 /// A decoder whose memory is not known in advance runs in a child process, with the same result.
 #[test]
-fn lossless_webp_is_decoded_apart_where_memory_is_short() {
+fn lossless_webp_is_decoded_in_a_child_process_if_memory_is_low() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let picture = image::RgbaImage::from_raw(300, 200, Noise(7).bytes(300 * 200 * 4)).unwrap();
     picture.save(folder.join("in.webp")).unwrap();
-    for (limit, is_apart) in [("2G", false), ("32M", true)] {
+    for (limit, uses_child) in [("2G", false), ("32M", true)] {
         let command = format!("-v --max-memory {limit} blur in.webp o.png --sigma 0");
         let run = measured(folder, command.split(' '));
         assert_eq!(run.code, Some(0), "{run:?}");
-        assert_eq!(run.stderr.contains("in a child process"), is_apart, "{run:?}");
+        assert_eq!(run.stderr.contains("in a child process"), uses_child, "{run:?}");
         assert!(image::open(folder.join("o.png")).unwrap().into_rgba8() == picture, "{limit}");
     }
-    // Damage is reported as by a decoder in the same process.
+    // The child process reports damage in the same words.
     let file = fs::read(folder.join("in.webp")).unwrap();
     fs::write(folder.join("cut.webp"), &file[..file.len() / 2]).unwrap();
     let cut = |limit: &str| {
@@ -457,19 +469,19 @@ fn slowness() -> f64 {
     ((used() - start) as f64 / 60e3).max(1.0)
 }
 
-/// Small files for which a command once took, or might take, a long time. Flags may cause more work: that of a Gaussian
-/// grows with its radius.
+/// Small files on which a command once was slow, or might be. Options may still increase the work, such as the radius
+/// of a Gaussian.
 #[test]
-fn small_inputs_take_a_second() {
+fn small_inputs_finish_quickly() {
     /// Maximum CPU time of both threads in seconds, in an optimised build on an idle machine.
-    const MOST: f64 = 6.0;
+    const MAX_CPU_SECONDS: f64 = 6.0;
     let slowness = slowness();
     if slowness > 8.0 {
         return crate::harness::ignore(
             "built without optimisation: filters take 200 times as long",
         );
     }
-    let most = MOST * slowness;
+    let limit = MAX_CPU_SECONDS * slowness;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
@@ -480,7 +492,7 @@ fn small_inputs_take_a_second() {
     write("row_1x20000x1_uint8.raw", &noise.bytes(20_000));
     write("high.pgm", &[b"P5 1 65535 255\n", &noise.bytes(65_535)[..]].concat());
     write("wide.pgm", &[b"P5 65535 1 255\n", &noise.bytes(65_535)[..]].concat());
-    // Many samples that equal the isovalue 1: sheets back to back.
+    // Many samples equal the isovalue 1, which creates sheets back to back.
     let tied: Vec<u8> = noise.bytes(48 * 48 * 48).iter().map(|v| v % 4).collect();
     write("tied_48x48x48_uint8.raw", &tied);
     write("digits.txt", &vec![b'1'; 100_000]);
@@ -523,7 +535,11 @@ fn small_inputs_take_a_second() {
         "mesh frames.dcm --iso 3 o.ply",
     ] {
         let run = measured(folder, format!("--timeout 300 {command}").split(' '));
-        assert_ne!(run.code, Some(124), "{command} does not end");
-        assert!(run.cpu_seconds < most, "{command} takes {} s of {most}", run.cpu_seconds);
+        assert_ne!(run.code, Some(124), "{command} timed out");
+        assert!(
+            run.cpu_seconds < limit,
+            "{command} took {} s; the limit is {limit} s",
+            run.cpu_seconds
+        );
     }
 }

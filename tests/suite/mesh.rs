@@ -1,4 +1,4 @@
-//! Mesh: both twins against naive references, and the command line.
+//! Marching cubes: the CPU and GPU implementations against naive references, and the command line.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,15 +26,15 @@ type Point = [i64; 3];
 /// An edge of the grid: its lower point and its axis.
 type Edge = (Point, usize);
 
-/// A volume as the reference sees it: f64 values, and no value outside.
-struct Naive<'a> {
+/// Marching cubes over f64 values, one grid edge at a time.
+struct NaiveMarchingCubes<'a> {
     dims: [i64; 3],
     values: &'a [f64],
     kernel: &'a MarchingCubes,
 }
 
-impl Naive<'_> {
-    /// The value at a point; `None` outside of the volume.
+impl NaiveMarchingCubes<'_> {
+    /// The value at a point; `None` outside the volume.
     fn value(&self, p: Point) -> Option<f64> {
         let inside = (0..3).all(|axis| (0..self.dims[axis]).contains(&p[axis]));
         let [x, y, _] = self.dims;
@@ -62,7 +62,7 @@ impl Naive<'_> {
         (0..count).map(move |i| [first + i % nx, first + i / nx % ny, first + i / nx / ny])
     }
 
-    fn is_point(&self, p: Point) -> bool {
+    fn is_in_grid(&self, p: Point) -> bool {
         let (first, n) = self.grid();
         (0..3).all(|axis| p[axis] >= first && p[axis] < first + n[axis])
     }
@@ -80,8 +80,8 @@ impl Naive<'_> {
     }
 
     fn crossing(&self, (a, axis): Edge) -> Option<[f64; 3]> {
-        let b = step(a, axis);
-        let is_crossed = self.is_point(b)
+        let b = next_point(a, axis);
+        let is_crossed = self.is_in_grid(b)
             && self.is_inside(a) != self.is_inside(b)
             && self.cells_around(a, axis).iter().any(|&cell| self.has_surface(cell));
         is_crossed.then(|| {
@@ -99,10 +99,10 @@ impl Naive<'_> {
         })
     }
 
-    /// The unit vector down the gradient where an edge is crossed, by central differences at both ends, and how far a
-    /// normal in f32 may be off; `None` where rounding decides on the direction.
+    /// The unit vector down the gradient where an edge is crossed, by central differences at both ends, and the
+    /// tolerance for an f32 normal; `None` where rounding determines the direction.
     fn normal(&self, (a, axis): Edge) -> Option<([f64; 3], f64)> {
-        let b = step(a, axis);
+        let b = next_point(a, axis);
         let near = |p: Point| -> Point { std::array::from_fn(|i| p[i].clamp(0, self.dims[i] - 1)) };
         let value = |p: Point| self.value(near(p)).unwrap();
         let gradient = |p: Point| -> [f64; 3] {
@@ -145,20 +145,20 @@ impl Naive<'_> {
         })
     }
 
-    /// For every face of the grid, the sides of triangles that the surface must have there, and how many cells (one or
-    /// two) must each have them. On a face whose corners alternate, the two outside corners are cut off.
+    /// The triangle sides that the surface must have on each face of the grid, with the number of cells (one or two)
+    /// that share the face. On a face whose corners alternate, the two outside corners are cut off.
     fn sides(&self) -> BTreeMap<[Edge; 2], u32> {
         let mut sides = BTreeMap::new();
         for p in self.points() {
             for axis in 0..3 {
                 let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
-                let ring = [p, step(p, u), step(step(p, u), v), step(p, v)];
-                if !ring.iter().all(|&q| self.is_point(q)) {
+                let ring = [p, next_point(p, u), next_point(next_point(p, u), v), next_point(p, v)];
+                if !ring.iter().all(|&q| self.is_in_grid(q)) {
                     continue;
                 }
                 let below = std::array::from_fn(|i| p[i] - i64::from(i == axis));
                 let cells = [below, p].iter().filter(|&&cell| self.has_surface(cell)).count();
-                let edges = [(p, u), (step(p, u), v), (step(p, v), u), (p, v)];
+                let edges = [(p, u), (next_point(p, u), v), (next_point(p, v), u), (p, v)];
                 let crossed: Vec<Edge> = (0..4)
                     .filter(|&i| self.is_inside(ring[i]) != self.is_inside(ring[(i + 1) % 4]))
                     .map(|i| edges[i])
@@ -184,31 +184,30 @@ impl Naive<'_> {
     fn has_surface(&self, cell: Point) -> bool {
         let corners =
             (0..8).map(|i| [cell[0] + (i & 1), cell[1] + (i >> 1 & 1), cell[2] + (i >> 2)]);
-        corners.into_iter().all(|p| self.is_point(p) && !self.is_nan(p))
+        corners.into_iter().all(|p| self.is_in_grid(p) && !self.is_nan(p))
     }
 }
 
-fn step(mut p: Point, axis: usize) -> Point {
+fn next_point(mut p: Point, axis: usize) -> Point {
     p[axis] += 1;
     p
 }
 
-/// Compares `surface` with the naive reference: the vertices one by one, and the sides of the triangles face by
-/// face.
-pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
+/// Compares `surface` with the naive reference: the vertices one by one, and the triangle sides face by face.
+pub fn assert_matches_reference(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
     let values: Vec<f64> = match &volume.samples {
         Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
         Samples::F64(v) => v.clone(),
-        other => integers(other).iter().map(|&v| v as f64).collect(),
+        other => integer_samples(other).iter().map(|&v| v as f64).collect(),
     };
-    let naive = Naive { dims: volume.dims.map(|n| n as i64), values: &values, kernel };
+    let naive = NaiveMarchingCubes { dims: volume.dims.map(|n| n as i64), values: &values, kernel };
     let expected = naive.vertices();
     assert_eq!(surface.positions.len(), expected.len());
     for (found, (edge, expected)) in surface.positions.iter().zip(&expected) {
         for axis in 0..3 {
             let error = (f64::from(found[axis]) - expected[axis]).abs() / kernel.spacing[axis];
             let allowed = 1e-5f64.max(expected[axis].abs() * 2e-7 / kernel.spacing[axis]);
-            assert!(error <= allowed, "{edge:?}: {found:?} is not {expected:?}");
+            assert!(error <= allowed, "{edge:?}: {found:?} instead of {expected:?}");
         }
     }
     // Samples of the other types are rounded before they are subtracted.
@@ -216,7 +215,7 @@ pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
         for (found, (edge, _)) in surface.normals.iter().zip(&expected) {
             let Some((expected, allowed)) = naive.normal(*edge) else { continue };
             let is_near = |axis: usize| (f64::from(found[axis]) - expected[axis]).abs() <= allowed;
-            assert!((0..3).all(is_near), "{edge:?}: normal {found:?} is not {expected:?}");
+            assert!((0..3).all(is_near), "{edge:?}: normal {found:?} instead of {expected:?}");
         }
     }
     let mut sides: HashMap<[usize; 2], i32> = HashMap::new();
@@ -235,10 +234,10 @@ pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
         }
     }
     assert_eq!(uses, expected_sides);
-    // All other sides are cuts inside a cell. A side that belongs to two cells occurs once in each direction, else the
-    // winding is not consistent.
+    // All other sides lie inside a cell. A side that two triangles share occurs once in each direction, or the winding
+    // is inconsistent.
     for (&[a, b], &count) in &sides {
-        assert_eq!(count, 1, "two triangles run along one side in one direction");
+        assert_eq!(count, 1, "two triangles share a side in the same direction");
         let mut pair = [expected[a].0, expected[b].0];
         pair.sort();
         let reverse = sides.get(&[b, a]).copied().unwrap_or_default();
@@ -246,7 +245,7 @@ pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
     }
 }
 
-fn integers(samples: &Samples) -> Vec<i64> {
+fn integer_samples(samples: &Samples) -> Vec<i64> {
     match samples {
         Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
         Samples::I8(v) => v.iter().map(|&v| v.into()).collect(),
@@ -268,7 +267,7 @@ fn is_closed(surface: &Surface) -> bool {
     balance.values().all(|&n| n == 0)
 }
 
-/// Six times the enclosed volume, positive when normals point outwards.
+/// The enclosed volume, positive if the triangles face outwards.
 fn signed_volume(surface: &Surface) -> f64 {
     let at = |i: u32| surface.positions[i as usize].map(f64::from);
     let parts = surface.triangles.iter().map(|t| {
@@ -285,12 +284,12 @@ fn volume(dims: [usize; 3], samples: Samples) -> Volume {
     Volume { dims, samples }
 }
 
-fn bytes(dims: [usize; 3], seed: u64) -> Volume {
+fn byte_noise(dims: [usize; 3], seed: u64) -> Volume {
     volume(dims, Samples::U8(Noise(seed).bytes(dims.iter().product())))
 }
 
-/// A smooth field of bytes around 128, with surfaces everywhere.
-fn waves(dims: [usize; 3]) -> Volume {
+/// A gyroid of bytes around 128, with surfaces everywhere.
+fn gyroid_volume(dims: [usize; 3]) -> Volume {
     let [nx, ny, nz] = dims;
     let mut values = Vec::with_capacity(nx * ny * nz);
     for (z, y, x) in
@@ -303,7 +302,7 @@ fn waves(dims: [usize; 3]) -> Volume {
     volume(dims, Samples::U8(values))
 }
 
-/// Noise of any type, which includes the extremes of the type and repeated values.
+/// Noise of any sample type, with repeated values and the minimum of the type, and isovalues for it.
 pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
     let len = dims.iter().product();
     let mut noise = Noise(seed);
@@ -316,7 +315,7 @@ pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
         other => {
             let bytes = noise.bytes(len * dtype.size());
             other.as_bytes_mut().copy_from_slice(&bytes);
-            // The least value occurs now and then, so that it can be an isovalue, too.
+            // Every seventh sample is the minimum of the type, so that the minimum can be an isovalue.
             let least: &[u8] = match dtype {
                 Dtype::I8 => &[0x80],
                 Dtype::I16 => &[0, 0x80],
@@ -340,11 +339,11 @@ pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
     (volume(dims, samples), isos)
 }
 
-// ---- twins ----
+// ---- comparisons ----
 
-pub fn same(expected: &Surface, found: &Surface, name: &str) {
+pub fn assert_same_surface(expected: &Surface, found: &Surface, name: &str) {
     assert_eq!(expected.triangles.len(), found.triangles.len(), "{name}");
-    assert!(expected.triangles == found.triangles, "{name}: other triangles");
+    assert!(expected.triangles == found.triangles, "{name}: the triangles differ");
     assert_eq!(expected.positions.len(), found.positions.len(), "{name}");
     for (i, (a, b)) in expected.positions.iter().zip(&found.positions).enumerate() {
         assert_eq!(a.map(f32::to_bits), b.map(f32::to_bits), "{name}: vertex {i}: {a:?} {b:?}");
@@ -356,70 +355,73 @@ pub fn same(expected: &Surface, found: &Surface, name: &str) {
     assert_eq!(expected.nan_cells, found.nan_cells, "{name}");
 }
 
-/// Meshes on every device, and checks the result.
-fn mesh_all(kernel: &MarchingCubes, volume: Volume) -> Surface {
+/// Meshes on every device and checks the surface against the reference.
+fn mesh_on_all_devices(kernel: &MarchingCubes, volume: Volume) -> Surface {
     let slab = Slab::whole(volume, kernel);
-    let surface = assert_twins(kernel, &slab, same);
-    check(&surface, &slab.volume, kernel);
+    let surface = assert_twins(kernel, &slab, assert_same_surface);
+    assert_matches_reference(&surface, &slab.volume, kernel);
     surface
 }
 
-fn closing(iso: f64) -> MarchingCubes {
+fn closing_kernel(iso: f64) -> MarchingCubes {
     MarchingCubes { close: true, ..MarchingCubes::new(iso) }
 }
 
 #[test]
-fn all_256_cases_are_right_and_close() {
-    // The corners in the order of the bits of a case.
+fn all_256_cases_match_the_reference_and_close() {
+    // Corner indices in the bit order of the case number.
     let corners = [0, 1, 3, 2, 4, 5, 7, 6];
     for case in 0..256u32 {
         let mut values = vec![0u8; 8];
         (0..8).for_each(|i| values[corners[i]] = if case >> i & 1 == 1 { 200 } else { 10 });
         let cell = volume([2; 3], Samples::U8(values));
-        mesh_all(&MarchingCubes::new(80.0), cell.clone());
-        let closed = mesh_all(&closing(80.0), cell);
+        mesh_on_all_devices(&MarchingCubes::new(80.0), cell.clone());
+        let closed = mesh_on_all_devices(&closing_kernel(80.0), cell);
         assert!(is_closed(&closed), "case {case}");
         assert!(case == 0 || signed_volume(&closed) > 0.0, "case {case}");
     }
 }
 
 #[test]
-fn noise_of_every_type_is_right() {
+fn noise_of_every_sample_type_matches_the_reference() {
     use Dtype::*;
     for (seed, dtype) in [U8, I8, U16, I16, U32, I32, F32, F64].into_iter().enumerate() {
         let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
         for iso in isos {
-            let surface = mesh_all(&MarchingCubes::new(iso), volume.clone());
+            let surface = mesh_on_all_devices(&MarchingCubes::new(iso), volume.clone());
             assert!(!surface.triangles.is_empty(), "{dtype} {iso}");
-            assert!(is_closed(&mesh_all(&closing(iso), volume.clone())), "{dtype} {iso}");
+            assert!(
+                is_closed(&mesh_on_all_devices(&closing_kernel(iso), volume.clone())),
+                "{dtype} {iso}"
+            );
         }
     }
 }
 
 #[test]
-fn all_sizes_work() {
+fn volumes_of_every_size_match_the_reference() {
     let sides = [1, 2, 3, 31, 32, 33, 64, 65];
     for (i, &x) in sides.iter().enumerate() {
         for (j, &y) in [1, 2, 5].iter().enumerate() {
             for z in [1, 2, 3, 7] {
-                let volume = bytes([x, y, z], (i * 9 + j) as u64);
-                let surface = mesh_all(&MarchingCubes::new(127.0), volume.clone());
+                let volume = byte_noise([x, y, z], (i * 9 + j) as u64);
+                let surface = mesh_on_all_devices(&MarchingCubes::new(127.0), volume.clone());
                 assert_eq!(surface.positions.is_empty(), x.min(y).min(z) == 1);
-                mesh_all(&closing(127.0), volume);
+                mesh_on_all_devices(&closing_kernel(127.0), volume);
             }
         }
     }
     // More than one workgroup of words, and more than one binding and dispatch on the small device.
-    mesh_all(&MarchingCubes::new(127.0), waves([48, 40, 37]));
-    let large = Slab::whole(waves([160, 107, 131]), &MarchingCubes::new(127.0));
-    assert_twins(&MarchingCubes::new(127.0), &large, same);
+    mesh_on_all_devices(&MarchingCubes::new(127.0), gyroid_volume([48, 40, 37]));
+    let large = Slab::whole(gyroid_volume([160, 107, 131]), &MarchingCubes::new(127.0));
+    assert_twins(&MarchingCubes::new(127.0), &large, assert_same_surface);
 }
 
 #[test]
-fn slices_larger_than_a_binding_work() {
+fn slices_larger_than_a_binding_are_identical_on_all_devices() {
     // The small device binds 1 MiB. One slice is more, and is meshed in bands of rows.
     let dims = [1030, 1100, 3];
-    let Volume { mut samples, .. } = waves([dims[0], dims[1], 1]);
+    let Volume { mut samples, .. } = gyroid_volume([dims[0], dims[1], 1]);
     let Samples::U8(values) = &mut samples else { unreachable!() };
     let slice = values.clone();
     values.extend(slice.iter().map(|v| v.wrapping_mul(3)));
@@ -427,22 +429,22 @@ fn slices_larger_than_a_binding_work() {
     for (close, normals) in [(false, true), (true, false)] {
         let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(128.0) };
         let slab = Slab::whole(volume(dims, samples.clone()), &kernel);
-        let surface = assert_twins(&kernel, &slab, same);
+        let surface = assert_twins(&kernel, &slab, assert_same_surface);
         assert!(surface.triangles.len() > 100_000);
     }
 }
 
 #[test]
-fn ties_leave_no_holes() {
+fn samples_equal_to_the_isovalue_leave_no_holes() {
     // Many samples equal the isovalue. All sides match, even those of degenerate triangles.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
     let volume = volume([9, 10, 11], Samples::U8(values));
-    let surface = mesh_all(&closing(80.0), volume);
+    let surface = mesh_on_all_devices(&closing_kernel(80.0), volume);
     assert!(is_closed(&surface));
 }
 
 #[test]
-fn only_greater_is_inside() {
+fn only_samples_above_the_isovalue_are_inside() {
     let slab = |value| {
         let mut values = vec![0u8; 27];
         values[13] = value;
@@ -459,7 +461,7 @@ fn only_greater_is_inside() {
 }
 
 #[test]
-fn cells_with_nan_emit_nothing() {
+fn cells_with_nan_are_skipped() {
     let (mut volume, _) = noise([35, 8, 8], Dtype::F32, 77);
     let Samples::F32(values) = &mut volume.samples else { unreachable!() };
     for i in [0, 31, 32, 300, 777, 35 * 8 * 8 - 1] {
@@ -467,39 +469,39 @@ fn cells_with_nan_emit_nothing() {
     }
     values[900] = f32::INFINITY;
     values[1200] = f32::NEG_INFINITY;
-    let surface = mesh_all(&MarchingCubes::new(0.5), volume.clone());
+    let surface = mesh_on_all_devices(&MarchingCubes::new(0.5), volume.clone());
     assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
     assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
-    mesh_all(&closing(0.5), volume.clone());
-    // If most samples are NaN, many crossed edges have no complete cell beside them.
+    mesh_on_all_devices(&closing_kernel(0.5), volume.clone());
+    // If most samples are NaN, many crossed edges have no complete adjacent cell.
     let Samples::F32(values) = &mut volume.samples else { unreachable!() };
     let mut noise = Noise(8);
     values.iter_mut().filter(|_| noise.next().is_multiple_of(4)).for_each(|v| *v = f32::NAN);
-    for kernel in [MarchingCubes::new(0.5), closing(0.5)] {
-        let surface = mesh_all(&kernel, volume.clone());
+    for kernel in [MarchingCubes::new(0.5), closing_kernel(0.5)] {
+        let surface = mesh_on_all_devices(&kernel, volume.clone());
         let mut used = vec![false; surface.positions.len()];
         surface.triangles.as_flattened().iter().for_each(|&i| used[i as usize] = true);
         assert!(used.len() > 50 && used.iter().all(|&used| used));
-        every_height(&kernel, &volume);
+        assert_same_for_every_height(&kernel, &volume);
     }
 }
 
 #[test]
-fn extreme_floats_stay_on_their_edges() {
+fn vertices_between_extreme_floats_stay_on_their_edges() {
     let pool = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, 1.0, -1.0, 1e-30, -1e-30];
     let mut noise = Noise(3);
     let values = (0..512).map(|_| pool[(noise.next() % 8) as usize]).collect();
-    mesh_all(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
+    mesh_on_all_devices(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
 }
 
 #[test]
-fn spacing_and_origin_move_vertices() {
+fn spacing_and_origin_transform_vertices() {
     let kernel = MarchingCubes {
         spacing: [0.7, 1.3, 2.9],
         origin: [-100.5, 3.25, 1e-3],
         ..MarchingCubes::new(100.0)
     };
-    mesh_all(&kernel, bytes([40, 11, 6], 1));
+    mesh_on_all_devices(&kernel, byte_noise([40, 11, 6], 1));
 }
 
 #[test]
@@ -508,12 +510,12 @@ fn normals_point_down_the_gradient() {
         MarchingCubes { normals: true, spacing: [1.0, 2.0, 0.5], ..MarchingCubes::new(100.25) };
     for close in [false, true] {
         let kernel = MarchingCubes { close, ..kernel.clone() };
-        let volume = waves([40, 12, 9]);
+        let volume = gyroid_volume([40, 12, 9]);
         let slab = Slab::whole(volume, &kernel);
-        let surface = assert_twins(&kernel, &slab, same);
-        check(&surface, &slab.volume, &kernel);
+        let surface = assert_twins(&kernel, &slab, assert_same_surface);
+        assert_matches_reference(&surface, &slab.volume, &kernel);
         assert_eq!(surface.normals.len(), surface.positions.len());
-        // Most triangles face in the direction of the normals of their vertices.
+        // Most triangles face in the direction of their vertex normals.
         let facing = surface.triangles.iter().filter(|t| {
             let [a, b, c] = t.map(|i| surface.positions[i as usize]);
             let (u, v): ([f32; 3], [f32; 3]) =
@@ -524,7 +526,7 @@ fn normals_point_down_the_gradient() {
             (0..3).map(|i| n[i] * normal[i]).sum::<f32>() >= 0.0
         });
         let percent = facing.count() * 100 / surface.triangles.len();
-        // The faces that close the surface at the box do not follow the gradient.
+        // The faces that close the surface at the volume border do not follow the gradient.
         assert!(close || percent >= 99, "{percent} % face the right way");
     }
 }
@@ -533,12 +535,12 @@ fn normals_point_down_the_gradient() {
 fn every_slab_height_gives_the_same_surface() {
     for (close, normals) in [(false, false), (true, false), (false, true), (true, true)] {
         let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(127.0) };
-        every_height(&kernel, &bytes([34, 7, 9], 4));
+        assert_same_for_every_height(&kernel, &byte_noise([34, 7, 9], 4));
     }
 }
 
-/// Meshes the volume in slabs of every height, all of which must give the same surface.
-fn every_height(kernel: &MarchingCubes, whole: &Volume) {
+/// Meshes the volume in slabs of every height and checks that all give the same surface.
+fn assert_same_for_every_height(kernel: &MarchingCubes, whole: &Volume) {
     let expected = kernel.cpu(&Slab::whole(whole.clone(), kernel)).unwrap();
     let [width, rows, depth] = whole.dims;
     for height in 1..=kernel.layers(depth) {
@@ -555,35 +557,35 @@ fn every_height(kernel: &MarchingCubes, whole: &Volume) {
                 layers,
                 first_vertex: found.positions.len() as u64,
             };
-            found.append(assert_twins(kernel, &slab, same)).unwrap();
+            found.append(assert_twins(kernel, &slab, assert_same_surface)).unwrap();
         }
-        same(&expected, &found, &format!("height {height}"));
+        assert_same_surface(&expected, &found, &format!("height {height}"));
     }
 }
 
 #[test]
-fn a_planted_difference_is_found() {
+fn comparison_detects_swapped_triangles() {
     let kernel = MarchingCubes::new(127.0);
-    let good = kernel.cpu(&Slab::whole(bytes([8; 3], 1), &kernel)).unwrap();
+    let good = kernel.cpu(&Slab::whole(byte_noise([8; 3], 1), &kernel)).unwrap();
     let mut bad = good.clone();
     bad.triangles.swap(3, 4);
-    let panic = catch_unwind(|| same(&good, &bad, "planted")).unwrap_err();
-    assert!(panic.downcast_ref::<String>().unwrap().contains("other triangles"));
+    let panic = catch_unwind(|| assert_same_surface(&good, &bad, "swapped")).unwrap_err();
+    assert!(panic.downcast_ref::<String>().unwrap().contains("the triangles differ"));
 }
 
 #[test]
-fn the_reference_finds_a_missing_triangle() {
+fn reference_detects_a_missing_triangle() {
     let kernel = MarchingCubes::new(127.0);
-    let slab = Slab::whole(bytes([8; 3], 1), &kernel);
+    let slab = Slab::whole(byte_noise([8; 3], 1), &kernel);
     let mut surface = kernel.cpu(&slab).unwrap();
     surface.triangles.remove(5);
-    assert!(catch_unwind(|| check(&surface, &slab.volume, &kernel)).is_err());
+    assert!(catch_unwind(|| assert_matches_reference(&surface, &slab.volume, &kernel)).is_err());
 }
 
 // ---- the fixture ----
 
-/// A skull made of a few smooth shapes, with x to its left, y backwards and z up. It has 64 samples along each side,
-/// the value 80 on its surface, and greater values inside.
+/// A skull built from a few smooth shapes, with x to its left, y backwards and z up. It has 64 samples along each axis,
+/// the value 80 on its surface, and larger values inside.
 fn skull() -> Vec<u8> {
     let mut values = Vec::with_capacity(1 << 18);
     for i in 0..1usize << 18 {
@@ -595,7 +597,7 @@ fn skull() -> Vec<u8> {
     values
 }
 
-/// Roughly the signed distance from the skull's surface, negative inside.
+/// Approximate signed distance from the skull's surface, negative inside.
 fn skull_distance(p: [f64; 3]) -> f64 {
     let [x, y, z] = p;
     let ellipsoid = |centre: [f64; 3], radii: [f64; 3]| {
@@ -648,7 +650,7 @@ fn skull_distance(p: [f64; 3]) -> f64 {
     skull.min(teeth(-0.575)).min(teeth(-0.735)).min(jaw)
 }
 
-/// A folder of its own for each test, and the program in it.
+/// A temporary folder in which the program runs.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -707,7 +709,7 @@ pub fn read_ply(bytes: &[u8]) -> Surface {
 }
 
 #[test]
-fn the_skull_comes_out_as_ply() {
+fn writes_the_skull_as_ply() {
     let folder = Folder::new();
     let skull = fixture("skull_64x64x64_uint8.raw");
     let (code, stdout, stderr) = folder.mesh(&format!("{} --iso 80", skull.display()));
@@ -715,19 +717,23 @@ fn the_skull_comes_out_as_ply() {
     assert!(stderr.contains("17920 vertices, 35884 triangles"), "{stderr}");
     let kernel = MarchingCubes::new(80.0);
     let volume = volume([64; 3], Samples::U8(fs::read(&skull).unwrap()));
-    let expected = mesh_all(&kernel, volume);
+    let expected = mesh_on_all_devices(&kernel, volume);
     assert!(is_closed(&expected));
-    same(&expected, &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()), "ply");
+    assert_same_surface(
+        &expected,
+        &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()),
+        "ply",
+    );
     let (code, _, stderr) = folder.mesh(&format!("{} --iso 80 a.ply --ascii", skull.display()));
     assert_eq!(code, 0, "{stderr}");
-    same(&expected, &read_ply(&fs::read(folder.path("a.ply")).unwrap()), "ascii");
+    assert_same_surface(&expected, &read_ply(&fs::read(folder.path("a.ply")).unwrap()), "ascii");
     assert_eq!(folder.names(), ["a.ply", "skull_64x64x64_uint8.ply"]);
 }
 
 #[test]
-fn normals_reach_the_file() {
+fn writes_normals_to_ply() {
     let folder = Folder::new();
-    let volume = waves([20, 9, 8]);
+    let volume = gyroid_volume([20, 9, 8]);
     folder.write("w_20x9x8_uint8.raw", volume.samples.as_bytes());
     let arguments = "w_20x9x8_uint8.raw --iso 128 --normals --spacing 1,2,3 --origin=-5,0,7";
     let (code, _, stderr) = folder.mesh(arguments);
@@ -739,16 +745,24 @@ fn normals_reach_the_file() {
         ..MarchingCubes::new(128.0)
     };
     let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
-    same(&expected, &read_ply(&fs::read(folder.path("w_20x9x8_uint8.ply")).unwrap()), "ply");
+    assert_same_surface(
+        &expected,
+        &read_ply(&fs::read(folder.path("w_20x9x8_uint8.ply")).unwrap()),
+        "ply",
+    );
     if !subjects().is_empty() {
         let (code, _, stderr) = folder.mesh(&format!("{arguments} gpu.ply --device gpu"));
         assert_eq!(code, 0, "{stderr}");
-        same(&expected, &read_ply(&fs::read(folder.path("gpu.ply")).unwrap()), "gpu");
+        assert_same_surface(
+            &expected,
+            &read_ply(&fs::read(folder.path("gpu.ply")).unwrap()),
+            "gpu",
+        );
     }
 }
 
 #[test]
-fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
+fn isovalue_outside_the_data_writes_an_empty_mesh_with_a_message() {
     let folder = Folder::new();
     folder.write("v_4x4x4_uint8.raw", &[7; 64]);
     for iso in ["255", "-1", "7", "6.5"] {
@@ -761,15 +775,15 @@ fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
 }
 
 #[test]
-fn slabs_of_any_height_give_the_same_file() {
+fn file_is_independent_of_the_slab_height() {
     let folder = Folder::new();
-    let volume = waves([33, 20, 41]);
+    let volume = gyroid_volume([33, 20, 41]);
     folder.write("v_33x20x41_uint8.raw", volume.samples.as_bytes());
     for flags in ["", "--close --normals", "--ascii"] {
         let base = format!("v_33x20x41_uint8.raw --iso 128 {flags}");
         assert_eq!(folder.mesh(&format!("{base} whole.ply")).0, 0);
         let whole = fs::read(folder.path("whole.ply")).unwrap();
-        // A slice takes 660 bytes: slabs have from one layer to dozens, with and without temporary files.
+        // A slice takes 660 bytes, so slabs have from one to dozens of layers, with and without temporary files.
         for memory in ["1K", "30K", "60K", "100K"] {
             let (code, _, stderr) = folder.mesh(&format!("{base} part.ply --max-memory {memory}"));
             assert_eq!(code, 0, "{stderr}");
@@ -785,16 +799,16 @@ fn slabs_of_any_height_give_the_same_file() {
     assert_eq!(folder.names(), ["part.ply", "v_33x20x41_uint8.raw", "whole.ply"]);
 }
 
-/// Triangles as sorted corners, for formats that renumber vertices.
+/// Triangles by the bits of their corner positions, for formats that renumber vertices.
 fn corners(surface: &Surface) -> Vec<[[u32; 3]; 3]> {
     let bits = |i: u32| surface.positions[i as usize].map(|v| (v + 0.0).to_bits());
     surface.triangles.iter().map(|triangle| triangle.map(bits)).collect()
 }
 
 #[test]
-fn other_formats_hold_the_same_surface() {
+fn stl_obj_and_glb_store_the_same_surface() {
     let folder = Folder::new();
-    let volume = waves([30, 12, 11]);
+    let volume = gyroid_volume([30, 12, 11]);
     folder.write("v_30x12x11_uint8.raw", volume.samples.as_bytes());
     let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(128.5) };
     let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
@@ -841,7 +855,7 @@ fn other_formats_hold_the_same_surface() {
             .to_vec(),
         ..Surface::default()
     };
-    same(&expected, &found, "glb");
+    assert_same_surface(&expected, &found, "glb");
     let (code, _, stderr) = folder.mesh("v_30x12x11_uint8.raw --iso 300 empty.glb");
     assert_eq!(code, 0, "{stderr}");
     let empty = fs::read(folder.path("empty.glb")).unwrap();
@@ -849,7 +863,7 @@ fn other_formats_hold_the_same_surface() {
 }
 
 #[test]
-fn byte_order_header_and_compression_change_nothing() {
+fn reads_raw_volumes_of_any_byte_order_header_and_compression() {
     let folder = Folder::new();
     let (volume, _) = noise([9, 8, 7], Dtype::U16, 9);
     let little = volume.samples.as_bytes().to_vec();
@@ -873,15 +887,15 @@ fn byte_order_header_and_compression_change_nothing() {
         assert_eq!(code, 0, "{arguments}: {stderr}");
         assert!(fs::read(folder.path("o.ply")).unwrap() == expected, "{arguments}");
     }
-    // The default name drops both extensions.
+    // The default output name drops both extensions.
     assert_eq!(folder.mesh("packed_9x8x7_uint16.raw.gz --iso 30000").0, 0);
     assert!(folder.names().contains(&"packed_9x8x7_uint16.ply".to_owned()));
 }
 
 #[test]
-fn several_isovalues_make_a_file_each() {
+fn writes_one_file_per_isovalue() {
     let folder = Folder::new();
-    folder.write("v_30x12x11_uint8.raw", waves([30, 12, 11]).samples.as_bytes());
+    folder.write("v_30x12x11_uint8.raw", gyroid_volume([30, 12, 11]).samples.as_bytes());
     for iso in ["100", "150"] {
         assert_eq!(folder.mesh(&format!("v_30x12x11_uint8.raw --iso {iso} one{iso}.ply")).0, 0);
     }
@@ -899,9 +913,9 @@ fn several_isovalues_make_a_file_each() {
 }
 
 #[test]
-fn the_automatic_isovalue_parts_two_classes() {
+fn automatic_isovalue_separates_two_classes() {
     let folder = Folder::new();
-    // 400 samples of 10 and 112 of 50: all thresholds in between are equally good, and the middle one is taken.
+    // 400 samples of 10 and 112 of 50: all thresholds in between are equally good, so the middle one is chosen.
     let bytes: Vec<u8> = (0..512).map(|i| if i < 400 { 10 } else { 50 }).collect();
     folder.write("v_8x8x8_uint8.raw", &bytes);
     let floats: Vec<f32> = bytes.iter().map(|&v| f32::from(v) / 100.0).collect();
@@ -936,7 +950,7 @@ fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Volume {
 }
 
 #[test]
-fn measures_and_improvements_are_right() {
+fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     let kernel = MarchingCubes::new(100.0);
     let two = balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]);
     let two = kernel.cpu(&Slab::whole(two, &kernel)).unwrap();
@@ -959,7 +973,7 @@ fn measures_and_improvements_are_right() {
     );
     assert_eq!(Stats::measure(&largest).unwrap().components, 1);
 
-    // Each condition keeps both balls, the greater one, or none.
+    // Each filter keeps both balls, the larger one, or none.
     let count = |parts: PartFilter| {
         let mut kept = two.clone();
         keep_parts(&mut kept, &parts).unwrap();
@@ -992,7 +1006,7 @@ fn measures_and_improvements_are_right() {
         "neither shrinks nor grows: {after:?}"
     );
 
-    // Small and thin parts keep their volumes, too: balls, a shell, and a part of one voxel.
+    // Small and thin parts also keep their volumes: balls, a shell, and a part of one voxel.
     let mut small = balls(40, &[([8.3; 3], 2.0), ([20.2; 3], 1.2), ([30.1; 3], 3.0)]);
     if let Samples::F32(values) = &mut small.samples {
         let shell = |i: usize| {
@@ -1051,7 +1065,7 @@ fn measures_and_improvements_are_right() {
 }
 
 #[test]
-fn improvements_reach_the_file() {
+fn writes_the_filtered_smoothed_and_simplified_mesh() {
     let folder = Folder::new();
     folder.write(
         "b_48x48x48_float32.raw",
@@ -1067,7 +1081,7 @@ fn improvements_reach_the_file() {
 }
 
 #[test]
-fn bad_input_is_one_line_and_no_output() {
+fn bad_input_prints_one_line_and_writes_no_output() {
     let folder = Folder::new();
     folder.write("short_4x4x4_uint8.raw", &[7; 63]);
     folder.write("plain.raw", &[7; 65]);
@@ -1076,7 +1090,7 @@ fn bad_input_is_one_line_and_no_output() {
         "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 4 4 4\nspacings: 1 1 1e39\nencoding: raw\n\n";
     folder.write("far.nrrd", &[far.as_bytes(), &[7; 64]].concat());
     let before = folder.names();
-    for (arguments, code, words) in [
+    for (arguments, code, message) in [
         ("missing_4x4x4_uint8.raw --iso 1", 7, "cannot read"),
         (". --iso 1", 4, "no slices"),
         ("short_4x4x4_uint8.raw --iso 1", 4, "64 bytes, but the file has 63"),
@@ -1098,7 +1112,7 @@ fn bad_input_is_one_line_and_no_output() {
     ] {
         let (found, stdout, stderr) = folder.mesh(arguments);
         assert_eq!(found, code, "{arguments}: {stderr}");
-        assert!(stdout.is_empty() && stderr.contains(words), "{arguments}: {stderr}");
+        assert!(stdout.is_empty() && stderr.contains(message), "{arguments}: {stderr}");
         assert!(code == 2 || stderr.trim_end().lines().count() == 1, "{stderr}");
         assert_eq!(folder.names(), before, "{arguments}");
     }
@@ -1109,18 +1123,18 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_skull_fixture_is_what_this_test_makes() {
+fn skull_fixture_is_up_to_date() {
     let path = fixture("skull_64x64x64_uint8.raw");
     let values = skull();
     if std::env::var_os("GPUPROC_BLESS").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &values).unwrap();
     }
-    assert!(fs::read(&path).unwrap() == values, "bless it with GPUPROC_BLESS=1");
+    assert!(fs::read(&path).unwrap() == values, "outdated: run this test with GPUPROC_BLESS=1");
 }
 
 #[test]
-fn timings_as_json_tell_stages_and_measures() {
+fn json_timings_list_stages_and_mesh_statistics() {
     let folder = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
     let output = crate::common::gpuproc()
@@ -1147,7 +1161,7 @@ fn timings_as_json_tell_stages_and_measures() {
 }
 
 #[test]
-fn pictures_that_cannot_be_are_refused_before_the_work() {
+fn rejects_invalid_previews_before_meshing() {
     let folder = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
     let cases = [("80", "p.doc", 2), ("80,90", "p.png", 2), ("80", "no/p.png", 7)];
@@ -1169,20 +1183,20 @@ fn pictures_that_cannot_be_are_refused_before_the_work() {
     command.args(["--device", "cpu"]).assert().code(2).stderr(twice);
 }
 
-/// Where the gradients at the two ends of an edge cancel out, rounding must not reverse the normal: it
-/// points along the edge, outwards, on every device.
+/// Where the gradients at the two ends of an edge cancel out, rounding must not reverse the normal. It points outwards
+/// along the edge on every device.
 #[test]
-fn normals_where_gradients_cancel_out_are_those_of_flat_ground() {
+fn normals_point_along_the_edge_where_gradients_cancel() {
     // From 100 - k to 100 + d - k: at 100, the gradients -k and d - k of the ends have the weights 1 - k / d and k / d.
     let pairs: Vec<[u8; 2]> = (2..30).flat_map(|d| (1..d).map(move |k| [k, d])).collect();
-    // Three equal rows each, so that the gradient across the middle one is 0.
+    // Each pair has three equal rows, so that the gradient across the middle row is 0.
     let slice = pairs
         .iter()
         .flat_map(|&[k, d]| [100 + d + k, 100 - k, 100 + d - k, 100 + 2 * d - 3 * k].repeat(3));
     let slice: Vec<u8> = slice.collect();
     let cancelling = volume([4, 3 * pairs.len(), 2], Samples::U8(slice.repeat(2)));
     let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(100.0) };
-    let surface = mesh_all(&kernel, cancelling);
+    let surface = mesh_on_all_devices(&kernel, cancelling);
     let mut seen = 0;
     for ([x, y, _], normal) in surface.positions.iter().zip(&surface.normals) {
         if (1.5..2.5).contains(x) && y % 3.0 == 1.5 {
@@ -1193,8 +1207,8 @@ fn normals_where_gradients_cancel_out_are_those_of_flat_ground() {
     assert_eq!(seen, 2 * pairs.len());
 }
 
-/// Whether each side belongs to two triangles that run along it in opposite directions.
-fn has_two_triangles_a_side(surface: &Surface) -> bool {
+/// Whether each edge has exactly two triangles, in opposite directions.
+fn is_closed_manifold(surface: &Surface) -> bool {
     let mut sides: HashMap<[u32; 2], [u32; 2]> = HashMap::new();
     for &[a, b, c] in &surface.triangles {
         for (a, b) in [(a, b), (b, c), (c, a)] {
@@ -1204,27 +1218,27 @@ fn has_two_triangles_a_side(surface: &Surface) -> bool {
     sides.values().all(|&counts| counts == [1, 1])
 }
 
-/// On noise, collapses of edges could leave triangles back to back, and sides of four triangles.
+/// On noise, edge collapses could leave triangles back to back and edges with four triangles.
 #[test]
-fn simplified_surfaces_are_closed_as_others_count_it() {
+fn simplified_noise_is_a_closed_manifold() {
     let mut noise = Noise(5);
     for (n, iso, ratio) in [(8, 127.5, 0.5), (12, 180.5, 0.2), (12, 127.5, 0.5)] {
-        let kernel = closing(iso);
+        let kernel = closing_kernel(iso);
         let samples = Samples::U8(noise.bytes(n * n * n));
         let whole = kernel.cpu(&Slab::whole(volume([n; 3], samples), &kernel)).unwrap();
         let mut simple = whole.clone();
         simplify(&mut simple, &Goal::share(ratio)).unwrap();
         assert!(
-            has_two_triangles_a_side(&simple) && Stats::measure(&simple).unwrap().closed,
+            is_closed_manifold(&simple) && Stats::measure(&simple).unwrap().closed,
             "{n} {iso} {ratio}"
         );
         assert!(simple.triangles.len() > whole.triangles.len() / 20, "{n} {iso} {ratio}");
         assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
         let mut again = whole;
         simplify(&mut again, &Goal::share(ratio)).unwrap();
-        assert!(again.triangles == simple.triangles, "the same triangles in the same order");
+        assert!(again.triangles == simple.triangles, "simplifying twice gives different triangles");
     }
-    // Two tetrahedra that touch along a side are not a closed surface in that sense.
+    // Two tetrahedra that share an edge are closed but not a manifold.
     let corners = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
     let touching = Surface {
         positions: (0..6u8).map(|i| [i, i * i, i * i * i].map(f32::from)).collect(),

@@ -1,4 +1,4 @@
-//! Meshes in formats other than PLY, each read back by a reader of its own.
+//! Mesh formats other than PLY, each read back by an independent reader.
 
 use std::{collections::HashSet, fs, io::Read, path::PathBuf};
 
@@ -11,13 +11,13 @@ use gpuproc::{
 
 use crate::common::{gpuproc, run, works};
 
-/// A folder with a volume, and the volume's surface at 128.5.
-struct Meshes {
+/// A folder with a volume, and the expected surface of that volume at 128.5.
+struct MeshExporter {
     folder: tempfile::TempDir,
     expected: Surface,
 }
 
-impl Meshes {
+impl MeshExporter {
     fn new() -> Self {
         let dims = [23, 14, 9];
         let samples: Vec<u8> = (0..dims.iter().product())
@@ -39,24 +39,24 @@ impl Meshes {
         self.folder.path().join(name)
     }
 
-    /// Makes the file `name` with these flags and returns its bytes.
-    fn made(&self, name: &str, flags: &str) -> Vec<u8> {
+    /// Writes the mesh to the file `name` with these flags and returns its bytes.
+    fn write(&self, name: &str, flags: &str) -> Vec<u8> {
         let line = format!("mesh v_23x14x9_uint8.raw --iso 128.5 {flags} -o {name}");
         works(self.folder.path(), &line);
         fs::read(self.path(name)).unwrap()
     }
 
-    fn text(&self, name: &str, flags: &str) -> String {
-        String::from_utf8(self.made(name, flags)).unwrap()
+    fn write_text(&self, name: &str, flags: &str) -> String {
+        String::from_utf8(self.write(name, flags)).unwrap()
     }
 
-    /// Makes the file of an empty mesh.
-    fn empty(&self, name: &str) -> Vec<u8> {
+    /// Writes an empty mesh to the file `name` and returns its bytes.
+    fn write_empty(&self, name: &str) -> Vec<u8> {
         works(self.folder.path(), &format!("mesh v_23x14x9_uint8.raw --iso 255 -o {name}"));
         fs::read(self.path(name)).unwrap()
     }
 
-    fn is(&self, positions: &[[f32; 3]], triangles: &[[u32; 3]]) {
+    fn assert_surface(&self, positions: &[[f32; 3]], triangles: &[[u32; 3]]) {
         assert_eq!(positions, self.expected.positions);
         assert_eq!(triangles, self.expected.triangles);
     }
@@ -77,10 +77,10 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn off_holds_the_surface() {
-    let meshes = Meshes::new();
+fn off_stores_the_surface() {
+    let meshes = MeshExporter::new();
     for (flags, kind, width) in [("", "OFF", 3), ("--normals", "NOFF", 6)] {
-        let text = meshes.text("m.off", flags);
+        let text = meshes.write_text("m.off", flags);
         let mut words = text.split_whitespace();
         assert_eq!(words.next(), Some(kind));
         let mut number = || words.next().unwrap().parse::<f64>().unwrap();
@@ -94,20 +94,20 @@ fn off_holds_the_surface() {
                 [number(), number(), number()].map(|v| v as u32)
             })
             .collect();
-        meshes.is(&positions, &faces);
+        meshes.assert_surface(&positions, &faces);
         if width == 6 {
             let normals: Vec<[f32; 3]> = rows.iter().map(|row| [row[3], row[4], row[5]]).collect();
             assert_eq!(normals, meshes.expected.normals);
         }
         assert_eq!(words.next(), None);
     }
-    assert_eq!(meshes.empty("e.off"), b"OFF\n0 0 0\n");
+    assert_eq!(meshes.write_empty("e.off"), b"OFF\n0 0 0\n");
 }
 
 #[test]
-fn text_stl_holds_the_surface() {
-    let meshes = Meshes::new();
-    meshes.made("m.stl", "--ascii");
+fn ascii_stl_stores_the_surface() {
+    let meshes = MeshExporter::new();
+    meshes.write("m.stl", "--ascii");
     let file = fs::File::open(meshes.path("m.stl")).unwrap();
     let stl = stl_io::read_stl(&mut std::io::BufReader::new(file)).unwrap();
     let corner = |i: usize| stl.vertices[i].0;
@@ -119,10 +119,10 @@ fn text_stl_holds_the_surface() {
 }
 
 #[test]
-fn vtp_holds_the_surface() {
-    let meshes = Meshes::new();
+fn vtp_stores_the_surface() {
+    let meshes = MeshExporter::new();
     for flags in ["", "--normals"] {
-        let bytes = meshes.made("m.vtp", flags);
+        let bytes = meshes.write("m.vtp", flags);
         let start = bytes.windows(2).position(|two| two == b"\n_").unwrap() + 2;
         let head = std::str::from_utf8(&bytes[..start]).unwrap();
         let array = |name: &str| {
@@ -132,7 +132,10 @@ fn vtp_holds_the_surface() {
             let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
             &bytes[8..8 + len]
         };
-        meshes.is(&triples(&floats(array("Points"))), &triples(&words(array("connectivity"))));
+        meshes.assert_surface(
+            &triples(&floats(array("Points"))),
+            &triples(&words(array("connectivity"))),
+        );
         let ends = (1..=meshes.expected.triangles.len() as u32).map(|i| 3 * i);
         assert!(words(array("offsets")).into_iter().eq(ends));
         if !flags.is_empty() {
@@ -140,17 +143,17 @@ fn vtp_holds_the_surface() {
         }
         assert!(bytes.ends_with(b"\n</AppendedData>\n</VTKFile>\n"));
     }
-    assert!(!meshes.empty("e.vtp").is_empty());
+    assert!(!meshes.write_empty("e.vtp").is_empty());
 }
 
-/// The text between two others.
-fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
+/// The text between `before` and `after`.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let rest = &text[text.find(before).unwrap() + before.len()..];
-    &rest[..rest.find(behind).unwrap()]
+    &rest[..rest.find(after).unwrap()]
 }
 
-/// The files of a ZIP archive, by its directory.
-fn unzipped(bytes: &[u8]) -> Vec<(String, String)> {
+/// Names and contents of the files of a ZIP archive, found by its central directory.
+fn read_zip(bytes: &[u8]) -> Vec<(String, String)> {
     let number = |at: usize, len: usize| {
         bytes[at..at + len].iter().rev().fold(0, |value, &byte| value << 8 | usize::from(byte))
     };
@@ -179,8 +182,8 @@ fn unzipped(bytes: &[u8]) -> Vec<(String, String)> {
     files
 }
 
-/// Positions and triangles of the model in a 3MF.
-fn model_of(model: &str) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
+/// Positions and triangles of a 3MF model.
+fn parse_3mf_model(model: &str) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
     let values = |tag: &str, names: [&str; 3]| -> Vec<[String; 3]> {
         let start = format!("<{tag} ");
         let tags = model.split(&start).skip(1);
@@ -196,15 +199,15 @@ fn model_of(model: &str) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
 }
 
 #[test]
-fn three_mf_holds_the_surface() {
-    let meshes = Meshes::new();
-    let files = unzipped(&meshes.made("m.3mf", ""));
+fn three_mf_stores_the_surface() {
+    let meshes = MeshExporter::new();
+    let files = read_zip(&meshes.write("m.3mf", ""));
     let names: Vec<&str> = files.iter().map(|(name, _)| &name[..]).collect();
     assert_eq!(names, ["[Content_Types].xml", "_rels/.rels", "3D/3dmodel.model"]);
     assert_eq!(between(&files[1].1, "Target=\"/", "\""), names[2]);
-    let (positions, triangles) = model_of(&files[2].1);
-    meshes.is(&positions, &triangles);
-    assert!(!unzipped(&meshes.empty("e.3mf"))[2].1.contains("<object"));
+    let (positions, triangles) = parse_3mf_model(&files[2].1);
+    meshes.assert_surface(&positions, &triangles);
+    assert!(!read_zip(&meshes.write_empty("e.3mf"))[2].1.contains("<object"));
 }
 
 /// Samples that equal the isovalue, a surface that leaves the volume, and simplification.
@@ -219,7 +222,8 @@ fn printable_meshes_are_closed() {
         for name in ["m.3mf", "m.stl"] {
             works(at, &format!("mesh v_10x11x12_uint8.raw {flags} --printable {name}"));
         }
-        let (positions, triangles) = model_of(&unzipped(&fs::read(at.join("m.3mf")).unwrap())[2].1);
+        let (positions, triangles) =
+            parse_3mf_model(&read_zip(&fs::read(at.join("m.3mf")).unwrap())[2].1);
         let places: HashSet<[u32; 3]> =
             positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
         assert_eq!(places.len(), positions.len(), "{flags}: vertices at the same position");
@@ -230,10 +234,10 @@ fn printable_meshes_are_closed() {
         let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
         assert_eq!(info[0]["watertight"], true, "{flags}: {info}");
     }
-    let (code, told) = run(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
-    assert!(code == 2 && told.contains("--printable is for STL and 3MF"), "{told}");
+    let (code, stderr) = run(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
+    assert!(code == 2 && stderr.contains("--printable is for STL and 3MF"), "{stderr}");
 
-    // The surface has a hole at the sample that is not a number.
+    // The surface has a hole at the NaN sample.
     let cube: Vec<u8> = (0..64)
         .map(|i| [i % 4, i / 4 % 4, i / 16])
         .flat_map(|place| match place {
@@ -245,17 +249,17 @@ fn printable_meshes_are_closed() {
     fs::write(at.join("cube_4x4x4_float32.raw"), cube).unwrap();
     for name in ["hole.stl", "hole.3mf"] {
         let line = format!("mesh cube_4x4x4_float32.raw --iso 1 {name}");
-        let (code, told) = run(at, &format!("{line} --printable"));
-        assert!(code == 4 && told.contains("not closed: cells were left out"), "{told}");
+        let (code, stderr) = run(at, &format!("{line} --printable"));
+        assert!(code == 4 && stderr.contains("not closed: cells were left out"), "{stderr}");
         assert!(!at.join(name).exists());
         assert!(works(at, &line).contains("not closed"));
     }
 }
 
 #[test]
-fn gifti_holds_the_surface() {
-    let meshes = Meshes::new();
-    let text = meshes.text("m.gii", "--normals");
+fn gifti_stores_the_surface() {
+    let meshes = MeshExporter::new();
+    let text = meshes.write_text("m.gii", "--normals");
     let arrays: Vec<Vec<u8>> = text
         .split("<DataArray ")
         .skip(1)
@@ -269,10 +273,10 @@ fn gifti_holds_the_surface() {
             bytes
         })
         .collect();
-    let [positions, triangles, normals] = &arrays[..] else { panic!("three arrays") };
-    meshes.is(&triples(&floats(positions)), &triples(&words(triangles)));
+    let [positions, triangles, normals] = &arrays[..] else { panic!("expected three arrays") };
+    meshes.assert_surface(&triples(&floats(positions)), &triples(&words(triangles)));
     assert_eq!(triples(&floats(normals)), meshes.expected.normals);
-    let empty = String::from_utf8(meshes.empty("e.gii")).unwrap();
+    let empty = String::from_utf8(meshes.write_empty("e.gii")).unwrap();
     assert!(empty.contains("NumberOfDataArrays=\"2\"") && empty.contains("Dim0=\"0\""));
 }
 
@@ -299,23 +303,23 @@ fn from_base64(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn mz3_holds_the_surface() {
-    let meshes = Meshes::new();
-    let bytes = meshes.made("m.mz3", "");
+fn mz3_stores_the_surface() {
+    let meshes = MeshExporter::new();
+    let bytes = meshes.write("m.mz3", "");
     assert_eq!(bytes[..4], [0x4d, 0x5a, 3, 0]);
     let [triangles, vertices, skip] = words(&bytes[4..16])[..] else { unreachable!() };
     assert_eq!(skip, 0);
     let (numbers, values) = bytes[16..].split_at(12 * triangles as usize);
     assert_eq!(values.len(), 12 * vertices as usize);
-    meshes.is(&triples(&floats(values)), &triples(&words(numbers)));
-    assert_eq!(meshes.empty("e.mz3").len(), 16);
+    meshes.assert_surface(&triples(&floats(values)), &triples(&words(numbers)));
+    assert_eq!(meshes.write_empty("e.mz3").len(), 16);
 }
 
 #[test]
-fn packed_glb_holds_the_surface_to_its_precision() {
-    let meshes = Meshes::new();
+fn meshopt_glb_stores_the_surface_within_its_quantization() {
+    let meshes = MeshExporter::new();
     for (flags, views) in [("", 2), ("--normals", 3)] {
-        let bytes = meshes.made("m.glb", &format!("{flags} --to glb-meshopt"));
+        let bytes = meshes.write("m.glb", &format!("{flags} --to glb-meshopt"));
         let Surface { positions, triangles, normals, .. } = &meshes.expected;
         assert_eq!(words(&bytes[8..12]), [bytes.len() as u32]);
         let text = words(&bytes[12..16])[0] as usize;
@@ -346,7 +350,7 @@ fn packed_glb_holds_the_surface_to_its_precision() {
         let place = |i: u32| -> [f64; 3] {
             std::array::from_fn(|axis| f64::from(points[i as usize][axis]) * scale + low[axis])
         };
-        // The triangles are the same in another order, and their corners may be rotated.
+        // The triangles are the same in another order, possibly starting at another corner.
         let key = |corners: [[i64; 3]; 3]| {
             let first = (0..3).min_by_key(|&i| corners[i]).unwrap();
             std::array::from_fn::<_, 3, _>(|i| corners[(first + i) % 3])
@@ -356,7 +360,7 @@ fn packed_glb_holds_the_surface_to_its_precision() {
         let mut closest = 0.0f64;
         let mut found: Vec<_> =
             indices.as_chunks::<3>().0.iter().map(|t| key(t.map(|i| near(place(i))))).collect();
-        // Each vertex of the packed mesh is near one of the surface.
+        // Each quantized vertex is near a vertex of the surface.
         let mut order: Vec<[f64; 3]> = positions.iter().map(|p| p.map(f64::from)).collect();
         order.sort_by(|a, b| a[0].total_cmp(&b[0]));
         for i in 0..points.len() as u32 {
@@ -364,9 +368,9 @@ fn packed_glb_holds_the_surface_to_its_precision() {
             let from = order.partition_point(|p| p[0] < at[0] - step);
             let near = order[from..].iter().take_while(|p| p[0] <= at[0] + step);
             let distance = |p: &[f64; 3]| (0..3).map(|i| (p[i] - at[i]).abs()).fold(0.0, f64::max);
-            let least = near.map(distance).fold(f64::MAX, f64::min);
-            assert!(least <= step, "{least} of {step}");
-            closest = closest.max(least);
+            let nearest = near.map(distance).fold(f64::MAX, f64::min);
+            assert!(nearest <= step, "{nearest} of {step}");
+            closest = closest.max(nearest);
         }
         assert!(closest > 0.0);
         assert_eq!(points.len(), positions.len());
@@ -393,11 +397,11 @@ fn packed_glb_holds_the_surface_to_its_precision() {
             assert!((x - expected).abs() < 0.5 / 127.0 * count as f64);
         }
     }
-    let empty = meshes.made("e.glb", "--to glb-meshopt --min-triangles 1000000");
+    let empty = meshes.write("e.glb", "--to glb-meshopt --min-triangles 1000000");
     assert_eq!(gltf::Gltf::from_slice(&empty).unwrap().meshes().count(), 0);
 }
 
-/// A volume with anatomical axes in millimetres. Its one bright block is longest from back to front, and off the
+/// A volume with anatomical axes in millimetres. It has one bright block, which is longest from back to front and off
 /// centre.
 fn write_nrrd(folder: &std::path::Path, space: &str) {
     let head = format!(
@@ -413,7 +417,7 @@ fn write_nrrd(folder: &std::path::Path, space: &str) {
 }
 
 #[test]
-fn glb_is_upright_in_metres_with_material_and_normals() {
+fn glb_is_upright_in_metres_and_has_material_and_normals() {
     for (space, front) in [
         ("right-anterior-superior", 1.0),
         ("left-posterior-superior", -1.0),
@@ -451,7 +455,7 @@ fn glb_is_upright_in_metres_with_material_and_normals() {
                 assert!((moved[axis] - expected[axis]).abs() < 1e-6, "{moved:?} {expected:?}");
             }
         }
-        // The initial view of a page shows the front, too.
+        // The initial view of a page also shows the front.
         works(folder, "mesh v.nrrd m.html --iso 100");
         let page = fs::read_to_string(folder.join("m.html")).unwrap();
         let azimuth = if front > 0.0 { 210.0 } else { 30.0 };
@@ -459,7 +463,7 @@ fn glb_is_upright_in_metres_with_material_and_normals() {
     }
 }
 
-/// The determinant of the upper left part of a matrix.
+/// Determinant of the upper left 3x3 part of a matrix.
 fn determinant_of(m: [[f32; 4]; 4]) -> f64 {
     let [a, b, c] = [m[0], m[1], m[2]].map(|column| [0, 1, 2].map(|i| f64::from(column[i])));
     a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])

@@ -1,5 +1,5 @@
-//! Images by other programs: several pages, animations, metadata, grey palettes, floats, and formats that are refused.
-//! `fixtures/README.md` says which programs wrote the files.
+//! Images written by other programs: several pages, animations, metadata, grey palettes, floats, and unsupported
+//! formats. `fixtures/README.md` says which programs wrote the files.
 
 use std::{fs, path::Path};
 
@@ -45,9 +45,9 @@ fn pages(source: &Source) -> (Vec<Image>, Option<Animation>) {
     (images, pages.animation().cloned())
 }
 
-/// CRC-32 of the pixels as RGBA, where fully transparent pixels are 0.
+/// CRC-32 of the pixels as RGBA. Fully transparent pixels count as 0.
 fn checksum(image: &Image) -> u32 {
-    let Samples::U8(samples) = &image.samples else { panic!("these are no bytes") };
+    let Samples::U8(samples) = &image.samples else { panic!("expected u8 samples") };
     let rgba = samples.chunks_exact(image.channels).flat_map(|pixel| match *pixel {
         [grey] => [grey, grey, grey, 255],
         [_, 0] | [_, _, _, 0] => [0; 4],
@@ -59,11 +59,11 @@ fn checksum(image: &Image) -> u32 {
     crc32fast::hash(&rgba.collect::<Vec<_>>())
 }
 
-/// A file, and the known properties of its frames.
-type Known = (&'static str, usize, u32, &'static [u32], &'static [u32]);
+/// Name, channels, number of plays, delays in milliseconds, and checksums of the frames.
+type AnimationCase = (&'static str, usize, u32, &'static [u32], &'static [u32]);
 
-/// Frames as Pillow 13 composes them: name, channels, number of plays, delays in milliseconds, checksums.
-const ANIMATIONS: [Known; 7] = [
+/// Frames as Pillow 13 composes them.
+const ANIMATIONS: [AnimationCase; 7] = [
     (
         "animation.png",
         4,
@@ -112,7 +112,7 @@ const ANIMATIONS: [Known; 7] = [
 ];
 
 #[test]
-fn frames_are_those_that_pillow_shows() {
+fn frames_equal_those_of_pillow() {
     for (name, channels, plays, milliseconds, checksums) in ANIMATIONS {
         let (images, animation) = pages(&fixture(name));
         assert!(images.iter().all(|image| image.channels == channels), "{name}");
@@ -127,7 +127,7 @@ fn frames_are_those_that_pillow_shows() {
 
 /// Frames that are decoded one by one from the last to the first equal those decoded in order.
 #[test]
-fn frames_may_be_asked_for_in_any_order() {
+fn decodes_frames_in_any_order() {
     for (name, _, _, _, checksums) in ANIMATIONS {
         let (source, timings) = (fixture(name), Timings::new(false));
         let file = ImageFile::read(&source, Limits::from(1 << 30), &timings).unwrap();
@@ -138,10 +138,10 @@ fn frames_may_be_asked_for_in_any_order() {
     }
 }
 
-/// Frames, delays and the number of plays are kept by each format that holds them. GIF has 256 colours, as many as the
-/// fixtures have, and binary alpha.
+/// All three formats keep frames, delays and the number of plays. The fixtures have at most 256 colours, but GIF cannot
+/// store the partial transparency of animation.webp.
 #[test]
-fn animations_pass_from_format_to_format() {
+fn converts_animations_between_formats() {
     let names: Vec<&str> = ANIMATIONS.iter().map(|animation| animation.0).collect();
     let folder = folder(&names);
     for (name, _, plays, milliseconds, checksums) in ANIMATIONS {
@@ -163,7 +163,7 @@ fn animations_pass_from_format_to_format() {
 
 /// An animation has alpha if any of its frames has.
 #[test]
-fn frames_with_and_without_alpha_make_one_animation() {
+fn writes_frames_with_and_without_alpha_to_one_animation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("o.webp");
     let (sink, timings) = (Sink::File(path.clone()), Timings::new(false));
@@ -187,7 +187,7 @@ fn frames_with_and_without_alpha_make_one_animation() {
 }
 
 #[test]
-fn pages_are_chosen_and_what_is_left_out_is_told() {
+fn selects_pages_and_warns_about_dropped_ones() {
     let folder = folder(&["animation.png", "opaque.gif"]);
     let folder = folder.path();
     let all = ANIMATIONS[5].4;
@@ -202,8 +202,8 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
     assert_eq!(checksums("b.bmp"), all[4..]);
     blur(&["c.png", "--page", "4.."]).success().stderr("");
     assert_eq!(checksums("c.png"), all[3..]);
-    let told = "warning: d.bmp: of 5 pages only the first goes into this format\n";
-    blur(&["d.bmp"]).success().stderr(told);
+    let message = "warning: d.bmp: of 5 pages only the first goes into this format\n";
+    blur(&["d.bmp"]).success().stderr(message);
     assert_eq!(checksums("d.bmp"), all[..1]);
     blur(&["e.bmp", "--strict"]).code(4);
     assert!(!folder.join("e.bmp").exists());
@@ -211,7 +211,7 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
         .code(4)
         .stderr("error: opaque.gif: there is no page 6, only 5\n");
     blur(&["e.bmp", "--page", "0"]).code(2);
-    // A sum of the first frame only, with a message.
+    // `scan` reads the first page and warns about the others.
     run(folder, &["scan", "opaque.gif", "s.npy"])
         .success()
         .stderr("warning: opaque.gif: only the first of its 5 pages is read\n");
@@ -220,9 +220,8 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
     run(folder, &["scan", "opaque.gif", "t.npy", "--page", "9"]).code(4);
 }
 
-/// A histogram counts all pages, or the chosen ones.
 #[test]
-fn pages_are_counted_together() {
+fn histogram_counts_all_selected_pages() {
     let folder = folder(&["opaque.gif", "animation.png"]);
     let folder = folder.path();
     let counts = |more: &[&str]| -> Vec<u64> {
@@ -239,7 +238,7 @@ fn pages_are_counted_together() {
     assert_eq!(counts(&[]), expected(&[0, 1, 2, 3, 4]));
     assert_eq!(counts(&["--page", "3"]), expected(&[2]));
     assert_eq!(counts(&["--page", "2..3"]), expected(&[1, 2]));
-    // The range of all frames is found before they are counted.
+    // The range covers all frames.
     let ranged = counts(&["--range", "data", "--bins", "2"]);
     assert_eq!(ranged.iter().sum::<u64>(), 23 * 17 * 5);
     let equalize = ["histogram", "opaque.gif", "--equalize", "e.png"];
@@ -250,9 +249,9 @@ fn pages_are_counted_together() {
 const XMP: &[u8] = b"<?xpacket begin=\"\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>";
 const IPTC: &[u8] = b"\x1c\x02\x50\x00\x03Ada\x1c\x02\x69\x00\x05Title";
 
-/// XMP, IPTC and density of files by ImageMagick and Pillow, and of the outputs made from them.
+/// XMP, IPTC and pixel density of files by ImageMagick and Pillow, and of the outputs made from them.
 #[test]
-fn metadata_pass_from_format_to_format() {
+fn converts_metadata_between_formats() {
     let names = ["metadata.jpg", "magick.png", "pillow.png", "metadata.webp"];
     let folder = folder(&names);
     for (name, has_iptc, per_inch) in [
@@ -271,11 +270,11 @@ fn metadata_pass_from_format_to_format() {
                 _ => [None; 2],
             };
             let lost: Vec<&str> = lost.into_iter().flatten().collect();
-            let told = match lost.is_empty() {
+            let message = match lost.is_empty() {
                 true => String::new(),
                 false => format!("warning: {output}: {} in this format\n", lost.join(" and ")),
             };
-            run(folder.path(), &["blur", name, output]).success().stderr(told);
+            run(folder.path(), &["blur", name, output]).success().stderr(message);
             let source = Source::File(folder.path().join(output));
             let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
             let found = image.metadata;
@@ -294,14 +293,14 @@ fn metadata_pass_from_format_to_format() {
             }
         }
     }
-    // When a picture is rotated, so is its density.
+    // An EXIF rotation also swaps the two densities.
     let jpeg = fs::read(folder.path().join("metadata.jpg")).unwrap();
     let mut exif =
         b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([6, 0, 0, 0, 0, 0, 0]);
     exif[3] = (exif.len() - 2) as u8;
-    let turned = [&jpeg[..2], &exif, &jpeg[2..]].concat();
-    fs::write(folder.path().join("turned.jpg"), turned).unwrap();
+    let rotated = [&jpeg[..2], &exif, &jpeg[2..]].concat();
+    fs::write(folder.path().join("turned.jpg"), rotated).unwrap();
     let source = Source::File(folder.path().join("turned.jpg"));
     let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
     assert_eq!((image.width, image.height), (17, 23));
@@ -309,7 +308,7 @@ fn metadata_pass_from_format_to_format() {
 }
 
 #[test]
-fn grey_palettes_stay_grey() {
+fn grey_palettes_decode_to_one_channel() {
     for (name, checksum_of_pillow) in
         [("pillow.bmp", 0x5cb4f82b), ("four-bits.bmp", 0x5f5248a8), ("grey.gif", 0x35016007)]
     {
@@ -319,14 +318,14 @@ fn grey_palettes_stay_grey() {
     }
 }
 
-/// Values as Pillow reads ImageMagick's file; libvips wrote `v / 2 - 1` of `pillow.png`.
+/// Values of `magick.pfm` as Pillow reads them; libvips wrote `v / 2 - 1` of `pillow.png`.
 #[test]
-fn float_maps_hold_their_numbers() {
+fn pfm_keeps_values_and_row_order() {
     let timings = Timings::new(false);
     let read = |source: &Source| read_image(source, 1 << 30, &timings).unwrap();
     let floats = |image: &Image| match &image.samples {
         Samples::F32(values) => values.clone(),
-        other => panic!("{} are no floats", other.dtype()),
+        other => panic!("expected f32 samples, found {}", other.dtype()),
     };
     let magick = read(&fixture("magick.pfm"));
     assert_eq!((magick.channels, magick.width, magick.height), (1, 23, 17));
@@ -335,7 +334,7 @@ fn float_maps_hold_their_numbers() {
     }
     let vips = read(&fixture("vips.pfm"));
     let photo = read(&fixture("pillow.png"));
-    let Samples::U8(bytes) = &photo.samples else { panic!("it has bytes") };
+    let Samples::U8(bytes) = &photo.samples else { panic!("expected u8 samples") };
     // ImageMagick writes rows from the top, contrary to the format.
     let rows = bytes.chunks_exact(23 * 3).rev().flatten();
     let expected: Vec<f32> = rows.map(|&v| f32::from(v) / 2.0 - 1.0).collect();
@@ -348,8 +347,8 @@ fn float_maps_hold_their_numbers() {
 }
 
 #[test]
-fn other_formats_are_named() {
-    for (name, told) in [
+fn names_unsupported_formats() {
+    for (name, message) in [
         ("photo.avif", "AVIF is not supported: convert it first, for example by `avifdec"),
         ("photo.jp2", "JPEG 2000 is not supported"),
         ("arithmetic.jpg", "arithmetic-coded JPEG is not supported"),
@@ -359,17 +358,17 @@ fn other_formats_are_named() {
             if (arguments[0], name) == ("info", "arithmetic.jpg") {
                 continue;
             }
-            let stderr = predicate::str::contains(told);
+            let stderr = predicate::str::contains(message);
             run(folder.path(), arguments).code(4).stderr(stderr);
         }
     }
 }
 
 #[test]
-fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() {
+fn standard_output_uses_the_format_of_the_input_or_of_the_option() {
     let folder = folder(&["metadata.jpg", "opaque.gif", "pillow.png"]);
     let folder = folder.path();
-    let begins = |arguments: &[&str], input: Option<&str>, signature: &[u8]| {
+    let assert_output_starts_with = |arguments: &[&str], input: Option<&str>, signature: &[u8]| {
         let mut command = gpuproc();
         command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).args(arguments);
         if let Some(input) = input {
@@ -380,15 +379,15 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
         output
     };
     let png = b"\x89PNG";
-    let piped = begins(&["blur", "-", "-"], Some("pillow.png"), png);
-    begins(&["blur", "metadata.jpg", "-"], None, b"\xff\xd8");
-    let gif = begins(&["blur", "opaque.gif", "-"], None, b"GIF89a");
+    let piped = assert_output_starts_with(&["blur", "-", "-"], Some("pillow.png"), png);
+    assert_output_starts_with(&["blur", "metadata.jpg", "-"], None, b"\xff\xd8");
+    let gif = assert_output_starts_with(&["blur", "opaque.gif", "-"], None, b"GIF89a");
     assert!(gif.len() > 500);
-    begins(&["blur", "-", "-", "--format", "webp"], Some("opaque.gif"), b"RIFF");
-    begins(&["blur", "pillow.png", "-", "--format", "tiff"], None, b"II*\0");
+    assert_output_starts_with(&["blur", "-", "-", "--format", "webp"], Some("opaque.gif"), b"RIFF");
+    assert_output_starts_with(&["blur", "pillow.png", "-", "--format", "tiff"], None, b"II*\0");
     run(folder, &["blur", "pillow.png", "o.png"]).success();
-    assert!(fs::read(folder.join("o.png")).unwrap() == piped, "a pipe makes a difference");
-    // --format has precedence over the extension, and gives files in a folder their extension.
+    assert!(fs::read(folder.join("o.png")).unwrap() == piped, "the output differs with a pipe");
+    // `--format` takes precedence over the extension, and determines the extension of files in a folder.
     run(folder, &["blur", "pillow.png", "o.dat", "--format", "jpeg"]).success();
     assert!(fs::read(folder.join("o.dat")).unwrap().starts_with(b"\xff\xd8"));
     run(folder, &["blur", "pillow.png", "opaque.gif", "--out-dir", "d", "--format", "png"])
@@ -396,18 +395,26 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
     for name in ["d/pillow.png", "d/opaque.png"] {
         assert!(fs::read(folder.join(name)).unwrap().starts_with(png), "{name}");
     }
-    let svg = begins(&["histogram", "pillow.png", "--format", "svg"], None, b"<svg");
+    let svg =
+        assert_output_starts_with(&["histogram", "pillow.png", "--format", "svg"], None, b"<svg");
     run(folder, &["histogram", "pillow.png", "-o", "h.svg"]).success();
     assert!(fs::read(folder.join("h.svg")).unwrap() == svg);
-    begins(&["histogram", "pillow.png", "--format", "png", "-o", "-"], None, png);
-    begins(&["histogram", "pillow.png", "-o", "-", "-o", "h.csv"], None, b"bin,low");
+    assert_output_starts_with(
+        &["histogram", "pillow.png", "--format", "png", "-o", "-"],
+        None,
+        png,
+    );
+    assert_output_starts_with(
+        &["histogram", "pillow.png", "-o", "-", "-o", "h.csv"],
+        None,
+        b"bin,low",
+    );
     run(folder, &["histogram", "pillow.png", "--format", "json", "-o", "h.csv"]).code(2);
 }
 
-/// A picture with no more colours than a palette loses nothing as GIF; others do. A picture that a format cannot hold
-/// is an error for which trying again does not help.
+/// Exit code 4: trying again does not help.
 #[test]
-fn pictures_that_a_format_cannot_hold_are_bad_input() {
+fn images_too_wide_for_gif_are_bad_input() {
     let folder = folder(&[]);
     let wide = image::GrayImage::from_pixel(65_536, 1, image::Luma([7]));
     wide.save(folder.path().join("wide.png")).unwrap();
@@ -417,8 +424,9 @@ fn pictures_that_a_format_cannot_hold_are_bad_input() {
     assert!(!folder.path().join("wide.gif").exists());
 }
 
+/// An image with at most 256 colours is lossless in GIF.
 #[test]
-fn few_colours_are_kept_in_gif() {
+fn gif_keeps_up_to_256_colours() {
     let folder = tempfile::tempdir().unwrap();
     for (count, code) in [(256, 0), (257, 4)] {
         let picture = image::RgbImage::from_fn(count, 2, |x, y| {
@@ -442,25 +450,25 @@ fn few_colours_are_kept_in_gif() {
 }
 
 #[test]
-fn info_tells_pages_and_metadata() {
+fn info_lists_pages_and_metadata() {
     let names = ["animation.png", "metadata.jpg", "vips.pfm"];
     let folder = folder(&names);
-    let told = |name: &str, lines: &[&str]| {
+    let assert_lists = |name: &str, lines: &[&str]| {
         let output = run(folder.path(), &["info", name]).success().get_output().stdout.clone();
         let output = String::from_utf8(output).unwrap();
         let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
         for line in lines {
-            assert!(words.contains(line), "{name}: {line} is not in {output}");
+            assert!(words.contains(line), "{name}: expected `{line}` in {output}");
         }
     };
-    told("animation.png", &["pages 5", "animation 5 frames in 0.75 s, 3 times"]);
-    told("metadata.jpg", &["XMP ", "IPTC 18 bytes", "pixels 300 x 150 per inch"]);
-    told("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
+    assert_lists("animation.png", &["pages 5", "animation 5 frames in 0.75 s, 3 times"]);
+    assert_lists("metadata.jpg", &["XMP ", "IPTC 18 bytes", "pixels 300 x 150 per inch"]);
+    assert_lists("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
 }
 
-/// An animation of one frame, before which a picture stands for programs that know no animations.
+/// An animated PNG with one frame and a separate still image for programs without animation support.
 #[test]
-fn a_single_frame_behind_a_still_picture_is_shown() {
+fn shows_the_single_frame_of_an_animation_with_a_still_image() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let rows = |grey: u8, [width, height]: [usize; 2]| {
@@ -488,8 +496,8 @@ fn a_single_frame_behind_a_still_picture_is_shown() {
     };
     let end = png_chunk(b"IEND", &[]);
     let write = |parts: &[&[u8]]| fs::write(folder.join("a.png"), parts.concat()).unwrap();
-    let told = "the still image for viewers without animation is left out";
-    let blurred = |says: &str| {
+    let message = "the still image for viewers without animation is left out";
+    let blur_and_decode = |says: &str| {
         let done = run(folder, &["blur", "a.png", "o.png", "--sigma", "0"]).success();
         let stderr = String::from_utf8(done.get_output().stderr.clone()).unwrap();
         assert!(
@@ -499,37 +507,37 @@ fn a_single_frame_behind_a_still_picture_is_shown() {
         image::open(folder.join("o.png")).unwrap()
     };
     write(&[&start, &still, &frame([4, 3], [0, 0]), &end]);
-    assert_eq!(blurred(told).into_luma8().into_raw(), [200; 12]);
+    assert_eq!(blur_and_decode(message).into_luma8().into_raw(), [200; 12]);
     let counted = run(folder, &["histogram", "a.png", "-o", "h.csv"]).success();
     let stderr = String::from_utf8(counted.get_output().stderr.clone()).unwrap();
-    assert!(stderr.contains(told), "{stderr}");
+    assert!(stderr.contains(message), "{stderr}");
     let output = run(folder, &["info", "a.png"]).success().get_output().stdout.clone();
     let words_of =
         String::from_utf8(output).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words_of.contains("animation 1 frame in 0.1 s, forever"), "{words_of}");
-    // The frame covers a part of the canvas, which is clear elsewhere.
+    // The frame covers part of the canvas; the rest is transparent.
     write(&[&start, &still, &frame([2, 1], [1, 2]), &end]);
-    let pixels = blurred(told).into_luma_alpha8();
+    let pixels = blur_and_decode(message).into_luma_alpha8();
     let expected = |x: u32, y: u32| if y == 2 && (1..3).contains(&x) { [200, 255] } else { [0, 0] };
     assert!(pixels.enumerate_pixels().all(|(x, y, pixel)| pixel.0 == expected(x, y)));
-    // The picture is the frame.
+    // The still image is the frame.
     write(&[&start, &control(0, [4, 3], [0, 0]), &still, &end]);
-    assert_eq!(blurred("").into_luma8().into_raw(), [10; 12]);
+    assert_eq!(blur_and_decode("").into_luma8().into_raw(), [10; 12]);
 }
 
-/// Files that claim more than they hold, or more than is allowed, are refused quickly and in one line.
+/// Files whose declared sizes exceed their content or the limits fail quickly, with one line.
 #[test]
-fn claims_are_checked_before_memory_is_taken() {
+fn rejects_false_sizes_without_allocating_them() {
     let folder = folder(&["animation.png", "animation.webp", "clear.gif"]);
     let folder = folder.path();
-    // A screen of 65,535 x 65,535, and a frame of that size on a small screen.
+    // A canvas of 65,535 x 65,535, and a frame of that size on a small canvas.
     let gif = fs::read(folder.join("clear.gif")).unwrap();
     let mut screen = gif.clone();
     screen[6..10].fill(0xff);
     let mut frame = gif.clone();
     let at = frame.iter().position(|&byte| byte == 0x2c).unwrap();
     frame[at + 5..at + 9].fill(0xff);
-    // The size in the header of an animation, and the number of its frames.
+    // The canvas size of a WebP animation, and the number of frames of a PNG animation.
     let webp = fs::read(folder.join("animation.webp")).unwrap();
     let mut canvas = webp.clone();
     canvas[24..30].fill(0x3f);
@@ -563,9 +571,8 @@ fn claims_are_checked_before_memory_is_taken() {
     }
 }
 
-/// Data after the last number of an array are reported.
 #[test]
-fn surplus_data_of_arrays_are_told() {
+fn warns_about_data_after_an_array() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let header = b"\x93NUMPY\x01\0\x76\0{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }";
@@ -582,22 +589,23 @@ fn surplus_data_of_arrays_are_told() {
     file.splice(10..127, fortran.into_bytes());
     fs::write(folder.join("c.npy"), &file).unwrap();
     for (command, name) in [("scan", "b.npy"), ("sort", "b.npy"), ("scan", "c.npy")] {
-        let told = format!("{name}: data after the last number are ignored\n");
-        run(folder, &[command, name, "o.npy"]).success().stderr(format!("warning: {told}"));
-        run(folder, &[command, name, "p.npy", "--strict"]).code(4).stderr(format!("error: {told}"));
+        let message = format!("{name}: data after the last number are ignored\n");
+        run(folder, &[command, name, "o.npy"]).success().stderr(format!("warning: {message}"));
+        run(folder, &[command, name, "p.npy", "--strict"])
+            .code(4)
+            .stderr(format!("error: {message}"));
         assert!(!folder.join("p.npy").exists());
     }
 }
 
-/// All commands that write images report what the images lose.
 #[test]
-fn adjusted_images_tell_their_losses() {
+fn equalized_and_levelled_images_report_lost_metadata() {
     let folder = folder(&["metadata.jpg", "animation.png"]);
     let folder = folder.path();
-    let told = "warning: e.bmp: XMP is dropped and IPTC is dropped in this format\n";
+    let message = "warning: e.bmp: XMP is dropped and IPTC is dropped in this format\n";
     for flag in ["--equalize", "--auto-levels"] {
         let arguments = ["histogram", "metadata.jpg", flag, "e.bmp"];
-        run(folder, &arguments).success().stderr(told);
+        run(folder, &arguments).success().stderr(message);
         let lossy = ["histogram", "animation.png", "--page", "2", flag, "s.jpg", "--strict"];
         run(folder, &lossy).code(4).stderr(predicate::str::contains("alpha is dropped"));
         assert!(!folder.join("s.jpg").exists());

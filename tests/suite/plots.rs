@@ -1,4 +1,4 @@
-//! Histograms in terminal windows of any size, as plots with any look, and of several inputs; and their statistics,
+//! Histograms in terminal windows of any size, as plots with all themes, and of several inputs; and their statistics,
 //! which do not depend on the bins.
 
 use std::{fs, path::Path};
@@ -7,7 +7,7 @@ use crate::common::{gpuproc, run, works};
 use gpuproc::data::noise::Noise;
 use image::{ImageBuffer, Luma, RgbImage};
 
-/// A CT slice as scanners write it, with 12 significant bits of 16.
+/// Writes a CT-like slice with 12 significant bits of 16 and returns its samples.
 fn write_slice(folder: &Path) -> Vec<u16> {
     let noise = Noise(3).bytes(2 * 64 * 48);
     let samples: Vec<u16> = noise
@@ -41,7 +41,7 @@ fn statistics(folder: &Path, line: &str) -> serde_json::Value {
 }
 
 /// Entropy in bits, and the nearest-rank median.
-fn naive<T: Copy + PartialOrd>(samples: &[T]) -> (f64, T) {
+fn entropy_and_median<T: Copy + PartialOrd>(samples: &[T]) -> (f64, T) {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| a.partial_cmp(b).unwrap());
     let total = sorted.len() as f64;
@@ -50,7 +50,7 @@ fn naive<T: Copy + PartialOrd>(samples: &[T]) -> (f64, T) {
 }
 
 #[test]
-fn statistics_are_exact_whatever_the_bins() {
+fn statistics_are_exact_with_any_number_of_bins() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let wide = write_slice(at);
@@ -58,12 +58,12 @@ fn statistics_are_exact_whatever_the_bins() {
     fs::write(at.join("f_64x48x1_float32.raw"), bytemuck::cast_slice(&floats)).unwrap();
     let doubles: Vec<f64> = floats.iter().map(|&v| f64::from(v) / 3.0).collect();
     fs::write(at.join("d_64x48x1_float64.raw"), bytemuck::cast_slice(&doubles)).unwrap();
-    let (entropy, median) = naive(&wide);
+    let (entropy, median) = entropy_and_median(&wide);
     for bins in [1, 7, 256, 65_536] {
         for (file, median) in [
             ("ct.png", f64::from(median)),
-            ("f_64x48x1_float32.raw", f64::from(naive(&floats).1)),
-            ("d_64x48x1_float64.raw", naive(&doubles).1),
+            ("f_64x48x1_float32.raw", f64::from(entropy_and_median(&floats).1)),
+            ("d_64x48x1_float64.raw", entropy_and_median(&doubles).1),
         ] {
             let found = statistics(at, &format!("{file} --bins {bins}"));
             assert_eq!(found["median"].as_f64(), Some(median), "{file} {bins}");
@@ -71,20 +71,20 @@ fn statistics_are_exact_whatever_the_bins() {
             assert!(error.abs() < 1e-9, "{file} {bins}: {found} {entropy}");
         }
     }
-    // Values outside of the range are left out and counted separately.
+    // Statistics exclude values outside the range.
     let found = statistics(at, "f_64x48x1_float32.raw --range 0,100");
     let inside: Vec<f32> = floats.iter().copied().filter(|v| (0.0..=100.0).contains(v)).collect();
-    assert_eq!(found["median"].as_f64(), Some(f64::from(naive(&inside).1)));
+    assert_eq!(found["median"].as_f64(), Some(f64::from(entropy_and_median(&inside).1)));
 }
 
 #[test]
-fn grey_values_and_luminances_add_up() {
+fn sum_combines_grey_and_colour_images() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_photo(at, "colour.png", 1);
     let grey: Vec<u8> = Noise(2).bytes(64 * 48);
     image::GrayImage::from_raw(64, 48, grey.clone()).unwrap().save(at.join("grey.png")).unwrap();
-    // The same picture in colour has the same luminance.
+    // A colour image with equal channels has the luminance of the grey one.
     let same: Vec<u8> = grey.iter().flat_map(|&v| [v; 3]).collect();
     RgbImage::from_raw(64, 48, same).unwrap().save(at.join("same.png")).unwrap();
     for order in ["colour.png grey.png", "grey.png colour.png"] {
@@ -104,7 +104,7 @@ fn grey_values_and_luminances_add_up() {
 }
 
 #[test]
-fn plots_have_the_look_that_is_asked_for() {
+fn plots_use_the_requested_theme_size_and_title() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_photo(at, "a.png", 1);
@@ -122,14 +122,14 @@ fn plots_have_the_look_that_is_asked_for() {
     let svg = fs::read_to_string(at.join("a.svg")).unwrap();
     assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
     assert!(svg.contains(">samples per bin</text>"), "{svg}");
-    // Printed bars have outlines.
+    // The `print` theme outlines the bars.
     works(at, "histogram a.png -o print.svg --theme print");
     let print = fs::read_to_string(at.join("print.svg")).unwrap();
     for colour in ["#e03c3c", "#2fa84a", "#3b62e6"] {
         let outline = format!("fill=\"none\" stroke=\"{colour}\"");
         assert!(print.contains(&outline) && !svg.contains(&outline), "{colour}");
     }
-    // Several inputs are drawn over each other in one plot, or each in its own.
+    // Several inputs share one plot, or each has its own.
     works(at, "histogram a.png b.png -o both.svg");
     let svg = fs::read_to_string(at.join("both.svg")).unwrap();
     assert!(
@@ -147,7 +147,7 @@ fn plots_have_the_look_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_cut_off_is_marked_with_its_value() {
+fn clipped_bars_are_labelled_with_their_value() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut samples = Noise(1).bytes(64 * 48);
@@ -157,7 +157,7 @@ fn what_is_cut_off_is_marked_with_its_value() {
     works(at, "histogram g.png -o g.svg");
     let svg = fs::read_to_string(at.join("g.svg")).unwrap();
     assert!(svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
-    // An axis that ends at the largest value shows all bars in full; another end cuts others off.
+    // An axis up to the largest count clips no bar; a lower limit clips more of them.
     works(at, "histogram g.png --ymax max -o full.svg");
     let full = fs::read_to_string(at.join("full.svg")).unwrap();
     assert!(!full.contains(&format!(">{}k</text>", zeros / 1000.0)), "{full}");
@@ -180,9 +180,9 @@ fn what_is_cut_off_is_marked_with_its_value() {
     assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
 }
 
-/// The output of the program in a window of `columns` by `lines`.
+/// Lines that the program prints in a terminal of `columns` by `lines`.
 #[cfg(target_os = "linux")]
-fn in_window(folder: &Path, [columns, lines]: [usize; 2], line: &str) -> Vec<String> {
+fn output_in_terminal(folder: &Path, [columns, lines]: [usize; 2], line: &str) -> Vec<String> {
     let program = crate::common::program().into_string().unwrap();
     let script = format!("stty cols {columns} rows {lines}; {program} {line}");
     let mut command = std::process::Command::new("script");
@@ -194,7 +194,7 @@ fn in_window(folder: &Path, [columns, lines]: [usize; 2], line: &str) -> Vec<Str
 
 #[cfg(target_os = "linux")]
 #[test]
-fn pictures_and_tables_fit_the_window() {
+fn terminal_output_fits_the_window() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let samples = write_slice(at);
@@ -207,7 +207,7 @@ fn pictures_and_tables_fit_the_window() {
             "--help",
             "bench copy --repeats 1",
         ] {
-            let text = in_window(at, window, &format!("{line} --device cpu"));
+            let text = output_in_terminal(at, window, &format!("{line} --device cpu"));
             let widest = text.iter().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= window[0], "{line} in {window:?}: {widest}\n{}", text.join("\n"));
             assert!(text.len() > 1);
@@ -216,8 +216,8 @@ fn pictures_and_tables_fit_the_window() {
             }
         }
     }
-    // The range of 12 of the 16 bits fills the picture.
-    let text = in_window(at, [80, 30], "histogram ct.png --device cpu");
+    // The plot is scaled to the 12 bits in use.
+    let text = output_in_terminal(at, [80, 30], "histogram ct.png --device cpu");
     let axis = text.iter().find(|line| line.contains(" grey ")).unwrap();
     let (first, last) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
     assert!(axis.starts_with(&format!("{first} ")), "{axis}");

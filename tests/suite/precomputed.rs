@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The vertices and triangles of segment 1 in the folder `path`.
-fn segment(path: &Path) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
+fn read_segment(path: &Path) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
     let json = |name: &str| -> Value {
         serde_json::from_slice(&fs::read(path.join(name)).unwrap()).unwrap()
     };
@@ -23,17 +23,17 @@ fn segment(path: &Path) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
         let words: Vec<[u8; 4]> = bytes.chunks_exact(4).map(|w| w.try_into().unwrap()).collect();
         let count = u32::from_le_bytes(words[0]) as usize;
         let first = vertices.len() as u32;
-        let (places, numbers) = words[1..].split_at(3 * count);
-        vertices.extend(places.chunks(3).map(|p| [0, 1, 2].map(|i| f32::from_le_bytes(p[i]))));
-        let number = |word| first + u32::from_le_bytes(word);
-        triangles.extend(numbers.chunks(3).map(|t| [0, 1, 2].map(|i| number(t[i]))));
-        assert_eq!(bytes.len(), 4 + 12 * count + numbers.len() / 3 * 12);
+        let (positions, indices) = words[1..].split_at(3 * count);
+        vertices.extend(positions.chunks(3).map(|p| [0, 1, 2].map(|i| f32::from_le_bytes(p[i]))));
+        let index = |word| first + u32::from_le_bytes(word);
+        triangles.extend(indices.chunks(3).map(|t| [0, 1, 2].map(|i| index(t[i]))));
+        assert_eq!(bytes.len(), 4 + 12 * count + indices.len() / 3 * 12);
     }
     (vertices, triangles)
 }
 
 #[test]
-fn surfaces_become_segments_in_nanometres() {
+fn writes_surfaces_as_segments_in_nanometres() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 6 5 4\nencoding: raw\nspacings: 0.5 0.5 2\n\
@@ -41,30 +41,30 @@ fn surfaces_become_segments_in_nanometres() {
     let samples: Vec<u8> = (0..120u32).map(|i| (i * 53 % 251) as u8).collect();
     fs::write(at.join("v.nrrd"), [nrrd.as_bytes(), &samples].concat()).unwrap();
     works(at, "mesh v.nrrd v.ply --iso 100");
-    let said = works(at, "mesh v.nrrd v.precomputed --iso 100");
-    assert!(said.contains("v.precomputed") && !said.contains("warning"), "{said}");
-    let (vertices, triangles) = segment(&at.join("v.precomputed"));
+    let stderr = works(at, "mesh v.nrrd v.precomputed --iso 100");
+    assert!(stderr.contains("v.precomputed") && !stderr.contains("warning"), "{stderr}");
+    let (vertices, triangles) = read_segment(&at.join("v.precomputed"));
     let ply = read_ply(&fs::read(at.join("v.ply")).unwrap());
     assert!(vertices.len() > 20 && triangles == ply.triangles);
     let expected = |p: &[f32; 3]| p.map(|v| (f64::from(v) * 1000.0) as f32);
     assert!(ply.positions.iter().map(expected).eq(vertices));
-    // A mesh folder is replaced, but no other folder.
+    // An existing mesh folder is replaced, but no other folder.
     works(at, "mesh v.nrrd v.precomputed --iso 50");
-    assert_ne!(segment(&at.join("v.precomputed")).1, ply.triangles);
+    assert_ne!(read_segment(&at.join("v.precomputed")).1, ply.triangles);
     fs::create_dir(at.join("mine.precomputed")).unwrap();
     fs::write(at.join("mine.precomputed/thesis.txt"), "mine").unwrap();
-    for (line, what) in [
+    for (line, message) in [
         ("mesh v.nrrd mine.precomputed --iso 50", "refusing to overwrite mine.precomputed"),
         ("mesh v.nrrd v.precomputed --iso 50 --no-clobber", "v.precomputed"),
         ("mesh v.nrrd - --format precomputed --iso 50", "is a folder"),
     ] {
-        let (code, said) = run(at, line);
-        assert!(code != 0 && said.contains(what), "{line}: {said}");
+        let (code, stderr) = run(at, line);
+        assert!(code != 0 && stderr.contains(message), "{line}: {stderr}");
     }
     fs::write(at.join("v_6x5x4_uint8.raw"), samples).unwrap();
-    let said = works(at, "mesh v_6x5x4_uint8.raw o/ --to precomputed --iso 100");
-    assert!(said.contains("states no unit"), "{said}");
-    assert_eq!(segment(&at.join("o/v_6x5x4_uint8.precomputed")).1, triangles);
+    let stderr = works(at, "mesh v_6x5x4_uint8.raw o/ --to precomputed --iso 100");
+    assert!(stderr.contains("states no unit"), "{stderr}");
+    assert_eq!(read_segment(&at.join("o/v_6x5x4_uint8.precomputed")).1, triangles);
     let mut names: Vec<_> =
         fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();

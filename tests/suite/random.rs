@@ -1,8 +1,8 @@
-//! Random jobs on random devices, with random sizes, parameters, data and limits. Both twins must agree with each other
-//! and with a naive reference. A job that fails is shrunk to the smallest one that still fails.
+//! Random kernels, sizes, parameters and data on devices with random limits. The CPU and GPU implementations must agree
+//! with each other and with a naive reference. A case that fails is shrunk to the smallest one that still fails.
 //!
-//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` runs for an hour, with ever new limits. Otherwise
-//! the jobs are the same in every run.
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` runs for an hour with new cases all the time. Otherwise
+//! the cases are the same in every run.
 
 use std::{cell::Cell, env, time::Instant};
 
@@ -35,7 +35,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug)]
-enum Job {
+enum Case {
     Blur { blur: Blur, dims: [usize; 3], channels: usize, wide: bool, seed: u64 },
     Histogram { pixels: usize, channels: usize, bins: usize, wide: bool, spread: u32, seed: u64 },
     Scan { len: usize, op: Op, inclusive: bool, kind: u8, seed: u64 },
@@ -43,7 +43,7 @@ enum Job {
     Mesh { dims: [usize; 3], kernel: MarchingCubes, levels: u32, seed: u64 },
 }
 
-fn blurs() -> impl Strategy<Value = Job> {
+fn blur_cases() -> impl Strategy<Value = Case> {
     let edge = prop_oneof![
         Just(Edge::Clamp),
         Just(Edge::Reflect),
@@ -64,11 +64,11 @@ fn blurs() -> impl Strategy<Value = Job> {
         });
         let axes = if z == 1 { [axes[0], axes[1], Taps::NONE] } else { axes };
         let blur = Blur { method, axes, iterations, edge, linear: false };
-        Job::Blur { blur, dims: [x, y, z], channels, wide, seed }
+        Case::Blur { blur, dims: [x, y, z], channels, wide, seed }
     })
 }
 
-fn meshes() -> impl Strategy<Value = Job> {
+fn mesh_cases() -> impl Strategy<Value = Case> {
     let flags = (any::<bool>(), any::<bool>(), 1..6u32);
     let steps = prop::array::uniform3(0.1..3.0f64);
     (prop::array::uniform3(1..14usize), flags, steps, 0..256u32, any::<u64>()).prop_map(
@@ -82,17 +82,17 @@ fn meshes() -> impl Strategy<Value = Job> {
                 normals,
                 ..MarchingCubes::new(0.0)
             };
-            Job::Mesh { dims, kernel, levels, seed }
+            Case::Mesh { dims, kernel, levels, seed }
         },
     )
 }
 
-fn jobs() -> impl Strategy<Value = Job> {
+fn any_case() -> impl Strategy<Value = Case> {
     let op = prop_oneof![Just(Op::Sum), Just(Op::Min), Just(Op::Max), Just(Op::Product)];
     prop_oneof![
-        blurs(),
+        blur_cases(),
         (1..9000usize, 1..=4usize, 1..700usize, any::<bool>(), 1..17u32, any::<u64>()).prop_map(
-            |(pixels, channels, bins, wide, spread, seed)| Job::Histogram {
+            |(pixels, channels, bins, wide, spread, seed)| Case::Histogram {
                 pixels,
                 channels,
                 bins,
@@ -102,10 +102,10 @@ fn jobs() -> impl Strategy<Value = Job> {
             }
         ),
         (0..70_000usize, op, any::<bool>(), 0..3u8, any::<u64>()).prop_map(
-            |(len, op, inclusive, kind, seed)| Job::Scan { len, op, inclusive, kind, seed }
+            |(len, op, inclusive, kind, seed)| Case::Scan { len, op, inclusive, kind, seed }
         ),
         (0..40_000usize, 1..=32u32, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
-            |(len, bits, descending, payload, seed)| Job::Sort {
+            |(len, bits, descending, payload, seed)| Case::Sort {
                 len,
                 bits,
                 descending,
@@ -113,28 +113,28 @@ fn jobs() -> impl Strategy<Value = Job> {
                 seed
             }
         ),
-        meshes(),
+        mesh_cases(),
     ]
 }
 
-/// Runs both twins and hands the result of each device to `same`.
-fn twins<K: Kernel>(
+/// Runs a kernel on the CPU and on each device, and compares the results with `same`. Returns the result of the CPU.
+fn assert_same_on_devices<K: Kernel>(
     kernel: &K,
     input: &K::In,
     devices: &[&Subject],
     same: impl Fn(&K::Out, &K::Out) -> bool,
 ) -> K::Out {
-    let expected = kernel.cpu(input).expect("the CPU twin works");
+    let expected = kernel.cpu(input).expect("the CPU implementation succeeds");
     for Subject { name, context } in devices {
         let found = kernel.gpu(context, input);
         let found = found.unwrap_or_else(|error| panic!("{name}: {}", error.one_line()));
-        assert!(same(&expected, &found), "{name}: the twins differ");
+        assert!(same(&expected, &found), "{name}: the CPU and the GPU differ");
     }
     expected
 }
 
-impl Job {
-    fn check(&self, devices: &[&Subject]) {
+impl Case {
+    fn assert_matches_references(&self, devices: &[&Subject]) {
         match self {
             &Self::Blur { ref blur, dims, channels, wide, seed } => {
                 let len = dims.iter().product::<usize>() * channels;
@@ -148,13 +148,16 @@ impl Job {
                     match samples {
                         Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
                         Samples::U16(v) => v.iter().map(|&v| v.into()).collect(),
-                        _ => panic!("the type changed"),
+                        _ => panic!("expected u8 or u16 samples"),
                     }
                 };
-                let found = twins(blur, &raster, devices, |a, b| a == b);
+                let found = assert_same_on_devices(blur, &raster, devices, |a, b| a == b);
                 let expected = blur::reference(blur, &raster);
                 for (i, (found, exact)) in values(&found).into_iter().zip(expected).enumerate() {
-                    assert!((found - exact).abs() <= 1.6, "{found} for {exact} at {i}");
+                    assert!(
+                        (found - exact).abs() <= 1.6,
+                        "sample {i}: found {found}, expected {exact}"
+                    );
                 }
             }
             &Self::Histogram { pixels, channels, bins, wide, spread, seed } => {
@@ -173,7 +176,7 @@ impl Job {
                 let components: Vec<Component> = (0..channels).map(Component::Channel).collect();
                 let kernel = Histogram { components, bins, weighted: false };
                 let pixels = Pixels { samples, channels };
-                let counts = twins(&kernel, &pixels, devices, |a, b| a == b);
+                let counts = assert_same_on_devices(&kernel, &pixels, devices, |a, b| a == b);
                 for (channel, Counts { bins: found, .. }) in counts.iter().enumerate() {
                     let mut naive = vec![0u64; bins.count];
                     for &value in values.iter().skip(channel).step_by(channels) {
@@ -185,7 +188,7 @@ impl Job {
                 }
             }
             &Self::Scan { len, op, inclusive, kind, seed } => match kind {
-                0 => scan::<u32>(
+                0 => assert_scan::<u32>(
                     op,
                     inclusive,
                     len,
@@ -199,7 +202,7 @@ impl Job {
                         Op::Max => a.max(b),
                     },
                 ),
-                1 => scan::<i32>(
+                1 => assert_scan::<i32>(
                     op,
                     inclusive,
                     len,
@@ -214,10 +217,10 @@ impl Job {
                     },
                 ),
                 _ => {
-                    // Sums of whole numbers of this size are exact in any order.
+                    // Sums of integers of this size are exact in any order.
                     let op = if op == Op::Product { Op::Sum } else { op };
                     let small = |bits: u32| (bits % 100) as f32;
-                    scan::<f32>(op, inclusive, len, seed, devices, small, |a, b| match op {
+                    assert_scan::<f32>(op, inclusive, len, seed, devices, small, |a, b| match op {
                         Op::Min => a.min(b),
                         Op::Max => a.max(b),
                         _ => a + b,
@@ -228,17 +231,20 @@ impl Job {
                 let mut noise = Noise(seed);
                 let keys: Vec<u32> =
                     (0..len).map(|_| (noise.next() >> (64 - bits)) as u32).collect();
-                let mut places: Vec<u32> = (0..len as u32).collect();
-                places.sort_by_key(|&i| {
+                let mut order: Vec<u32> = (0..len as u32).collect();
+                order.sort_by_key(|&i| {
                     let key = keys[i as usize];
                     if descending { !key } else { key }
                 });
-                let expected: Vec<u32> = places.iter().map(|&i| keys[i as usize]).collect();
+                let expected: Vec<u32> = order.iter().map(|&i| keys[i as usize]).collect();
                 let payload = payload.then(|| (0..len as u32).collect());
                 let records = Records { keys, payload };
-                let sorted = twins(&Sort::new(descending), &records, devices, |a, b| a == b);
+                let sorted =
+                    assert_same_on_devices(&Sort::new(descending), &records, devices, |a, b| {
+                        a == b
+                    });
                 assert_eq!(sorted.keys, expected);
-                assert!(sorted.payload.is_none_or(|payload| payload == places));
+                assert!(sorted.payload.is_none_or(|payload| payload == order));
             }
             Self::Mesh { dims, kernel, levels, seed } => {
                 let mut noise = Noise(*seed);
@@ -247,17 +253,17 @@ impl Job {
                 let samples = (0..len).map(|_| (noise.next() as u32 % (levels + 1) * step) as u8);
                 let volume = Volume { dims: *dims, samples: Samples::U8(samples.collect()) };
                 let slab = Slab::whole(volume, kernel);
-                let surface = twins(kernel, &slab, devices, |a, b| {
-                    mesh::same(a, b, "a random device");
+                let surface = assert_same_on_devices(kernel, &slab, devices, |a, b| {
+                    mesh::assert_same_surface(a, b, "a random device");
                     true
                 });
-                mesh::check(&surface, &slab.volume, kernel);
+                mesh::assert_matches_reference(&surface, &slab.volume, kernel);
             }
         }
     }
 }
 
-fn scan<T: Scannable>(
+fn assert_scan<T: Scannable>(
     op: Op,
     inclusive: bool,
     len: usize,
@@ -269,7 +275,7 @@ fn scan<T: Scannable>(
     let mut noise = Noise(seed);
     let input: Vec<T> = (0..len).map(|_| number((noise.next() >> 32) as u32)).collect();
     let kernel = Scan::<T>::new(op, inclusive);
-    let found = twins(&kernel, &input[..], devices, |a: &Scanned<T>, b| a == b);
+    let found = assert_same_on_devices(&kernel, &input[..], devices, |a: &Scanned<T>, b| a == b);
     let mut sum = kernel.carry_in;
     for (&number, &found) in input.iter().zip(&found.values) {
         let before = sum;
@@ -279,7 +285,7 @@ fn scan<T: Scannable>(
 }
 
 /// Random limits that a device might have.
-fn limits(noise: &mut Noise) -> Restrictions {
+fn random_limits(noise: &mut Noise) -> Restrictions {
     let mut one_of = |values: &[u64]| values[noise.next() as usize % values.len()];
     Restrictions {
         // A histogram of 16-bit samples needs a table of 256 KiB.
@@ -302,33 +308,33 @@ fn limits(noise: &mut Noise) -> Restrictions {
 }
 
 #[test]
-fn random_jobs_agree_with_the_references_on_random_devices() {
+fn random_cases_match_the_references_on_random_devices() {
     let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     let mut noise = Noise(seconds.map_or(3, |_| std::process::id().into()));
     let (start, mut rounds) = (Instant::now(), 0);
     loop {
-        let odd = limits(&mut noise);
-        let odd_device = open("odd", &odd);
-        let devices: Vec<&Subject> = subjects().iter().chain(&odd_device).collect();
-        // A runner counts its cases over its lifetime, so each round has a new runner.
+        let limits = random_limits(&mut noise);
+        let limited_device = open("odd", &limits);
+        let devices: Vec<&Subject> = subjects().iter().chain(&limited_device).collect();
+        // A runner counts its cases over its lifetime, so each round needs a new runner.
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &noise.bytes(32));
         let mut runner = TestRunner::new_with_rng(config.clone(), rng);
         let done = Cell::new(0);
-        match runner.run(&jobs(), |job| {
-            job.check(&devices);
+        match runner.run(&any_case(), |case| {
+            case.assert_matches_references(&devices);
             done.set(done.get() + 1);
             Ok(())
         }) {
             Ok(()) => {}
-            Err(TestError::Fail(reason, job)) => panic!("{reason}: {job:?} with {odd:?}"),
+            Err(TestError::Fail(reason, case)) => panic!("{reason}: {case:?} with {limits:?}"),
             Err(other) => panic!("{other}"),
         }
         assert_eq!(done.get(), 24);
         rounds += 1;
         let enough = seconds.map_or(rounds == 2, |s| start.elapsed().as_secs() >= s);
         if enough {
-            println!("{} random jobs on {} devices each", rounds * 24, devices.len());
+            println!("{} random cases on {} devices each", rounds * 24, devices.len());
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Parts of volumes, isovalues that are found in samples, and hollows.
+//! Regions of interest and masks, isovalues that are computed from the samples, and cavities.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use gpuproc::{
 
 use crate::common::{run, works};
 
-/// Samples of three kinds, some of each.
-fn mixed(count: usize, seed: u64) -> Vec<u8> {
+/// Random samples of three classes of different brightness.
+fn three_class_samples(count: usize, seed: u64) -> Vec<u8> {
     let mut noise = Noise(seed);
     (0..count)
         .map(|_| match noise.next() % 10 {
@@ -21,7 +21,7 @@ fn mixed(count: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-fn histogram(samples: Samples) -> Otsu {
+fn otsu_of(samples: Samples) -> Otsu {
     let mut otsu = Otsu::new(samples.dtype());
     if otsu.needs_range() {
         otsu.range(&samples);
@@ -30,8 +30,8 @@ fn histogram(samples: Samples) -> Otsu {
     otsu
 }
 
-/// The percentile of samples that are counted three times each, in parts of `part` samples in each pass; and the number
-/// of passes.
+/// The percentile of the samples, each counted three times, and the number of passes. Each pass reads `part` samples at
+/// a time.
 fn quantile(samples: &Samples, percent: f64, part: usize) -> (Option<f64>, usize) {
     let mut quantile = Quantile::new(samples.dtype(), percent);
     for pass in 1.. {
@@ -46,7 +46,7 @@ fn quantile(samples: &Samples, percent: f64, part: usize) -> (Option<f64>, usize
 }
 
 #[test]
-fn percentiles_are_those_of_the_sorted_samples() {
+fn percentiles_equal_those_of_the_sorted_samples() {
     let mut noise = Noise(1);
     let numbers: Vec<u64> = (0..30_011).map(|_| noise.next() >> (noise.next() % 60)).collect();
     let wide: Vec<f64> = numbers
@@ -82,11 +82,11 @@ fn percentiles_are_those_of_the_sorted_samples() {
     }
 }
 
-/// The isovalue is a sample of the volume, both if it is in memory and if it is read in parts.
+/// A percentile is a sample of the volume, whether the volume is in memory or read in parts.
 #[test]
-fn isovalues_of_percentiles_are_samples() {
+fn percentile_isovalues_are_exact_samples() {
     let folder = tempfile::tempdir().unwrap();
-    // The shares of the four values are 0.4, 0.2, 0.3 and 0.1; -1000 lies outside of a surface at 0, and so does 0.
+    // The shares of the four values are 0.4, 0.2, 0.3 and 0.1.
     let values = [-1000, -1000, -1000, -1000, 0, 0, 40, 40, 40, 300];
     let samples: Vec<i32> = (0..64_000).map(|i| values[i % 10]).collect();
     let floats: Vec<f32> = samples.iter().map(|&value| value as f32).collect();
@@ -107,10 +107,10 @@ fn isovalues_of_percentiles_are_samples() {
 }
 
 #[test]
-fn several_thresholds_are_the_best_of_all() {
+fn otsu_thresholds_minimize_the_variance_within_classes() {
     for seed in 0..5 {
-        let samples = mixed(300, seed);
-        // The variance within the classes, for all pairs of thresholds.
+        let samples = three_class_samples(300, seed);
+        // The sum of squared deviations of the samples in `from..=to`, for an exhaustive search.
         let spread = |from: u8, to: u8| {
             let class = || samples.iter().filter(|&&v| from <= v && v <= to).map(|&v| f64::from(v));
             let mean = class().sum::<f64>() / class().count().max(1) as f64;
@@ -121,29 +121,29 @@ fn several_thresholds_are_the_best_of_all() {
         let cost = |a: usize, b: usize| table[0][a] + table[a + 1][b] + table[b + 1][255];
         let pairs = (0..254).flat_map(|a| (a + 1..255).map(move |b| (a, b)));
         let best = pairs.map(|(a, b)| cost(a, b)).fold(f64::MAX, f64::min);
-        let found = histogram(Samples::U8(samples.clone())).thresholds(2).unwrap();
+        let found = otsu_of(Samples::U8(samples.clone())).thresholds(2).unwrap();
         let [a, b] = [found[0], found[1]].map(|v| v.floor() as usize);
         assert!(cost(a, b) <= best * (1.0 + 1e-12), "{found:?}: {} of {best}", cost(a, b));
         let best = (0..255).map(|a| table[0][a] + table[a + 1][255]).fold(f64::MAX, f64::min);
-        let found = histogram(Samples::U8(samples)).thresholds(1).unwrap()[0].floor() as usize;
+        let found = otsu_of(Samples::U8(samples)).thresholds(1).unwrap()[0].floor() as usize;
         assert!(table[0][found] + table[found + 1][255] <= best * (1.0 + 1e-12), "{found}");
     }
-    // Of two equally good thresholds the first, midway between two classes and not between both thresholds.
+    // Of two equally good thresholds, the first is chosen, midway between two classes.
     let equal = [0, 10, 20].repeat(5);
-    assert_eq!(histogram(Samples::U8(equal)).thresholds(1).unwrap(), [5.0]);
-    // More values than can be tried one by one.
+    assert_eq!(otsu_of(Samples::U8(equal)).thresholds(1).unwrap(), [5.0]);
+    // Too many values for an exhaustive search.
     let mut noise = Noise(7);
     let wide: Vec<u16> =
         (0..30_000).map(|i| (i % 3 * 20_000) as u16 + (noise.next() % 5000) as u16).collect();
-    let found = histogram(Samples::U16(wide)).thresholds(2).unwrap();
+    let found = otsu_of(Samples::U16(wide)).thresholds(2).unwrap();
     let near = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
     assert!(near(found[0], 4990.0, 20_010.0) && near(found[1], 24_990.0, 40_010.0), "{found:?}");
-    assert_eq!(histogram(Samples::U8(vec![3, 3, 9])).thresholds(2), None);
-    assert_eq!(histogram(Samples::U8(vec![3, 5, 9])).thresholds(2), Some(vec![3.5 + 0.5, 7.0]));
+    assert_eq!(otsu_of(Samples::U8(vec![3, 3, 9])).thresholds(2), None);
+    assert_eq!(otsu_of(Samples::U8(vec![3, 5, 9])).thresholds(2), Some(vec![3.5 + 0.5, 7.0]));
 }
 
 #[test]
-fn a_box_is_meshed_where_it_lies() {
+fn roi_and_mask_select_the_meshed_samples() {
     let folder = tempfile::tempdir().unwrap();
     let dims = [20, 15, 12];
     let samples: Vec<u8> = Noise(3).bytes(dims.iter().product());
@@ -168,13 +168,12 @@ fn a_box_is_meshed_where_it_lies() {
     let line = "mesh v_20x15x12_uint8.raw --iso 100 --roi 4,3,2,9,8,11 -o c.ply";
     let (code, stderr) = run(folder.path(), line);
     assert!(code == 2 && stderr.contains("20x15x12"), "{code} {stderr}");
-    // A mask.
     let mask: Vec<u8> = Noise(4).bytes(samples.len()).iter().map(|v| v % 3).collect();
     fs::write(folder.path().join("m_20x15x12_uint8.raw"), &mask).unwrap();
     let masked: Vec<u8> =
         samples.iter().zip(&mask).map(|(&v, &m)| if m == 0 { 0 } else { v }).collect();
     assert!(samples.contains(&0));
-    // Of floats as well, what is left out counts as the least of them.
+    // Samples outside the mask count as the minimum, also in float volumes.
     let floats = |samples: &[u8]| {
         let floats = samples.iter().map(|&v| f32::from(v) + 0.3);
         floats.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()
@@ -194,7 +193,7 @@ fn a_box_is_meshed_where_it_lies() {
 }
 
 #[test]
-fn hollows_are_filled() {
+fn fill_holes_removes_cavities() {
     let folder = tempfile::tempdir().unwrap();
     let side = 24usize;
     let samples: Vec<u8> = (0..side.pow(3))
@@ -219,9 +218,9 @@ fn hollows_are_filled() {
 }
 
 #[test]
-fn isovalues_of_every_kind_are_told() {
+fn automatic_isovalues_are_printed() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("v_10x10x10_uint8.raw"), mixed(1000, 9)).unwrap();
+    fs::write(folder.path().join("v_10x10x10_uint8.raw"), three_class_samples(1000, 9)).unwrap();
     let output = works(folder.path(), "mesh v_10x10x10_uint8.raw --iso otsu:2,p80,7 -o m.ply");
     for word in ["--iso otsu:2, 1 of 2: ", "--iso otsu:2, 2 of 2: ", "--iso p80: ", "m-7.ply"] {
         assert!(output.contains(word), "{output}");
@@ -234,9 +233,9 @@ fn isovalues_of_every_kind_are_told() {
 }
 
 #[test]
-fn one_glb_holds_the_surfaces_of_several_isovalues() {
+fn one_glb_stores_the_surfaces_of_several_isovalues() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("v_10x10x10_uint8.raw"), mixed(1000, 9)).unwrap();
+    fs::write(folder.path().join("v_10x10x10_uint8.raw"), three_class_samples(1000, 9)).unwrap();
     works(folder.path(), "mesh v_10x10x10_uint8.raw --iso 50,150 --color tab:red,#ffffff -o m.glb");
     for iso in [50, 150] {
         works(folder.path(), &format!("mesh v_10x10x10_uint8.raw --iso {iso} -o {iso}.glb"));
@@ -257,7 +256,7 @@ fn one_glb_holds_the_surfaces_of_several_isovalues() {
         .materials()
         .map(|material| material.pbr_metallic_roughness().base_color_factor())
         .collect();
-    // d6 and 27 in linear light.
+    // The sRGB values 0xd6 and 0x27 in linear light.
     let near = |a: f32, b: f32| (a - b).abs() < 1e-3;
     assert!(near(colors[0][0], 0.6724) && near(colors[0][1], 0.0203), "{colors:?}");
     assert!(colors[0][3] < 1.0 && colors[1] == [1.0; 4], "{colors:?}");

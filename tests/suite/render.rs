@@ -1,4 +1,4 @@
-//! Pictures of meshes: both twins draw the same, and objects are drawn where they should be.
+//! Rendered meshes: the CPU and the GPU draw the same image, with objects, light and colours in the right places.
 
 use std::f32::consts::{PI, TAU};
 
@@ -6,8 +6,8 @@ use gpuproc::{data::surface::Surface, kernels::render::Render};
 
 use crate::common::assert_twins;
 
-/// Adds a ball of small triangles with `radius` at `centre`.
-fn ball(mesh: &mut Surface, centre: [f32; 3], radius: f32) {
+/// Adds a finely triangulated ball to `mesh`.
+fn add_ball(mesh: &mut Surface, centre: [f32; 3], radius: f32) {
     let (rings, spokes) = (40, 60);
     let base = mesh.positions.len() as u32;
     for ring in 0..=rings {
@@ -33,15 +33,15 @@ fn scene() -> Surface {
     let positions = vec![[-2.0, -2.0, 0.0], [2.0, -2.0, 0.0], [2.0, 2.0, 0.0], [-2.0, 2.0, 0.0]];
     let mut mesh =
         Surface { positions, triangles: vec![[0, 1, 2], [0, 2, 3]], ..Surface::default() };
-    ball(&mut mesh, [0.0, 0.0, 1.0], 1.0);
+    add_ball(&mut mesh, [0.0, 0.0, 1.0], 1.0);
     mesh
 }
 
 fn draw(mesh: &Surface, render: Render) -> Vec<u8> {
     assert_twins(&render, mesh, |expected, found, name| {
         assert_eq!(expected.len(), found.len(), "{name}");
-        // Trigonometry, powers and fused operations differ in the last bits between devices. An edge may cover
-        // another subpixel, a quarter of a pixel; nothing else may differ.
+        // Trigonometry, powers and fused operations differ in the last bits between devices. An edge may therefore
+        // cover another subpixel, a quarter of a pixel; nothing else may differ.
         let far = expected.iter().zip(found).filter(|(a, b)| a.abs_diff(**b) > 2).count();
         assert!(far * 500 < expected.len(), "{name}: {far} of {} samples differ", expected.len());
     })
@@ -51,7 +51,7 @@ const VIEW: Render =
     Render { size: [160, 120], azimuth: 30.0, elevation: 25.0, background: [0.0; 4], frame: None };
 
 #[test]
-fn twins_draw_the_same() {
+fn cpu_and_gpu_draw_the_same_image() {
     let picture = draw(&scene(), VIEW);
     let drawn = picture.chunks(4).filter(|pixel| pixel[3] == 255).count();
     assert!(drawn > 4_000, "{drawn} of 19200 pixels are covered");
@@ -63,14 +63,14 @@ fn twins_draw_the_same() {
 #[test]
 fn a_ball_is_round_centred_and_lit_from_above_left() {
     let mut mesh = Surface::default();
-    ball(&mut mesh, [7.0, -3.0, 100.0], 5.0);
+    add_ball(&mut mesh, [7.0, -3.0, 100.0], 5.0);
     let size = 101;
     let picture = draw(&mesh, Render { size: [size; 2], background: [1.0, 0.0, 0.0, 1.0], ..VIEW });
     let pixel = |x: u32, y: u32| &picture[4 * (y * size + x) as usize..][..4];
     for y in 0..size {
         for x in 0..size {
             let distance = (x as f32 - 50.0).hypot(y as f32 - 50.0);
-            // The polygon of the mesh lies up to 0.3 % inside of the circle.
+            // The polygonal outline lies up to 0.3 % inside the circle.
             if distance < 0.46 * 101.0 - 1.5 {
                 assert!(pixel(x, y)[2] > 0, "{x} {y} is not covered");
             } else if distance > 0.46 * 101.0 + 1.0 {
@@ -78,12 +78,11 @@ fn a_ball_is_round_centred_and_lit_from_above_left() {
             }
         }
     }
-    assert!(pixel(35, 30)[1] > pixel(70, 75)[1], "the light comes from above left");
+    assert!(pixel(35, 30)[1] > pixel(70, 75)[1], "expected light from the upper left");
 }
 
-/// Surfaces without colours are drawn in the colour of bone; else each vertex has its own colour.
 #[test]
-fn vertices_have_colours() {
+fn draws_vertex_colours() {
     let mut mesh = scene();
     mesh.colors =
         mesh.positions.iter().map(|p| if p[2] > 1.0 { [255, 0, 0] } else { [0, 0, 255] }).collect();
@@ -95,10 +94,10 @@ fn vertices_have_colours() {
     assert!(count(0, 2) > 1_000 && count(2, 0) > 3_000, "{} {}", count(0, 2), count(2, 0));
 }
 
-/// Interpolated normals of a large triangle may point away from the eye although the triangle faces it. Such pixels are
-/// as dark as their neighbours.
+/// Interpolated normals of a large triangle may point away from the viewer although the triangle faces it. Such pixels
+/// must be as dark as their neighbours.
 #[test]
-fn coarse_surfaces_have_no_specks_at_their_edge() {
+fn coarse_surfaces_have_no_bright_pixels_at_their_silhouette() {
     let mut mesh = Surface::default();
     let (rings, spokes) = (5, 7);
     for ring in 0..=rings {
@@ -117,7 +116,7 @@ fn coarse_surfaces_have_no_specks_at_their_edge() {
         }
     }
     mesh.normals = mesh.positions.clone();
-    // The light comes from above left, so the lower right is dark, without bright pixels.
+    // The light comes from the upper left, so the lower right must be dark.
     for azimuth in [0.0, 20.0, 77.0, 200.0] {
         let picture = draw(&mesh, Render { azimuth, size: [120; 2], ..VIEW });
         for (i, pixel) in picture.chunks(4).enumerate() {
@@ -130,7 +129,7 @@ fn coarse_surfaces_have_no_specks_at_their_edge() {
 }
 
 #[test]
-fn nothing_leaves_the_background() {
+fn empty_mesh_draws_only_the_background() {
     let mesh = Surface::default();
     let picture = draw(&mesh, Render { background: [0.0, 0.0, 1.0, 1.0], ..VIEW });
     assert!(picture.chunks(4).all(|pixel| pixel == [0, 0, 255, 255]));

@@ -1,4 +1,4 @@
-//! Pictures keep their sample type if the output format has it; otherwise the conversion is reported.
+//! Images keep their sample type if the output format supports it; otherwise the conversion is reported.
 
 use std::{fs, path::Path};
 
@@ -10,8 +10,8 @@ use gpuproc::{
 
 use crate::common::{run, works};
 
-/// Pictures of 13 x 9 pixels of three channels, and their types.
-const PICTURES: [(&str, Dtype); 5] = [
+/// Fixtures of 13 x 9 pixels with three channels, and their sample types.
+const IMAGES: [(&str, Dtype); 5] = [
     ("i8_packbits.tif", Dtype::I8),
     ("i16_be_lzw_predictor.tif", Dtype::I16),
     ("u32.tif", Dtype::U32),
@@ -35,8 +35,8 @@ fn numbers(samples: &Samples) -> Vec<f64> {
     }
 }
 
-/// The mean of 3 x 3 pixels, with the edge mode clamp.
-fn boxed(values: &[f64], [width, height]: [usize; 2], channels: usize) -> Vec<f64> {
+/// 3x3 box filter with the edge mode `clamp`.
+fn box_filtered(values: &[f64], [width, height]: [usize; 2], channels: usize) -> Vec<f64> {
     let near =
         |at: usize, by: isize, len: usize| (at as isize + by).clamp(0, len as isize - 1) as usize;
     (0..values.len())
@@ -44,26 +44,26 @@ fn boxed(values: &[f64], [width, height]: [usize; 2], channels: usize) -> Vec<f6
             let (pixel, channel) = (at / channels, at % channels);
             let (x, y) = (pixel % width, pixel / width);
             let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
-            let of = |(dx, dy): (isize, isize)| {
+            let sample_at = |(dx, dy): (isize, isize)| {
                 values[(near(y, dy, height) * width + near(x, dx, width)) * channels + channel]
             };
-            around.map(of).sum::<f64>() / 9.0
+            around.map(sample_at).sum::<f64>() / 9.0
         })
         .collect()
 }
 
 #[test]
-fn blurred_pictures_keep_their_type() {
+fn blur_keeps_the_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (name, dtype) in PICTURES {
+    for (name, dtype) in IMAGES {
         let input = fixture(name);
         let before = read(&input);
         assert_eq!(before.samples.dtype(), dtype, "{name}");
         assert_eq!(works(folder, &format!("blur {input} same.tif --sigma 0 --strict")), "");
         assert_eq!(read(folder.join("same.tif")).samples, before.samples, "{name}");
-        let expected = boxed(&numbers(&before.samples), [13, 9], 3);
-        // Types without a defined full intensity are taken as linear light.
+        let expected = box_filtered(&numbers(&before.samples), [13, 9], 3);
+        // Types without a defined full intensity count as linear light, so `--linear` changes nothing.
         for flags in ["", " --linear", " --max-memory 33k"] {
             let line = format!("blur {input} o.tif --method box --radius 1 --device cpu{flags}");
             assert_eq!(works(folder, &line), "", "{name}{flags}");
@@ -71,7 +71,7 @@ fn blurred_pictures_keep_their_type() {
             assert_eq!(blurred.samples.dtype(), dtype, "{name}");
             let tolerance = match dtype {
                 Dtype::F64 => 1e-12,
-                // 16-bit boxes are rounded axis by axis.
+                // Box filters of 16-bit samples round after each axis.
                 Dtype::I16 => 1.0,
                 _ => 0.501,
             };
@@ -80,7 +80,7 @@ fn blurred_pictures_keep_their_type() {
                 assert!((found - wanted).abs() <= tolerance, "{name}{flags} {i}: {found} {wanted}");
             }
         }
-        // Only one channel is blurred.
+        // A blur of one channel leaves the others unchanged.
         works(folder, &format!("blur {input} g.tif --method box --radius 1 --channels g"));
         let one = numbers(&read(folder.join("g.tif")).samples);
         for (i, found) in one.iter().enumerate() {
@@ -91,19 +91,25 @@ fn blurred_pictures_keep_their_type() {
 }
 
 #[test]
-fn what_formats_make_of_types_is_told() {
+fn reports_sample_type_conversions() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (name, dtype) in PICTURES {
+    for (name, dtype) in IMAGES {
         let input = fixture(name);
         let before = numbers(&read(&input).samples);
-        for (output, held) in [("o.png", Dtype::U16), ("o.jpg", Dtype::U8), ("o.pfm", Dtype::F32)] {
-            let held = if dtype == Dtype::I8 && held == Dtype::U16 { Dtype::U8 } else { held };
+        for (output, output_type) in
+            [("o.png", Dtype::U16), ("o.jpg", Dtype::U8), ("o.pfm", Dtype::F32)]
+        {
+            let output_type = if dtype == Dtype::I8 && output_type == Dtype::U16 {
+                Dtype::U8
+            } else {
+                output_type
+            };
             let stderr = works(folder, &format!("blur {input} {output} --sigma 0"));
-            let told = format!("{dtype} samples become {held}");
-            // f32 holds all numbers of 8 and 16 bits.
-            let is_exact = held.is_float() && dtype.size() < 4;
-            assert_eq!(stderr.contains(&told), !is_exact, "{name} {output}: {stderr}");
+            let message = format!("{dtype} samples become {output_type}");
+            // f32 represents all 8-bit and 16-bit integers exactly.
+            let is_exact = output_type.is_float() && dtype.size() < 4;
+            assert_eq!(stderr.contains(&message), !is_exact, "{name} {output}: {stderr}");
             let (code, stderr) = run(folder, &format!("blur {input} {output} --sigma 0 --strict"));
             assert_eq!(code, if is_exact { 0 } else { 4 }, "{name} {output}: {stderr}");
             if output == "o.jpg" {
@@ -111,9 +117,9 @@ fn what_formats_make_of_types_is_told() {
             }
             let after = numbers(&read(folder.join(output)).samples);
             for (found, wanted) in after.iter().zip(&before) {
-                let wanted = match (held, dtype) {
+                let wanted = match (output_type, dtype) {
                     (Dtype::F32, _) => *wanted,
-                    // 1 is the full intensity.
+                    // Full intensity is 1.
                     (_, Dtype::F64) => (wanted * 65_535.0).round(),
                     (Dtype::U8, _) => wanted.clamp(0.0, 255.0),
                     _ => wanted.clamp(0.0, 65_535.0),
@@ -125,33 +131,33 @@ fn what_formats_make_of_types_is_told() {
 }
 
 #[test]
-fn histograms_count_pictures_of_every_type() {
+fn histogram_counts_images_of_every_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (name, dtype) in PICTURES {
+    for (name, dtype) in IMAGES {
         let input = fixture(name);
         let values = numbers(&read(&input).samples);
         works(folder, &format!("histogram {input} --stats -o h.json --bins 4"));
         let text = fs::read_to_string(folder.join("h.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let text = json.to_string();
-        // The range is that of the type, not 0 to 1, so no value lies outside.
+        // The range is that of the type rather than 0 to 1, so no value is below it.
         assert!(!text.contains("\"below\":1"), "{dtype}: {text}");
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let found: Vec<f64> = text
             .split("\"min\":")
             .skip(1)
             .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
             .collect();
         assert_eq!(found.len(), 4, "three channels and luminance: {text}");
-        let of_all = found.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!((of_all - least).abs() <= 1e-6 * least.abs(), "{dtype}: {of_all} {least}");
+        let found_min = found.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((found_min - min).abs() <= 1e-6 * min.abs(), "{dtype}: {found_min} {min}");
     }
 }
 
-/// Slices of 12 bits in a folder have the same values as in one file.
+/// 12-bit slices in a folder have the same values as in one file.
 #[test]
-fn folders_of_tiff_slices_are_the_stack_of_their_pages() {
+fn folders_of_12_bit_slices_have_the_range_of_their_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let input = fixture("stack_bits12.tif");

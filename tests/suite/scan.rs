@@ -1,4 +1,4 @@
-//! Scan: both twins against naive references, and the command line.
+//! Scan: the CPU and GPU implementations against serial references, and the command line.
 
 use std::{fs, path::Path};
 
@@ -48,7 +48,7 @@ fn noise<T: Random>(len: usize, seed: u64) -> Vec<T> {
 }
 
 /// The serial loop.
-fn naive<T: Copy>(input: &[T], inclusive: bool, init: T, join: impl Fn(T, T) -> T) -> Vec<T> {
+fn serial_scan<T: Copy>(input: &[T], inclusive: bool, init: T, join: impl Fn(T, T) -> T) -> Vec<T> {
     let mut sum = init;
     let mut output = Vec::new();
     for &number in input {
@@ -63,32 +63,32 @@ fn bytes<T: Number>(values: &[T]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// Checks that both twins give `expected` to the bit.
+/// Checks that the CPU and all devices give `expected`, bit for bit.
 fn assert_scan<T: Scannable>(scan: &Scan<T>, input: &[T], expected: &[T]) {
-    let what = format!("{scan:?} of {} numbers", input.len());
+    let label = format!("{scan:?} of {} numbers", input.len());
     let found = assert_twins(scan, input, |cpu, gpu, name| {
-        assert_same(cpu, gpu, &format!("{what} on {name}"));
+        assert_same(cpu, gpu, &format!("{label} on {name}"));
     });
     assert_eq!(found.values.len(), expected.len());
     let wrong = found.values.iter().zip(expected).position(|(a, b)| bytes(&[*a]) != bytes(&[*b]));
-    assert_eq!(wrong.map(|i| (i, found.values[i], expected[i])), None, "{what}");
+    assert_eq!(wrong.map(|i| (i, found.values[i], expected[i])), None, "{label}");
 }
 
-/// Checks that two results are equal to the bit.
-fn assert_same<T: Number>(a: &Scanned<T>, b: &Scanned<T>, what: &str) {
-    assert_eq!(a.values.len(), b.values.len(), "{what}");
+/// Checks that two results are bit-identical.
+fn assert_same<T: Number>(a: &Scanned<T>, b: &Scanned<T>, label: &str) {
+    assert_eq!(a.values.len(), b.values.len(), "{label}");
     let wrong = a.values.iter().zip(&b.values).position(|(a, b)| bytes(&[*a]) != bytes(&[*b]));
-    assert_eq!(wrong.map(|i| (i, a.values[i], b.values[i])), None, "{what}");
-    assert_eq!(bytes(&[a.carry_out]), bytes(&[b.carry_out]), "{what}: what comes after");
+    assert_eq!(wrong.map(|i| (i, a.values[i], b.values[i])), None, "{label}");
+    assert_eq!(bytes(&[a.carry_out]), bytes(&[b.carry_out]), "{label}: carry_out");
 }
 
 #[test]
-fn comparators_see_one_wrong_bit() {
+fn comparison_detects_one_wrong_bit() {
     let right = Scanned { values: vec![0.0f32, 1.0], carry_out: 3.0 };
     let mut wrong = right.clone();
     wrong.values[0] = -0.0;
     let differs = |wrong: &Scanned<f32>| {
-        std::panic::catch_unwind(|| assert_same(&right, wrong, "planted")).is_err()
+        std::panic::catch_unwind(|| assert_same(&right, wrong, "modified")).is_err()
     };
     assert!(!differs(&right));
     assert!(differs(&wrong));
@@ -97,31 +97,31 @@ fn comparators_see_one_wrong_bit() {
 }
 
 #[test]
-fn the_sums_of_the_text_book() {
+fn computes_textbook_prefix_sums() {
     let scan = Scan::<u32>::new(Op::Sum, false);
     assert_scan(&scan, &[1, 2, 3], &[0, 1, 3]);
     assert_scan(&Scan { inclusive: true, ..scan }, &[1, 2, 3], &[1, 3, 6]);
 }
 
 #[test]
-fn sums_of_u32_equal_the_serial_scan_at_every_length() {
+fn u32_sums_equal_the_serial_scan_at_every_length() {
     for &len in LENGTHS.iter().chain(&[(1 << 20) + 7]) {
         let input: Vec<u32> = noise(len, len as u64);
         for inclusive in [false, true] {
             let scan = Scan { carry_in: 7, ..Scan::new(Op::Sum, inclusive) };
-            assert_scan(&scan, &input, &naive(&input, inclusive, 7, u32::wrapping_add));
+            assert_scan(&scan, &input, &serial_scan(&input, inclusive, 7, u32::wrapping_add));
         }
     }
 }
 
 #[test]
-fn sums_past_one_block_carry_on() {
+fn sums_carry_over_block_boundaries() {
     let input: Vec<u32> = noise(2 * BLOCK + 3, 5);
     let scan = Scan::new(Op::Sum, false);
-    assert_scan(&scan, &input, &naive(&input, false, 0, u32::wrapping_add));
+    assert_scan(&scan, &input, &serial_scan(&input, false, 0, u32::wrapping_add));
 }
 
-fn every_operation<T: Random + Eq>(join: [fn(T, T) -> T; 4]) {
+fn assert_operations<T: Random + Eq>(join: [fn(T, T) -> T; 4]) {
     for len in [1, 257, 70_001] {
         let mut input: Vec<T> = noise(len, 11);
         for (op, join) in [Op::Sum, Op::Min, Op::Max, Op::Product].into_iter().zip(join) {
@@ -133,31 +133,31 @@ fn every_operation<T: Random + Eq>(join: [fn(T, T) -> T; 4]) {
             }
             for inclusive in [false, true] {
                 let scan = Scan::<T>::new(op, inclusive);
-                assert_scan(&scan, &input, &naive(&input, inclusive, T::identity(op), join));
+                assert_scan(&scan, &input, &serial_scan(&input, inclusive, T::identity(op), join));
             }
         }
     }
 }
 
 #[test]
-fn every_operation_on_every_integer_equals_the_serial_scan() {
-    every_operation::<u32>([u32::wrapping_add, Ord::min, Ord::max, u32::wrapping_mul]);
-    every_operation::<i32>([i32::wrapping_add, Ord::min, Ord::max, i32::wrapping_mul]);
-    every_operation::<u64>([u64::wrapping_add, Ord::min, Ord::max, u64::wrapping_mul]);
-    every_operation::<i64>([i64::wrapping_add, Ord::min, Ord::max, i64::wrapping_mul]);
+fn integer_operations_equal_the_serial_scan() {
+    assert_operations::<u32>([u32::wrapping_add, Ord::min, Ord::max, u32::wrapping_mul]);
+    assert_operations::<i32>([i32::wrapping_add, Ord::min, Ord::max, i32::wrapping_mul]);
+    assert_operations::<u64>([u64::wrapping_add, Ord::min, Ord::max, u64::wrapping_mul]);
+    assert_operations::<i64>([i64::wrapping_add, Ord::min, Ord::max, i64::wrapping_mul]);
 }
 
 #[test]
-fn extremes_of_floats_are_exact_and_keep_nan() {
+fn float_min_and_max_are_exact_and_propagate_nan() {
     for len in [3, 9000] {
         let mut input: Vec<f32> = noise(len, 3);
         input[len / 3] = -0.0;
         for inclusive in [false, true] {
             let (min, max) = (f32::INFINITY, f32::NEG_INFINITY);
             let scan = Scan::new(Op::Min, inclusive);
-            assert_scan(&scan, &input, &naive(&input, inclusive, min, f32::min));
+            assert_scan(&scan, &input, &serial_scan(&input, inclusive, min, f32::min));
             let scan = Scan::new(Op::Max, inclusive);
-            assert_scan(&scan, &input, &naive(&input, inclusive, max, f32::max));
+            assert_scan(&scan, &input, &serial_scan(&input, inclusive, max, f32::max));
         }
         input[len / 2] = -f32::NAN;
         let scan = Scan::new(Op::Max, true);
@@ -173,8 +173,8 @@ fn extremes_of_floats_are_exact_and_keep_nan() {
     assert!(found.values[4].is_nan() && found.values[5].is_nan());
 }
 
-/// The largest error of a float scan, relative to the sum of the magnitudes so far.
-fn error<T: Number + Into<f64>>(input: &[T], found: &[T], inclusive: bool) -> f64 {
+/// The maximum error of a float scan, relative to the sum of magnitudes up to each number.
+fn max_relative_error<T: Number + Into<f64>>(input: &[T], found: &[T], inclusive: bool) -> f64 {
     let (mut sum, mut magnitude, mut worst) = (0.0f64, 0.0f64, 0.0f64);
     for (&number, &found) in input.iter().zip(found) {
         let number: f64 = number.into();
@@ -188,22 +188,22 @@ fn error<T: Number + Into<f64>>(input: &[T], found: &[T], inclusive: bool) -> f6
 }
 
 #[test]
-fn sums_of_floats_have_the_same_bits_everywhere_and_are_near_the_f64_scan() {
+fn float_sums_are_identical_on_all_devices_and_near_the_f64_scan() {
     for &len in LENGTHS.iter().chain(&[(1 << 20) + 7]) {
         let input: Vec<f32> = noise(len, 1 + len as u64);
         for inclusive in [false, true] {
             let scan = Scan::new(Op::Sum, inclusive);
             let found = assert_twins(&scan, &input, assert_same);
-            assert!(error(&input, &found.values, inclusive) < 3e-7, "{len} numbers");
+            assert!(max_relative_error(&input, &found.values, inclusive) < 3e-7, "{len} numbers");
         }
     }
 }
 
 #[test]
-fn float_sums_of_one_sign_stay_within_1e_5_relative() {
+fn positive_float_sums_have_a_relative_error_below_1e_6() {
     let input: Vec<f32> = noise::<f32>(BLOCK + 4099, 9).into_iter().map(f32::abs).collect();
     let found = Scan::new(Op::Sum, true).cpu(&input).unwrap();
-    assert!(error(&input, &found.values, true) < 1e-6);
+    assert!(max_relative_error(&input, &found.values, true) < 1e-6);
 }
 
 #[test]
@@ -225,54 +225,50 @@ fn f64_sums_are_near_the_serial_scan() {
     let input: Vec<f64> = noise(100_003, 8);
     let scan = Scan::new(Op::Sum, false);
     let found = assert_twins(&scan, &input, assert_same);
-    assert!(error(&input, &found.values, false) < 1e-14);
+    assert!(max_relative_error(&input, &found.values, false) < 1e-14);
 }
 
 #[test]
-fn stretches_give_what_the_whole_gives() {
+fn scanning_in_two_parts_equals_one_scan() {
     let input: Vec<f32> = noise(BLOCK + 5000, 21);
     let mut scan = Scan::new(Op::Sum, false);
     let whole = scan.cpu(&input).unwrap();
     let mut parts = Vec::new();
-    for stretch in input.chunks(BLOCK) {
-        let scanned = scan.cpu(stretch).unwrap();
+    for part in input.chunks(BLOCK) {
+        let scanned = scan.cpu(part).unwrap();
         parts.extend(scanned.values);
         scan.carry_in = scanned.carry_out;
     }
-    assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "in two stretches");
+    assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "in two parts");
 }
 
 #[test]
-fn tiny_stretches_give_what_the_whole_gives() {
-    fn carries_on<T: Random>(op: Op) {
+fn scanning_in_parts_of_any_length_equals_one_scan() {
+    fn assert_parts_join<T: Random>(op: Op) {
         let input: Vec<T> = noise(5000, 22);
         for inclusive in [false, true] {
             let whole = Scan::new(op, inclusive).cpu(&input).unwrap();
             for length in [1, 7, 4096] {
                 let mut scan = Scan::<T>::new(op, inclusive);
                 let mut parts = Vec::new();
-                for stretch in input.chunks(length) {
-                    let scanned = scan.cpu(stretch).unwrap();
+                for part in input.chunks(length) {
+                    let scanned = scan.cpu(part).unwrap();
                     parts.extend(scanned.values);
                     scan.carry_in = scanned.carry_out;
                 }
-                assert_same(
-                    &whole,
-                    &Scanned { values: parts, carry_out: scan.carry_in },
-                    "stretches",
-                );
+                assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "parts");
             }
         }
     }
     for op in [Op::Sum, Op::Min, Op::Max, Op::Product] {
-        carries_on::<u32>(op);
-        carries_on::<i64>(op);
+        assert_parts_join::<u32>(op);
+        assert_parts_join::<i64>(op);
     }
-    carries_on::<f32>(Op::Max);
+    assert_parts_join::<f32>(Op::Max);
 }
 
-/// The serial loop, which starts again at each segment.
-fn naive_segments<T: Copy>(
+/// The serial loop, which restarts at each segment.
+fn serial_segmented_scan<T: Copy>(
     Segments { numbers, starts }: &Segments<T>,
     inclusive: bool,
     (before, start): (T, T),
@@ -288,7 +284,7 @@ fn naive_segments<T: Copy>(
     expected
 }
 
-/// Segments of very different lengths, some longer than several tiles, some of one number.
+/// Segments of very different lengths, from single numbers to several tiles.
 fn segments<T: Random>(len: usize) -> Segments<T> {
     let mut starts: Vec<bool> = noise::<u32>(len, 32).iter().map(|v| v % 20_000 == 7).collect();
     let (from, to) = (len / 2, len.min(len / 2 + 100));
@@ -297,15 +293,15 @@ fn segments<T: Random>(len: usize) -> Segments<T> {
 }
 
 #[test]
-fn segments_begin_anew() {
-    // More than one binding of the small device holds.
+fn segmented_scan_restarts_at_each_segment() {
+    // The last length exceeds one binding of the small device.
     for len in [1, 33, 4097, 270_003] {
         let input = segments::<u32>(len);
         for (op, join) in [(Op::Sum, u32::wrapping_add as fn(u32, u32) -> u32), (Op::Max, Ord::max)]
         {
             for inclusive in [false, true] {
                 let scan = Scan { carry_in: 5, ..Scan::new(op, inclusive) };
-                let expected = naive_segments(&input, inclusive, (5, 9), join);
+                let expected = serial_segmented_scan(&input, inclusive, (5, 9), join);
                 let kernel = SegmentedScan { scan, start: 9 };
                 let found = assert_twins(&kernel, &input, |cpu, gpu, name| {
                     assert_same(cpu, gpu, &format!("{len} numbers, {op}, on {name}"));
@@ -317,11 +313,11 @@ fn segments_begin_anew() {
     let wide = segments::<i64>(9001);
     let kernel = SegmentedScan { scan: Scan::new(Op::Min, true), start: i64::MAX };
     let found = assert_twins(&kernel, &wide, assert_same);
-    assert!(found.values == naive_segments(&wide, true, (i64::MAX, i64::MAX), Ord::min));
+    assert!(found.values == serial_segmented_scan(&wide, true, (i64::MAX, i64::MAX), Ord::min));
 }
 
 #[test]
-fn float_segments_have_the_same_bits_everywhere() {
+fn segmented_float_scan_is_identical_on_all_devices() {
     let input = segments::<f32>(100_007);
     for inclusive in [false, true] {
         let kernel = SegmentedScan { scan: Scan::new(Op::Sum, inclusive), start: 0.25 };
@@ -330,7 +326,7 @@ fn float_segments_have_the_same_bits_everywhere() {
             numbers: input.numbers.iter().map(|&v| f64::from(v)).collect(),
             starts: input.starts.clone(),
         };
-        let exact = naive_segments(&wide, inclusive, (0.0, 0.25), |a, b| a + b);
+        let exact = serial_segmented_scan(&wide, inclusive, (0.0, 0.25), |a, b| a + b);
         // Magnitudes are below 2^8, and no segment has more than 10^5 numbers.
         let near = found.values.iter().zip(&exact).all(|(&a, b)| (f64::from(a) - b).abs() < 1.0);
         assert!(near);
@@ -338,7 +334,7 @@ fn float_segments_have_the_same_bits_everywhere() {
 }
 
 #[test]
-fn segments_go_on_in_the_next_stretch() {
+fn segments_continue_in_the_next_part() {
     let input = segments::<u32>(200_003);
     let mut scan = Scan { carry_in: 5, ..Scan::new(Op::Sum, false) };
     let mut parts = Vec::new();
@@ -348,27 +344,27 @@ fn segments_go_on_in_the_next_stretch() {
         parts.extend(scanned.values);
         scan.carry_in = scanned.carry_out;
     }
-    assert!(parts == naive_segments(&input, false, (5, 9), u32::wrapping_add));
+    assert!(parts == serial_segmented_scan(&input, false, (5, 9), u32::wrapping_add));
 }
 
 #[test]
-fn more_tiles_than_one_dimension_of_workgroups() {
-    // 64 workgroups a dimension on the small device, and bindings of 64 tiles.
+fn scans_more_tiles_than_one_dispatch_dimension() {
+    // The small device has 64 workgroups per dimension, and bindings of 64 tiles.
     let input: Vec<u32> = noise(4096 * 300 + 1, 2);
     let scan = Scan { algorithm: Algorithm::Reduce, ..Scan::new(Op::Sum, true) };
-    assert_scan(&scan, &input, &naive(&input, true, 0, u32::wrapping_add));
+    assert_scan(&scan, &input, &serial_scan(&input, true, 0, u32::wrapping_add));
     assert!(subjects().len() != 1 || std::env::var_os("GPUPROC_TEST_SUBJECTS").is_some());
 }
 
 #[test]
-fn the_baseline_equals_the_serial_scan() {
+fn blelloch_scan_equals_the_serial_scan() {
     fn check<T: Random + Eq>(len: usize, join: impl Fn(T, T) -> T) {
         let input: Vec<T> = noise(len, len as u64);
         for inclusive in [false, true] {
             let before = T::random(12_345);
             let new = Scan::new(Op::Sum, inclusive);
             let scan = Scan { algorithm: Algorithm::Blelloch, carry_in: before, ..new };
-            assert_scan(&scan, &input, &naive(&input, inclusive, before, &join));
+            assert_scan(&scan, &input, &serial_scan(&input, inclusive, before, &join));
         }
     }
     for len in [1, 2, 511, 512, 513, 1025, 512 * 512, 512 * 512 + 1] {
@@ -380,11 +376,17 @@ fn the_baseline_equals_the_serial_scan() {
     // The order of additions differs from that of the serial scan.
     let input: Vec<f64> = (0..3000).map(f64::from).collect();
     let scan = Scan { algorithm: Algorithm::Blelloch, ..Scan::new(Op::Sum, true) };
-    assert_scan(&scan, &input, &naive(&input, true, 0.0, |a, b| a + b));
+    assert_scan(&scan, &input, &serial_scan(&input, true, 0.0, |a, b| a + b));
 }
 
-/// Runs the look-back with changed constants on each device that supports it, and checks the result.
-fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: &[(&str, &str)]) {
+/// Runs the look-back scan with changed constants on each device that supports it, and checks the result.
+fn assert_lookback_scan(
+    spec: Spec,
+    input: &[u32],
+    before: u32,
+    expected: &[u32],
+    changed: &[(&str, &str)],
+) {
     for Subject { name, context } in subjects() {
         if !lookback::is_supported(&spec, context) {
             continue;
@@ -407,17 +409,17 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
     }
 }
 
-fn look_back_spec(inclusive: bool) -> Spec {
+fn lookback_spec(inclusive: bool) -> Spec {
     let algorithm = Algorithm::Lookback;
     Spec { dtype: Dtype::U32, op: Op::Sum, inclusive, algorithm }
 }
 
 #[test]
-fn the_look_back_equals_the_serial_scan() {
+fn lookback_scan_equals_the_serial_scan() {
     for &len in LENGTHS.iter().chain(&[(1 << 20) + 7]) {
         let input: Vec<u32> = noise(len, len as u64);
-        let sums = naive(&input, true, 3, u32::wrapping_add);
-        look_back(look_back_spec(true), &input, 3, &sums, &[]);
+        let sums = serial_scan(&input, true, 3, u32::wrapping_add);
+        assert_lookback_scan(lookback_spec(true), &input, 3, &sums, &[]);
     }
     let input: Vec<u32> = noise::<u32>(30_001, 4).iter().map(|v| v | 1).collect();
     for (op, join) in [
@@ -425,28 +427,28 @@ fn the_look_back_equals_the_serial_scan() {
         (Op::Max, Ord::max),
         (Op::Product, u32::wrapping_mul),
     ] {
-        let spec = Spec { op, ..look_back_spec(false) };
-        look_back(spec, &input, 3, &naive(&input, false, 3, join), &[]);
+        let spec = Spec { op, ..lookback_spec(false) };
+        assert_lookback_scan(spec, &input, 3, &serial_scan(&input, false, 3, join), &[]);
     }
 }
 
 #[test]
-fn the_look_back_does_without_tiles_that_never_answer() {
-    // Every other tile never answers, then long runs of tiles, then nearly all; at last there is no patience, so most
-    // sums are computed again.
+fn lookback_scan_recomputes_tiles_that_never_publish() {
+    // Every other tile never publishes its sum, then long runs of tiles, then nearly all. Finally tiles do not wait at
+    // all, so most sums are recomputed.
     let input: Vec<u32> = noise(8192 * 40 + 5, 1);
-    let sums = naive(&input, false, 9, u32::wrapping_add);
+    let sums = serial_scan(&input, false, 9, u32::wrapping_add);
     for silent in ["1u", "24u", "0xfffffff7u"] {
         let changed = [("SILENT", silent), ("SPINS", "2u")];
-        look_back(look_back_spec(false), &input, 9, &sums, &changed);
+        assert_lookback_scan(lookback_spec(false), &input, 9, &sums, &changed);
     }
-    look_back(look_back_spec(false), &input, 9, &sums, &[("SPINS", "0u")]);
+    assert_lookback_scan(lookback_spec(false), &input, 9, &sums, &[("SPINS", "0u")]);
 }
 
 #[test]
-fn the_look_back_is_right_every_time() {
+fn lookback_scan_is_correct_in_repeated_runs() {
     for Subject { name, context } in subjects() {
-        let spec = look_back_spec(true);
+        let spec = lookback_spec(true);
         if !lookback::is_supported(&spec, context) {
             continue;
         }
@@ -455,13 +457,13 @@ fn the_look_back_is_right_every_time() {
         // The input is bound as a whole.
         let len = len.min(context.max_binding() as usize / 4 - 9);
         let mut input: Vec<u32> = noise(len, 1);
-        let sums = naive(&input, true, 0, u32::wrapping_add);
+        let sums = serial_scan(&input, true, 0, u32::wrapping_add);
         input.resize(len.next_multiple_of(4), 0);
         let source = context.upload("source", &input).unwrap();
         let result = context.allocate("result", source.bytes()).unwrap();
         let carry = context.allocate("carry", 8).unwrap();
         let mut batch = context.batch();
-        // Nothing of the previous run may be left.
+        // No result of the previous run may remain.
         batch.clear(&result);
         batch.clear(&carry);
         let arrays = ScanBuffers { source: &source, result: &result, len, carry: &carry };
@@ -478,9 +480,9 @@ fn the_look_back_is_right_every_time() {
 }
 
 #[test]
-fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
+fn lookback_is_chosen_only_on_hardware_with_forward_progress() {
     for Subject { name, context } in subjects() {
-        let spec = Spec { algorithm: Algorithm::Auto, ..look_back_spec(false) };
+        let spec = Spec { algorithm: Algorithm::Auto, ..lookback_spec(false) };
         let nvidia = context.is_hardware() && context.info.vendor == 0x10de;
         let expected = match nvidia && context.has(Features::SUBGROUP) {
             true => Algorithm::Lookback,
@@ -494,9 +496,9 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
     }
 }
 
-/// Runs the chained scan of f32 with changed constants on each device that supports it. The result must have the bits
-/// of the CPU.
-fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
+/// Runs the chained scan of f32 with changed constants on each device that supports it. The result must be
+/// bit-identical to that of the CPU.
+fn assert_chained_scan(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     let before = 0.1;
     let scan = Scan { carry_in: before, ..Scan::new(op, inclusive) };
     let expected = scan.cpu(input).unwrap();
@@ -535,27 +537,27 @@ fn fractions(len: usize) -> Vec<f32> {
 }
 
 #[test]
-fn the_chained_scan_rounds_as_the_cpu_does() {
+fn chained_scan_rounds_like_the_cpu() {
     for &len in LENGTHS.iter().chain(&[4096 * 16, 4096 * 40 + 9, (1 << 20) + 7]) {
-        chained(Op::Sum, true, &fractions(len), &[]);
-        chained(Op::Sum, false, &fractions(len), &[]);
+        assert_chained_scan(Op::Sum, true, &fractions(len), &[]);
+        assert_chained_scan(Op::Sum, false, &fractions(len), &[]);
     }
-    chained(Op::Product, false, &fractions(300_001), &[]);
+    assert_chained_scan(Op::Product, false, &fractions(300_001), &[]);
     // More than a block.
-    chained(Op::Sum, false, &fractions(BLOCK + 4096 * 37 + 5), &[]);
+    assert_chained_scan(Op::Sum, false, &fractions(BLOCK + 4096 * 37 + 5), &[]);
 }
 
 #[test]
-fn the_chained_scan_does_without_tiles_that_never_answer() {
+fn chained_scan_recomputes_tiles_that_never_publish() {
     let input = fractions(4096 * 70 + 5);
     for silent in ["2u", "24u", "0xfffffff7u"] {
-        chained(Op::Sum, false, &input, &[("SILENT", silent), ("SPINS", "2u")]);
+        assert_chained_scan(Op::Sum, false, &input, &[("SILENT", silent), ("SPINS", "2u")]);
     }
-    chained(Op::Sum, true, &input, &[("SPINS", "0u")]);
+    assert_chained_scan(Op::Sum, true, &input, &[("SPINS", "0u")]);
 }
 
 /// The sum of all pixels to the left and above each pixel, added up one by one.
-fn naive_table(grid: &Table<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
+fn naive_summed_area_table(grid: &Table<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
     let Table { width, height, channels, ref values } = *grid;
     let (width, height) = (width as isize, height as isize);
     let at = |x: isize, y: isize, c: usize| values[(y * width + x) as usize * channels + c];
@@ -575,7 +577,7 @@ fn naive_table(grid: &Table<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
 }
 
 #[test]
-fn tables_equal_sums_one_by_one() {
+fn summed_area_tables_equal_naive_sums() {
     for (width, height, channels) in [(1, 1, 1), (7, 130, 1), (65, 64, 3), (130, 66, 4)] {
         let values = noise(width * height * channels, 77);
         let grid = Table { width, height, channels, values };
@@ -585,15 +587,18 @@ fn tables_equal_sums_one_by_one() {
                 let found = assert_twins(&table, &grid, |cpu, gpu, name| {
                     assert!(cpu == gpu, "{width} x {height}, {table:?} on {name}");
                 });
-                assert!(found.values == naive_table(&grid, axis, inclusive), "{table:?}");
+                assert!(
+                    found.values == naive_summed_area_table(&grid, axis, inclusive),
+                    "{table:?}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn tables_of_wide_and_high_images() {
-    // Rows longer than a workgroup processes at once, and several bands on the small device.
+fn summed_area_tables_of_wide_tall_and_empty_images() {
+    // Rows longer than a workgroup processes at once, and several blocks on the small device.
     for (width, height, channels) in [(2049, 300, 1), (33, 9001, 3), (70_000, 2, 1)] {
         let values = noise(width * height * channels, 78);
         let grid = Table { width, height, channels, values };
@@ -601,7 +606,7 @@ fn tables_of_wide_and_high_images() {
         let found = assert_twins(&table, &grid, |cpu, gpu, name| {
             assert!(cpu == gpu, "{width} x {height} on {name}");
         });
-        // The last pixel has the sum of all.
+        // The last pixel holds the sum of all pixels.
         for c in 0..channels {
             let of_channel = grid.values[c..].iter().step_by(channels);
             let sum = of_channel.fold(0u32, |sum, &value| sum.wrapping_add(value));
@@ -623,8 +628,8 @@ fn gpuproc(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the program prints for `input`.
-fn printed(arguments: &[&str], input: impl Into<Vec<u8>>) -> Vec<u8> {
+/// Standard output of the program for `input`.
+fn stdout_of(arguments: &[&str], input: impl Into<Vec<u8>>) -> Vec<u8> {
     let run = gpuproc(arguments).write_stdin(input).assert().success();
     run.get_output().stdout.clone()
 }
@@ -638,7 +643,7 @@ fn assert_fails(arguments: &[&str], input: &str, code: i32, message: &str) {
 }
 
 #[test]
-fn texts_keep_their_layout() {
+fn text_keeps_its_layout() {
     for (arguments, input, output) in [
         (&["scan", "-"][..], "1 2 3", "0 1 3"),
         (&["scan", "--inclusive", "-"], "1 2 3\n", "1 3 6\n"),
@@ -656,10 +661,10 @@ fn texts_keep_their_layout() {
         (&["scan", "-"], "4294967295 1 1", "0 4294967295 0"),
         (&["scan", "-", "--type", "u64"], "4294967295 1 1", "0 4294967295 4294967296"),
     ] {
-        let found = printed(arguments, input);
+        let found = stdout_of(arguments, input);
         assert_eq!(String::from_utf8_lossy(&found), output, "{arguments:?} {input:?}");
     }
-    // The extension of the output changes nothing.
+    // The extension of the output does not change the layout.
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for (name, text) in [("a.tsv", "1\t2\r\n3\t4"), ("a.csv", "1, 2"), ("a.txt", "1  2\n")] {
@@ -673,9 +678,9 @@ fn texts_keep_their_layout() {
     }
 }
 
-/// Separators of all kinds, in texts that are read in several stretches, of which the last has no end of line.
+/// Separators of all kinds, in text that is read in several parts and does not end with a line break.
 #[test]
-fn stretches_of_texts_keep_their_layout() {
+fn text_that_is_read_in_parts_keeps_its_layout() {
     let mut noise = Noise(33);
     let mut separator = || -> String {
         let length = 1 + noise.next() % 5;
@@ -693,36 +698,38 @@ fn stretches_of_texts_keep_their_layout() {
     }
     text += "6";
     let found =
-        printed(&["scan", "-", "--op", "min", "--inclusive", "--max-memory", "1M"], text.clone());
+        stdout_of(&["scan", "-", "--op", "min", "--inclusive", "--max-memory", "1M"], text.clone());
     let expected = text.replace(|c: char| c.is_ascii_digit(), "0");
     assert!(found == expected.as_bytes());
 }
 
-/// Gaps that would take much memory are not kept.
+/// Gaps that would need much memory are not kept.
 #[test]
-fn long_gaps_in_texts_are_shortened_with_a_word() {
+fn shortens_long_gaps_in_text_with_a_warning() {
     let text =
         format!("1{},{}2{}\n3", " ".repeat(400_000), " ".repeat(70_000), " ".repeat(100_000));
     let run = gpuproc(&["scan", "-"]).write_stdin(text.clone()).assert().success();
     assert_eq!(String::from_utf8_lossy(&run.get_output().stdout), "0,1\n3");
-    let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
-    assert!(said.starts_with("warning: ") && said.contains("layout is not kept"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let stderr = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(stderr.starts_with("warning: ") && stderr.contains("layout is not kept"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert_fails(&["scan", "-", "--strict"], &text, 4, "layout is not kept");
 }
 
 #[test]
-fn long_texts_are_cut_at_no_number() {
+fn numbers_are_never_split_between_parts() {
     let numbers: Vec<u32> = noise(100_000, 6);
     let text: String = numbers.iter().map(|v| format!("{v}\n")).collect();
-    let expected: String =
-        naive(&numbers, true, 0, u32::wrapping_add).iter().map(|v| format!("{v}\n")).collect();
-    let found = printed(&["scan", "--inclusive", "-"], text);
+    let expected: String = serial_scan(&numbers, true, 0, u32::wrapping_add)
+        .iter()
+        .map(|v| format!("{v}\n"))
+        .collect();
+    let found = stdout_of(&["scan", "--inclusive", "-"], text);
     assert!(found == expected.as_bytes());
 }
 
 #[test]
-fn bad_texts_are_told_with_line_and_value() {
+fn errors_in_text_state_line_and_value() {
     assert_fails(&["scan", "-"], "1\n2 x3", 4, "standard input: line 2: `x3` is not a valid u32");
     assert_fails(&["scan", "-"], "-1", 4, "try --type i32");
     assert_fails(&["scan", "-"], "4294967296", 4, "try --type i64");
@@ -736,7 +743,7 @@ fn bad_texts_are_told_with_line_and_value() {
 }
 
 #[test]
-fn checked_scans_tell_where_they_overflow() {
+fn checked_scan_reports_the_first_overflow() {
     let fails = |arguments: &[&str], input: &str, message: &str| {
         assert_fails(&[&["scan", "--checked", "-"], arguments].concat(), input, 4, message);
     };
@@ -747,34 +754,34 @@ fn checked_scans_tell_where_they_overflow() {
     );
     fails(&["--type", "i32"], "-2147483648 -1", "the sums overflow i32 at number 1");
     fails(&["--op", "product", "--type", "u64"], "4294967296 4294967296", "products overflow u64");
-    let fits = printed(&["scan", "--checked", "-", "--inclusive"], "4294967294 0 1");
+    let fits = stdout_of(&["scan", "--checked", "-", "--inclusive"], "4294967294 0 1");
     assert_eq!(fits, b"4294967294 4294967294 4294967295");
-    let floats = printed(&["scan", "--checked", "-", "--type", "f32"], "3e38 3e38 1");
+    let floats = stdout_of(&["scan", "--checked", "-", "--type", "f32"], "3e38 3e38 1");
     assert_eq!(floats, b"0 3e38 inf");
-    let max = printed(&["scan", "--checked", "-", "--op", "max"], "4294967295 4294967295 0");
+    let max = stdout_of(&["scan", "--checked", "-", "--op", "max"], "4294967295 4294967295 0");
     assert_eq!(max, b"0 4294967295 4294967295");
 }
 
 #[test]
-fn files_by_extension() {
+fn file_format_follows_the_extension() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let input: Vec<i32> = noise(10_007, 12);
-    let sums = naive(&input, false, 0, i32::wrapping_add);
+    let sums = serial_scan(&input, false, 0, i32::wrapping_add);
     fs::write(path("in.raw"), bytes(&input)).unwrap();
     gpuproc(&["scan", "--type", "i32", &path("in.raw"), &path("out.npy")]).assert().success();
     // The header of the output states its type.
     gpuproc(&["scan", "--inclusive", "--op", "max", &path("out.npy"), &path("max.raw")])
         .assert()
         .success();
-    let max = naive(&sums, true, i32::MIN, Ord::max);
+    let max = serial_scan(&sums, true, i32::MIN, Ord::max);
     assert!(fs::read(path("max.raw")).unwrap() == bytes(&max));
     gpuproc(&["scan", "--type", "i32", &path("in.raw"), &path("out.txt")]).assert().success();
     let text = fs::read_to_string(path("out.txt")).unwrap();
     assert_eq!(text.lines().map(|l| l.parse().unwrap()).collect::<Vec<i32>>(), sums);
-    let from_stdin = printed(&["scan", "--format", "raw", "--type", "i32", "-"], bytes(&input));
+    let from_stdin = stdout_of(&["scan", "--format", "raw", "--type", "i32", "-"], bytes(&input));
     assert!(from_stdin == bytes(&sums));
-    // A length that is not known in advance.
+    // From a pipe, the length is not known in advance.
     gpuproc(&["scan", "--format", "raw", "--type", "i32", "-", &path("piped.npy")])
         .write_stdin(bytes(&input))
         .assert()
@@ -790,7 +797,7 @@ fn broken_files_leave_no_output() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("odd.raw"), [0; 7]).unwrap();
     fs::write(path("text.npy"), "1 2 3 4 5 6 7 8").unwrap();
-    printed(&["scan", "--format", "text", "-", &path("good.npy")], "1 2 3");
+    stdout_of(&["scan", "--format", "text", "-", &path("good.npy")], "1 2 3");
     let mut short = fs::read(path("good.npy")).unwrap();
     short.pop();
     fs::write(path("short.npy"), &short).unwrap();
@@ -816,20 +823,20 @@ fn broken_files_leave_no_output() {
 }
 
 #[test]
-fn scans_by_key() {
+fn restarts_the_scan_where_the_key_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("keys.txt"), "7 7 -1 -1 -1 7.5").unwrap();
     let by_key = ["scan", "-", "--by-key", &path("keys.txt")];
-    assert_eq!(printed(&by_key, "1 2 3 4 5 6"), b"0 1 0 3 7 0");
+    assert_eq!(stdout_of(&by_key, "1 2 3 4 5 6"), b"0 1 0 3 7 0");
     let inclusive = [&by_key[..], &["--inclusive", "--init", "10"]].concat();
-    assert_eq!(printed(&inclusive, "1 2 3 4 5 6"), b"11 13 13 17 22 16");
+    assert_eq!(stdout_of(&inclusive, "1 2 3 4 5 6"), b"11 13 13 17 22 16");
     assert_fails(&by_key, "1 2 3 4 5 6 7", 4, "keys.txt: there are fewer keys than numbers");
     assert_fails(&by_key, "1 2 3 4 5", 4, "keys.txt: there are more keys than numbers");
 }
 
 #[test]
-fn images_become_summed_area_tables() {
+fn writes_summed_area_tables_of_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("grey.pgm"), b"P5 3 2 255\n\x01\x02\x03\x0a\x14\xff").unwrap();
@@ -861,8 +868,8 @@ fn images_become_summed_area_tables() {
     }
     let line = ["scan", "--axis", "x", "-"];
     assert_fails(&line, "1 2", 2, "--axis is for images and for .npy arrays");
-    // On standard output, which has no extension, the format is .npy.
-    let npy = printed(&["scan", "--inclusive", &image], "");
+    // The default format on standard output is .npy.
+    let npy = stdout_of(&["scan", "--inclusive", &image], "");
     let header = String::from_utf8_lossy(&npy[..128]).into_owned();
     assert!(header.contains("'<u4'") && header.contains("(2, 3)"), "{header}");
     assert!(npy[128..] == *bytes(&[1u32, 3, 6, 11, 33, 291]));
@@ -877,7 +884,7 @@ fn images_become_summed_area_tables() {
 }
 
 #[test]
-fn rows_of_an_empty_array_may_be_of_any_length() {
+fn accepts_empty_arrays_with_rows_of_any_length() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     // The second axis alone would take 2^40 bytes; the third and fourth cannot be allocated at all.
@@ -889,27 +896,27 @@ fn rows_of_an_empty_array_may_be_of_any_length() {
         fs::write(path("empty.npy"), [&b"\x93"[..], start.as_bytes()].concat()).unwrap();
         for axis in ["x", "y", "both"] {
             let scan = ["scan", "--axis", axis, "--max-memory", "1M", &path("empty.npy")];
-            let table = printed(&scan, "");
+            let table = stdout_of(&scan, "");
             assert!(String::from_utf8_lossy(&table).contains(shape), "{axis}");
             gpuproc(&[&scan[..], &[&path("table.txt")]].concat()).assert().success();
             assert_eq!(fs::read(path("table.txt")).unwrap(), b"", "{shape} {axis}");
         }
     }
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "no output is left unfinished");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "an unfinished output is left");
 }
 
 #[test]
-fn stretches_are_as_long_as_memory_allows() {
+fn scans_in_parts_that_fit_in_memory() {
     let numbers: Vec<u32> = noise(10_007, 5).into_iter().map(|v: u32| v >> 16).collect();
     let text = |numbers: &[u32]| numbers.iter().map(|v| format!("{v}\n")).collect::<String>();
     let run = |arguments: &[&str]| {
         let arguments = [&["scan", "-", "--inclusive", "--max-memory", "64K"], arguments].concat();
         gpuproc(&arguments).write_stdin(text(&numbers)).assert()
     };
-    run(&[]).success().stdout(text(&naive(&numbers, true, 0, u32::wrapping_add)));
-    let highest = text(&naive(&numbers, true, 0, Ord::max));
+    run(&[]).success().stdout(text(&serial_scan(&numbers, true, 0, u32::wrapping_add)));
+    let highest = text(&serial_scan(&numbers, true, 0, Ord::max));
     run(&["--op", "max", "--type", "f32"]).success().stdout(highest);
-    // Where a sum of floats is divided affects its rounding.
+    // Float sums can only be split at block boundaries, because the split affects rounding.
     let refused = run(&["--type", "f32"]).code(4);
     refused.stderr(predicates::str::contains("sums of f32 join in blocks of 16777216"));
 }

@@ -1,4 +1,4 @@
-//! Jobs of `serve`: their results equal those of separate processes, and no job affects the next one.
+//! Jobs of `serve`: their outputs equal those of separate processes, and no job affects the next one.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. The device `hardware` is the first GPU, with the routes for hardware even if it is a software
+    /// Starts a server. The device `hardware` is the first GPU with the routes for hardware, even if it is a software
     /// device.
     pub fn start(folder: &Path, device: &str) -> Self {
         let mut command = Command::new(program());
@@ -33,7 +33,7 @@ impl Server {
         Self { child, answers }
     }
 
-    fn line(&mut self, line: &str) -> Value {
+    fn send_line(&mut self, line: &str) -> Value {
         let jobs = self.child.stdin.as_mut().unwrap();
         jobs.write_all(format!("{line}\n").as_bytes()).unwrap();
         let mut answer = String::new();
@@ -42,19 +42,19 @@ impl Server {
             .unwrap_or_else(|_| panic!("{line}: {answer} {:?}", self.child.try_wait()))
     }
 
-    pub fn job(&mut self, line: &str) -> Value {
+    pub fn run_job(&mut self, line: &str) -> Value {
         let words: Vec<&str> = line.split_whitespace().collect();
-        self.line(&json!({ "id": line, "arguments": words }).to_string())
+        self.send_line(&json!({ "id": line, "arguments": words }).to_string())
     }
 
-    pub fn end(mut self) {
+    pub fn shut_down(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
 #[test]
-fn jobs_of_one_process_are_those_of_many() {
+fn server_writes_the_same_outputs_as_separate_processes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
@@ -76,7 +76,7 @@ fn jobs_of_one_process_are_those_of_many() {
         let mut server = Server::start(path, device);
         for round in 0..3 {
             for (line, output) in lines {
-                let answer = server.job(&line.replace("OUT", output));
+                let answer = server.run_job(&line.replace("OUT", output));
                 assert_eq!(answer["code"], 0, "{answer}");
                 assert_eq!(answer["id"], line.replace("OUT", output));
                 works(path, &line.replace("OUT", &format!("alone.{output}")));
@@ -99,7 +99,7 @@ fn jobs_of_one_process_are_those_of_many() {
                 ("blur a.png soft.png --no-clobber", 7, true),
                 ("--help", 2, false),
             ] {
-                let answer = server.job(line);
+                let answer = server.run_job(line);
                 assert_eq!(
                     (&answer["code"], &answer["retry"]),
                     (&json!(code), &json!(retry)),
@@ -110,13 +110,13 @@ fn jobs_of_one_process_are_those_of_many() {
                     "{answer}"
                 );
             }
-            assert_eq!(server.line("{}")["code"], 2);
-            assert_eq!(server.line("blur")["code"], 2);
+            assert_eq!(server.send_line("{}")["code"], 2);
+            assert_eq!(server.send_line("blur")["code"], 2);
         }
-        let told = server.job("mesh v_9x9x9_uint8.raw m.ply --iso 128");
-        let told = told["messages"][0].as_str().unwrap();
-        assert!(told.contains("vertices") && told.ends_with("m.ply"), "{told}");
-        server.end();
+        let message = server.run_job("mesh v_9x9x9_uint8.raw m.ply --iso 128");
+        let message = message["messages"][0].as_str().unwrap();
+        assert!(message.contains("vertices") && message.ends_with("m.ply"), "{message}");
+        server.shut_down();
     }
 }
 
@@ -130,9 +130,9 @@ fn answers(folder: &Path, jobs: &[u8]) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The rest of a line that is too long is not a job. The next line is.
+/// The rest of a line that is too long is skipped.
 #[test]
-fn a_line_may_have_a_mebibyte() {
+fn rejects_job_lines_longer_than_one_mebibyte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
@@ -160,7 +160,7 @@ fn a_line_may_have_a_mebibyte() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn long_lines_take_little_memory() {
+fn long_job_lines_use_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let many = "\"a\",".repeat(1 << 24);
     let full = format!("{{\"arguments\":[\"info\",{}\"a\"]}}", &many[..(1 << 20) - 40]);
@@ -170,9 +170,9 @@ fn long_lines_take_little_memory() {
     assert!(run.peak < 200, "{run:?}");
 }
 
-/// Volumes are read on a separate thread. Its messages belong to the job, too.
+/// Volumes are read on a separate thread, whose messages also belong to the job.
 #[test]
-fn messages_of_all_threads_are_in_the_answer() {
+fn answers_contain_messages_of_all_threads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
@@ -192,7 +192,7 @@ fn messages_of_all_threads_are_in_the_answer() {
 /// If the process that runs the jobs ends, its current job fails, and another process runs the other jobs.
 #[cfg(target_os = "linux")]
 #[test]
-fn every_job_is_answered_though_its_process_ends() {
+fn every_job_is_answered_even_if_its_process_dies() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
@@ -201,12 +201,12 @@ fn every_job_is_answered_though_its_process_ends() {
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
     let worker = || fs::read_to_string(&children).unwrap().trim().to_owned();
     for round in 0..2 {
-        assert_eq!(server.job("scan n.txt o.txt")["code"], 0);
+        assert_eq!(server.run_job("scan n.txt o.txt")["code"], 0);
         let first = worker();
         let killed = thread::spawn({
             let (first, job) = (first.clone(), format!("/proc/{first}/task/{first}/syscall"));
             move || {
-                // The job waits for a writer to open the pipe.
+                // Syscall 257 is `openat`: the job waits for a writer to open the pipe.
                 let waits = || fs::read_to_string(&job).is_ok_and(|call| call.starts_with("257 "));
                 while !waits() {
                     thread::sleep(Duration::from_millis(5));
@@ -214,15 +214,15 @@ fn every_job_is_answered_though_its_process_ends() {
                 assert!(Command::new("kill").args(["-9", &first]).status().unwrap().success());
             }
         });
-        let answer = server.job("scan endless.txt o.txt");
+        let answer = server.run_job("scan endless.txt o.txt");
         killed.join().unwrap();
         assert_eq!((&answer["code"], &answer["retry"]), (&json!(1), &json!(true)), "{answer}");
         assert_eq!(answer["id"], "scan endless.txt o.txt", "{answer}");
         assert!(answer["error"].as_str().unwrap().contains("signal: 9"), "{answer}");
-        assert_eq!(server.job("scan n.txt o.txt")["code"], 0, "{round}");
+        assert_eq!(server.run_job("scan n.txt o.txt")["code"], 0, "{round}");
         assert_ne!(worker(), first);
     }
-    server.end();
+    server.shut_down();
     // A process that cannot start reports it once.
     let mut command = gpuproc();
     command.current_dir(path).args(["serve", "--log-json", "missing/log"]).write_stdin("{}\n{}\n");
@@ -230,11 +230,11 @@ fn every_job_is_answered_though_its_process_ends() {
     assert_eq!(String::from_utf8(output).unwrap().lines().count(), 1);
 }
 
-/// A small job takes at most a third of the CPU time of a separate process. This is tested on the CPU, which starts
+/// A small job takes less than a third of the CPU time of a separate process, even on the CPU device, which starts
 /// fastest.
 #[cfg(target_os = "linux")]
 #[test]
-fn small_jobs_are_less_work_than_processes() {
+fn small_jobs_use_less_cpu_time_than_processes() {
     const JOBS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

@@ -1,5 +1,5 @@
-//! Jobs in several processes: the result has the bytes of a single process, however the work is divided, on any
-//! devices, and even if shards are killed or started twice.
+//! Jobs in several processes: the result has the bytes of a single process with any number of shards, on any devices,
+//! and even if shards are killed or started twice.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use std::{
 
 use crate::common::{Noise, gpuproc, program, run, subjects, works};
 
-const COUNTS: [usize; 4] = [1, 2, 7, 64];
+const SHARD_COUNTS: [usize; 4] = [1, 2, 7, 64];
 
-/// The devices that shards use in turn: the CPU, and a GPU if there is one.
+/// The devices that shards use in turn: the CPU, and the GPU if there is one.
 pub fn devices() -> Vec<&'static str> {
     if subjects().is_empty() { vec!["cpu"] } else { vec!["cpu", "gpu"] }
 }
@@ -24,10 +24,9 @@ fn start(folder: &Path, line: &str) -> Child {
     command.spawn().unwrap()
 }
 
-/// Runs `line` for each of `count` shards, where `{}` stands for I/N and `{i}` for I: on `device`, or if that is
-/// `mixed`, on all devices in turn. If `rough`, some shards are killed first, and others are started twice at the same
-/// time.
-pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool) {
+/// Runs `line` for each of `count` shards, with `{}` replaced by I/N and `{i}` by I. The device `mixed` stands for all
+/// devices in turn. With `with_kills`, some shards are killed and restarted, and others run twice at the same time.
+pub fn run_shards(folder: &Path, line: &str, count: usize, device: &str, with_kills: bool) {
     let devices = devices();
     let mut noise = Noise(count as u64);
     for index in 0..count {
@@ -39,33 +38,33 @@ pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool
         let line =
             line.replace("{}", &format!("{index}/{count}")).replace("{i}", &index.to_string());
         let line = format!("{line} --device {device} --threads 2 --no-progress");
-        let luck = if rough { noise.bytes(1)[0] } else { 255 };
-        if luck < 64 {
+        let random = if with_kills { noise.bytes(1)[0] } else { 255 };
+        if random < 64 {
             let mut child = start(folder, &line);
-            std::thread::sleep(Duration::from_millis(u64::from(luck)));
+            std::thread::sleep(Duration::from_millis(u64::from(random)));
             let _ = child.kill();
             child.wait().unwrap();
         }
-        let twin = (luck < 128).then(|| start(folder, &line));
+        let duplicate = (random < 128).then(|| start(folder, &line));
         let mut command = gpuproc();
         command.current_dir(folder).args(line.split(' ')).assert().success();
-        if let Some(mut twin) = twin {
-            assert!(twin.wait().unwrap().success(), "{line}");
+        if let Some(mut duplicate) = duplicate {
+            assert!(duplicate.wait().unwrap().success(), "{line}");
         }
     }
 }
 
 /// Checks that the files `whole.X` and `joined.X` are equal for each extension X in `names`.
-fn assert_same(folder: &Path, names: &[&str], what: &str) {
+fn assert_same_files(folder: &Path, names: &[&str], context: &str) {
     for name in names {
         let read = |prefix: &str| fs::read(folder.join(format!("{prefix}.{name}"))).unwrap();
         let (whole, joined) = (read("whole"), read("joined"));
-        assert!(whole == joined, "{what}: {name} of {} and {} bytes", whole.len(), joined.len());
+        assert!(whole == joined, "{context}: {name} of {} and {} bytes", whole.len(), joined.len());
     }
 }
 
-/// Writes a volume of smooth noise, with blobs and many different values.
-pub fn volume(path: &Path, dims: [usize; 3], dtype: &str) {
+/// Writes a volume of waves with some noise, so that it has blobs and many different values.
+pub fn write_volume(path: &Path, dims: [usize; 3], dtype: &str) {
     let mut noise = Noise(5);
     let phase: Vec<f64> = noise.bytes(3).into_iter().map(f64::from).collect();
     let mut bytes = Vec::new();
@@ -90,31 +89,37 @@ pub fn volume(path: &Path, dims: [usize; 3], dtype: &str) {
 const TABLES: [&str; 3] = ["csv", "json", "svg"];
 
 #[test]
-fn histograms_of_shards_add_up() {
+fn merged_histogram_shards_equal_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let mut any = 0;
+    let mut turn = 0;
     for (dtype, counts) in
-        [("uint8", &COUNTS[..]), ("uint16", &[7]), ("int32", &[2, 7]), ("float32", &[2, 64])]
+        [("uint8", &SHARD_COUNTS[..]), ("uint16", &[7]), ("int32", &[2, 7]), ("float32", &[2, 64])]
     {
         let name = format!("v_13x11x17_{dtype}.raw");
-        volume(&path.join(&name), [13, 11, 17], dtype);
+        write_volume(&path.join(&name), [13, 11, 17], dtype);
         let line = format!("histogram {name} --bins 50 --percentiles 1,33.3,99");
         works(path, &format!("{line} -o whole.csv -o whole.json -o whole.svg"));
         for &count in counts {
-            let device = ["cpu", "mixed"][any % 2];
-            any += 1;
-            shards(path, &format!("{line} --shard {{}} -o {{i}}.part"), count, device, count == 7);
+            let device = ["cpu", "mixed"][turn % 2];
+            turn += 1;
+            run_shards(
+                path,
+                &format!("{line} --shard {{}} -o {{i}}.part"),
+                count,
+                device,
+                count == 7,
+            );
             let parts: Vec<String> = (0..count).rev().map(|i| format!("{i}.part")).collect();
             let parts = parts.join(" ");
             works(path, &format!("merge {parts} -o joined.csv -o joined.json -o joined.svg"));
-            assert_same(path, &TABLES, &format!("{dtype}, {count} shards on {device}"));
+            assert_same_files(path, &TABLES, &format!("{dtype}, {count} shards on {device}"));
         }
     }
 }
 
 #[test]
-fn surfaces_of_shards_join() {
+fn merged_mesh_shards_equal_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::create_dir(path.join("slices")).unwrap();
@@ -123,11 +128,11 @@ fn surfaces_of_shards_join() {
         let name = path.join(format!("slices/{z}.png"));
         image::save_buffer(name, &pixels, 20, 14, image::ColorType::L8).unwrap();
     }
-    volume(&path.join("v_19x21x23_uint8.raw"), [19, 21, 23], "uint8");
-    volume(&path.join("f_70x5x9_float32.raw"), [70, 5, 9], "float32");
+    write_volume(&path.join("v_19x21x23_uint8.raw"), [19, 21, 23], "uint8");
+    write_volume(&path.join("f_70x5x9_float32.raw"), [70, 5, 9], "float32");
     // Some samples are NaN.
     let nan = path.join("n_11x12x13_float32.raw");
-    volume(&nan, [11, 12, 13], "float32");
+    write_volume(&nan, [11, 12, 13], "float32");
     let mut bytes = fs::read(&nan).unwrap();
     (0..bytes.len())
         .step_by(4 * 61)
@@ -140,7 +145,7 @@ fn surfaces_of_shards_join() {
     }
     let mut turn = 0;
     for (line, counts) in [
-        ("v_19x21x23_uint8.raw --iso 100", &COUNTS[..]),
+        ("v_19x21x23_uint8.raw --iso 100", &SHARD_COUNTS[..]),
         ("v_19x21x23_uint8.raw --iso 100 --close --normals --ascii", &[7]),
         ("f_70x5x9_float32.raw --iso auto --normals --spacing 1,2,3", &[2, 7]),
         ("n_11x12x13_float32.raw --iso 0.5 --close", &[7]),
@@ -154,11 +159,11 @@ fn surfaces_of_shards_join() {
             let device = ["cpu", "mixed"][turn % 2];
             turn += 1;
             let line = format!("mesh {input} {{i}}.part {flags} --shard {{}}");
-            shards(path, &line, count, device, count == 7);
+            run_shards(path, &line, count, device, count == 7);
             let parts: Vec<String> = (0..count).rev().map(|i| format!("{i}.part")).collect();
             let joined = works(path, &format!("merge {} -o joined.ply", parts.join(" ")));
-            assert_same(path, &["ply"], &format!("{line}, {count} shards on {device}"));
-            // For an empty mesh, the single run reports the range of the samples, which parts do not hold.
+            assert_same_files(path, &["ply"], &format!("{line}, {count} shards on {device}"));
+            // For an empty mesh, the single run also reports the range of the samples, which part files do not store.
             let last = |text: &str| {
                 text.lines()
                     .last()
@@ -172,12 +177,12 @@ fn surfaces_of_shards_join() {
 }
 
 #[test]
-fn shards_fill_one_blurred_volume() {
+fn blur_shards_write_one_volume() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut turn = 0;
     for (dtype, flags, counts) in [
-        ("uint8", "--sigma 1.5", &COUNTS[..]),
+        ("uint8", "--sigma 1.5", &SHARD_COUNTS[..]),
         ("uint8", "--sigma 1,1,9 --edge reflect", &[7]),
         ("uint8", "--method box --radius 3 --iterations 3 --edge wrap", &[2, 7]),
         ("uint8", "--sigma 2 --edge 77 --max-memory 40k", &[2]),
@@ -189,7 +194,7 @@ fn shards_fill_one_blurred_volume() {
         ("int32", "--sigma 1", &[2]),
     ] {
         let input = format!("v_13x11x17_{dtype}.raw");
-        volume(&path.join(&input), [13, 11, 17], dtype);
+        write_volume(&path.join(&input), [13, 11, 17], dtype);
         for &count in counts {
             for extension in if count == 2 { &["raw", "npy"][..] } else { &["raw"] } {
                 let whole = flags.replace("--max-memory 40k", "");
@@ -198,8 +203,12 @@ fn shards_fill_one_blurred_volume() {
                 let device = if dtype == "uint8" { ["cpu", "mixed"][turn % 2] } else { "mixed" };
                 turn += 1;
                 let line = format!("blur {input} joined.{extension} {flags} --shard {{}}");
-                shards(path, &line, count, device, count == 7);
-                assert_same(path, &[*extension], &format!("{dtype} {flags}, {count} on {device}"));
+                run_shards(path, &line, count, device, count == 7);
+                assert_same_files(
+                    path,
+                    &[*extension],
+                    &format!("{dtype} {flags}, {count} on {device}"),
+                );
             }
         }
     }
@@ -209,7 +218,7 @@ fn shards_fill_one_blurred_volume() {
 }
 
 #[test]
-fn shards_scan_with_a_carry() {
+fn scan_shards_continue_from_a_carry() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let bytes = Noise(3).bytes(8 * 1001);
@@ -220,11 +229,11 @@ fn shards_scan_with_a_carry() {
     works(path, "scan n.raw n.npy --type u64 --op max");
     let mut turn = 0;
     for (line, counts) in [
-        ("n.raw --type u32", &COUNTS[..]),
+        ("n.raw --type u32", &SHARD_COUNTS[..]),
         ("n.raw --type i64 --inclusive --op min --init 5", &[7]),
         ("n.raw --type i32 --inclusive --op product --init 3", &[2]),
         ("n.raw --type f32 --op max", &[7]),
-        // A single block, which belongs to one shard.
+        // A single block, which one shard processes.
         ("n.raw --type f64 --inclusive --init -0", &[2]),
         ("n.npy --inclusive", &[7]),
     ] {
@@ -233,7 +242,7 @@ fn shards_scan_with_a_carry() {
         for &count in counts {
             let device = ["cpu", "mixed"][turn % 2];
             turn += 1;
-            shards(
+            run_shards(
                 path,
                 &format!("scan {input} {{i}}.part {flags} --shard {{}}"),
                 count,
@@ -244,17 +253,17 @@ fn shards_scan_with_a_carry() {
             works(path, &format!("merge {} -o carry", parts.join(" ")));
             let _ = fs::remove_file(path.join("joined.npy"));
             let line = format!("scan {input} joined.npy {flags} --carry carry --shard {{}}");
-            shards(path, &line, count, device, count == 7);
-            assert_same(path, &["npy"], &format!("{line}, {count} on {device}"));
+            run_shards(path, &line, count, device, count == 7);
+            assert_same_files(path, &["npy"], &format!("{line}, {count} on {device}"));
         }
     }
 }
 
 #[test]
-fn what_cannot_be_divided_or_joined_says_so() {
+fn rejects_jobs_that_cannot_be_sharded_and_parts_that_do_not_match() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    volume(&path.join("v_9x9x9_uint8.raw"), [9, 9, 9], "uint8");
+    write_volume(&path.join("v_9x9x9_uint8.raw"), [9, 9, 9], "uint8");
     fs::write(path.join("n.raw"), [0; 80]).unwrap();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
     image::save_buffer(path.join("a.png"), &[7; 12], 2, 2, image::ColorType::Rgb8).unwrap();
@@ -313,9 +322,9 @@ fn what_cannot_be_divided_or_joined_says_so() {
     fails("merge 0 1 -o m.ply --any-time", 4, "the content of v_9x9x9_uint8.raw differs");
 }
 
-/// A part with a flipped bit is neither merged nor accepted as finished work.
+/// A part file with a flipped bit is neither merged nor accepted as finished work.
 #[test]
-fn damaged_parts_are_found() {
+fn rejects_damaged_part_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
@@ -342,9 +351,9 @@ fn damaged_parts_are_found() {
     }
 }
 
-/// The mask and the colours of a mesh are inputs, like the volume. If one of them changes, finished work is done again.
+/// The volumes of `--mask` and `--color-by` are inputs, too. If one of them changes, `--resume` repeats the work.
 #[test]
-fn all_inputs_of_a_mesh_decide_whether_it_is_done() {
+fn resume_checks_all_inputs_of_a_mesh() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
@@ -365,9 +374,9 @@ fn all_inputs_of_a_mesh_decide_whether_it_is_done() {
     }
 }
 
-/// The results of the files of a shard are those of a run on all files.
+/// Each shard processes some files of the list, with the results of one run on all files.
 #[test]
-fn files_of_a_list_are_divided_and_resumed() {
+fn file_lists_are_sharded_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::create_dir(path.join("in")).unwrap();
@@ -388,7 +397,7 @@ fn files_of_a_list_are_divided_and_resumed() {
             read("whole").is_some() && read("whole") == read(other)
         })
     };
-    for count in COUNTS {
+    for count in SHARD_COUNTS {
         for index in 0..count {
             let line = format!(
                 "blur --files-from nul --out-dir d{count} --sigma 1 --shard {index}/{count}"
@@ -404,7 +413,7 @@ fn files_of_a_list_are_divided_and_resumed() {
         .assert()
         .success();
     assert!(same("piped"));
-    // A second run skips finished work, and does work again whose inputs have changed.
+    // A second run skips finished work and repeats work whose inputs or outputs have changed.
     let done = |line: &str| -> (usize, usize) {
         let _ = fs::remove_file(path.join("log"));
         works(path, &format!("{line} --resume --log-json log"));
@@ -432,10 +441,10 @@ fn files_of_a_list_are_divided_and_resumed() {
     let line = "blur --files-from lines --out-dir resumed --sigma 1";
     assert_eq!(done(line), (9, 0));
     assert_eq!(done(line), (0, 9));
-    // Also with another number of shards.
+    // The number of shards may change.
     assert_eq!(done(&format!("{line} --shard 1/3")), (0, 3));
     fs::remove_file(path.join("resumed").join(&names[2])).unwrap();
-    // A changed file of the same size.
+    // An output that changed without changing its size.
     let other = path.join("resumed").join(&names[3]);
     let length = fs::metadata(&other).unwrap().len() as usize;
     fs::write(other, vec![0; length]).unwrap();
@@ -443,7 +452,7 @@ fn files_of_a_list_are_divided_and_resumed() {
     assert_eq!(done(line), (3, 6));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (9, 0));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (0, 9));
-    // The file of samples that a header names is an input, too.
+    // The sample file that a header names is also an input.
     let header = "ObjectType = Image\nNDims = 3\nDimSize = 5 6 7\nElementType = MET_UCHAR\nElementDataFile = d.raw\n";
     fs::write(path.join("d.mhd"), header).unwrap();
     for (seed, done_and_skipped) in [(1, (1, 0)), (1, (0, 1)), (2, (1, 0))] {
@@ -453,7 +462,7 @@ fn files_of_a_list_are_divided_and_resumed() {
         }
         assert_eq!(done("mesh d.mhd --out-dir resumed --iso 128"), done_and_skipped, "{seed}");
     }
-    // A file that fails does not affect the others, and is tried again.
+    // A file that fails does not affect the others and is retried in the next run.
     fs::write(path.join(&names[5]), "broken").unwrap();
     for (done, skipped) in [(0, 8), (0, 8)] {
         let (code, stderr) = run(
@@ -462,7 +471,7 @@ fn files_of_a_list_are_divided_and_resumed() {
         );
         let log = fs::read_to_string(path.join("two")).unwrap();
         fs::remove_file(path.join("two")).unwrap();
-        let count = |what: &str| log.matches(what).count();
+        let count = |context: &str| log.matches(context).count();
         assert_eq!(
             (code, count("\"done\""), count("\"skipped\":8"), count("\"retry\"")),
             (4, done, 1, 2 - 1),
@@ -471,9 +480,9 @@ fn files_of_a_list_are_divided_and_resumed() {
     }
 }
 
-/// Counts of many inputs, separate and summed.
+/// Histograms of many inputs, separate and summed.
 #[test]
-fn histograms_of_lists_join() {
+fn merged_histograms_of_file_lists_equal_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut names = Vec::new();
@@ -499,13 +508,13 @@ fn histograms_of_lists_join() {
         );
         for count in [1, 3, 7] {
             let line = format!("histogram --files-from list {flags} -o {{i}}.part --shard {{}}");
-            shards(path, &line.replace("  ", " "), count, "cpu", count == 3);
+            run_shards(path, &line.replace("  ", " "), count, "cpu", count == 3);
             let parts: Vec<String> = (0..count).map(|i| format!("{i}.part")).collect();
             works(path, &format!("merge {}{}", parts.join(" "), outputs("joined")));
-            assert_same(path, tables, &format!("{flags}, {count} shards"));
+            assert_same_files(path, tables, &format!("{flags}, {count} shards"));
         }
     }
-    // A broken input is left out, as by a single process.
+    // A broken input is skipped, as in a single process.
     fs::write(path.join("2.png"), "broken").unwrap();
     assert_eq!(run(path, "histogram --files-from list -o whole.csv -o whole.json").0, 3);
     for index in 0..2 {
@@ -513,5 +522,5 @@ fn histograms_of_lists_join() {
         assert_eq!(run(path, &line).0, if index == 0 { 3 } else { 0 });
     }
     assert_eq!(run(path, "merge 0.part 1.part -o joined.csv -o joined.json").0, 3);
-    assert_same(path, &TABLES[..2], "one is broken");
+    assert_same_files(path, &TABLES[..2], "one input is broken");
 }

@@ -1,4 +1,4 @@
-//! Batches that the CPU and GPUs share: the outputs do not depend on which device does a file.
+//! Batches that the CPU and GPUs share: the outputs do not depend on which device processes a file.
 
 use std::{fs, path::Path};
 
@@ -6,8 +6,8 @@ use crate::common::{Noise, adapter, gpuproc};
 
 const FILES: usize = 5;
 
-/// Files of some sizes and samplings of chroma.
-fn photographs(folder: &Path) {
+/// JPEG files of different sizes and qualities.
+fn write_photos(folder: &Path) {
     let mut noise = Noise(5);
     for (i, quality) in (0..FILES).zip([60u8, 75, 85, 95, 98]) {
         let (width, height) = (75 + 31 * i as u32, 140 - 9 * i as u32);
@@ -22,11 +22,11 @@ fn photographs(folder: &Path) {
     }
 }
 
-/// The contents of each file of a folder, and the numbers of stages on the GPU and on the CPU.
-type Done = (Vec<Vec<u8>>, usize, usize);
+/// The contents of the output files, and the numbers of files processed on the GPU and on the CPU.
+type RunResult = (Vec<Vec<u8>>, usize, usize);
 
-/// Runs `line`, with the files on the devices of `pattern` in turn; `1` stands for the CPU.
-fn run(folder: &Path, line: &str, pattern: &str) -> Done {
+/// Runs `line`, with the files on the devices of `pattern` in turn: `0` is the GPU, `1` the CPU.
+fn run(folder: &Path, line: &str, pattern: &str) -> RunResult {
     let output = folder.join("out");
     fs::create_dir(&output).unwrap();
     let names = (0..FILES).map(|i| format!("{i}.jpg"));
@@ -51,12 +51,12 @@ fn run(folder: &Path, line: &str, pattern: &str) -> Done {
 }
 
 #[test]
-fn every_split_between_the_devices_gives_the_same_bytes() {
+fn outputs_are_independent_of_the_device_of_each_file() {
     if adapter().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    photographs(folder.path());
+    write_photos(folder.path());
     for line in [
         "blur --out-dir out --sigma 3",
         "blur --out-dir out --method box --radius 5 --optimize",
@@ -67,7 +67,7 @@ fn every_split_between_the_devices_gives_the_same_bytes() {
         assert!(!expected.is_empty() && expected.iter().all(|file| file.len() > 500), "{line}");
         for pattern in ["0", "01", "11100"] {
             let (files, gpu, cpu) = run(folder.path(), line, pattern);
-            // Files are counted down.
+            // The scheduler indexes the pattern by the number of remaining files.
             let is_on_cpu = |left: &usize| pattern.as_bytes()[left % pattern.len()] == b'1';
             let on_cpu = (1..=FILES).filter(is_on_cpu).count();
             assert_eq!((gpu, cpu), (FILES - on_cpu, on_cpu), "{line} {pattern}");
@@ -76,14 +76,14 @@ fn every_split_between_the_devices_gives_the_same_bytes() {
     }
 }
 
-/// Four contexts of one device stand for four GPUs.
+/// Four contexts of one device simulate four GPUs.
 #[test]
-fn several_gpus_give_the_bytes_of_one() {
+fn several_gpus_write_the_same_bytes_as_one() {
     if adapter().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    photographs(folder.path());
+    write_photos(folder.path());
     let run = |device: &str, gpus: &str| {
         let mut command = gpuproc();
         command.current_dir(folder.path()).env("GPUPROC_TEST_GPUS", gpus);
@@ -99,9 +99,9 @@ fn several_gpus_give_the_bytes_of_one() {
     assert!(one == four && one.len() > 1000);
 }
 
-/// Files of floats are done by one device, since the last bits of the results depend on the device.
+/// All float images are processed by one device, because the last bits of the results depend on the device.
 #[test]
-fn floats_are_not_shared() {
+fn float_images_are_processed_by_one_device() {
     if adapter().is_none() {
         return;
     }
@@ -110,7 +110,7 @@ fn floats_are_not_shared() {
         let samples: Vec<f32> = (0..48).map(|j| (i * j) as f32 / 7.0).collect();
         let bytes = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>();
         let header = b"PF\n4 4\n-1.0\n".to_vec();
-        // The name does not decide on the format.
+        // The content determines the format, not the extension.
         fs::write(folder.path().join(format!("{i}.jpg")), [header, bytes].concat()).unwrap();
     }
     let line = "blur --out-dir out --sigma 1 --format pfm";

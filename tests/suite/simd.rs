@@ -1,4 +1,4 @@
-//! The CPU side of kernels, and decoders, give the same bytes at each SIMD level.
+//! CPU kernels and decoders give the same bytes at every SIMD level.
 
 use std::{fs, path::Path, process::Command};
 
@@ -10,7 +10,7 @@ use crate::{
     harness,
 };
 
-/// Commands that do arithmetic. Each writes one file into `out`.
+/// Commands with arithmetic. Each writes one file to the folder `out`.
 const COMMANDS: &[&str] = &[
     "blur u8.png out/a.png --sigma 2",
     "blur u8.png out/a.png --sigma 30",
@@ -45,7 +45,7 @@ const COMMANDS: &[&str] = &[
     "sort numbers.txt out/a.txt",
 ];
 
-/// Writes noise in files of every kind.
+/// Writes input files of noise.
 fn write_inputs(folder: &Path) {
     // Wider than the widest vectors, and not a multiple of their width.
     const SIZE: [u32; 2] = [259, 61];
@@ -79,7 +79,7 @@ fn write_inputs(folder: &Path) {
     fs::write(folder.join("numbers.txt"), numbers).unwrap();
 }
 
-/// The file that `command` writes at a level.
+/// The file that `command` writes at the SIMD level `level`.
 fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
     let out = folder.join("out");
     fs::create_dir(&out).unwrap();
@@ -99,32 +99,35 @@ fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
     bytes
 }
 
-/// Checks that `level` writes the same bytes as the level `like`.
-fn assert_alike(level: &str, like: &str, missing: &'static str) {
+/// Checks that all commands write the same bytes at `level` and at `reference`.
+fn assert_same_bytes(level: &str, reference: &str, missing: &'static str) {
     if !levels().contains(&level) {
         return harness::ignore(missing);
     }
     let folder = tempfile::tempdir().unwrap();
     write_inputs(folder.path());
-    let outputs = |command| [level, like].map(|level| output(folder.path(), command, level));
+    let outputs = |command| [level, reference].map(|level| output(folder.path(), command, level));
     for command in COMMANDS {
         let [found, expected] = outputs(command);
-        assert!(found == expected, "other bytes with {level} than with {like} by `{command}`");
+        assert!(
+            found == expected,
+            "`{command}` writes different bytes with {level} and {reference}"
+        );
     }
 }
 
 #[test]
-fn avx2_is_scalar_code_sooner() {
-    assert_alike("avx2", "scalar", "no AVX2");
+fn avx2_writes_the_same_bytes_as_scalar_code() {
+    assert_same_bytes("avx2", "scalar", "no AVX2");
 }
 
 #[test]
-fn avx512_is_avx2_and_scalar_code_sooner() {
-    assert_alike("avx512", "scalar", "no AVX-512");
-    assert_alike("avx512", "avx2", "no AVX-512");
+fn avx512_writes_the_same_bytes_as_avx2_and_scalar_code() {
+    assert_same_bytes("avx512", "scalar", "no AVX-512");
+    assert_same_bytes("avx512", "avx2", "no AVX-512");
 }
 
 #[test]
-fn neon_is_scalar_code_sooner() {
-    assert_alike("neon", "scalar", "no NEON");
+fn neon_writes_the_same_bytes_as_scalar_code() {
+    assert_same_bytes("neon", "scalar", "no NEON");
 }

@@ -1,4 +1,4 @@
-//! Simplified surfaces: topology, shape and distance, each checked by a naive reference.
+//! Simplified surfaces: topology, orientation and distance, each checked by a naive reference.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,15 +32,16 @@ fn corners(surface: &Surface, triangle: [u32; 3]) -> [Vec3; 3] {
     triangle.map(|i| surface.positions[i as usize].map(f64::from))
 }
 
-/// The distance of a point to a triangle: the least of the distances to corners, sides and plane.
-fn to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
-    let mut least = f64::INFINITY;
+/// The distance of a point to a triangle: the minimum of the distances to its sides and, above its interior, to its
+/// plane.
+fn distance_to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
+    let mut min = f64::INFINITY;
     for i in 0..3 {
         let (from, to) = (triangle[i], triangle[(i + 1) % 3]);
         let (way, there) = (sub(to, from), sub(place, from));
         let part = (dot(there, way) / dot(way, way).max(1e-300)).clamp(0.0, 1.0);
         let rest = sub(there, way.map(|v| part * v));
-        least = least.min(dot(rest, rest).sqrt());
+        min = min.min(dot(rest, rest).sqrt());
     }
     let up = normal(triangle);
     let inside = (0..3).all(|i| {
@@ -48,14 +49,14 @@ fn to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
         dot(normal(side), up) >= 0.0
     });
     if inside && dot(up, up) > 0.0 {
-        least = least.min(dot(sub(place, triangle[0]), up).abs() / dot(up, up).sqrt());
+        min = min.min(dot(sub(place, triangle[0]), up).abs() / dot(up, up).sqrt());
     }
-    least
+    min
 }
 
 /// The distance to a surface, and its nearest triangle.
-fn to_surface(place: Vec3, surface: &Surface) -> (f64, usize) {
-    let to = |(i, &triangle)| (to_triangle(place, corners(surface, triangle)), i);
+fn distance_to_surface(place: Vec3, surface: &Surface) -> (f64, usize) {
+    let to = |(i, &triangle)| (distance_to_triangle(place, corners(surface, triangle)), i);
     let all = surface.triangles.iter().enumerate().map(to);
     all.min_by(|one: &(f64, usize), other| one.0.total_cmp(&other.0)).unwrap()
 }
@@ -64,7 +65,7 @@ fn vertices(surface: &Surface) -> impl Iterator<Item = Vec3> {
     surface.positions.iter().map(|place| place.map(f64::from))
 }
 
-fn middles(surface: &Surface) -> impl Iterator<Item = Vec3> {
+fn centroids(surface: &Surface) -> impl Iterator<Item = Vec3> {
     surface.triangles.iter().map(|&triangle| {
         let [a, b, c] = corners(surface, triangle);
         std::array::from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
@@ -72,7 +73,7 @@ fn middles(surface: &Surface) -> impl Iterator<Item = Vec3> {
 }
 
 /// Points all over a surface: those of each triangle whose barycentric coordinates are multiples of `1 / steps`.
-fn points(surface: &Surface, steps: u32) -> impl Iterator<Item = Vec3> {
+fn sample_points(surface: &Surface, steps: u32) -> impl Iterator<Item = Vec3> {
     surface.triangles.iter().flat_map(move |&triangle| {
         let [a, b, c] = corners(surface, triangle);
         let parts = (0..=steps).flat_map(move |u| (0..=steps - u).map(move |v| (u, v)));
@@ -83,7 +84,7 @@ fn points(surface: &Surface, steps: u32) -> impl Iterator<Item = Vec3> {
     })
 }
 
-/// The volume inside of a closed surface, by the divergence theorem.
+/// The volume inside a closed surface, by the divergence theorem.
 fn volume(surface: &Surface) -> f64 {
     let tetrahedron = |&triangle: &[u32; 3]| {
         let [a, b, c] = corners(surface, triangle);
@@ -92,14 +93,14 @@ fn volume(surface: &Surface) -> f64 {
     surface.triangles.iter().map(tetrahedron).sum::<f64>() / 6.0
 }
 
-/// The root mean square and the greatest distance of the vertices of `from`.
-fn distances(from: &Surface, to: &Surface) -> [f64; 2] {
-    let all: Vec<f64> = vertices(from).map(|place| to_surface(place, to).0).collect();
+/// The root mean square and the maximum distance of the vertices of `from` to the surface `to`.
+fn rms_and_max_distance(from: &Surface, to: &Surface) -> [f64; 2] {
+    let all: Vec<f64> = vertices(from).map(|place| distance_to_surface(place, to).0).collect();
     let squares: f64 = all.iter().map(|d| d * d).sum();
     [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)]
 }
 
-/// The properties that simplification must keep.
+/// Topological invariants, which simplification must keep.
 #[derive(Debug, PartialEq)]
 struct Topology {
     parts: usize,
@@ -108,7 +109,7 @@ struct Topology {
     loops: usize,
 }
 
-/// Finds the topology. Checks that no edge has three triangles, or two that run along it in the same direction.
+/// Computes the topology. Checks that no edge has three triangles, or two in the same direction.
 fn topology(surface: &Surface) -> Topology {
     let mut sides: HashMap<[u32; 2], [u32; 2]> = HashMap::new();
     let mut joins: Vec<[u32; 2]> = Vec::new();
@@ -119,20 +120,23 @@ fn topology(surface: &Surface) -> Topology {
             joins.push([a, b]);
         }
     }
-    assert!(sides.values().all(|&[one, other]| one <= 1 && other <= 1), "an edge of three");
+    assert!(
+        sides.values().all(|&[one, other]| one <= 1 && other <= 1),
+        "an edge has three triangles"
+    );
     let used: BTreeSet<u32> = surface.triangles.as_flattened().iter().copied().collect();
-    assert_eq!(used.len(), surface.positions.len(), "all vertices are used");
+    assert_eq!(used.len(), surface.positions.len(), "a vertex is unused");
     let boundary: Vec<[u32; 2]> =
         sides.iter().filter(|side| side.1.contains(&0)).map(|side| *side.0).collect();
     let ends: BTreeSet<u32> = boundary.iter().flatten().copied().collect();
     Topology {
-        parts: count_joined(&used, &joins),
+        parts: count_components(&used, &joins),
         euler: used.len() as i64 - sides.len() as i64 + surface.triangles.len() as i64,
-        loops: count_joined(&ends, &boundary),
+        loops: count_components(&ends, &boundary),
     }
 }
 
-fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
+fn count_components(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
     fn root(above: &mut HashMap<u32, u32>, vertex: u32) -> u32 {
         let mut at = vertex;
         while above[&at] != at {
@@ -154,15 +158,15 @@ fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
     count
 }
 
-/// Checks that no triangle has lost its area or faces against the nearest triangle of `whole`.
-fn check_shape(simple: &Surface, whole: &Surface, name: &str) {
-    let place = middles(simple);
+/// Checks that no triangle is degenerate or faces away from the nearest triangle of `whole`.
+fn assert_orientation_kept(simple: &Surface, whole: &Surface, name: &str) {
+    let place = centroids(simple);
     for (place, &triangle) in place.zip(&simple.triangles) {
         let own = normal(corners(simple, triangle));
-        assert!(dot(own, own) > 1e-14, "{name}: no area: {triangle:?}");
-        let (_, nearest) = to_surface(place, whole);
+        assert!(dot(own, own) > 1e-14, "{name}: degenerate triangle {triangle:?}");
+        let (_, nearest) = distance_to_surface(place, whole);
         let theirs = normal(corners(whole, whole.triangles[nearest]));
-        assert!(dot(own, theirs) >= 0.0, "{name}: turned over at {place:?}");
+        assert!(dot(own, theirs) >= 0.0, "{name}: triangle flipped at {place:?}");
     }
 }
 
@@ -184,7 +188,7 @@ fn plate(place: Vec3) -> f64 {
     plate.min((x * x + z * z).sqrt() - 4.0)
 }
 
-fn meshed(volume: Volume, iso: f64, close: bool) -> Surface {
+fn mesh_volume(volume: Volume, iso: f64, close: bool) -> Surface {
     let kernel = MarchingCubes { close, ..MarchingCubes::new(iso) };
     kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
 }
@@ -195,31 +199,31 @@ fn simplified(whole: &Surface, goal: &Goal) -> Surface {
     simple
 }
 
-/// The distances are those of the vertices that fast-simplification 0.1.13 leaves of the same ball; in the last case it
-/// leaves a dent.
+/// The limits are the distances that fast-simplification 0.1.13 reaches for the same ball; in the last case it leaves a
+/// dent.
 #[test]
-fn a_ball_stays_nearer_than_by_its_peer() {
-    let whole = meshed(field(32, ball), 0.0, false);
+fn ball_is_closer_than_by_fast_simplification() {
+    let whole = mesh_volume(field(32, ball), 0.0, false);
     assert_eq!(whole.triangles.len(), 5672);
-    for (share, rms, greatest) in
+    for (share, rms, max) in
         [(0.5, 0.00929, 0.0352), (0.25, 0.0245, 0.0846), (0.1, 0.0662, 0.185), (0.03, 1.07, 3.45)]
     {
         let simple = simplified(&whole, &Goal::share(share));
         let target = (5672.0 * share).round();
         assert!((target - 1.0..=target).contains(&(simple.triangles.len() as f64)), "{share}");
-        let found = distances(&whole, &simple);
-        assert!(found[0] <= rms && found[1] <= greatest, "{share}: {found:?}");
+        let found = rms_and_max_distance(&whole, &simple);
+        assert!(found[0] <= rms && found[1] <= max, "{share}: {found:?}");
         assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
-        check_shape(&simple, &whole, "ball");
+        assert_orientation_kept(&simple, &whole, "ball");
     }
 }
 
 #[test]
-fn topology_and_shape_are_kept() {
+fn keeps_topology_and_orientation() {
     let mut noise = Noise(11);
     let mut smooth_noise = |n: usize| {
         let values: Vec<f64> = (0..n * n * n).map(|_| noise.unit()).collect();
-        // Means of 3^3 samples: surfaces with handles and parts, of which few are single voxels.
+        // Means of 3x3x3 samples give surfaces with handles and parts, few of which are single voxels.
         let at = move |p: Vec3| {
             let [x, y, z] = p.map(|v| v as usize);
             let near = |v: usize| v.saturating_sub(1)..=(v + 1).min(n - 1);
@@ -231,9 +235,9 @@ fn topology_and_shape_are_kept() {
         field(n, at)
     };
     let cases = [
-        ("plate", meshed(field(24, plate), 0.0, false)),
-        ("open noise", meshed(smooth_noise(20), 0.5, false)),
-        ("closed noise", meshed(smooth_noise(20), 0.5, true)),
+        ("plate", mesh_volume(field(24, plate), 0.0, false)),
+        ("open noise", mesh_volume(smooth_noise(20), 0.5, false)),
+        ("closed noise", mesh_volume(smooth_noise(20), 0.5, true)),
     ];
     for (name, whole) in &cases {
         let before = topology(whole);
@@ -242,34 +246,34 @@ fn topology_and_shape_are_kept() {
             assert_eq!(topology(&simple), before, "{name} {share}");
             assert!(simple.triangles.len() < whole.triangles.len(), "{name} {share}");
             if *name == "plate" {
-                check_shape(&simple, whole, name);
+                assert_orientation_kept(&simple, whole, name);
             }
         }
     }
 }
 
-/// A bumpy shell whose wall is a fifth as thick as the remaining triangles are long. One side passes through the other,
-/// so some twenty of the 388 triangles face against the nearest one of the original unless their corners are moved.
+/// A bumpy shell whose wall is a fifth as thick as the remaining triangles are long. Unless corners are moved, one side
+/// passes through the other, and some twenty of the 388 triangles face away from the nearest original triangle.
 #[test]
-fn the_sides_of_thin_walls_stay_apart() {
+fn opposite_sides_of_thin_walls_do_not_cross() {
     let shell = |place: Vec3| {
         let d = sub(place, [14.1, 13.8, 14.2]);
         let bumps = (place[0] / 2.0).sin() * (place[2] / 2.5).cos();
         0.5 - (dot(d, d).sqrt() - 10.0 - bumps).abs()
     };
-    let whole = meshed(field(28, shell), 0.0, false);
+    let whole = mesh_volume(field(28, shell), 0.0, false);
     let simple = simplified(&whole, &Goal::share(0.05));
-    let against = middles(&simple).zip(&simple.triangles).filter(|(place, triangle)| {
-        let nearest = whole.triangles[to_surface(*place, &whole).1];
+    let against = centroids(&simple).zip(&simple.triangles).filter(|(place, triangle)| {
+        let nearest = whole.triangles[distance_to_surface(*place, &whole).1];
         dot(normal(corners(&simple, **triangle)), normal(corners(&whole, nearest))) < 0.0
     });
     assert!(against.count() <= 4);
 }
 
-/// Walls and necks of single samples, many of them where blocks meet: a neck that ends at a vertex of several blocks
+/// Walls and necks of single samples, many of them at block boundaries: a neck that ends at a vertex of several blocks
 /// must not be cut.
 #[test]
-fn blocks_keep_parts_and_handles() {
+fn simplifying_in_blocks_keeps_parts_and_handles() {
     let mut noise = Noise(12);
     let values = (0..60 * 60 * 60).map(|_| match noise.next() % 15 {
         0 | 1 => 0,
@@ -279,17 +283,17 @@ fn blocks_keep_parts_and_handles() {
     let bytes = Noise(13).bytes(52 * 52 * 52);
     for (side, samples, iso) in [(60, values.collect(), 0.5), (52, bytes, 127.5)] {
         let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
-        let whole = meshed(volume, iso, true);
+        let whole = mesh_volume(volume, iso, true);
         assert!(whole.triangles.len() > 200_000, "{}", whole.triangles.len());
         let simple = simplified(&whole, &Goal::share(0.1));
         assert_eq!(topology(&simple), topology(&whole), "{iso}");
     }
 }
 
-/// Four corners of a twisted square, joined along one diagonal or the other. The two surfaces share their boundary.
-/// They are farthest apart at the midpoints of the diagonals.
+/// Two triangulations of a twisted square, along either diagonal. They share their boundary and are farthest apart at
+/// the midpoints of the diagonals.
 #[test]
-fn the_distance_is_found_inside_of_edges() {
+fn distance_is_measured_between_vertices() {
     let positions = vec![[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]];
     let [one, other] = [vec![[0, 1, 2], [0, 2, 3]], vec![[0, 1, 3], [1, 2, 3]]]
         .map(|triangles| Surface { positions: positions.clone(), triangles, ..Surface::default() });
@@ -298,10 +302,10 @@ fn the_distance_is_found_inside_of_edges() {
     assert!((expected..=1.01 * expected).contains(&found), "{found} {expected}");
 }
 
-/// The volume and the box are kept if few triangles are left, and collapses end before they ruin the surface: a noisy
-/// ball has walls, bubbles and handles that have to stay.
+/// Volume and bounds are kept even if few triangles remain, and collapses stop before they distort the surface: a noisy
+/// ball has walls, bubbles and handles that must stay.
 #[test]
-fn volume_and_box_are_kept_to_the_end() {
+fn keeps_volume_and_bounds_at_extreme_reductions() {
     let mut noise = Noise(31);
     let values: Vec<f64> = (0..24 * 24 * 24).map(|_| 4.0 * noise.unit() - 2.0).collect();
     let noisy = |p: Vec3| {
@@ -310,9 +314,9 @@ fn volume_and_box_are_kept_to_the_end() {
         8.0 - dot(d, d).sqrt() + values[x + 24 * (y + 24 * z)]
     };
     let cases = [
-        ("ball", meshed(field(32, ball), 0.0, true), 0.02, 0.003),
-        ("plate", meshed(field(24, plate), 0.0, true), 0.05, 0.01),
-        ("noise", meshed(field(24, noisy), 0.0, true), 0.01, 0.02),
+        ("ball", mesh_volume(field(32, ball), 0.0, true), 0.02, 0.003),
+        ("plate", mesh_volume(field(24, plate), 0.0, true), 0.05, 0.01),
+        ("noise", mesh_volume(field(24, noisy), 0.0, true), 0.01, 0.02),
     ];
     for (name, whole, share, lost) in &cases {
         let mut simple = whole.clone();
@@ -324,7 +328,7 @@ fn volume_and_box_are_kept_to_the_end() {
         let is_inside = (0..3).all(|i| low[i] <= new_low[i] && new_high[i] <= high[i]);
         assert!(is_inside, "{name}: {new_low:?} {new_high:?}");
         if simple.triangles.len() > done.wanted + 1 {
-            let naive = vertices(&simple).map(|place| to_surface(place, whole).0);
+            let naive = vertices(&simple).map(|place| distance_to_surface(place, whole).0);
             let reported = done.distance.unwrap();
             assert!(naive.fold(0.0, f64::max) <= reported && reported < 3.0, "{name}: {reported}");
         }
@@ -332,11 +336,11 @@ fn volume_and_box_are_kept_to_the_end() {
     }
 }
 
-/// Random bytes: parts that touch, and more handles than the wanted number of triangles can form.
+/// Random bytes: parts that touch, and more handles than the requested number of triangles can form.
 #[test]
-fn noise_ends_where_it_would_be_torn() {
+fn stops_before_the_topology_would_change() {
     let samples = Samples::U8(Noise(5).bytes(14 * 14 * 14));
-    let whole = meshed(Volume { dims: [14; 3], samples }, 127.5, true);
+    let whole = mesh_volume(Volume { dims: [14; 3], samples }, 127.5, true);
     let mut simple = whole.clone();
     let done = simplify(&mut simple, &Goal::share(0.01)).unwrap();
     assert_eq!(topology(&simple), topology(&whole));
@@ -345,9 +349,9 @@ fn noise_ends_where_it_would_be_torn() {
 }
 
 #[test]
-fn boundaries_stay_on_the_box() {
-    // A ball cut by three sides of the box and its edges.
-    let whole = meshed(
+fn open_boundaries_stay_on_the_volume_border() {
+    // A ball cut off by three faces of the volume and the edges between them.
+    let whole = mesh_volume(
         field(24, |p| {
             let d = sub(p, [3.0, 4.0, 5.0]);
             15.0 - dot(d, d).sqrt()
@@ -373,15 +377,16 @@ fn boundaries_stay_on_the_box() {
         let simple = simplified(&whole, &Goal::share(share));
         let left = boundary(&simple);
         assert!(left.len() < boundary(&whole).len(), "{share}");
-        // Both ends lie on one side of the box, so the whole edge does.
+        // If both ends lie on one face of the volume, the whole edge does.
         let on_box = |side: &[[f32; 3]; 2]| (0..3).any(|i| side.iter().all(|p| p[i] == 0.5));
         assert!(left.iter().all(on_box), "{share}: {left:?}");
     }
 }
 
-/// Where samples equal the isovalue, vertices have the same position. Only the triangles between them are removed.
+/// Where samples equal the isovalue, several vertices share a position. The degenerate triangles between them are
+/// removed.
 #[test]
-fn ties_leave_no_triangle_without_an_area() {
+fn removes_degenerate_triangles_and_parts() {
     let values = (0..20 * 20 * 20)
         .map(|i| {
             let [x, y, z] = [i % 20, i / 20 % 20, i / 400].map(|v| f64::from(v) - 9.5);
@@ -389,11 +394,11 @@ fn ties_leave_no_triangle_without_an_area() {
         })
         .collect();
     let mut volume = Volume { dims: [20; 3], samples: Samples::U8(values) };
-    // A sample inside of the ball that equals the isovalue: a part whose vertices all have one position.
+    // A sample inside the ball that equals the isovalue: a part whose vertices all have the same position.
     if let Samples::U8(values) = &mut volume.samples {
         values[9 + 20 * (9 + 20 * 9)] = 100;
     }
-    let whole = meshed(volume, 100.0, false);
+    let whole = mesh_volume(volume, 100.0, false);
     let flat = |surface: &Surface| {
         let area = |&triangle: &[u32; 3]| normal(corners(surface, triangle));
         surface
@@ -407,24 +412,24 @@ fn ties_leave_no_triangle_without_an_area() {
     let done = simplify(&mut simple, &Goal::share(0.4)).unwrap();
     assert_eq!((done.flat_parts, flat(&simple)), (1, 0));
     assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
-    // The removed part is far from the others, and no error is measured from it.
+    // The removed part is far from the others but does not count as an error.
     let mut near = whole.clone();
     let done = simplify(&mut near, &Goal { max_error: Some(0.2), ..Goal::default() }).unwrap();
     assert!(done.distance.unwrap() <= 0.2 && done.flat_parts == 1, "{done:?}");
     assert!(near.triangles.len() < whole.triangles.len() / 3, "{}", near.triangles.len());
 }
 
-/// An 8-bit volume at a whole isovalue, where pieces are joined by degenerate triangles.
+/// An 8-bit volume at an integer isovalue, where degenerate triangles join parts of the surface.
 #[test]
-fn an_error_is_kept_where_samples_equal_the_isovalue() {
+fn max_error_holds_where_samples_equal_the_isovalue() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
     let samples = Samples::U8(std::fs::read(path).unwrap());
-    let whole = meshed(Volume { dims: [64; 3], samples }, 40.0, false);
+    let whole = mesh_volume(Volume { dims: [64; 3], samples }, 40.0, false);
     assert!(whole.flat_triangles() > 100);
     let mut simple = whole.clone();
     let done = simplify(&mut simple, &Goal { max_error: Some(0.5), ..Goal::default() }).unwrap();
     assert!(simple.triangles.len() < 2_000, "{} triangles", simple.triangles.len());
-    // By a naive search, the vertices of triangles with an area are near the surface.
+    // A naive search finds all vertices of nondegenerate triangles near the simplified surface.
     let mut used = BTreeSet::new();
     for &triangle in whole.triangles.iter().filter(|&&triangle| !whole.is_flat(triangle)) {
         used.extend(triangle);
@@ -432,41 +437,42 @@ fn an_error_is_kept_where_samples_equal_the_isovalue() {
     let triangles: Vec<_> = simple.triangles.iter().map(|&t| corners(&simple, t)).collect();
     for &vertex in used.iter().step_by(37) {
         let place = whole.positions[vertex as usize].map(f64::from);
-        let near = triangles.iter().map(|&t| to_triangle(place, t)).fold(f64::INFINITY, f64::min);
+        let near =
+            triangles.iter().map(|&t| distance_to_triangle(place, t)).fold(f64::INFINITY, f64::min);
         assert!(near <= 0.5 + 1e-6, "{near} at {place:?}");
     }
     assert!(done.distance.unwrap() <= 0.5, "{done:?}");
 }
 
 #[test]
-fn an_error_is_kept_between_vertices_too() {
-    let whole = meshed(field(24, plate), 0.0, false);
-    // The numbers of triangles are hardly greater than with limits that hold only at vertices and centres.
-    for (most, triangles) in [(0.02, 400), (0.1, 290), (0.3, 140)] {
+fn max_error_holds_between_vertices() {
+    let whole = mesh_volume(field(24, plate), 0.0, false);
+    // The triangle counts are hardly higher than with limits that hold only at vertices and centroids.
+    for (limit, triangles) in [(0.02, 400), (0.1, 290), (0.3, 140)] {
         let mut simple = whole.clone();
-        let goal = Goal { max_error: Some(most), ..Goal::default() };
+        let goal = Goal { max_error: Some(limit), ..Goal::default() };
         let reported = simplify(&mut simple, &goal).unwrap().distance.unwrap();
         let both = [(&whole, &simple), (&simple, &whole)].map(|(from, to)| {
-            // The surface with many small triangles needs fewer points on each.
+            // The finer surface needs fewer sample points per triangle.
             let steps = if from.triangles.len() > to.triangles.len() { 2 } else { 6 };
-            let places = points(from, steps);
-            places.map(|place| to_surface(place, to).0).fold(0.0, f64::max)
+            let places = sample_points(from, steps);
+            places.map(|place| distance_to_surface(place, to).0).fold(0.0, f64::max)
         });
         let found = both[0].max(both[1]);
-        assert!(found <= reported && reported <= most, "{most}: {reported} {found}");
-        assert!(simple.triangles.len() < triangles, "{most}: {}", simple.triangles.len());
+        assert!(found <= reported && reported <= limit, "{limit}: {reported} {found}");
+        assert!(simple.triangles.len() < triangles, "{limit}: {}", simple.triangles.len());
         let precise = distance(&whole, &simple).unwrap();
         assert!(
             found <= precise && precise <= 1.011 * reported,
-            "{most}: {precise} {reported} {found}"
+            "{limit}: {precise} {reported} {found}"
         );
-        assert!(precise <= 1.2 * found, "{most}: {precise} {found}");
+        assert!(precise <= 1.2 * found, "{limit}: {precise} {found}");
     }
 }
 
 #[test]
-fn threads_leave_the_same_triangles() {
-    let whole = meshed(field(32, ball), 0.0, false);
+fn result_is_independent_of_the_number_of_threads() {
+    let whole = mesh_volume(field(32, ball), 0.0, false);
     let goal = Goal { size: Size::Triangles(1000), ..Goal::default() };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -477,10 +483,10 @@ fn threads_leave_the_same_triangles() {
     assert!([2, 5].into_iter().all(|threads| with(threads) == one));
 }
 
-/// A gyroid large enough to be simplified in blocks. The distance of a point to the gyroid is its value divided by the
-/// slope.
+/// A gyroid large enough to be simplified in blocks. The distance of a point to it is the field value divided by the
+/// length of the gradient.
 #[test]
-fn blocks_leave_no_trace() {
+fn simplifying_in_blocks_leaves_no_seams() {
     let step = std::f64::consts::TAU / 32.0;
     let gyroid = |p: Vec3| {
         let ([sx, sy, sz], [cx, cy, cz]) =
@@ -488,11 +494,11 @@ fn blocks_leave_no_trace() {
         let slope = [cx * cy - sz * sx, cy * cz - sx * sy, cz * cx - sy * sz];
         (sx * cy + sy * cz + sz * cx, slope.map(|v| step * v))
     };
-    let whole = meshed(field(80, |p| gyroid(p).0), 0.0, false);
+    let whole = mesh_volume(field(80, |p| gyroid(p).0), 0.0, false);
     assert_eq!(whole.triangles.len(), 148_536);
     let before = topology(&whole);
-    // The distances of the centres of the triangles that fast-simplification 0.1.13 leaves of the same gyroid.
-    for (share, rms, greatest) in
+    // The limits are the centroid distances that fast-simplification 0.1.13 reaches for the same gyroid.
+    for (share, rms, max) in
         [(0.5, 0.0120, 0.0342), (0.25, 0.0196, 0.102), (0.1, 0.0548, 0.247), (0.03, 0.212, 1.28)]
     {
         let goal = Goal::share(share);
@@ -507,19 +513,20 @@ fn blocks_leave_no_trace() {
         let target = (148_536.0 * share).round();
         assert!((target - 1.0..=target).contains(&(simple.triangles.len() as f64)), "{share}");
         assert_eq!(topology(&simple), before, "{share}");
-        for (place, &triangle) in middles(&simple).zip(&simple.triangles) {
+        for (place, &triangle) in centroids(&simple).zip(&simple.triangles) {
             let own = normal(corners(&simple, triangle));
-            assert!(dot(own, gyroid(place).1) < 0.0, "{share}: turned over at {place:?}");
+            assert!(dot(own, gyroid(place).1) < 0.0, "{share}: triangle flipped at {place:?}");
         }
         let distance = |place: Vec3| {
             let (value, slope) = gyroid(place);
             value.abs() / dot(slope, slope).sqrt()
         };
-        let all: Vec<f64> = middles(&simple).map(distance).collect();
+        let all: Vec<f64> = centroids(&simple).map(distance).collect();
         let squares: f64 = all.iter().map(|d| d * d).sum();
         let found = [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)];
-        assert!(found[0] <= rms && found[1] <= 1.05 * greatest, "{share}: {found:?}");
-        // The whole boundary is on the box: an edge with one triangle has both ends on one side of the box.
+        assert!(found[0] <= rms && found[1] <= 1.05 * max, "{share}: {found:?}");
+        // The open boundary stays on the volume border: an edge with one triangle has both ends on one face of the
+        // volume.
         let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
         for &[a, b, c] in &simple.triangles {
             for (a, b) in [(a, b), (b, c), (c, a)] {
@@ -535,7 +542,7 @@ fn blocks_leave_no_trace() {
 }
 
 #[test]
-fn small_surfaces_are_left_whole() {
+fn tiny_surfaces_are_kept() {
     // A tetrahedron, a triangle, two triangles, nothing.
     let tetrahedron = vec![[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
     for triangles in [tetrahedron, vec![[0, 1, 2]], vec![[0, 1, 2], [0, 2, 3]], vec![]] {
@@ -546,13 +553,13 @@ fn small_surfaces_are_left_whole() {
         };
         let simple = simplified(&whole, &Goal::share(0.1));
         let left = simple.triangles.len();
-        // Two triangles may become one.
+        // Two triangles may be reduced to one.
         assert!(left == whole.triangles.len() || whole.triangles.len() == 2 && left == 1, "{left}");
     }
 }
 
 #[test]
-fn sizes_and_errors_are_told_apart() {
+fn simplify_accepts_shares_counts_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("b_32x32x32_float32.raw"), field(32, ball).samples.as_bytes())

@@ -1,5 +1,5 @@
-//! Every command on empty inputs, on one element, and on odd sizes. The outputs have the same bytes on the CPU, on a
-//! GPU, and with the routes that are chosen only on hardware.
+//! Commands on empty inputs, on one element, and on odd sizes. The outputs have the same bytes on the CPU, on a GPU,
+//! and with the routes that are chosen only on hardware.
 
 use std::{fs, path::Path};
 
@@ -10,15 +10,15 @@ use crate::{
     serve::Server,
 };
 
-/// Runs each line on each device. The first device is the reference for answers, and for the bytes of the output, which
-/// is the word of the line that begins with `OUT.`.
+/// Runs each line on each device and compares exit code, error and output with those of the CPU. The output is the word
+/// of the line that begins with `OUT.`.
 fn assert_same_everywhere(folder: &Path, lines: &[String]) {
     let devices = if subjects().is_empty() { &["cpu"][..] } else { &["cpu", "gpu", "hardware"] };
     let mut expected = Vec::new();
     for device in devices {
         let mut server = Server::start(folder, device);
         for (number, line) in lines.iter().enumerate() {
-            let answer = server.job(line);
+            let answer = server.run_job(line);
             let word = line.split_whitespace().find(|word| word.starts_with("OUT."));
             let output = word.and_then(|name| {
                 let bytes = fs::read(folder.join(name)).ok();
@@ -28,8 +28,7 @@ fn assert_same_everywhere(folder: &Path, lines: &[String]) {
             let found = (answer["code"].clone(), answer["error"].clone(), output);
             match expected.get(number) {
                 None => {
-                    // A few lines are impossible and refused, such as thresholds of a single value, or an empty
-                    // surface.
+                    // A few lines fail with code 4, such as an Otsu threshold of a constant image, or an empty surface.
                     let is_done = found.0 == 0 && found.2.is_some();
                     assert!(is_done || found.0 == 4, "{line}: {answer}");
                     expected.push(found);
@@ -37,20 +36,20 @@ fn assert_same_everywhere(folder: &Path, lines: &[String]) {
                 Some(expected) => assert!(*expected == found, "{line} on {device}: {answer}"),
             }
         }
-        server.end();
+        server.shut_down();
     }
     let done = expected.iter().filter(|(code, ..)| *code == 0).count();
-    assert!(done * 10 > 9 * lines.len(), "{done} of {} lines work", lines.len());
+    assert!(done * 10 > 9 * lines.len(), "only {done} of {} lines succeed", lines.len());
 }
 
 #[test]
-fn arrays_of_any_length() {
+fn commands_on_arrays_of_any_length_agree_on_all_devices() {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = Vec::new();
     for len in [0, 1, 2, 3, 5, 513, 1027] {
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
         write(&format!("{len}.raw"), &Noise(len).bytes(8 * len as usize));
-        // Numbers of few bits: their sums are exact in every order.
+        // Small integers, whose sums are exact in every order.
         let small = |i: u64| (Noise(i).next() % 100) as f64 - 50.0;
         let floats: Vec<f64> = (0..len).map(small).collect();
         write(&format!("{len}.f64.raw"), bytemuck::cast_slice(&floats));
@@ -78,7 +77,7 @@ fn arrays_of_any_length() {
 }
 
 #[test]
-fn images_of_any_size() {
+fn commands_on_images_of_any_size_agree_on_all_devices() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut lines = Vec::new();
@@ -124,7 +123,7 @@ fn images_of_any_size() {
 }
 
 #[test]
-fn volumes_of_any_size() {
+fn commands_on_volumes_of_any_size_agree_on_all_devices() {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = Vec::new();
     for [x, y, z] in [[1, 1, 1], [1, 1, 2], [3, 1, 1], [2, 2, 2], [3, 5, 2], [9, 4, 5]] {

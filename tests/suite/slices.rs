@@ -39,13 +39,13 @@ fn grey_slices(folder: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_folder_of_images_is_the_volume_of_its_samples() {
+fn folder_of_images_equals_the_raw_volume() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let samples = grey_slices(folder);
     fs::write(folder.join("v_9x7x12_uint8.raw"), &samples).unwrap();
     assert_eq!(read(&folder.join("s")), Samples::U8(samples.clone()));
-    // Some slices at a time.
+    // Reading some slices at a time, with an overlap.
     let file = describe(&folder.join("s")).unwrap();
     assert_eq!((file.dims, file.format(), file.can_reopen()), ([9, 7, 12], "PNG slices", true));
     let mut reader = file.reader().unwrap();
@@ -78,7 +78,7 @@ fn a_folder_of_images_is_the_volume_of_its_samples() {
 }
 
 #[test]
-fn images_of_every_type_are_slices() {
+fn reads_16_bit_slices_of_several_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut all = Vec::new();
@@ -88,7 +88,7 @@ fn images_of_every_type_are_slices() {
         image.save(folder.join(format!("a{z}.tif"))).unwrap();
         image.save(folder.join(format!("b{z}.png"))).unwrap();
     }
-    // Slices of both kinds in one folder would be two volumes.
+    // Slices of two formats in one folder are ambiguous.
     let error = describe(folder).unwrap_err().one_line();
     assert!(
         error.contains("a0.tif is TIFF 5x4 of u16") && error.contains("b0.png is PNG"),
@@ -97,12 +97,12 @@ fn images_of_every_type_are_slices() {
     for pattern in ["a*.tif", "b*.png", "*.png"] {
         assert_eq!(read(&folder.join(pattern)), Samples::U16(all.clone()), "{pattern}");
     }
-    // One image is a volume of one slice.
+    // A single image is a volume of one slice.
     assert_eq!(describe(&folder.join("a1.tif")).unwrap().dims, [5, 4, 1]);
 }
 
 #[test]
-fn colours_become_grey_with_a_word() {
+fn colour_slices_become_grey_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::create_dir(folder.join("s")).unwrap();
@@ -127,7 +127,7 @@ fn colours_become_grey_with_a_word() {
 }
 
 #[test]
-fn what_is_no_slice_of_the_volume_is_named() {
+fn names_files_that_do_not_fit_the_volume() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     grey_slices(folder);

@@ -1,10 +1,10 @@
-//! Commands of every kind on files of every format, intact and damaged, on all cores and with little memory, some of
-//! them stopped by signals. Every run ends with complete outputs, or with one line and a documented exit code, and both
-//! devices make the same outputs.
+//! Random commands on files of every format, intact and damaged, on all cores and with little memory, some of them
+//! stopped by signals. Every run ends with complete outputs, or with one line and a documented exit code, and the CPU
+//! and the GPU write the same outputs.
 //!
-//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite soak::` runs for an hour with ever new runs, and
-//! `GPUPROC_SOAK_GPU=2` also does every second run on the GPU. The folder of a run that fails is kept, with its command
-//! line.
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite soak::` runs for an hour with new commands all the time, and
+//! `GPUPROC_SOAK_GPU=2` also runs every second one on the GPU. The folder of a failed run is kept, and its command line
+//! is printed.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -30,8 +30,8 @@ use crate::{
     fuzz::mutate,
 };
 
-/// Command lines. `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}` stand for inputs; names that
-/// begin with `o.` are outputs.
+/// Command lines with placeholders for inputs: `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}`.
+/// Names that begin with `o.` are outputs.
 const COMMANDS: [&str; 49] = [
     "blur {picture} o.png --sigma 2",
     "blur {picture} o.png --method box --radius 9 --edge wrap",
@@ -94,11 +94,11 @@ struct Input {
     is_folder: bool,
 }
 
-/// Inputs by their kinds.
+/// Inputs by kind.
 struct Inputs(BTreeMap<&'static str, Vec<Input>>);
 
 impl Inputs {
-    /// The fixtures, and pictures and arrays of all depths, which are written into `folder`.
+    /// The fixtures, and images and arrays of all types, which are written to `folder`.
     fn new(folder: &Path) -> Self {
         let mut noise = Noise(8);
         let rgb = ImageBuffer::from_fn(61, 47, |x, y| image::Rgb([x as u8 * 4, y as u8 * 5, 9]));
@@ -116,7 +116,7 @@ impl Inputs {
         for (name, picture) in pictures {
             for extension in ["png", "jpg", "tif", "webp", "bmp", "ppm", "pgm", "exr", "gif"] {
                 let path = folder.join(format!("{name}.{extension}"));
-                // Not every format holds every depth.
+                // Not every format supports every bit depth.
                 match picture.save(&path) {
                     Ok(()) => files.push(path),
                     Err(_) => drop(fs::remove_file(path)),
@@ -124,7 +124,7 @@ impl Inputs {
             }
         }
         assert!(files.len() > 10, "{files:?}");
-        fixtures(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")), &mut files);
+        collect_fixtures(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")), &mut files);
         for (dtype, size) in
             [("<u4", 4), ("<i4", 4), ("<f4", 4), ("<u8", 8), ("<i8", 8), ("<f8", 8)]
         {
@@ -152,12 +152,12 @@ impl Inputs {
         };
         for path in &files {
             let parent = path.parent().unwrap();
-            let beside = files.iter().filter(|file| {
+            let companions = files.iter().filter(|file| {
                 file.parent() == Some(parent) && stem(file) == stem(path) && *file != path
             });
-            let files = [path].into_iter().chain(beside).cloned().collect();
+            let files = [path].into_iter().chain(companions).cloned().collect();
             let input = Input { files, is_folder: false };
-            let of: &[&str] = match path.extension().unwrap().to_str().unwrap() {
+            let kinds_of_file: &[&str] = match path.extension().unwrap().to_str().unwrap() {
                 "dcm" => {
                     folders.entry(parent).or_default().push(path.clone());
                     &["volume", "any"]
@@ -168,7 +168,7 @@ impl Inputs {
                 "npy" => &["array", "any"],
                 _ => &["picture", "any"],
             };
-            for kind in of {
+            for kind in kinds_of_file {
                 kinds.entry(kind).or_default().push(input.clone());
             }
         }
@@ -177,8 +177,8 @@ impl Inputs {
         Self(kinds)
     }
 
-    /// Copies an input of `kind` into `folder`, every second time with damage. Returns its name there.
-    fn place(&self, kind: &str, number: usize, folder: &Path, noise: &mut Noise) -> String {
+    /// Copies a random input of `kind` to `folder`, every second time damaged. Returns its name there.
+    fn copy_random(&self, kind: &str, number: usize, folder: &Path, noise: &mut Noise) -> String {
         let all = &self.0[kind];
         let Input { files, is_folder } = &all[noise.next() as usize % all.len()];
         let inner = format!("i{number}");
@@ -206,23 +206,23 @@ impl Inputs {
     }
 }
 
-/// All files below `folder` except texts that describe them.
-fn fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
+/// Collects all files below `folder` except documentation, scripts and tables of expected values.
+fn collect_fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         match path.extension().and_then(|extension| extension.to_str()) {
-            _ if path.is_dir() => fixtures(&path, files),
+            _ if path.is_dir() => collect_fixtures(&path, files),
             Some("md" | "json" | "py" | "csv" | "sh" | "txt") | None => {}
             _ => files.push(path),
         }
     }
 }
 
-/// The end of a run.
+/// Result of a run.
 struct Run {
-    /// The exit code, or the negative number of a signal.
+    /// The exit code, or the negated signal number.
     code: i32,
     stderr: String,
     /// Peak memory in KiB.
@@ -231,23 +231,23 @@ struct Run {
     outputs: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Files in `folder` and its folders.
-fn contents(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+/// Reads all files below `folder`.
+fn read_files(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => contents(&path, found),
+            true => read_files(&path, found),
             false => drop(found.insert(path.clone(), fs::read(path).unwrap())),
         }
     }
 }
 
-/// Runs the program in `folder`, sends it `signal` after some time, and takes the outputs out of the folder.
+/// Runs the program in `folder`, optionally sends it a signal after some time, and removes the outputs from the folder.
 fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run {
     let start = Instant::now();
     let log = folder.with_extension("log");
     let mut before = BTreeMap::new();
-    contents(folder, &mut before);
+    read_files(folder, &mut before);
     let mut command = Command::new(program());
     command.current_dir(folder).env_remove("GPUPROC_DEVICE").args(words);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
@@ -259,7 +259,7 @@ fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run
     let (status, peak) = peak_memory(&mut child);
     let seconds = start.elapsed().as_secs_f64();
     let mut outputs = BTreeMap::new();
-    contents(folder, &mut outputs);
+    read_files(folder, &mut outputs);
     outputs.retain(|path, _| !before.contains_key(path));
     outputs.keys().for_each(|path| fs::remove_file(path).unwrap());
     let stderr = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
@@ -268,7 +268,7 @@ fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run
     Run { code, stderr, peak, seconds, outputs }
 }
 
-/// Whether outputs are equal. The bits of a NaN in an array of floats may differ, since they depend on the processor.
+/// Whether outputs are equal. The bits of NaNs in float arrays may differ, because they depend on the processor.
 fn same_outputs(a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
     let floats = |bytes: &[u8]| -> Vec<f32> {
         bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
@@ -284,42 +284,42 @@ fn same_outputs(a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>) 
 }
 
 /// A command line and its limits.
-struct Line {
+struct CommandLine {
     words: Vec<String>,
     /// The memory limit in MiB.
     mib: u64,
     threads: u64,
-    /// Whether it has several inputs, of which some may fail.
+    /// Whether there are several inputs, some of which may fail.
     is_batch: bool,
-    /// Whether an input names another file, which may be missing if the name is damaged.
-    names_others: bool,
+    /// Whether an input names another file, which is missing if that name is damaged.
+    references_files: bool,
 }
 
-impl Line {
+impl CommandLine {
     fn random(inputs: &Inputs, folder: &Path, noise: &mut Noise) -> Self {
         let template = COMMANDS[noise.next() as usize % COMMANDS.len()];
         let mut words: Vec<String> = template.split(' ').map(str::to_owned).collect();
         for (number, word) in words.iter_mut().enumerate() {
             if let Some(kind) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
-                *word = inputs.place(kind, number, folder, noise);
+                *word = inputs.copy_random(kind, number, folder, noise);
             }
         }
         let ends = [".nhdr", ".nrrd", ".mhd", ".mha", ".hdr"];
-        let names_others = words.iter().any(|word| ends.iter().any(|end| word.ends_with(end)));
+        let references_files = words.iter().any(|word| ends.iter().any(|end| word.ends_with(end)));
         let mib = [64, 256, 1024][noise.next() as usize % 3];
         let threads = 1 + noise.next() % 4;
         words.extend(["--max-memory".into(), format!("{mib}M")]);
         words.extend(["--threads".into(), threads.to_string()]);
         let is_batch = template.matches('{').count() > 1;
-        Self { words, mib, threads, is_batch, names_others }
+        Self { words, mib, threads, is_batch, references_files }
     }
 
-    fn on(&self, device: &str) -> Vec<String> {
+    fn arguments_for(&self, device: &str) -> Vec<String> {
         [&self.words[..], &["--device".into(), device.into()]].concat()
     }
 
-    /// The promise that a run, which was not stopped, has broken, if any.
-    fn broken_promise(&self, run: &Run, on_gpu: bool) -> Option<String> {
+    /// The guarantee that an uninterrupted run violates, if any.
+    fn violation(&self, run: &Run, on_gpu: bool) -> Option<String> {
         let errors = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
         let is_known = match run.code {
             0 => errors == 0,
@@ -327,18 +327,18 @@ impl Line {
             // All inputs of a batch have failed.
             4 => self.is_batch && errors > 1,
             3 => self.is_batch && errors > 0,
-            7 => self.names_others && errors == 1,
+            7 => self.references_files && errors == 1,
             _ => false,
         };
-        let foul = ["panicked", "gpuproc itself", "\x1b"];
-        let most = self.mib + 64 + 2 * self.threads.saturating_sub(2);
+        let forbidden = ["panicked", "gpuproc itself", "\x1b"];
+        let limit = self.mib + 64 + 2 * self.threads.saturating_sub(2);
         if !is_known {
             Some(format!("code {} with {errors} errors", run.code))
-        } else if let Some(word) = foul.iter().find(|word| run.stderr.contains(**word)) {
+        } else if let Some(word) = forbidden.iter().find(|word| run.stderr.contains(**word)) {
             Some(format!("{word:?} on stderr"))
         } else if !matches!(run.code, 0 | 3) && !run.outputs.is_empty() {
-            Some(format!("it leaves {:?}", run.outputs.keys()))
-        } else if !on_gpu && run.peak >> 10 > most {
+            Some(format!("outputs remain: {:?}", run.outputs.keys()))
+        } else if !on_gpu && run.peak >> 10 > limit {
             Some(format!("{} MiB of memory", run.peak >> 10))
         } else if run.seconds > 60.0 {
             Some(format!("{} seconds", run.seconds))
@@ -347,29 +347,32 @@ impl Line {
         }
     }
 
-    /// Runs the line on the CPU, sometimes once more with a signal, and on the GPU one time in `gpu`. Returns the exit
-    /// code, and the broken promise if there is one.
+    /// Runs the line on the CPU, sometimes again with a signal, and once in `gpu` times on the GPU. Returns the exit
+    /// code and the violated guarantee, if any.
     fn check(&self, folder: &Path, noise: &mut Noise, gpu: u64) -> (i32, Option<String>) {
-        let whole = run(folder, &self.on("cpu"), None);
-        let mut wrong = self.broken_promise(&whole, false);
+        let whole = run(folder, &self.arguments_for("cpu"), None);
+        let mut wrong = self.violation(&whole, false);
         let signal = SIGNALS[noise.next() as usize % SIGNALS.len()];
         let after = Duration::from_micros(noise.next() % 40_000);
         if wrong.is_none() && noise.next().is_multiple_of(20) {
-            let stopped = run(folder, &self.on("cpu"), Some((signal, after)));
+            let stopped = run(folder, &self.arguments_for("cpu"), Some((signal, after)));
             if !stopped.outputs.iter().all(|(path, bytes)| whole.outputs.get(path) == Some(bytes)) {
                 let left = stopped.outputs.keys();
-                wrong = Some(format!("SIG{signal} after {after:?} leaves {left:?}"));
+                wrong = Some(format!("partial outputs after SIG{signal} at {after:?}: {left:?}"));
             }
         }
         if wrong.is_none() && gpu > 0 && noise.next().is_multiple_of(gpu) {
-            let other = run(folder, &self.on("gpu"), None);
-            // Blurs of floats and of 16 bits, and the shading of previews, may differ in the last place.
+            let other = run(folder, &self.arguments_for("gpu"), None);
+            // Blurs of floats and of 16-bit samples, and the shading of previews, may differ in the last place.
             let is_exact = self.words[0] != "blur" && !self.words.contains(&"--preview".into());
             let same = other.code == whole.code
                 && (!is_exact || same_outputs(&other.outputs, &whole.outputs));
-            wrong = self.broken_promise(&other, true);
+            wrong = self.violation(&other, true);
             if wrong.is_none() && !same {
-                wrong = Some(format!("the GPU ({}) is not the CPU ({})", other.code, whole.code));
+                wrong = Some(format!(
+                    "the GPU (code {}) and the CPU (code {}) differ",
+                    other.code, whole.code
+                ));
             }
         }
         (whole.code, wrong)
@@ -377,7 +380,7 @@ impl Line {
 }
 
 #[test]
-fn whatever_comes_is_done_whole_or_refused_in_a_line() {
+fn random_runs_complete_or_fail_with_one_line() {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let seconds = number("GPUPROC_SOAK_SECONDS");
     let has_gpu = !gpuproc::gpu::adapters().is_empty();
@@ -403,7 +406,7 @@ fn whatever_comes_is_done_whole_or_refused_in_a_line() {
                     let base = if shm.is_dir() { shm.to_owned() } else { env::temp_dir() };
                     let folder = TempDir::with_prefix_in("gpuproc-soak-", base).unwrap();
                     let noise = &mut Noise(seed);
-                    let line = Line::random(&inputs, folder.path(), noise);
+                    let line = CommandLine::random(&inputs, folder.path(), noise);
                     let (code, wrong) = line.check(folder.path(), noise, gpu);
                     *codes.lock().unwrap().entry(code).or_default() += 1;
                     if let Some(wrong) = wrong {
@@ -419,11 +422,6 @@ fn whatever_comes_is_done_whole_or_refused_in_a_line() {
     let codes = codes.into_inner().unwrap();
     println!("runs by exit code: {codes:?}");
     let failures = failures.into_inner().unwrap();
-    assert!(
-        failures.is_empty(),
-        "{} runs broke a promise:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} runs failed:\n{}", failures.len(), failures.join("\n"));
     assert!(codes[&0] > 0 && codes[&4] > 0, "{codes:?}");
 }

@@ -1,4 +1,4 @@
-//! Sort: both twins against the standard library's stable sort, and the command line.
+//! Sort: the CPU and GPU implementations against the standard library's stable sort, and the command line.
 
 use std::fs;
 
@@ -15,26 +15,26 @@ fn noise(len: usize, bits: u32) -> Vec<u32> {
     (0..len).map(|_| (noise.next() >> (64 - bits)) as u32).collect()
 }
 
-/// Checks that both twins sort stably in the order of `compare`. Keys are compared to the bit.
+/// Checks that the CPU and all devices sort stably in the order of `compare`, bit for bit.
 fn assert_sorts<T: Sortable>(
     keys: Vec<T>,
     descending: bool,
     compare: impl Fn(&T, &T) -> std::cmp::Ordering,
 ) {
     let len = keys.len();
-    let mut places: Vec<u32> = (0..len as u32).collect();
-    places.sort_by(|&a, &b| {
+    let mut order: Vec<u32> = (0..len as u32).collect();
+    order.sort_by(|&a, &b| {
         let (a, b) = (&keys[a as usize], &keys[b as usize]);
         if descending { compare(b, a) } else { compare(a, b) }
     });
     let bits = |keys: &[T]| bytemuck::cast_slice::<T, u8>(keys).to_vec();
-    let expected: Vec<T> = places.iter().map(|&place| keys[place as usize]).collect();
+    let expected: Vec<T> = order.iter().map(|&place| keys[place as usize]).collect();
     let sort = Sort::new(descending);
     for payload in [None, Some((0..len as u32).collect::<Vec<_>>())] {
         let records = Records { keys: keys.clone(), payload };
         let check = |found: &Records<T>, name: &str| {
             assert!(bits(&found.keys) == bits(&expected), "{len} {} keys on {name}", T::DTYPE);
-            let moved = found.payload.as_ref().is_none_or(|payload| *payload == places);
+            let moved = found.payload.as_ref().is_none_or(|payload| *payload == order);
             assert!(moved && found.payload.is_some() == records.payload.is_some(), "{name}");
         };
         let cpu = assert_twins(&sort, &records, |_, gpu, name| check(gpu, name));
@@ -43,14 +43,14 @@ fn assert_sorts<T: Sortable>(
 }
 
 #[test]
-fn u32_keys_at_every_length() {
+fn sorts_u32_keys_of_every_length() {
     for len in [0, 1, 2, 255, 256, 257, 2047, 2048, 2049, 4099, 65_537] {
         assert_sorts(noise(len, 32), false, Ord::cmp);
     }
 }
 
 #[test]
-fn few_different_keys_keep_their_order() {
+fn equal_keys_keep_their_order() {
     for bits in [1, 4, 9] {
         assert_sorts(noise(30_011, bits), false, Ord::cmp);
         assert_sorts(noise(30_011, bits), true, Ord::cmp);
@@ -60,7 +60,7 @@ fn few_different_keys_keep_their_order() {
 }
 
 #[test]
-fn signed_keys_and_floats_both_ways() {
+fn sorts_signed_integers_and_floats_in_both_directions() {
     for descending in [false, true] {
         let keys: Vec<i32> = noise(10_007, 32).into_iter().map(|v| v as i32).collect();
         assert_sorts(keys, descending, Ord::cmp);
@@ -71,10 +71,10 @@ fn signed_keys_and_floats_both_ways() {
     }
 }
 
-/// Floats as they are measured: of few exponents, some of them whole numbers, zeros of both signs and NaN of both. NaN
-/// come last in either direction.
+/// Floats like measured data: few exponents, some integers, and zeros and NaNs of both signs. NaNs come last in both
+/// directions.
 #[test]
-fn floats_of_few_exponents_both_ways() {
+fn sorts_floats_of_few_exponents_in_both_directions() {
     let mut noise = Noise(5);
     let keys: Vec<f64> = (0..90_001)
         .map(|i| match (i % 100, noise.next()) {
@@ -91,7 +91,7 @@ fn floats_of_few_exponents_both_ways() {
         })
         .collect();
     for descending in [false, true] {
-        // NaN without a sign come before those with a sign, whatever the direction.
+        // Positive NaNs come before negative ones in both directions.
         let nan_last = |a: &f64, b: &f64| {
             let forwards = a.is_sign_negative().cmp(&b.is_sign_negative()).then(a.total_cmp(b));
             let order = match (a.is_nan(), b.is_nan()) {
@@ -109,7 +109,7 @@ fn floats_of_few_exponents_both_ways() {
 }
 
 #[test]
-fn wide_keys_both_ways() {
+fn sorts_64_bit_keys_in_both_directions() {
     let wide = |len: usize| -> Vec<u64> {
         let mut noise = Noise(len as u64);
         (0..len).map(|_| noise.next()).collect()
@@ -124,19 +124,19 @@ fn wide_keys_both_ways() {
         keys.retain(|key| !key.is_nan());
         keys.extend([0.0, -0.0, f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY]);
         assert_sorts(keys, descending, f64::total_cmp);
-        // Only some bits differ: of the lower word, of the upper word, of both.
+        // Only some bits differ: of the lower word, of the upper word, of both, or none.
         for mask in [0xff, 0x3 << 40, 0xf << 30, 0] {
             assert_sorts(wide(5003).iter().map(|v| v & mask).collect(), descending, Ord::cmp);
         }
     }
 }
 
-/// Runs the look-back sort on each device that supports it, with up to two payload arrays and with changed constants,
-/// and checks the result.
-fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
+/// Runs the onesweep sort with changed constants on each device that supports it, with up to two payload arrays, and
+/// checks the result.
+fn assert_onesweep_sorts(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
     let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
     sorted.sort_by_key(|&(key, _)| key);
-    let (sorted, places): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
+    let (sorted, order): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
     for Subject { name, context } in subjects() {
         if !onesweep::is_supported(context) {
             continue;
@@ -144,9 +144,9 @@ fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
         for count in 0..3 {
             let name = format!("{name}, {} keys, {count} moved, {changed:?}", keys.len());
             let arrays: Vec<[Buffer; 2]> =
-                (0..count).map(|i| pair(context, keys.len(), i)).collect();
+                (0..count).map(|i| buffer_pair(context, keys.len(), i)).collect();
             let moved: Vec<&[Buffer; 2]> = arrays.iter().collect();
-            let data = pair(context, keys.len(), 0);
+            let data = buffer_pair(context, keys.len(), 0);
             context.write(&data[0], 0, keys).unwrap();
             let mut batch = context.batch();
             let arrays = SortBuffers { keys: &data, moved: &moved, len: keys.len(), differing };
@@ -157,50 +157,50 @@ fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
             for (number, pair) in (0..).zip(moved) {
                 let found: Vec<u32> = context.read(&pair[at], keys.len()).unwrap();
                 let is_moved = |(found, place): (&u32, &u32)| *found == place + number;
-                assert!(found.iter().zip(&places).all(is_moved), "{name}");
+                assert!(found.iter().zip(&order).all(is_moved), "{name}");
             }
         }
     }
 }
 
-/// Two arrays; the first one counts up from `first`.
-fn pair(context: &Context, len: usize, first: u32) -> [Buffer; 2] {
+/// Two buffers of numbers that count up from `first`.
+fn buffer_pair(context: &Context, len: usize, first: u32) -> [Buffer; 2] {
     let mut numbers: Vec<u32> = (first..).take(len).collect();
     numbers.resize(len.next_multiple_of(4), 0);
     [(); 2].map(|()| context.upload("numbers", &numbers).unwrap())
 }
 
 #[test]
-fn one_sweep_a_digit_sorts_keys_of_every_kind() {
+fn onesweep_sorts_keys_of_every_distribution() {
     // The tile size on llvmpipe, whose subgroups have 8 invocations.
     let tile = 16 * 8 * 21;
     for len in [1, 2, 255, tile - 1, tile, tile + 1, 4 * tile, 65_537, 16 * 32 * 21 * 3 + 1] {
-        one_sweep(&noise(len, 32), u32::MAX, &[]);
+        assert_onesweep_sorts(&noise(len, 32), u32::MAX, &[]);
     }
     for bits in [1, 4, 9] {
-        one_sweep(&noise(30_011, bits), u32::MAX, &[]);
+        assert_onesweep_sorts(&noise(30_011, bits), u32::MAX, &[]);
     }
-    one_sweep(&[u32::MAX; 20_000], u32::MAX, &[]);
-    one_sweep(&(0..20_000).collect::<Vec<_>>(), u32::MAX, &[]);
-    one_sweep(&(0..20_000).rev().collect::<Vec<_>>(), u32::MAX, &[]);
+    assert_onesweep_sorts(&[u32::MAX; 20_000], u32::MAX, &[]);
+    assert_onesweep_sorts(&(0..20_000).collect::<Vec<_>>(), u32::MAX, &[]);
+    assert_onesweep_sorts(&(0..20_000).rev().collect::<Vec<_>>(), u32::MAX, &[]);
     // Digits that are equal in all keys are skipped: one, two, all.
-    one_sweep(&noise(20_001, 24), 0x00ff_ffff, &[]);
+    assert_onesweep_sorts(&noise(20_001, 24), 0x00ff_ffff, &[]);
     let middle: Vec<u32> = noise(20_001, 16).iter().map(|key| key << 8).collect();
-    one_sweep(&middle, 0x00ff_ff00, &[]);
-    one_sweep(&[7; 9000], 0, &[]);
+    assert_onesweep_sorts(&middle, 0x00ff_ff00, &[]);
+    assert_onesweep_sorts(&[7; 9000], 0, &[]);
 }
 
 #[test]
-fn one_sweep_does_without_tiles_that_never_answer() {
+fn onesweep_recomputes_tiles_that_never_publish() {
     let keys = noise(8192 * 12 + 5, 32);
     for silent in ["1u", "6u", "0xfffffff7u"] {
-        one_sweep(&keys, u32::MAX, &[("SILENT", silent), ("SPINS", "2u")]);
+        assert_onesweep_sorts(&keys, u32::MAX, &[("SILENT", silent), ("SPINS", "2u")]);
     }
-    one_sweep(&keys, u32::MAX, &[("SPINS", "0u")]);
+    assert_onesweep_sorts(&keys, u32::MAX, &[("SPINS", "0u")]);
 }
 
 #[test]
-fn nan_come_last_both_ways() {
+fn nan_sort_last_in_both_directions() {
     let keys = vec![f32::NAN, 1.0, -f32::NAN, f32::INFINITY, -2.0];
     for descending in [false, true] {
         let records = Records { keys: keys.clone(), payload: None };
@@ -218,9 +218,9 @@ fn nan_come_last_both_ways() {
 }
 
 #[test]
-fn more_keys_than_one_binding_and_one_dimension_of_workgroups() {
-    // The small device binds 2^18 keys at a time, twice as many tiles as it has workgroups in one
-    // dimension. One outlier makes the first digit of the CPU useless.
+fn sorts_more_keys_than_one_binding_and_dispatch_dimension() {
+    // The small device binds 2^18 keys at a time, twice as many tiles as it has workgroups in one dimension. One
+    // outlier makes the first digit of the CPU sort useless.
     let mut keys = noise(3 * (1 << 18) + 100_001, 20);
     keys[1000] = u32::MAX;
     assert_sorts(keys, false, Ord::cmp);
@@ -233,7 +233,7 @@ fn gpuproc(arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn the_program_sorts_texts_and_files() {
+fn command_sorts_text_and_files() {
     let prints = |arguments: &[&str], input: &str, output: &'static str| {
         gpuproc(arguments).write_stdin(input).assert().success().stdout(output);
     };
@@ -275,7 +275,7 @@ fn the_program_sorts_texts_and_files() {
 }
 
 #[test]
-fn payloads_of_every_type_are_moved_along() {
+fn payloads_of_every_type_follow_their_keys() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for (number, values, moved) in [
@@ -300,7 +300,7 @@ fn payloads_of_every_type_are_moved_along() {
 }
 
 #[test]
-fn empty_arrays_may_have_any_number_of_lines() {
+fn sorts_empty_arrays_of_any_shape() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for shape in [
@@ -323,7 +323,7 @@ fn empty_arrays_may_have_any_number_of_lines() {
 }
 
 #[test]
-fn the_program_refuses_what_it_cannot_sort() {
+fn rejects_invalid_payloads_and_memory_limits() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("two.raw"), [0; 8]).unwrap();

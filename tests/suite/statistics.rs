@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::{
     common::{Noise, gpuproc, subjects, works},
     serve::Server,
-    shards::shards,
+    shards::run_shards,
 };
 
-/// The number of samples, and the mean, deviation, median, mode, entropy, and percentiles 7, 25, 75 and 99.5 of
-/// weighted values, in two passes. For the entropy, values with the same `level` count as equal.
-fn reference(values: &[(f64, u64)], level: impl Fn(f64) -> f64) -> Vec<f64> {
+/// Count, mean, deviation, median, mode, entropy, and the percentiles 7, 25, 75 and 99.5 of weighted values, in two
+/// passes. For the entropy, values with the same `level` count as equal.
+fn reference_statistics(values: &[(f64, u64)], level: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut sorted: Vec<f64> =
         values.iter().flat_map(|&(value, n)| vec![value; n as usize]).collect();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len() as f64;
-    // Differences from one of the values, since the mean itself is rounded.
+    // Differences from one of the values, because the mean itself is rounded.
     let differences: Vec<f64> = sorted.iter().map(|value| value - sorted[0]).collect();
     let mean = differences.iter().sum::<f64>() / count;
     let variance = differences.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
@@ -35,8 +35,8 @@ fn reference(values: &[(f64, u64)], level: impl Fn(f64) -> f64) -> Vec<f64> {
     all
 }
 
-/// The same numbers from a JSON file, for channel number `channel`.
-fn found(folder: &Path, name: &str, channel: usize) -> Vec<f64> {
+/// The same statistics from a JSON file, for channel number `channel`.
+fn read_statistics(folder: &Path, name: &str, channel: usize) -> Vec<f64> {
     let text = fs::read(folder.join(name)).unwrap();
     let json: Value = serde_json::from_slice(&text).unwrap();
     let statistics = &json[0]["channels"][channel]["statistics"];
@@ -47,8 +47,8 @@ fn found(folder: &Path, name: &str, channel: usize) -> Vec<f64> {
     all
 }
 
-/// Mean, deviation and entropy may differ by rounding. All else is exact, except for the parsing of JSON.
-fn assert_close(found: &[f64], expected: &[f64], what: &str) {
+/// Mean, deviation and entropy may differ by rounding. The other numbers are exact up to JSON parsing.
+fn assert_close(found: &[f64], expected: &[f64], context: &str) {
     let deviation = expected[2];
     for (number, (&found, &expected)) in found.iter().zip(expected).enumerate() {
         let error = match number {
@@ -57,9 +57,12 @@ fn assert_close(found: &[f64], expected: &[f64], what: &str) {
             5 => 1e-11 * expected,
             _ => 1e-15 * expected.abs(),
         };
-        assert!((found - expected).abs() <= error, "{what}, number {number}: {found} {expected}");
+        assert!(
+            (found - expected).abs() <= error,
+            "{context}, number {number}: {found} {expected}"
+        );
     }
-    assert_eq!(found.len(), expected.len(), "{what}");
+    assert_eq!(found.len(), expected.len(), "{context}");
 }
 
 const FLAGS: &str = "--percentiles 7,25,75,99.5";
@@ -68,31 +71,32 @@ fn devices() -> &'static [&'static str] {
     if subjects().is_empty() { &["cpu"] } else { &["cpu", "gpu"] }
 }
 
-/// Samples whose distance from the lower end of the range is large compared with their spread.
+/// Volumes of 8000 samples, many of them far from the lower end of the range compared with their spread, and options
+/// for the range.
 fn volumes() -> Vec<(Dtype, Vec<f64>, &'static str)> {
     let mut noise = Noise(3);
     let mut bell = |width: f64| {
         let sum: u64 = (0..12).map(|_| noise.next() >> 40).sum();
         (sum as f64 / f64::from(1 << 24) - 6.0) * width
     };
-    let mut made = |value: &mut dyn FnMut(usize, f64) -> f64| -> Vec<f64> {
+    let mut generate = |value: &mut dyn FnMut(usize, f64) -> f64| -> Vec<f64> {
         (0..8000).map(|i| value(i, bell(1.0))).collect()
     };
     vec![
-        (Dtype::I32, made(&mut |i, _| (i % 5) as f64), ""),
-        (Dtype::I32, made(&mut |_, n| (n * 30.0).round()), ""),
-        (Dtype::I32, made(&mut |_, n| (n * 30.0).round() - 2e9), "--range=-2100000000,0"),
-        (Dtype::U32, made(&mut |_, n| (4e9 + n * 30.0).round()), ""),
-        (Dtype::F32, made(&mut |_, n| f64::from(n as f32)), "--range=-1000000000,1000000000"),
-        (Dtype::F32, made(&mut |_, n| f64::from((1e6 + n) as f32)), ""),
-        (Dtype::F64, made(&mut |_, n| 1e12 + n), "--range=0,1e13"),
-        (Dtype::F64, made(&mut |i, n| if i % 3 == 0 { -0.0 } else { n * 1e-20 }), ""),
-        (Dtype::I16, made(&mut |_, n| (n * 30.0).round()), ""),
+        (Dtype::I32, generate(&mut |i, _| (i % 5) as f64), ""),
+        (Dtype::I32, generate(&mut |_, n| (n * 30.0).round()), ""),
+        (Dtype::I32, generate(&mut |_, n| (n * 30.0).round() - 2e9), "--range=-2100000000,0"),
+        (Dtype::U32, generate(&mut |_, n| (4e9 + n * 30.0).round()), ""),
+        (Dtype::F32, generate(&mut |_, n| f64::from(n as f32)), "--range=-1000000000,1000000000"),
+        (Dtype::F32, generate(&mut |_, n| f64::from((1e6 + n) as f32)), ""),
+        (Dtype::F64, generate(&mut |_, n| 1e12 + n), "--range=0,1e13"),
+        (Dtype::F64, generate(&mut |i, n| if i % 3 == 0 { -0.0 } else { n * 1e-20 }), ""),
+        (Dtype::I16, generate(&mut |_, n| (n * 30.0).round()), ""),
     ]
 }
 
 #[test]
-fn volumes_have_the_statistics_of_their_samples() {
+fn volume_statistics_equal_those_of_the_sorted_samples() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     for (dtype, values, range) in volumes() {
@@ -110,7 +114,7 @@ fn volumes_have_the_statistics_of_their_samples() {
             fs::write(path.join(format!("{half}_20x20x10_{suffix}.raw")), part).unwrap();
         }
         let pairs: Vec<(f64, u64)> = values.iter().map(|&value| (value + 0.0, 1)).collect();
-        let expected = reference(&pairs, |value| value);
+        let expected = reference_statistics(&pairs, |value| value);
         let line = format!("histogram {name} {FLAGS} {range}");
         for device in devices() {
             let mut server = Server::start(path, device);
@@ -124,18 +128,18 @@ fn volumes_have_the_statistics_of_their_samples() {
                     "sum.json",
                 ),
             ] {
-                // Without a range, each file would have its own one.
+                // Without an explicit range, each float file would have its own.
                 if output == "sum.json" && range.is_empty() && dtype.is_float() {
                     continue;
                 }
-                let answer = server.job(&format!("{line} -o {output}"));
+                let answer = server.run_job(&format!("{line} -o {output}"));
                 assert_eq!(answer["code"], 0, "{answer}");
-                let what = format!("{output} of {dtype} {range} on {device}");
-                assert_close(&found(path, output, 0), &expected, &what);
+                let context = format!("{output} of {dtype} {range} on {device}");
+                assert_close(&read_statistics(path, output, 0), &expected, &context);
             }
-            server.end();
+            server.shut_down();
         }
-        shards(path, &format!("{} --shard {{}} -o {{i}}.part", line.trim()), 3, "cpu", false);
+        run_shards(path, &format!("{} --shard {{}} -o {{i}}.part", line.trim()), 3, "cpu", false);
         works(path, "merge 2.part 0.part 1.part -o joined.json");
         let read = |name: &str| fs::read(path.join(name)).unwrap();
         assert!(read("whole.json") == read("joined.json"), "{dtype} {range}");
@@ -143,7 +147,7 @@ fn volumes_have_the_statistics_of_their_samples() {
 }
 
 #[test]
-fn float_pictures_with_a_wide_range() {
+fn statistics_of_float_images_are_accurate_with_a_wide_range() {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(8);
     let samples: Vec<f32> =
@@ -154,18 +158,18 @@ fn float_pictures_with_a_wide_range() {
     for device in devices() {
         let line = format!("histogram a.pfm -o h.json {FLAGS} --range=-1000000000,1000000000");
         let mut server = Server::start(folder.path(), device);
-        assert_eq!(server.job(&line)["code"], 0);
-        server.end();
+        assert_eq!(server.run_job(&line)["code"], 0);
+        server.shut_down();
         for channel in 0..3 {
             let values: Vec<(f64, u64)> =
                 samples.iter().skip(channel).step_by(3).map(|&value| (value.into(), 1)).collect();
-            let expected = reference(&values, |value| value);
-            assert_close(&found(folder.path(), "h.json", channel), &expected, device);
+            let expected = reference_statistics(&values, |value| value);
+            assert_close(&read_statistics(folder.path(), "h.json", channel), &expected, device);
         }
     }
 }
 
-/// Luminances of pixels, each with its alpha, or with a weight of 1.
+/// Luminances of pixels, each weighted by its alpha or by 1.
 fn luminances(samples: &[u16], channels: usize, weighted: bool) -> Vec<(f64, u64)> {
     let pixels = samples.chunks_exact(channels);
     let luminance = |pixel: &[u16]| {
@@ -175,10 +179,10 @@ fn luminances(samples: &[u16], channels: usize, weighted: bool) -> Vec<(f64, u64
     pixels.map(luminance).filter(|&(_, n)| n > 0).collect()
 }
 
-/// More than half of the pixels are black, as around a scan. Then the lower quartile, the median and the mode are 0,
-/// which bins do not show.
+/// More than half of the pixels are black, as around a scanned object. The lower quartile, median and mode are then
+/// exactly 0, which bins alone would not show.
 #[test]
-fn luminance_does_not_depend_on_the_bins() {
+fn luminance_statistics_are_independent_of_the_bins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     for (number, (color, channels)) in
@@ -212,7 +216,7 @@ fn luminance_does_not_depend_on_the_bins() {
         let weighted = channels == 4;
         let how = if weighted { "--alpha weight" } else { "" };
         let values = luminances(&samples, channels, weighted);
-        let mut expected = reference(&values, |value| (value + 0.5).floor());
+        let mut expected = reference_statistics(&values, |value| (value + 0.5).floor());
         assert!(weighted || expected[3..5] == [0.0, 0.0]);
         // Weighted counts are reported in pixels.
         expected[0] /= if weighted { 255.0 } else { 1.0 };
@@ -220,18 +224,17 @@ fn luminance_does_not_depend_on_the_bins() {
             let mut server = Server::start(path, device);
             for bins in [1, 16, 256, 512, 65_536] {
                 let line = format!("histogram a.png -o h.json {FLAGS} --bins {bins} {how}");
-                assert_eq!(server.job(&line)["code"], 0);
-                let what = format!("{color:?}, {bins} bins on {device}");
-                assert_close(&found(path, "h.json", 3), &expected, &what);
+                assert_eq!(server.run_job(&line)["code"], 0);
+                let context = format!("{color:?}, {bins} bins on {device}");
+                assert_close(&read_statistics(path, "h.json", 3), &expected, &context);
             }
-            server.end();
+            server.shut_down();
         }
     }
 }
 
-/// The luminance of grey and colour pictures together is that of all their pixels.
 #[test]
-fn pictures_are_summed() {
+fn sum_covers_all_pixels_of_grey_and_colour_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let (grey, color) = (Noise(1).bytes(40 * 30), Noise(2).bytes(3 * 50 * 20));
@@ -241,13 +244,13 @@ fn pictures_are_summed() {
     let wide: Vec<u16> = color.iter().map(|&value| value.into()).collect();
     let mut values = luminances(&wide, 3, false);
     values.extend(grey.iter().map(|&value| (value.into(), 1)));
-    let expected = reference(&values, |value| (value + 0.5).floor());
-    assert_close(&found(path, "h.json", 0), &expected, "sum");
+    let expected = reference_statistics(&values, |value| (value + 0.5).floor());
+    assert_close(&read_statistics(path, "h.json", 0), &expected, "sum");
 }
 
-/// Otherwise, 65,536 counters and the values of all previous pages would be updated for each page.
+/// Otherwise, 65,536 counters would be updated for each page.
 #[test]
-fn small_pages_are_counted_together() {
+fn small_pages_are_counted_in_one_stage() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let samples = Noise(4).bytes(2 * 9 * 7 * 40);
@@ -263,5 +266,9 @@ fn small_pages_are_counted_together() {
     assert_eq!(stage["count"], 1, "{timings}");
     let samples: Vec<u16> = bytemuck::pod_collect_to_vec(&samples);
     let values: Vec<(f64, u64)> = samples.iter().map(|&value| (value.into(), 1)).collect();
-    assert_close(&found(path, "h.json", 0), &reference(&values, |value| value), "pages");
+    assert_close(
+        &read_statistics(path, "h.json", 0),
+        &reference_statistics(&values, |value| value),
+        "pages",
+    );
 }

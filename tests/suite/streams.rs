@@ -1,5 +1,5 @@
 //! Standard streams that are closed, open in the wrong direction or closed by their reader; outputs that are open
-//! files; names and texts of any bytes.
+//! files; file names and texts of any bytes.
 #![cfg(unix)]
 
 use std::{
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::common::{Noise, gpuproc, program};
 
 /// A folder with a small input of each kind.
-fn folder() -> TempDir {
+fn input_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(11);
     let picture = noise.bytes(300 * 200 * 3);
@@ -27,7 +27,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Runs `gpuproc LINE` in a shell, which does the redirections.
+/// Runs `gpuproc LINE` in a shell, which applies the redirections.
 fn shell(folder: &Path, line: &str) -> Output {
     let script = format!("exec \"$0\" --device cpu {line}");
     let mut shell = Command::new("sh");
@@ -35,17 +35,17 @@ fn shell(folder: &Path, line: &str) -> Output {
     shell.env_remove("GPUPROC_DEVICE").output().unwrap()
 }
 
-fn assert_fails(folder: &Path, line: &str, told: &str) {
+fn assert_fails(folder: &Path, line: &str, message: &str) {
     let output = shell(folder, line);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
-    assert!(stderr.starts_with("error: ") && stderr.contains(told), "{line}: {stderr}");
+    assert!(stderr.starts_with("error: ") && stderr.contains(message), "{line}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
 }
 
 #[test]
-fn an_input_that_is_closed_or_cannot_be_read_is_an_error() {
-    let folder = folder();
+fn rejects_closed_or_unreadable_standard_input() {
+    let folder = input_folder();
     let before = fs::read_dir(&folder).unwrap().count();
     for line in [
         "scan -",
@@ -64,14 +64,14 @@ fn an_input_that_is_closed_or_cannot_be_read_is_an_error() {
         assert_fails(folder.path(), &line, "it is open for writing only");
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
-    // An empty input is no error.
+    // An empty input is valid.
     let output = shell(folder.path(), "scan - </dev/null");
     assert!(output.status.success() && output.stdout.is_empty());
 }
 
 #[test]
-fn an_output_that_is_closed_or_cannot_be_written_is_an_error() {
-    let folder = folder();
+fn rejects_closed_or_unwritable_standard_output() {
+    let folder = input_folder();
     for line in [
         "scan n.txt",
         "scan n.txt -",
@@ -96,14 +96,14 @@ fn an_output_that_is_closed_or_cannot_be_written_is_an_error() {
         let line = format!("{line} 1</dev/null");
         assert_fails(folder.path(), &line, "it is open for reading only");
     }
-    // As Python opens `subprocess.DEVNULL`.
+    // Python opens `subprocess.DEVNULL` for reading and writing.
     let output = shell(folder.path(), "scan - 0<>/dev/null 1<>/dev/null");
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn a_reader_that_has_enough_leaves_the_other_outputs_whole() {
-    let folder = folder();
+fn closed_pipe_does_not_affect_the_other_outputs() {
+    let folder = input_folder();
     let numbers: Vec<u8> = Noise(3).bytes(4 << 18);
     fs::write(folder.path().join("n.u32"), &numbers).unwrap();
     for (line, name) in [
@@ -132,8 +132,8 @@ fn a_reader_that_has_enough_leaves_the_other_outputs_whole() {
 }
 
 #[test]
-fn open_files_are_written_through() {
-    let folder = folder();
+fn appends_to_open_file_descriptors() {
+    let folder = input_folder();
     let log = folder.path().join("log");
     for (output, redirection) in [
         ("/dev/stdout", ">>log"),
@@ -161,8 +161,8 @@ fn open_files_are_written_through() {
 }
 
 #[test]
-fn two_outputs_of_one_name_are_refused() {
-    let folder = folder();
+fn rejects_two_outputs_to_the_same_file() {
+    let folder = input_folder();
     let before = fs::read_dir(&folder).unwrap().count();
     for line in [
         "sort n.txt z --payload n.txt --payload-output ./z",
@@ -184,19 +184,19 @@ fn two_outputs_of_one_name_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         assert!(stderr.contains("would be"), "{line}: {stderr}");
     }
-    // The same file as standard output.
+    // An output that is the same file as standard output.
     let output = shell(folder.path(), "histogram a.png -o - -o z.csv >z.csv");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     fs::remove_file(folder.path().join("z.csv")).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
-    // /dev/null may be named twice, since it keeps nothing.
+    // /dev/null may be named twice.
     let line = "sort n.txt /dev/null --payload n.txt --payload-output /dev/null";
     assert!(shell(folder.path(), line).status.success());
 }
 
 #[test]
-fn control_characters_do_not_reach_the_terminal() {
-    let folder = folder();
+fn escapes_control_characters_in_messages() {
+    let folder = input_folder();
     let name = "a\u{1b}]0;title\u{7}\u{1b}[2J.png";
     fs::copy(folder.path().join("a.png"), folder.path().join(name)).unwrap();
     fs::write(folder.path().join("bad.txt"), "1 \u{1b}[31mx 2").unwrap();
@@ -226,15 +226,15 @@ fn control_characters_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn names_need_not_be_text() {
-    let folder = folder();
-    let strange =
+fn file_names_need_not_be_utf8() {
+    let folder = input_folder();
+    let non_utf8 =
         |end: &str| OsString::from_iter([OsStr::from_bytes(b"\xff\xfe"), OsStr::new(end)]);
     let at = |name: &OsStr| folder.path().join(name);
     for (from, to) in
         [("a.png", "a.png"), ("v_16x16x16_uint8.raw", "_16x16x16_uint8.raw"), ("n.txt", "n.txt")]
     {
-        fs::copy(at(OsStr::new(from)), at(&strange(to))).unwrap();
+        fs::copy(at(OsStr::new(from)), at(&non_utf8(to))).unwrap();
     }
     let run = |arguments: &[&OsStr], output: OsString| {
         gpuproc().current_dir(&folder).args(["--device", "cpu"]).args(arguments).assert().success();
@@ -242,25 +242,25 @@ fn names_need_not_be_text() {
         fs::remove_file(at(&output)).unwrap();
     };
     let word = OsStr::new;
-    let (picture, volume) = (strange("a.png"), strange("_16x16x16_uint8.raw"));
-    run(&[word("scan"), &strange("n.txt"), &strange("o.txt")], strange("o.txt"));
-    run(&[word("sort"), &strange("n.txt"), &strange("o.txt")], strange("o.txt"));
-    run(&[word("blur"), &picture, &strange("o.png")], strange("o.png"));
-    run(&[word("histogram"), &picture, word("-o"), &strange("o.csv")], strange("o.csv"));
-    run(&[word("mesh"), &volume, word("--iso"), word("9")], strange("_16x16x16_uint8.ply"));
+    let (picture, volume) = (non_utf8("a.png"), non_utf8("_16x16x16_uint8.raw"));
+    run(&[word("scan"), &non_utf8("n.txt"), &non_utf8("o.txt")], non_utf8("o.txt"));
+    run(&[word("sort"), &non_utf8("n.txt"), &non_utf8("o.txt")], non_utf8("o.txt"));
+    run(&[word("blur"), &picture, &non_utf8("o.png")], non_utf8("o.png"));
+    run(&[word("histogram"), &picture, word("-o"), &non_utf8("o.csv")], non_utf8("o.csv"));
+    run(&[word("mesh"), &volume, word("--iso"), word("9")], non_utf8("_16x16x16_uint8.ply"));
     run(
-        &[word("mesh"), &volume, &strange("{iso}.ply"), word("--iso"), word("9")],
-        strange("9.ply"),
+        &[word("mesh"), &volume, &non_utf8("{iso}.ply"), word("--iso"), word("9")],
+        non_utf8("9.ply"),
     );
-    let numbered = [word("mesh"), &volume, &strange("m.ply"), word("--iso"), word("8,9")];
-    run(&numbered, strange("m-9.ply"));
+    let numbered = [word("mesh"), &volume, &non_utf8("m.ply"), word("--iso"), word("8,9")];
+    run(&numbered, non_utf8("m-9.ply"));
     let mut inside = OsString::from("d/");
     inside.push(&picture);
     run(&[word("blur"), &picture, word("--out-dir"), word("d")], inside);
 }
 
 #[test]
-fn an_empty_variable_names_no_device() {
+fn ignores_an_empty_device_variable() {
     let run = |device: &str| {
         let mut run = gpuproc();
         run.env("GPUPROC_DEVICE", device).args(["-v", "scan", "-"]).write_stdin("1 2 3");
@@ -270,8 +270,8 @@ fn an_empty_variable_names_no_device() {
 }
 
 #[test]
-fn a_mark_before_a_text_is_no_number() {
-    let folder = folder();
+fn accepts_a_byte_order_mark_before_text() {
+    let folder = input_folder();
     for (text, expected) in [
         ("\u{feff}1 2 3", "\u{feff}0 1 3"),
         ("\u{feff}", "\u{feff}"),

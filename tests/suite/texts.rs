@@ -1,4 +1,4 @@
-//! Texts and attributes of image files: kept if the output has a place for them, else reported.
+//! Text and attributes of image files: kept if the output format can store them, otherwise reported.
 //! `fixtures/images/texts.py` wrote the files.
 
 use std::{
@@ -27,7 +27,7 @@ fn read(path: impl AsRef<Path>) -> Image {
     read_image(&Source::File(path.as_ref().to_owned()), 1u64 << 30, &Timings::new(false)).unwrap()
 }
 
-/// Keywords and texts, in order.
+/// Keywords and texts of an image, in order.
 fn texts(path: impl AsRef<Path>) -> Vec<(String, String)> {
     read(path).metadata.texts.into_iter().map(|text| (text.keyword, text.text)).collect()
 }
@@ -57,7 +57,7 @@ fn png_texts(path: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn texts_of_png_go_where_there_is_a_place() {
+fn png_text_is_kept_or_reported_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let long = "so long a text ".repeat(40);
@@ -75,13 +75,12 @@ fn texts_of_png_go_where_there_is_a_place() {
     let mut sorted = all.to_vec();
     sorted.sort();
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
-    // Also when blurred in bands.
+    // Text is also kept if the image is blurred in blocks.
     let input = fixture("texts.png");
     works(folder, &format!("blur {} o.png --sigma 0 --max-memory 3k", input.display()));
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
     let strict = format!("blur {} o.png --sigma 0 --strict", input.display());
     assert_eq!(run(folder, &strict).0, 0);
-    // The gamma is kept.
     let info = png::Decoder::new(Cursor::new(fs::read(folder.join("o.png")).unwrap()));
     let gamma = info.read_info().unwrap().info().gamma().unwrap();
     assert_eq!(gamma.into_scaled(), 100_000);
@@ -118,23 +117,23 @@ fn texts_of_png_go_where_there_is_a_place() {
 }
 
 #[test]
-fn comments_go_from_format_to_format() {
+fn converts_comments_between_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let said = "says d\u{e9}j\u{e0} vu";
+    let comment = "says d\u{e9}j\u{e0} vu";
     for input in ["comment.jpg", "comment.gif"] {
-        assert_eq!(texts(fixture(input)), [pair("Comment", said)], "{input}");
+        assert_eq!(texts(fixture(input)), [pair("Comment", comment)], "{input}");
         for output in ["o.jpg", "o.png", "o.gif", "o.exr"] {
             let stderr = blurred(folder, input, output);
             assert!(!stderr.contains("text"), "{input} {output}: {stderr}");
-            assert_eq!(texts(folder.join(output)), [pair("Comment", said)], "{input} {output}");
+            assert_eq!(texts(folder.join(output)), [pair("Comment", comment)], "{input} {output}");
         }
         blurred(folder, input, "o.tif");
         works(folder, "blur o.tif again.jpg --sigma 0 --strict");
         let info =
             crate::common::gpuproc().current_dir(folder).args(["info", "again.jpg"]).output();
         let info = String::from_utf8(info.unwrap().stdout).unwrap();
-        assert!(info.contains(&format!("description  {said}")), "{info}");
+        assert!(info.contains(&format!("description  {comment}")), "{info}");
         let stderr = blurred(folder, input, "o.webp");
         assert!(stderr.contains("the text Comment is dropped"), "{stderr}");
     }
@@ -142,10 +141,10 @@ fn comments_go_from_format_to_format() {
 
 /// Comments of PNM files are in the header, where netpbm, ImageMagick and GIMP write them.
 #[test]
-fn comments_of_pnm_are_kept_or_told() {
+fn pnm_comments_are_kept_or_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let said = "says d\u{e9}j\u{e0} vu\n2 300";
+    let comment = "says d\u{e9}j\u{e0} vu\n2 300";
     let comments = "# says d\u{e9}j\u{e0} vu\n#2 300\n";
     for (name, before, after, samples) in [
         ("a.pgm", "P5\n", "2 1\n255\n", &b"# "[..]),
@@ -161,15 +160,15 @@ fn comments_of_pnm_are_kept_or_told() {
     ] {
         let file = [before.as_bytes(), comments.as_bytes(), after.as_bytes(), samples].concat();
         fs::write(folder.join(name), file).unwrap();
-        assert_eq!(texts(folder.join(name)), [pair("Comment", said)], "{name}");
+        assert_eq!(texts(folder.join(name)), [pair("Comment", comment)], "{name}");
         for output in ["o.pnm", "o.png", "o.jpg"] {
             works(folder, &format!("blur {name} {output} --sigma 0 --strict"));
-            assert_eq!(texts(folder.join(output)), [pair("Comment", said)], "{name} {output}");
+            assert_eq!(texts(folder.join(output)), [pair("Comment", comment)], "{name} {output}");
         }
         let stderr = works(folder, &format!("blur {name} o.bmp --sigma 0"));
         assert!(stderr.contains("the text Comment is dropped"), "{stderr}");
     }
-    // With alpha, the format is PAM, which has another header.
+    // Images with alpha are written as PAM, which has another header.
     fs::write(folder.join("f.png"), png_with(&[(b"tEXt", b"Comment\0one\ntwo".to_vec())])).unwrap();
     works(folder, "blur f.png o.ppm --sigma 0 --strict");
     assert!(fs::read(folder.join("o.ppm")).unwrap().starts_with(b"P5\n# one\n# two\n1 1\n255\n"));
@@ -179,7 +178,7 @@ fn comments_of_pnm_are_kept_or_told() {
     fs::write(folder.join("long.pgm"), long).unwrap();
     let stderr = works(folder, "blur long.pgm o.png --sigma 0");
     assert!(stderr.contains("the text Comment of 6") && stderr.contains("left out"), "{stderr}");
-    // A sample with the value of `#` is not a comment, nor is a comment without an end.
+    // A sample with the value of `#` is not a comment. A comment without an end is an error.
     for (bytes, name) in [(&b"P5 1 1 255\n#"[..], "g.pgm"), (b"P5 # 1 1 255", "h.pgm")] {
         fs::write(folder.join(name), bytes).unwrap();
     }
@@ -189,7 +188,7 @@ fn comments_of_pnm_are_kept_or_told() {
 
 /// The header of a file as the exr crate reads it.
 fn exr_header(path: &Path) -> exr::meta::header::Header {
-    // Reading the pixels checks the table of offsets.
+    // Reading the pixels also validates the offset table.
     let image = exr::prelude::read_first_rgba_layer_from_file(
         path,
         |_, _| (),
@@ -200,7 +199,7 @@ fn exr_header(path: &Path) -> exr::meta::header::Header {
 }
 
 #[test]
-fn attributes_of_exr_are_kept() {
+fn keeps_exr_attributes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let input = fixture("attributes.exr");
@@ -228,12 +227,12 @@ fn attributes_of_exr_are_kept() {
     let found = texts(folder.join("o.png"));
     assert!(found.contains(&pair("Comment", "lit by two lamps")), "{found:?}");
     assert!(found.contains(&pair("Copyright", "Jane")), "{found:?}");
-    // The density, rounded to whole pixels per metre.
+    // PNG stores the density in whole pixels per metre.
     let density = read(folder.join("o.png")).metadata.density.unwrap();
     assert!((density.pixels[1] / density.pixels[0] - 2.0).abs() < 1e-3);
 }
 
-/// A PNG file of one pixel with these chunks.
+/// A PNG file of one pixel with additional chunks.
 fn png_with(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut add = |name: &[u8; 4], body: &[u8]| {
@@ -245,26 +244,26 @@ fn png_with(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     for (name, body) in chunks {
         add(name, body);
     }
-    add(b"IDAT", &packed(&[0, 7]));
+    add(b"IDAT", &zlib_compressed(&[0, 7]));
     add(b"IEND", &[]);
     file
 }
 
-fn packed(bytes: &[u8]) -> Vec<u8> {
+fn zlib_compressed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
 #[test]
-fn strange_texts_are_bounded_and_told() {
+fn malformed_and_long_text_chunks_are_bounded_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let ztxt = |text: &[u8]| [b"Comment\0\0".to_vec(), packed(text)].concat();
+    let ztxt = |text: &[u8]| [b"Comment\0\0".to_vec(), zlib_compressed(text)].concat();
     let bomb = ztxt(&vec![b' '; 50 << 20]);
     let many: Vec<(&[u8; 4], Vec<u8>)> =
         (0..2000).map(|_| (b"zTXt", ztxt(&[b'a'; 60_000]))).collect();
-    for (name, chunks, words) in [
+    for (name, chunks, message) in [
         (
             "bomb",
             vec![(b"zTXt", bomb)],
@@ -299,13 +298,13 @@ fn strange_texts_are_bounded_and_told() {
     ] {
         fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
         let stderr = works(folder, "blur in.png o.png --sigma 0");
-        assert!(stderr.contains(words), "{name}: {stderr}");
+        assert!(stderr.contains(message), "{name}: {stderr}");
         assert!(stderr.len() < 8000, "{name}: {stderr}");
         let kept: usize = texts(folder.join("o.png")).iter().map(|(_, text)| text.len()).sum();
         assert!(kept <= 1 << 20, "{name}: {kept}");
         assert_eq!(run(folder, "blur in.png o.png --sigma 0 --strict").0, 4, "{name}");
     }
-    // A text with the name of a standard attribute is not written twice.
+    // Text with the name of a standard EXR attribute is dropped.
     let text = |keyword: &str| [keyword.as_bytes(), b"\0text"].concat();
     let chunks = ["channels", "dataWindow", "name"].map(|name| (b"tEXt", text(name)));
     fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
@@ -314,9 +313,8 @@ fn strange_texts_are_bounded_and_told() {
     assert_eq!(read(folder.join("o.exr")).width, 1);
 }
 
-/// Texts with a keyword that the format does not allow are told.
 #[test]
-fn keywords_that_a_format_does_not_allow_are_told() {
+fn rejects_keywords_that_the_format_does_not_allow() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("in.png");
     fs::write(&path, png_with(&[])).unwrap();
@@ -340,13 +338,13 @@ fn keywords_that_a_format_does_not_allow_are_told() {
     }
 }
 
-/// Properties of all pages by ImageJ and OME are kept with any selection of pages, or reported as lost.
+/// ImageJ and OME descriptions of a stack are kept with any selection of pages, or reported as lost.
 #[test]
-fn stacks_keep_their_distances_with_any_pages() {
+fn stacks_keep_their_spacing_with_selected_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let tiff = |name: &str| format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name);
-    let of =
+    let description_in =
         |output: &str| -> Option<StackDescription> { read(folder.join(output)).metadata.pages };
     let imagej = tiff("stack_imagej.tif");
     let own = read(&imagej).metadata;
@@ -357,14 +355,14 @@ fn stacks_keep_their_distances_with_any_pages() {
     let count = own.pages.unwrap().pages;
     for (flags, pages) in [("", count), (" --page 2..", count - 1), (" --page 2..3", 2)] {
         assert_eq!(works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict{flags}")), "");
-        let found = of("o.tif").unwrap();
+        let found = description_in("o.tif").unwrap();
         assert_eq!((found.pages, spacing(&found.text)), (pages, wanted.clone()), "{flags}");
         assert!(found.text.contains(&format!("images={pages}\n")), "{}", found.text);
         assert_eq!(read(folder.join("o.tif")).metadata.density, own.density, "{flags}");
         let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
         assert!(stderr.contains("the slice spacing is dropped"), "{flags}: {stderr}");
     }
-    // A single page has no distance to others; the pixel size is kept.
+    // A single page has no slice spacing, but keeps the pixel size.
     works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));
     let found = read(folder.join("o.tif")).metadata;
     assert_eq!((found.pages, found.density), (None, own.density));
@@ -372,7 +370,7 @@ fn stacks_keep_their_distances_with_any_pages() {
     let ome = tiff("stack.ome.tif");
     let own = read(&ome).metadata;
     assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict")), "");
-    assert_eq!(of("o.tif"), own.pages);
+    assert_eq!(description_in("o.tif"), own.pages);
     for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", "")] {
         let stderr = works(folder, &format!("blur {ome} {output} --sigma 0{flags}"));
         assert!(stderr.contains("OME-XML is dropped"), "{output}{flags}: {stderr}");
@@ -386,13 +384,12 @@ fn stacks_keep_their_distances_with_any_pages() {
     assert!(!bytes.windows(4).any(|found| found == b"<OME"));
 }
 
-/// Parts of a JPEG or TIFF file that no output keeps are reported when a picture is written.
 #[test]
-fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
+fn reports_dropped_mpf_images_and_keeps_the_exif_resolution() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let jpeg = fs::read(fixture("comment.jpg")).unwrap();
-    // A multi-picture index (CIPA DC-007): a directory with the number of pictures.
+    // A multi-picture index (CIPA DC-007): a directory with the number of images.
     let mut body = b"MPF\0II*\0\x08\0\0\0\x01\0\x01\xb0\x04\0\x01\0\0\0\x02\0\0\0\0\0\0\0".to_vec();
     let segment = |body: &[u8]| {
         let len = (body.len() as u16 + 2).to_be_bytes();
@@ -406,7 +403,7 @@ fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
     assert!(stderr.contains(loss), "{stderr}");
     assert_eq!(works(folder, "blur one.jpg o.jpg --sigma 0"), "");
     assert_eq!(works(folder, "histogram two.jpg --strict -o h.csv"), "");
-    // A resolution that only EXIF states is also written to the other places for it.
+    // A resolution that is only in EXIF is also written to the native fields of the output format.
     let exif = b"Exif\0\0II*\0\x08\0\0\0\x02\0\
         \x1a\x01\x05\0\x01\0\0\0\x26\0\0\0\x28\x01\x03\0\x01\0\0\0\x02\0\0\0\0\0\0\0\
         \x2c\x01\0\0\x01\0\0\0";

@@ -1,4 +1,4 @@
-//! Thresholds: both implementations against a naive reference, and the command on every kind of input.
+//! Thresholds: the CPU and GPU implementations against a naive reference, and the command on every kind of input.
 
 use std::{fs, path::Path};
 
@@ -10,13 +10,13 @@ use gpuproc::{
 
 use crate::common::{assert_twins, gpuproc, run, works};
 
-/// How many of `values` the sample exceeds, in f64.
+/// The number of `values` that the sample exceeds; 255 instead of 1 for a single value.
 fn class(sample: f64, values: &[f64]) -> u8 {
     let class = values.iter().filter(|&&value| sample > value).count() as u8;
     if values.len() == 1 { class * 255 } else { class }
 }
 
-fn check(samples: &Samples, values: &[f64]) {
+fn assert_classes(samples: &Samples, values: &[f64]) {
     #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
     let expected: Vec<u8> = for_samples!(samples, samples => {
         samples.iter().map(|&sample| class(sample as f64, values)).collect()
@@ -30,7 +30,7 @@ fn check(samples: &Samples, values: &[f64]) {
 }
 
 #[test]
-fn samples_of_every_type_are_divided_as_in_f64() {
+fn every_sample_type_is_classified_as_in_f64() {
     let mut noise = Noise(11);
     let words: Vec<u64> = (0..1031).map(|_| noise.next()).collect();
     let floats = |value: fn(f64) -> f64| words.iter().map(move |&word| value((word >> 40) as f64));
@@ -63,34 +63,34 @@ fn samples_of_every_type_are_divided_as_in_f64() {
         [0.1, 0.5, 1.0, 127.0, 254.5, 255.0, 65534.0, 65535.0, 4294967294.5, 4294967295.0, 1e40];
     let all = [&[f64::NEG_INFINITY][..], &ends, &more, &[f64::INFINITY]].concat();
     for samples in kinds {
-        all.iter().for_each(|&value| check(&samples, &[value]));
-        check(&samples, &all);
-        check(&samples, &(0..255).map(|i| f64::from(i) * 0.37 - 30.0).collect::<Vec<_>>());
+        all.iter().for_each(|&value| assert_classes(&samples, &[value]));
+        assert_classes(&samples, &all);
+        assert_classes(&samples, &(0..255).map(|i| f64::from(i) * 0.37 - 30.0).collect::<Vec<_>>());
     }
     for len in [0, 1, 3, 4, 5] {
-        check(&Samples::U8(vec![9; len]), &[8.0]);
-        check(&Samples::U16(vec![9; len]), &[9.0, 10.0]);
+        assert_classes(&Samples::U8(vec![9; len]), &[8.0]);
+        assert_classes(&Samples::U16(vec![9; len]), &[9.0, 10.0]);
     }
 }
 
 /// Writes a volume of 12x10x9 u8 samples and returns the samples.
-fn volume(folder: &Path) -> Vec<u8> {
+fn write_volume(folder: &Path) -> Vec<u8> {
     let samples: Vec<u8> = Noise(5).bytes(12 * 10 * 9);
     fs::write(folder.join("v_12x10x9_uint8.raw"), &samples).unwrap();
     samples
 }
 
-/// Every kind of input gives what the naive reference gives for its samples.
+/// Every kind of input gives the result of the naive reference.
 #[test]
-fn images_volumes_stores_batches_and_shards_are_divided() {
+fn thresholds_images_volumes_stores_batches_and_shards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let samples = volume(path);
+    let samples = write_volume(path);
     let expected: Vec<u8> = samples.iter().map(|&sample| class(sample.into(), &[99.5])).collect();
     let volume = "v_12x10x9_uint8.raw";
     works(path, &format!("threshold {volume} whole.raw --value 99.5"));
     assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    // Slices of 120 bytes, few at a time.
+    // The memory limit allows only a few slices of 120 bytes at a time.
     works(path, &format!("threshold {volume} slow.raw --value 99.5 --max-memory 5K"));
     assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
     for shard in 0..3 {
@@ -117,8 +117,8 @@ fn images_volumes_stores_batches_and_shards_are_divided() {
     }
 }
 
-/// The threshold of Otsu's method by trying all.
-fn otsu(samples: &[u8]) -> f64 {
+/// Otsu's threshold by exhaustive search.
+fn otsu_threshold(samples: &[u8]) -> f64 {
     let spread = |class: &[f64]| {
         let mean = class.iter().sum::<f64>() / class.len() as f64;
         class.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
@@ -128,24 +128,24 @@ fn otsu(samples: &[u8]) -> f64 {
             samples.iter().partition(|&&sample| sample <= value);
         [below, above].map(|class| spread(&class.into_iter().map(f64::from).collect::<Vec<_>>()))
     };
-    let greatest = *samples.iter().max().unwrap();
-    let costs = (*samples.iter().min().unwrap()..greatest).map(|value| (value, cost(value)));
+    let max = *samples.iter().max().unwrap();
+    let costs = (*samples.iter().min().unwrap()..max).map(|value| (value, cost(value)));
     let best = costs.min_by(|(_, a), (_, b)| (a[0] + a[1]).total_cmp(&(b[0] + b[1])));
     f64::from(best.unwrap().0)
 }
 
 #[test]
-fn otsu_finds_the_threshold_of_the_whole_input() {
+fn otsu_threshold_covers_the_whole_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let mut samples = volume(path);
+    let mut samples = write_volume(path);
     // Two classes, unevenly distributed along z.
     samples
         .iter_mut()
         .enumerate()
         .for_each(|(i, v)| *v = *v / 4 + if i % 1080 > 700 { 130 } else { 20 });
     fs::write(path.join("v_12x10x9_uint8.raw"), &samples).unwrap();
-    let value = otsu(&samples);
+    let value = otsu_threshold(&samples);
     let expected: Vec<u8> = samples.iter().map(|&sample| class(sample.into(), &[value])).collect();
     for (name, flags) in [("a.raw", ""), ("b.raw", "--max-memory 5K"), ("c.raw", "--classes 2")] {
         let choice = if flags.contains("classes") { "" } else { "--otsu" };
@@ -159,7 +159,7 @@ fn otsu_finds_the_threshold_of_the_whole_input() {
 }
 
 #[test]
-fn colours_are_compared_by_their_luminance() {
+fn colours_are_thresholded_by_luminance() {
     let folder = tempfile::tempdir().unwrap();
     let pixels = [[255u8, 0, 0], [0, 255, 0], [0, 0, 255], [10, 10, 10], [128, 128, 128]];
     let header = b"P6 5 1 255\n".to_vec();
@@ -170,9 +170,9 @@ fn colours_are_compared_by_their_luminance() {
 }
 
 #[test]
-fn wrong_thresholds_are_usage_errors() {
+fn rejects_invalid_thresholds() {
     let folder = tempfile::tempdir().unwrap();
-    volume(folder.path());
+    write_volume(folder.path());
     for flags in ["", "--value 3 --otsu", "--value 5,3", "--value 3,3", "--value x", "--classes 1"]
     {
         let (code, message) =

@@ -1,4 +1,4 @@
-//! Samples that equal the isovalue: degenerate triangles, and surfaces without them.
+//! Samples that equal the isovalue: degenerate triangles, and surfaces from which `--clean` removed them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,7 +17,7 @@ use gpuproc::{
 use crate::common::{Noise, run, works};
 
 /// The surface at `iso` of random samples, many of which equal `iso`.
-fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
+fn tied_surface(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
     let mut noise = Noise(seed);
     let samples = (0..side.pow(3)).map(|_| (noise.next() % values) as u8).collect();
     let kernel =
@@ -27,7 +27,7 @@ fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
 }
 
 /// The number of triangles with two corners at the same position.
-fn flat(surface: &Surface) -> usize {
+fn count_degenerate(surface: &Surface) -> usize {
     let place = |corner: u32| surface.positions[corner as usize];
     let is_flat = |&&[a, b, c]: &&[u32; 3]| {
         place(a) == place(b) || place(b) == place(c) || place(c) == place(a)
@@ -35,9 +35,8 @@ fn flat(surface: &Surface) -> usize {
     surface.triangles.iter().filter(is_flat).count()
 }
 
-/// For each side, as a pair of names of corners, how often triangles run along it in this direction. Corners with the
-/// same `name` count as one.
-fn sides<K: Copy + Eq + std::hash::Hash>(
+/// For each directed side, the number of triangles that have it. Corners with the same `name` count as one.
+fn count_sides<K: Copy + Eq + std::hash::Hash>(
     triangles: &[[u32; 3]],
     name: impl Fn(u32) -> K,
 ) -> HashMap<[K; 2], i64> {
@@ -51,8 +50,8 @@ fn sides<K: Copy + Eq + std::hash::Hash>(
     sides
 }
 
-/// Six times the enclosed volume, which is exact for corners at multiples of a power of two.
-fn volume(surface: &Surface) -> f64 {
+/// Six times the enclosed volume. It is exact for corners at multiples of a power of two.
+fn volume_times_six(surface: &Surface) -> f64 {
     let six_times = |&triangle: &[u32; 3]| {
         let [a, b, c] = surface.corners::<f64>(triangle);
         let cross =
@@ -62,9 +61,9 @@ fn volume(surface: &Surface) -> f64 {
     surface.triangles.iter().map(six_times).sum()
 }
 
-/// The number of holes whose rim is a single point.
+/// The number of holes whose boundary vertices all share one position.
 fn point_holes(surface: &Surface) -> usize {
-    let sides = sides(&surface.triangles, |corner| corner);
+    let sides = count_sides(&surface.triangles, |corner| corner);
     let place = |corner: u32| surface.positions[corner as usize];
     let next: HashMap<u32, u32> = sides
         .keys()
@@ -81,9 +80,9 @@ fn point_holes(surface: &Surface) -> usize {
     next.keys().filter(|&first| comes_back(first)).count()
 }
 
-/// Asserts that the surface of 8 samples along each axis ends at the box.
-fn is_on_box(surface: &Surface) {
-    let sides = sides(&surface.triangles, |corner| corner);
+/// Checks that the open boundary lies on the border of a volume with 8 samples along each axis.
+fn assert_ends_on_volume_border(surface: &Surface) {
+    let sides = count_sides(&surface.triangles, |corner| corner);
     let place = |corner: u32| surface.positions[corner as usize];
     for &[from, to] in sides.keys().filter(|[from, to]| !sides.contains_key(&[*to, *from])) {
         let [from, to] = [place(from), place(to)];
@@ -92,10 +91,10 @@ fn is_on_box(surface: &Surface) {
     }
 }
 
-/// Surfaces that end at the box, on which samples also equal the isovalue.
+/// Open surfaces, with samples equal to the isovalue also on the volume border.
 #[test]
-fn clean_surfaces_have_no_holes_of_no_size() {
-    let [mut before, mut flat_before, mut left] = [0; 3];
+fn clean_removes_point_holes() {
+    let [mut before, mut degenerate_before, mut left] = [0; 3];
     for seed in 0..12 {
         let mut noise = Noise(seed);
         let samples = (0..8 * 8 * 8).map(|_| (noise.next() % 5) as u8).collect();
@@ -104,39 +103,45 @@ fn clean_surfaces_have_no_holes_of_no_size() {
         let mut surface = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
         let holes = point_holes(&surface);
         before += holes;
-        flat_before += flat(&surface);
+        degenerate_before += count_degenerate(&surface);
         clean(&mut surface).unwrap();
         assert_eq!(point_holes(&surface), 0, "{seed}");
-        // The remaining ones are strips of the surface whose two ends are at one point, on an edge of the box.
-        left += flat(&surface);
-        is_on_box(&surface);
+        // The remaining degenerate triangles are strips whose two ends share one position, on an edge of the volume.
+        left += count_degenerate(&surface);
+        assert_ends_on_volume_border(&surface);
     }
-    assert!(before > 20 && left * 200 < flat_before, "{before} {left} of {flat_before}");
+    assert!(
+        before > 20 && left * 200 < degenerate_before,
+        "{before} {left} of {degenerate_before}"
+    );
 }
 
 #[test]
-fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
+fn cleaned_surfaces_are_closed_manifolds_of_the_same_volume() {
     for (side, values, iso, seed) in
         [(9, 3, 1.0, 1), (12, 4, 1.0, 2), (12, 4, 2.0, 3), (10, 5, 0.0, 4), (14, 9, 7.0, 5)]
     {
         let name = format!("{side} {values} {iso}");
-        let whole = tied(side, values, iso, seed);
+        let whole = tied_surface(side, values, iso, seed);
         let before = Stats::measure(&whole).unwrap();
-        assert!(flat(&whole) > 20 && before.flat == flat(&whole) as u64, "{name}");
+        assert!(
+            count_degenerate(&whole) > 20 && before.flat == count_degenerate(&whole) as u64,
+            "{name}"
+        );
         let mut cleaned = whole.clone();
-        let told = clean(&mut cleaned).unwrap();
+        let report = clean(&mut cleaned).unwrap();
         let after = Stats::measure(&cleaned).unwrap();
-        assert_eq!((flat(&cleaned), after.flat, after.closed), (0, 0, true), "{name}");
-        assert_eq!(told.triangles, whole.triangles.len() - cleaned.triangles.len(), "{name}");
-        // Handles and parts are kept, except parts at a single point.
+        assert_eq!((count_degenerate(&cleaned), after.flat, after.closed), (0, 0, true), "{name}");
+        assert_eq!(report.triangles, whole.triangles.len() - cleaned.triangles.len(), "{name}");
+        // Handles and parts are kept, except parts that consist of a single point.
         assert_eq!(after.genus, before.genus, "{name}");
-        assert_eq!(after.components + told.flat_parts, before.components, "{name}");
-        assert!(sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
+        assert_eq!(after.components + report.flat_parts, before.components, "{name}");
+        assert!(count_sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
         let places: HashSet<[u32; 3]> =
             cleaned.positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
-        assert_eq!(places.len(), cleaned.positions.len(), "{name}: vertices that touch");
-        // A tube that was pinched to a point is opened a little.
-        let [one, other] = [&whole, &cleaned].map(volume);
+        assert_eq!(places.len(), cleaned.positions.len(), "{name}: two vertices share a position");
+        // A tube that is pinched to a point is opened slightly.
+        let [one, other] = [&whole, &cleaned].map(volume_times_six);
         assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
         assert_eq!(cleaned.normals.is_empty(), whole.normals.is_empty(), "{name}");
         assert!(cleaned.normals.is_empty() || cleaned.normals.len() == cleaned.positions.len());
@@ -144,26 +149,26 @@ fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
 }
 
 #[test]
-fn surfaces_without_ties_stay_as_they_are() {
-    let whole = tied(9, 5, 1.5, 6);
+fn clean_leaves_surfaces_without_ties_unchanged() {
+    let whole = tied_surface(9, 5, 1.5, 6);
     let mut cleaned = whole.clone();
     assert_eq!(clean(&mut cleaned).unwrap().triangles, 0);
-    assert!(flat(&whole) == 0 && cleaned == whole);
+    assert!(count_degenerate(&whole) == 0 && cleaned == whole);
 }
 
 #[test]
-fn stl_is_closed_without_triangles_of_no_area() {
+fn stl_is_closed_and_has_no_degenerate_triangles() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut noise = Noise(8);
     let samples: Vec<u8> = (0..10 * 11 * 12).map(|_| (noise.next() % 4) as u8).collect();
     fs::write(folder.join("v_10x11x12_uint8.raw"), &samples).unwrap();
     let mesh = |rest: &str| works(folder, &format!("mesh v_10x11x12_uint8.raw --close {rest}"));
-    let told = mesh("--iso 1 m.stl");
-    assert!(told.contains("degenerate triangles left out"), "{told}");
+    let stderr = mesh("--iso 1 m.stl");
+    assert!(stderr.contains("degenerate triangles left out"), "{stderr}");
     let bytes = fs::read(folder.join("m.stl")).unwrap();
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    // Corners are identified by position, as readers of STL join them.
+    // Corners are identified by position, as STL readers do.
     let places: Vec<[u32; 3]> = (84..bytes.len())
         .step_by(50)
         .flat_map(|at| {
@@ -177,22 +182,26 @@ fn stl_is_closed_without_triangles_of_no_area() {
     assert!(triangles.iter().all(|&[a, b, c]| {
         place(a) != place(b) && place(b) != place(c) && place(c) != place(a)
     }));
-    assert!(sides(&triangles, place).values().all(|&count| count == 1), "edges of four faces");
-    let told = mesh("--iso 1.5 n.stl");
-    assert!(!told.contains("without an area") && !told.contains("not closed"), "{told}");
-    for (name, is_told) in [("o.stl", true), ("o.3mf", true), ("o.ply", false)] {
-        let told = works(folder, &format!("mesh v_10x11x12_uint8.raw --iso 1.5 {name}"));
-        assert_eq!(told.contains("not closed: it ends at the border"), is_told, "{told}");
+    assert!(
+        count_sides(&triangles, place).values().all(|&count| count == 1),
+        "an edge has four triangles"
+    );
+    let stderr = mesh("--iso 1.5 n.stl");
+    assert!(!stderr.contains("degenerate") && !stderr.contains("not closed"), "{stderr}");
+    for (name, is_reported) in [("o.stl", true), ("o.3mf", true), ("o.ply", false)] {
+        let stderr = works(folder, &format!("mesh v_10x11x12_uint8.raw --iso 1.5 {name}"));
+        assert_eq!(stderr.contains("not closed: it ends at the border"), is_reported, "{stderr}");
     }
     mesh("--iso 1 t.stl --ascii");
     let text = fs::read_to_string(folder.join("t.stl")).unwrap();
     assert_eq!(text.matches("endfacet").count(), triangles.len());
 
-    let told = mesh("--iso 1 m.ply --stats");
-    assert!(told.contains("degenerate triangles (--clean leaves them out)"), "{told}");
-    let told = mesh("--iso 1 m.ply --stats --clean");
-    assert!(told.contains("degenerate triangles left out"), "{told}");
-    assert!(told.contains(", closed") && !told.contains("--clean leaves"), "{told}");
-    let (code, told) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --clean --shard 0/2 a.part");
-    assert!(code == 2 && told.contains("cannot be combined with --clean"), "{told}");
+    let stderr = mesh("--iso 1 m.ply --stats");
+    assert!(stderr.contains("degenerate triangles (--clean leaves them out)"), "{stderr}");
+    let stderr = mesh("--iso 1 m.ply --stats --clean");
+    assert!(stderr.contains("degenerate triangles left out"), "{stderr}");
+    assert!(stderr.contains(", closed") && !stderr.contains("--clean leaves"), "{stderr}");
+    let (code, stderr) =
+        run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --clean --shard 0/2 a.part");
+    assert!(code == 2 && stderr.contains("cannot be combined with --clean"), "{stderr}");
 }

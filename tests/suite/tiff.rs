@@ -1,4 +1,5 @@
-//! TIFF files by other programs: `fixtures/tiff`, written and read by tifffile, Pillow, vips and ImageMagick.
+//! TIFF files of other programs: `fixtures/tiff`, with expected values as tifffile, Pillow, vips and ImageMagick read
+//! them.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -23,7 +24,7 @@ fn fixtures() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
 }
 
-fn values() -> BTreeMap<String, Value> {
+fn expected_values() -> BTreeMap<String, Value> {
     serde_json::from_slice(&fs::read(fixtures().join("values.json")).unwrap()).unwrap()
 }
 
@@ -40,8 +41,8 @@ fn numbers(samples: &Samples) -> Vec<f64> {
 }
 
 #[test]
-fn files_of_other_programs_hold_what_these_read() {
-    let expected = values();
+fn reads_files_of_other_programs() {
+    let expected = expected_values();
     assert!(expected.len() > 25);
     for (name, expected) in expected {
         let image = read(&fixtures().join(&name));
@@ -59,20 +60,20 @@ fn files_of_other_programs_hold_what_these_read() {
         for (i, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
             assert!(
                 (found - wanted).abs() <= tolerance,
-                "{name}: sample {i}: {found}, not {wanted}"
+                "{name}: sample {i}: found {found}, expected {wanted}"
             );
         }
     }
 }
 
-/// Written pages are read back unchanged, with classic and BigTIFF headers and any number of pages.
+/// Both with classic and with BigTIFF headers.
 #[test]
-fn pages_are_written_and_read() {
+fn written_pages_are_read_back_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pages.tif");
     let mut noise = Noise(3);
     let mut images: Vec<Image> = Vec::new();
-    for (name, _) in values() {
+    for (name, _) in expected_values() {
         let mut image = read(&fixtures().join(name));
         image.metadata.xmp = Some(noise.bytes(3));
         image.metadata.iptc = Some(noise.bytes(9));
@@ -95,7 +96,7 @@ fn pages_are_written_and_read() {
         let file = ImageFile::read(&source, u64::MAX, &timings).unwrap();
         let mut pages = file.pages(&timings).unwrap();
         assert_eq!(pages.count(), images.len());
-        // Also out of order.
+        // Pages can be decoded in any order.
         for at in [images.len() - 1, 0].into_iter().chain(0..images.len()) {
             assert_eq!(pages.decode(at, &timings).unwrap(), images[at], "page {at}");
             let bytes = images[at].samples.as_bytes().len() as u64;
@@ -104,14 +105,15 @@ fn pages_are_written_and_read() {
     }
 }
 
-/// Unsupported kinds are refused by name, and properties that pictures do not hold are reported.
+/// Unsupported compressions and sample formats are named in the error, and data that the image cannot represent is
+/// reported.
 #[test]
-fn what_is_left_out_is_told() {
+fn names_unsupported_kinds_and_reports_losses() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let grey = fs::read(fixtures().join("min_is_white.tif")).unwrap();
-    // Sets the value of a SHORT entry of a little-endian directory.
-    let with_in = |file: &[u8], tag: u16, value: u16| {
+    // Sets the value of a SHORT entry in the first directory of a little-endian file.
+    let set_entry = |file: &[u8], tag: u16, value: u16| {
         let mut file = file.to_vec();
         let first = u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize;
         let count = usize::from(u16::from_le_bytes(file[first..first + 2].try_into().unwrap()));
@@ -119,14 +121,14 @@ fn what_is_left_out_is_told() {
             let mut entries = (0..count).map(|i| first + 2 + 12 * i);
             entries.find(|&at| file[at..at + 2] == tag.to_le_bytes())
         };
-        // If there is no such entry, the one of the resolution unit is replaced.
+        // If there is no such entry, it replaces the resolution unit.
         let at = find(tag).or(find(296)).unwrap();
         file[at..at + 2].copy_from_slice(&tag.to_le_bytes());
         file[at + 8..at + 10].copy_from_slice(&value.to_le_bytes());
         file
     };
-    let with = |tag: u16, value: u16| with_in(&grey, tag, value);
-    for (tag, value, words) in [
+    let with_entry = |tag: u16, value: u16| set_entry(&grey, tag, value);
+    for (tag, value, message) in [
         (259, 4, "CCITT fax"),
         (259, 50001, "WebP"),
         (259, 34887, "LERC"),
@@ -138,32 +140,32 @@ fn what_is_left_out_is_told() {
         (262, 32803, "colour filter array"),
         (339, 5, "complex"),
     ] {
-        fs::write(folder.join("in.tif"), with(tag, value)).unwrap();
+        fs::write(folder.join("in.tif"), with_entry(tag, value)).unwrap();
         let mut command = gpuproc();
         let line = ["blur", "in.tif", "o.png", "--sigma", "0", "--device", "cpu"];
-        command.current_dir(folder).args(line).assert().code(4).stderr(contains(words));
+        command.current_dir(folder).args(line).assert().code(4).stderr(contains(message));
         let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert();
-        info.code(4).stderr(contains(words));
+        info.code(4).stderr(contains(message));
     }
-    // Only LZW, deflate and zstd have predictors.
-    for (name, words) in [
+    // Only LZW, deflate and zstd support predictors.
+    for (name, message) in [
         ("i8_packbits.tif", "its predictor is ignored: PackBits compression has none"),
         ("min_is_white.tif", "its predictor is ignored: it is not compressed"),
     ] {
         let path = fixtures().join(name);
-        fs::write(folder.join("in.tif"), with_in(&fs::read(&path).unwrap(), 317, 2)).unwrap();
+        fs::write(folder.join("in.tif"), set_entry(&fs::read(&path).unwrap(), 317, 2)).unwrap();
         let found = read(&folder.join("in.tif"));
         assert!(found.samples == read(&path).samples, "{name}");
         for line in ["blur in.tif o.tif --sigma 0", "blur in.tif o.tif --sigma 0 --stack"] {
-            let (code, said) = run(folder, line);
-            assert!(code == 0 && said.contains(words), "{name}: {said}");
-            let (code, said) = run(folder, &format!("{line} --strict"));
-            assert!(code == 4 && said.contains(words), "{name}: {said}");
+            let (code, stderr) = run(folder, line);
+            assert!(code == 0 && stderr.contains(message), "{name}: {stderr}");
+            let (code, stderr) = run(folder, &format!("{line} --strict"));
+            assert!(code == 4 && stderr.contains(message), "{name}: {stderr}");
         }
         let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert().success();
-        info.stdout(contains(words));
+        info.stdout(contains(message));
     }
-    for (name, words) in [
+    for (name, message) in [
         ("five.tif", "2 of its 5 channels are left out"),
         ("cmyk.tif", "CMYK becomes RGB"),
         ("f64_predictor_be.tif", ""),
@@ -172,17 +174,17 @@ fn what_is_left_out_is_told() {
         let input = input.to_str().unwrap();
         let mut command = gpuproc();
         let line = ["blur", input, "o.tif", "--sigma", "0", "--device", "cpu"];
-        command.current_dir(folder).args(line).assert().success().stderr(contains(words));
+        command.current_dir(folder).args(line).assert().success().stderr(contains(message));
         let strict = gpuproc().current_dir(folder).args(line).arg("--strict").assert();
-        match words {
+        match message {
             "" => strict.success(),
-            words => strict.code(4).stderr(contains(words)),
+            message => strict.code(4).stderr(contains(message)),
         };
     }
 }
 
-/// A little-endian TIFF file of u8 or u16 in uncompressed tiles.
-fn tiled(
+/// A little-endian TIFF file of u8 or u16 samples in uncompressed tiles.
+fn tiled_tiff(
     size: [usize; 2],
     channels: usize,
     bits: usize,
@@ -237,18 +239,18 @@ fn tiled(
     file
 }
 
-/// Pictures in strips and tiles that are blurred in bands give the same file as when blurred as a whole.
+/// Images in strips and tiles give the same output whether they are blurred in blocks or as a whole.
 #[test]
-fn bands_make_the_same_file() {
+fn blur_in_blocks_writes_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut noise = Noise(8);
     let size = [150, 210];
     let samples = noise.bytes(size[0] * size[1] * 8);
     let write = |name: &str, bytes: Vec<u8>| fs::write(folder.join(name), bytes).unwrap();
-    write("tiles3.tif", tiled(size, 3, 8, [32, 16], &samples));
-    write("tiles4.tif", tiled(size, 4, 16, [16, 16], &samples));
-    write("wide.tif", tiled(size, 4, 8, [256, 48], &samples));
+    write("tiles3.tif", tiled_tiff(size, 3, 8, [32, 16], &samples));
+    write("tiles4.tif", tiled_tiff(size, 4, 16, [16, 16], &samples));
+    write("wide.tif", tiled_tiff(size, 4, 8, [256, 48], &samples));
     let mut strips = std::io::Cursor::new(Vec::new());
     {
         use ::tiff::encoder::{Compression, TiffEncoder, colortype};
@@ -269,11 +271,11 @@ fn bands_make_the_same_file() {
             let assert = command.current_dir(folder).args(line).args(memory).assert().success();
             String::from_utf8_lossy(&assert.get_output().stderr).contains("in blocks of")
         };
-        for [whole, bands] in [["whole.tif", "bands.tif"], ["whole.png", "bands.png"]] {
+        for [whole, blocks] in [["whole.tif", "bands.tif"], ["whole.png", "bands.png"]] {
             assert!(!run(whole, 1 << 30), "{name}");
-            assert!(run(bands, 3 * bytes.len()), "{name} {bands}");
-            let [whole, bands] = [whole, bands].map(|name| read(&folder.join(name)));
-            assert!(whole == bands, "{name}");
+            assert!(run(blocks, 3 * bytes.len()), "{name} {blocks}");
+            let [whole, blocks] = [whole, blocks].map(|name| read(&folder.join(name)));
+            assert!(whole == blocks, "{name}");
         }
     }
 }

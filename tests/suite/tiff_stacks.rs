@@ -1,4 +1,4 @@
-//! TIFF files with several pages as volumes: ImageJ stacks, OME-TIFF and others, as tifffile writes and reads them.
+//! Multi-page TIFF files as volumes: ImageJ stacks, OME-TIFF and others, with expected values as tifffile reads them.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -20,11 +20,11 @@ fn fixtures() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
 }
 
-fn stacks() -> BTreeMap<String, Value> {
+fn expected_stacks() -> BTreeMap<String, Value> {
     serde_json::from_slice(&fs::read(fixtures().join("stacks.json")).unwrap()).unwrap()
 }
 
-fn described(path: &Path, volume: Option<usize>) -> VolumeFile {
+fn describe(path: &Path, volume: Option<usize>) -> VolumeFile {
     let source = Source::File(path.to_owned());
     VolumeFile::describe(&source, &Layout { volume, ..Layout::default() }).unwrap()
 }
@@ -39,18 +39,18 @@ fn read(file: &VolumeFile) -> Volume {
 }
 
 fn spacing(file: &VolumeFile) -> Option<Vec<f64>> {
-    // Rationals in the file differ from decimal fractions.
+    // Rationals in the file differ slightly from decimal fractions.
     let round = |v: f64| (v * 1e9).round() / 1e9;
     file.placement().map(Placement::spacing).map(|spacing| spacing.map(round).to_vec())
 }
 
 #[test]
-fn pages_are_the_slices_of_volumes() {
-    for (name, expected) in stacks() {
+fn reads_pages_as_the_slices_of_volumes() {
+    for (name, expected) in expected_stacks() {
         let volumes = expected["volumes"].as_u64().unwrap() as usize;
         let mut values = Vec::new();
         for number in 0..volumes {
-            let file = described(&fixtures().join(&name), Some(number));
+            let file = describe(&fixtures().join(&name), Some(number));
             assert_eq!(Value::from(file.dims.to_vec()), expected["dims"], "{name}");
             assert_eq!(
                 (file.header.volumes, file.format()),
@@ -65,7 +65,7 @@ fn pages_are_the_slices_of_volumes() {
             let unit = file.placement().and_then(|placement| placement.unit.clone());
             assert_eq!(serde_json::to_value(unit).unwrap(), expected["unit"], "{name}");
             values.extend(numbers(&read(&file).samples));
-            // In parts, as for meshes and histograms.
+            // Reading in parts, as meshes and histograms do.
             let mut reader = file.reader().unwrap();
             let parts = [reader.read(1).unwrap(), reader.read(file.dims[2] - 1).unwrap()];
             let parts: Vec<f64> = parts.iter().flat_map(numbers).collect();
@@ -76,7 +76,7 @@ fn pages_are_the_slices_of_volumes() {
     }
 }
 
-/// The name of a numpy type in gpuproc.
+/// Converts the name of a NumPy type to that of gpuproc.
 fn type_name(name: &Value) -> String {
     let name = name.as_str().unwrap().replace("uint", "u").replace("int", "i");
     name.replace("float", "f")
@@ -88,21 +88,21 @@ fn write(target: &VolumeTarget<'_>, volume: &Volume) {
     writer.finish().unwrap();
 }
 
-/// A written stack has the samples, distances, unit and origin of the one that was read.
+/// Samples, spacing and unit survive writing and reading.
 #[test]
-fn stacks_are_written_as_they_are_read() {
+fn written_stacks_are_read_back_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("o.tif");
     let sink = Sink::File(path.clone());
-    for name in stacks().keys() {
-        let file = described(&fixtures().join(name), Some(0));
+    for name in expected_stacks().keys() {
+        let file = describe(&fixtures().join(name), Some(0));
         let volume = read(&file);
         let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
         let is_ome = name.contains(".ome.");
         let lost = is_ome.then(|| "metadata is dropped (OME-XML)".to_owned());
         assert_eq!(target.losses(), lost, "{name}");
         write(&target, &volume);
-        let again = described(&path, None);
+        let again = describe(&path, None);
         assert_eq!((again.format(), again.dims), ("ImageJ stack", volume.dims));
         assert!(read(&again).samples == volume.samples, "{name}");
         assert_eq!(spacing(&again), spacing(&file), "{name}");
@@ -111,16 +111,16 @@ fn stacks_are_written_as_they_are_read() {
     }
     // From another format, with an origin.
     let nifti = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/volumes/i16_itk.mha");
-    let file = described(Path::new(nifti), None);
+    let file = describe(Path::new(nifti), None);
     let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
     write(&target, &read(&file));
-    let again = described(&path, None);
+    let again = describe(&path, None);
     assert!(read(&again).samples == read(&file).samples && again.dtype == file.dtype);
     assert_eq!(spacing(&again), spacing(&file));
 }
 
 #[test]
-fn commands_take_stacks() {
+fn commands_accept_stacks() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["stack_imagej.tif", "stack_hyper.tif"] {
@@ -132,14 +132,14 @@ fn commands_take_stacks() {
     };
     run("blur stack_imagej.tif o.nii --stack --sigma 0").success().stderr("");
     let [stack, nifti] =
-        ["stack_imagej.tif", "o.nii"].map(|name| described(&folder.join(name), None));
+        ["stack_imagej.tif", "o.nii"].map(|name| describe(&folder.join(name), None));
     assert!(read(&stack).samples == read(&nifti).samples);
     assert_eq!(spacing(&stack), spacing(&nifti));
     run("blur stack_imagej.tif soft.tif --stack --sigma 0,0,1").success().stderr("");
-    let soft = described(&folder.join("soft.tif"), None);
+    let soft = describe(&folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
-    // Pages are also written as the stack that they were.
+    // Without `--stack`, pages are written as the same kind of stack.
     for (input, line) in [
         ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0"),
         ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0"),
@@ -147,13 +147,13 @@ fn commands_take_stacks() {
         run(line).success().stderr("");
         for volume in 0..if input == "stack_hyper.tif" { 4 } else { 1 } {
             let [one, other] =
-                [input, "pages.tif"].map(|name| described(&folder.join(name), Some(volume)));
+                [input, "pages.tif"].map(|name| describe(&folder.join(name), Some(volume)));
             assert!(read(&one).samples == read(&other).samples, "{input}");
             assert_eq!(spacing(&one), spacing(&other), "{input}");
         }
     }
     run("blur stack_hyper.tif pages.tif --sigma 0 --page 1..4").success().stderr("");
-    let pages = described(&folder.join("pages.tif"), None);
+    let pages = describe(&folder.join("pages.tif"), None);
     assert_eq!((pages.dims, spacing(&pages)), ([13, 9, 4], Some(vec![1.0, 1.0, 3.0])));
     run("blur stack_hyper.tif page.tif --sigma 0 --page 2").success().stderr("");
     assert!(!fs::read(folder.join("page.tif")).unwrap().windows(6).any(|text| text == b"ImageJ"));
@@ -175,20 +175,20 @@ fn commands_take_stacks() {
     run("mesh odd.tif m.ply --iso 9000").code(4).stderr(contains("page 2 is 13x9 of i32"));
 }
 
-/// Pages that OME-XML does not count to its first image are left out with a word.
+/// Pages that do not belong to the first image of the OME-XML are skipped with a warning.
 #[test]
-fn pages_of_other_images_of_ome_are_told() {
+fn warns_about_pages_of_other_ome_images() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(fixtures().join("stack.ome.tif")).unwrap();
-    let file = described(&fixtures().join("stack.ome.tif"), Some(0));
+    let file = describe(&fixtures().join("stack.ome.tif"), Some(0));
     assert!(file.warnings().all(|warning| !warning.contains("left out")));
     let size = b"SizeZ=\"";
     let at = whole.windows(size.len()).position(|text| text == size).unwrap() + size.len();
     let mut fewer = whole.clone();
     fewer[at] -= 1;
     fs::write(folder.path().join("fewer.ome.tif"), fewer).unwrap();
-    let fewer = described(&folder.path().join("fewer.ome.tif"), Some(0));
+    let fewer = describe(&folder.path().join("fewer.ome.tif"), Some(0));
     assert_eq!(fewer.dims[2], file.dims[2] - 1);
-    let says = "pages that are not of the first image of its OME-XML are left out";
-    assert!(fewer.warnings().any(|warning| warning.contains(says)));
+    let message = "pages that are not of the first image of its OME-XML are left out";
+    assert!(fewer.warnings().any(|warning| warning.contains(message)));
 }

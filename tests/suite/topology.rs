@@ -1,5 +1,6 @@
-//! Exact topology: surfaces are compared with a reference that finds the topology of the trilinear field without
-//! deciders. It divides cells into eight until the corners of each box determine the topology within it.
+//! Exact topology: surfaces are compared with a reference that finds the topology of the trilinear field without face
+//! or interior deciders. It subdivides cells into eight boxes until the corners of each box determine the topology
+//! within it.
 
 use std::collections::HashMap;
 
@@ -10,34 +11,34 @@ use gpuproc::{
 
 use crate::{
     common::{Noise, assert_twins},
-    mesh::{noise, same},
+    mesh::{assert_same_surface, noise},
 };
 
 // ---- the reference ----
 
-/// The topology of a level set.
+/// Topological invariants of a level set.
 #[derive(Debug, PartialEq, Eq)]
-struct Shape {
+struct Invariants {
     euler: i64,
     parts: i64,
 }
 
-/// Units per step of the sample values, times two. The level lies one unit above the isovalue, and values at the points
-/// of the subdivision are multiples of three units, so no value equals the level.
-const UNITS: i128 = 3 << 20;
+/// Fixed-point units per half step of the sample values. The level lies one unit above the isovalue, and values at the
+/// points of the subdivision are multiples of three units, so no value equals the level.
+const UNITS_PER_HALF_STEP: i128 = 3 << 20;
 
-/// Most subdivisions: further corners would exceed i128.
-const DEPTH: u32 = 21;
+/// Maximum number of subdivisions: deeper corner values would exceed i128.
+const MAX_DEPTH: u32 = 21;
 
-/// The position of the first cut of a cell, which is uneven, so that no cut meets a degenerate slice. Later cuts are in
-/// halves.
-const FIRST: [i128; 2] = [503, 1009 - 503];
+/// Ratio of the two parts of the first subdivision of a cell. It is uneven, so that no cut meets a degenerate slice.
+/// Later subdivisions are in halves.
+const FIRST_CUT: [i128; 2] = [503, 1009 - 503];
 
-/// The level set, a little above `iso`, of the trilinear interpolation of the samples. Outside of the volume, values
-/// are far below.
+/// The level set of the trilinear interpolation of the samples, slightly above `iso`. Outside the volume, values are
+/// far below the level.
 struct Reference {
     euler: i64,
-    /// The number of each point by its position, in units of 2^-DEPTH. By this number, `joined` holds the parent of the
+    /// The index of each point by its position in units of 2^-MAX_DEPTH. At this index, `joined` has the parent of the
     /// point (union-find), and `inside` whether the point is inside.
     numbers: HashMap<[u64; 3], usize>,
     joined: Vec<usize>,
@@ -51,14 +52,14 @@ const FACES: [[usize; 4]; 6] =
     [[0, 1, 3, 2], [4, 5, 7, 6], [0, 1, 5, 4], [2, 3, 7, 6], [0, 2, 6, 4], [1, 3, 7, 5]];
 
 impl Reference {
-    fn shape(dims: [usize; 3], samples: &[u8], twice_iso: i128) -> Shape {
+    fn invariants(dims: [usize; 3], samples: &[u8], twice_iso: i128) -> Invariants {
         let points = dims.map(|n| n + 2);
         let value = |place: [usize; 3]| {
             if (0..3).any(|i| place[i] == 0 || place[i] > dims[i]) {
-                return -2000 * UNITS - 1;
+                return -2000 * UNITS_PER_HALF_STEP - 1;
             }
             let at = ((place[2] - 1) * dims[1] + place[1] - 1) * dims[0] + place[0] - 1;
-            (2 * i128::from(samples[at]) - twice_iso) * UNITS - 1
+            (2 * i128::from(samples[at]) - twice_iso) * UNITS_PER_HALF_STEP - 1
         };
         let (numbers, joined, inside) = Default::default();
         let mut all = Self { euler: 0, numbers, joined, inside };
@@ -71,30 +72,30 @@ impl Reference {
                 (to[axis] < points[axis]).then_some(to)
             };
             for axis in 0..3 {
-                // Points on edges count 1, arcs on faces -1.
+                // Crossings of grid edges count 1, arcs on faces -1.
                 let Some(end) = step(place, axis) else { continue };
                 all.euler += i64::from(is_inside(place) != is_inside(end));
                 let side = (axis + 1) % 3;
                 if let (Some(beside), Some(far)) = (step(place, side), step(end, side)) {
-                    all.euler -= arcs([place, end, far, beside].map(is_inside));
+                    all.euler -= count_arcs([place, end, far, beside].map(is_inside));
                 }
             }
             if (0..3).all(|axis| place[axis] + 1 < points[axis]) {
                 let corners = std::array::from_fn(|corner| {
                     value(std::array::from_fn(|i| place[i] + (corner >> i & 1)))
                 });
-                all.cut(&corners, place.map(|at| (at as u64) << DEPTH), 0);
+                all.cut(&corners, place.map(|at| (at as u64) << MAX_DEPTH), 0);
             }
         }
         let mut roots: Vec<usize> = (0..all.joined.len()).map(|i| all.root(i)).collect();
         roots.sort_unstable();
         roots.dedup();
-        // A closed surface of n parts divides space into n + 1.
-        Shape { euler: all.euler, parts: roots.len() as i64 - 1 }
+        // A closed surface of n parts divides space into n + 1 regions.
+        Invariants { euler: all.euler, parts: roots.len() as i64 - 1 }
     }
 
-    /// Adds the part of the level set within the box at `place`: a disc counts 1 if the corners show that there is just
-    /// one, else the eighths of the box and the faces and edges between them are added.
+    /// Adds the level set within the box at `place`: 1 if the corners show that it is a single disc, otherwise the sum
+    /// over the eight sub-boxes and the faces and edges between them.
     fn cut(&mut self, corners: &Corners, place: [u64; 3], depth: u32) {
         let inside = corners.map(|value| value > 0);
         let alternates = FACES.iter().any(|face| {
@@ -106,7 +107,7 @@ impl Reference {
         let are_lone = (0..4).any(|i| is_lone(i) && is_lone(7 - i) && inside[i] == inside[7 - i]);
         if !alternates && !are_lone {
             self.euler += i64::from(inside.contains(&true) && inside.contains(&false));
-            let side = 1 << (DEPTH - depth);
+            let side = 1 << (MAX_DEPTH - depth);
             let numbers: [usize; 8] = std::array::from_fn(|corner| {
                 let at = std::array::from_fn(|i| place[i] + side * (corner >> i & 1) as u64);
                 self.number(at, inside[corner])
@@ -119,9 +120,9 @@ impl Reference {
             }
             return;
         }
-        assert!(depth < DEPTH, "a field too near to a degenerate one");
-        // The values at the 27 points of the eighths, times a common factor.
-        let [left, right] = if depth == 0 { FIRST } else { [1, 1] };
+        assert!(depth < MAX_DEPTH, "the field is too close to a degenerate one");
+        // The values at the 27 corners of the sub-boxes, times a common factor.
+        let [left, right] = if depth == 0 { FIRST_CUT } else { [1, 1] };
         let fine: [i128; 27] = std::array::from_fn(|i| {
             let at = [i % 3, i / 3 % 3, i / 9];
             let weight = |corner: usize| -> i128 {
@@ -142,15 +143,15 @@ impl Reference {
                 at
             };
             for i in 0..2 {
-                // The edges between four eighths, and the faces between two.
+                // The edges between four sub-boxes, and the faces between two.
                 self.euler += i64::from(is_inside(at(i, 1, 1)) != is_inside(at(i + 1, 1, 1)));
                 for j in 0..2 {
                     let face = [at(1, i, j), at(1, i + 1, j), at(1, i + 1, j + 1), at(1, i, j + 1)];
-                    self.euler -= arcs(face.map(is_inside));
+                    self.euler -= count_arcs(face.map(is_inside));
                 }
             }
         }
-        let half = 1 << (DEPTH - depth - 1);
+        let half = 1 << (MAX_DEPTH - depth - 1);
         for eighth in 0..8 {
             let first: [usize; 3] = std::array::from_fn(|i| eighth >> i & 1);
             let corners = std::array::from_fn(|corner| {
@@ -187,16 +188,16 @@ impl Reference {
 
 /// The number of arcs of the level set on a face. The field is linear along each side, so the level set crosses each
 /// side at most once.
-fn arcs(inside: [bool; 4]) -> i64 {
+fn count_arcs(inside: [bool; 4]) -> i64 {
     (0..4).filter(|&i| inside[i] != inside[(i + 1) % 4]).count() as i64 / 2
 }
 
-/// The topology of a mesh, which must be closed and manifold at edges and vertices.
-fn shape_of(surface: &Surface) -> Shape {
+/// The invariants of a mesh. Checks that it is closed and manifold at edges and vertices.
+fn invariants_of(surface: &Surface) -> Invariants {
     let mut next: HashMap<[u32; 2], u32> = HashMap::new();
     for &[a, b, c] in &surface.triangles {
         for (from, to, apex) in [(a, b, c), (b, c, a), (c, a, b)] {
-            assert!(next.insert([from, to], apex).is_none(), "three triangles at an edge");
+            assert!(next.insert([from, to], apex).is_none(), "an edge has three triangles");
         }
     }
     let mut at: Vec<u32> = vec![0; surface.positions.len()];
@@ -213,7 +214,7 @@ fn shape_of(surface: &Surface) -> Shape {
                     break;
                 }
             }
-            assert_eq!(count, at[vertex as usize], "two fans at a vertex");
+            assert_eq!(count, at[vertex as usize], "a vertex has two fans");
         }
     }
     let mut parts: Vec<usize> = (0..at.len()).collect();
@@ -232,18 +233,19 @@ fn shape_of(surface: &Surface) -> Shape {
     }
     let roots = (0..parts.len()).filter(|&i| parts[i] == i).count() as i64;
     let [vertices, sides, faces] = [at.len(), next.len() / 2, surface.triangles.len()];
-    Shape { euler: vertices as i64 - sides as i64 + faces as i64, parts: roots }
+    Invariants { euler: vertices as i64 - sides as i64 + faces as i64, parts: roots }
 }
 
 // ---- volumes ----
 
-/// A small volume with few different values around the isovalue: alternating faces, tunnels and ties.
-fn small(seed: u64) -> (Volume, f64) {
+/// A small volume with few different values around the isovalue, for ambiguous faces, tunnels and ties, and that
+/// isovalue.
+fn small_volume(seed: u64) -> (Volume, f64) {
     let mut noise = Noise(seed);
     let mut below = |n: u64| (noise.next() % n) as usize;
     let dims = [3 + below(4), 3 + below(4), 3 + below(4)];
     let range = [2, 3, 4, 6, 9, 17, 40, 256][below(8)];
-    // Samples that alternate from point to point make every face ambiguous, as do single ones.
+    // Samples that alternate from point to point make every face ambiguous; isolated samples do so, too.
     let kind = below(4);
     let iso = 100.0 + [0.0, 0.0, 0.5][below(3)];
     let samples = (0..dims.iter().product()).map(|i: usize| {
@@ -266,73 +268,76 @@ fn small(seed: u64) -> (Volume, f64) {
     (Volume { dims, samples }, iso)
 }
 
-fn exact(iso: f64, close: bool) -> MarchingCubes {
+fn exact_kernel(iso: f64, close: bool) -> MarchingCubes {
     MarchingCubes { close, topology: Topology::Exact, ..MarchingCubes::new(iso) }
 }
 
-/// The number of volumes that are tried, which `GPUPROC_TOPOLOGY=10000` sets.
-fn count() -> u64 {
+/// Number of random volumes; `GPUPROC_TOPOLOGY=10000` sets it.
+fn volume_count() -> u64 {
     std::env::var("GPUPROC_TOPOLOGY").map_or(150, |count| count.parse().unwrap())
 }
 
 #[test]
-fn surfaces_hang_together_as_the_trilinear_field_does() {
+fn surfaces_have_the_topology_of_the_trilinear_field() {
     let (mut differ, mut handles) = (0, 0);
-    for seed in 0..count() {
-        let (volume, iso) = small(seed);
+    for seed in 0..volume_count() {
+        let (volume, iso) = small_volume(seed);
         let Samples::U8(samples) = &volume.samples else { unreachable!() };
-        let expected = Reference::shape(volume.dims, samples, (2.0 * iso) as i128);
-        let kernel = exact(iso, true);
+        let expected = Reference::invariants(volume.dims, samples, (2.0 * iso) as i128);
+        let kernel = exact_kernel(iso, true);
         let slab = Slab::whole(volume.clone(), &kernel);
         let surface = match seed % 10 {
-            0 => assert_twins(&kernel, &slab, same),
+            0 => assert_twins(&kernel, &slab, assert_same_surface),
             _ => gpuproc::device::Kernel::cpu(&kernel, &slab).unwrap(),
         };
-        assert_eq!(shape_of(&surface), expected, "volume {seed}");
+        assert_eq!(invariants_of(&surface), expected, "volume {seed}");
         let classic = MarchingCubes { topology: Topology::Classic, ..kernel };
         let classic = gpuproc::device::Kernel::cpu(&classic, &slab).unwrap();
         assert_eq!(surface.positions, classic.positions);
-        differ += u64::from(shape_of(&classic) != expected);
+        differ += u64::from(invariants_of(&classic) != expected);
         handles += expected.parts - expected.euler / 2;
     }
-    // On these volumes, the classic table often differs, and surfaces have handles.
-    assert!(differ > count() / 4 && handles > count() as i64, "{differ} differ, {handles} handles");
+    // The classic table often gives another topology on these volumes, and many surfaces have handles.
+    assert!(
+        differ > volume_count() / 4 && handles > volume_count() as i64,
+        "{differ} differ, {handles} handles"
+    );
 }
 
 #[test]
-fn slabs_make_the_same_surface() {
+fn slabs_give_the_same_surface() {
     let (dims, iso) = ([70, 9, 12], 100.0);
     let samples = Noise(8).bytes(dims.iter().product()).iter().map(|v| 90 + v % 21).collect();
     let volume = std::sync::Arc::new(Volume { dims, samples: Samples::U8(samples) });
     for close in [false, true] {
-        let kernel = exact(iso, close);
+        let kernel = exact_kernel(iso, close);
         let whole = Slab::whole(volume.clone(), &kernel);
-        let expected = assert_twins(&kernel, &whole, same);
+        let expected = assert_twins(&kernel, &whole, assert_same_surface);
         let mut joined = Surface::default();
         for first in 0..whole.layers.end {
             let layers = first..first + 1;
             let slab =
                 Slab { layers, first_vertex: joined.positions.len() as u64, ..whole.clone() };
-            joined.append(assert_twins(&kernel, &slab, same)).unwrap();
+            joined.append(assert_twins(&kernel, &slab, assert_same_surface)).unwrap();
         }
         assert_eq!(joined, expected);
-        assert!(!close || shape_of(&joined).parts > 1);
+        assert!(!close || invariants_of(&joined).parts > 1);
     }
 }
 
 #[test]
-fn slices_larger_than_a_binding_work() {
-    // The small device binds 1 MiB, so the volume is meshed in bands of rows.
+fn slices_larger_than_a_binding_are_identical_on_all_devices() {
+    // The small device binds 1 MiB, so the volume is meshed in blocks of rows.
     let dims = [500, 400, 2];
     let mut noise = Noise(3);
     let samples = (0..dims.iter().product()).map(|_| 90.0 + (noise.next() % 21) as f32);
     let samples: Vec<f32> = samples.collect();
-    let kernel = exact(100.0, true);
+    let kernel = exact_kernel(100.0, true);
     let volume = Volume { dims, samples: Samples::F32(samples) };
-    assert_twins(&kernel, &Slab::whole(volume, &kernel), same);
+    assert_twins(&kernel, &Slab::whole(volume, &kernel), assert_same_surface);
 }
 
-/// Corners alternate everywhere, so all 32 cells of a word are ambiguous.
+/// Corners alternate everywhere, so all 32 cells of a bit mask word are ambiguous.
 #[test]
 fn devices_agree_where_every_cell_is_ambiguous() {
     let dims = [67, 20, 9];
@@ -342,10 +347,11 @@ fn devices_agree_where_every_cell_is_ambiguous() {
     let samples =
         values.map(|is_inside| (noise.next() % 128) as u8 + 128 * u8::from(is_inside)).collect();
     let volume = Volume { dims, samples: Samples::U8(samples) };
-    for kernel in [false, true].map(|close| exact(127.0, close)) {
-        let surface = assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), same);
+    for kernel in [false, true].map(|close| exact_kernel(127.0, close)) {
+        let surface =
+            assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), assert_same_surface);
         if kernel.close {
-            shape_of(&surface);
+            invariants_of(&surface);
         }
     }
 }
@@ -356,10 +362,11 @@ fn devices_agree_on_noise_of_every_type() {
     for (seed, dtype) in [U8, I8, U16, I16, U32, I32, F32, F64].into_iter().enumerate() {
         let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
         for iso in isos {
-            let kernel = exact(iso, seed % 2 == 0);
-            let surface = assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), same);
+            let kernel = exact_kernel(iso, seed % 2 == 0);
+            let surface =
+                assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), assert_same_surface);
             if kernel.close {
-                shape_of(&surface);
+                invariants_of(&surface);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Units of length: whatever format a volume comes from and goes to, its samples stay as far apart as the file says.
-//! The files are written here and read back by their specifications, without the program's own readers.
+//! Units of length: a conversion between any two formats keeps the physical spacing of the samples. The files are
+//! written here and read back according to the specifications, without gpuproc's own readers.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{
     mesh::read_ply,
 };
 
-/// Number of samples along x, y and z, and the distances between them.
+/// Number of samples along x, y and z.
 const DIMS: [usize; 3] = [6, 5, 4];
 const SPACING: [f64; 3] = [0.5, 0.75, 2.0];
 
@@ -32,12 +32,12 @@ fn nanometres(unit: &str) -> f64 {
     }
 }
 
-/// The distances between samples and the name of their unit; `None` where a file states none.
-type Size = (Option<[f64; 3]>, Option<String>);
+/// The spacing and the name of its unit; `None` if the file states none.
+type SpacingAndUnit = (Option<[f64; 3]>, Option<String>);
 
-/// Writes files in the units of each format to `folder`. Returns their names, each with the unit that `info` shows;
-/// `None` for one that is not stated.
-fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
+/// Writes files in all units of each format to `folder`. Returns their names and the units that `info` should print;
+/// `None` if the file states no unit.
+fn write_sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
     let mut all = Vec::new();
     let mut add = |name: String, bytes: Vec<u8>, unit: Option<&'static str>| {
         fs::write(folder.join(&name), bytes).unwrap();
@@ -58,9 +58,13 @@ fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
     .enumerate()
     {
         let list = format!("\"{name}\" \"{name}\" \"{name}\"");
-        add(format!("nrrd{number}.nrrd"), nrrd(&format!("space units: {list}")), unit);
+        add(
+            format!("nrrd{number}.nrrd"),
+            nrrd_with_directions(&format!("space units: {list}")),
+            unit,
+        );
         let spacings = format!("spacings: 0.5 0.75 2\nunits: {list}");
-        add(format!("nrrd_spacings{number}.nrrd"), nrrd_of(&spacings), unit);
+        add(format!("nrrd_spacings{number}.nrrd"), nrrd_with_lines(&spacings), unit);
     }
     for (number, (line, unit)) in [
         ("", Some("mm")),
@@ -89,7 +93,7 @@ fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
     .enumerate()
     {
         let text = format!("ImageJ=1.54f\nimages=4\nslices=4\n{lines}spacing=2\n");
-        add(format!("imagej{number}.tif"), tiff(&text), unit);
+        add(format!("imagej{number}.tif"), tiff_with_description(&text), unit);
     }
     for (number, (name, unit)) in [
         ("", Some("um")),
@@ -103,7 +107,11 @@ fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
     .into_iter()
     .enumerate()
     {
-        add(format!("ome{number}.ome.tif"), tiff(&ome(SPACING, [name; 3])), unit);
+        add(
+            format!("ome{number}.ome.tif"),
+            tiff_with_description(&ome_xml(SPACING, [name; 3])),
+            unit,
+        );
     }
     for (number, (name, unit)) in [
         (None, None),
@@ -117,7 +125,7 @@ fn sources(folder: &Path) -> Vec<(String, Option<&'static str>)> {
     .enumerate()
     {
         let file = format!("zarr{number}.zarr");
-        zarr(&folder.join(&file), SPACING, [name; 3]);
+        write_zarr(&folder.join(&file), SPACING, [name; 3]);
         all.push((file, unit));
     }
     all
@@ -140,12 +148,12 @@ fn nifti(unit: u8) -> Vec<u8> {
     [bytes, samples()].concat()
 }
 
-fn nrrd(line: &str) -> Vec<u8> {
+fn nrrd_with_directions(line: &str) -> Vec<u8> {
     let space = "space dimension: 3\nspace directions: (0.5,0,0) (0,0.75,0) (0,0,2)\n";
-    nrrd_of(&format!("{space}{line}"))
+    nrrd_with_lines(&format!("{space}{line}"))
 }
 
-fn nrrd_of(lines: &str) -> Vec<u8> {
+fn nrrd_with_lines(lines: &str) -> Vec<u8> {
     let head = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 6 5 4\nencoding: raw\n";
     [format!("{head}{lines}\n\n").as_bytes(), &samples()].concat()
 }
@@ -174,7 +182,7 @@ fn mrc() -> Vec<u8> {
     [bytes, samples()].concat()
 }
 
-fn ome(size: [f64; 3], units: [&str; 3]) -> String {
+fn ome_xml(size: [f64; 3], units: [&str; 3]) -> String {
     let sizes =
         ["X", "Y", "Z"].iter().zip(size).zip(units).map(|((axis, size), unit)| match unit {
             "" => format!(" PhysicalSize{axis}=\"{size}\""),
@@ -187,8 +195,8 @@ fn ome(size: [f64; 3], units: [&str; 3]) -> String {
     )
 }
 
-/// Four pages with the description `text`. The resolution is two and four thirds pixels a unit.
-fn tiff(text: &str) -> Vec<u8> {
+/// Four pages with the description `text`. The resolution is 2 and 4/3 pixels per unit.
+fn tiff_with_description(text: &str) -> Vec<u8> {
     const ENTRIES: u32 = 12;
     let directory = 2 + 12 * ENTRIES + 4;
     let mut file = b"II*\0\x08\0\0\0".to_vec();
@@ -221,7 +229,7 @@ fn tiff(text: &str) -> Vec<u8> {
     [file, text, samples()].concat()
 }
 
-fn zarr(folder: &Path, scale: [f64; 3], units: [Option<&str>; 3]) {
+fn write_zarr(folder: &Path, scale: [f64; 3], units: [Option<&str>; 3]) {
     fs::create_dir_all(folder.join("0/c/0/0")).unwrap();
     let axes = ["z", "y", "x"].iter().zip(units.iter().rev()).map(|(name, unit)| match unit {
         None => serde_json::json!({"name": name, "type": "space"}),
@@ -240,8 +248,8 @@ fn zarr(folder: &Path, scale: [f64; 3], units: [Option<&str>; 3]) {
     fs::write(folder.join("0/c/0/0/0"), samples()).unwrap();
 }
 
-/// What a written file states, read by the specification of its format.
-fn size_in(path: &Path) -> Size {
+/// The spacing and unit of a written file, read according to the specification of its format.
+fn read_spacing_and_unit(path: &Path) -> SpacingAndUnit {
     let extension = path.extension().unwrap().to_str().unwrap();
     if extension == "zarr" {
         let text = fs::read(path.join("zarr.json")).unwrap();
@@ -319,8 +327,8 @@ fn first_directory(bytes: &[u8]) -> HashMap<u16, u32> {
     entries.map(|at| (short(at), long(at + 8))).collect()
 }
 
-/// What `info` shows.
-fn shown(folder: &Path, names: &[String]) -> Vec<Size> {
+/// The spacing and unit that `info` prints for each file.
+fn info_spacing_and_unit(folder: &Path, names: &[String]) -> Vec<SpacingAndUnit> {
     let mut command = gpuproc();
     let output =
         command.current_dir(folder).args(["info", "--json", "--stack"]).args(names).output();
@@ -336,18 +344,23 @@ fn shown(folder: &Path, names: &[String]) -> Vec<Size> {
 }
 
 #[track_caller]
-fn assert_near(found: [f64; 3], expected: [f64; 3], what: &str) {
+fn assert_near(found: [f64; 3], expected: [f64; 3], context: &str) {
     let near = |(a, b): (f64, f64)| (a / b - 1.0).abs() < 1e-6;
-    assert!(found.into_iter().zip(expected).all(near), "{what}: {found:?} for {expected:?}");
+    assert!(
+        found.into_iter().zip(expected).all(near),
+        "{context}: found {found:?}, expected {expected:?}"
+    );
 }
 
 #[test]
-fn every_pair_of_formats_keeps_the_size() {
+fn converting_between_any_two_formats_keeps_the_spacing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let sources = sources(folder);
+    let sources = write_sources(folder);
     let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
-    for ((name, unit), (spacing, shown)) in sources.iter().zip(shown(folder, &names)) {
+    for ((name, unit), (spacing, shown)) in
+        sources.iter().zip(info_spacing_and_unit(folder, &names))
+    {
         assert_eq!((spacing, shown.as_deref()), (Some(SPACING), *unit), "{name}");
     }
     for (extension, units) in [
@@ -359,46 +372,46 @@ fn every_pair_of_formats_keeps_the_size() {
         ("zarr", &["m", "cm", "mm", "um", "nm", "in", "angstrom"]),
     ] {
         let line = format!("blur {} -o {extension}/{{stem}}.{extension}", names.join(" "));
-        let said = works(folder, &format!("{line} --sigma 0 --stack"));
+        let stderr = works(folder, &format!("{line} --sigma 0 --stack"));
         let outputs: Vec<String> = names
             .iter()
             .map(|name| format!("{extension}/{}.{extension}", name.rsplit_once('.').unwrap().0))
             .collect();
         for ((output, (name, own)), shown) in
-            outputs.iter().zip(&sources).zip(shown(folder, &outputs))
+            outputs.iter().zip(&sources).zip(info_spacing_and_unit(folder, &outputs))
         {
-            let what = format!("{name} to {output}");
-            let (spacing, unit) = size_in(&folder.join(output));
-            let spacing = spacing.unwrap_or_else(|| panic!("{what} states no spacing"));
-            assert_near(shown.0.unwrap(), spacing, &what);
-            assert_eq!(shown.1, unit, "{what}");
-            let says = "unit of the spacing is unknown; assuming angstrom";
-            let mut lines = said.lines().filter(|line| line.contains(&format!("{output}: ")));
-            let is_taken = own.is_none() && extension == "mrc";
-            assert_eq!(lines.any(|line| line.contains(says)), is_taken, "{what}: {said}");
+            let context = format!("{name} to {output}");
+            let (spacing, unit) = read_spacing_and_unit(&folder.join(output));
+            let spacing = spacing.unwrap_or_else(|| panic!("{context} states no spacing"));
+            assert_near(shown.0.unwrap(), spacing, &context);
+            assert_eq!(shown.1, unit, "{context}");
+            let message = "unit of the spacing is unknown; assuming angstrom";
+            let mut lines = stderr.lines().filter(|line| line.contains(&format!("{output}: ")));
+            let is_assumed = own.is_none() && extension == "mrc";
+            assert_eq!(lines.any(|line| line.contains(message)), is_assumed, "{context}: {stderr}");
             match (own, unit) {
                 (Some(own), Some(unit)) => {
-                    assert!(units.contains(&unit.as_str()), "{what}: {unit}");
+                    assert!(units.contains(&unit.as_str()), "{context}: {unit}");
                     let scale = nanometres(own) / nanometres(&unit);
-                    assert_near(spacing, SPACING.map(|step| step * scale), &what);
+                    assert_near(spacing, SPACING.map(|step| step * scale), &context);
                 }
-                (None, None) => assert_near(spacing, SPACING, &what),
-                (None, Some(_)) if is_taken => assert_near(spacing, SPACING, &what),
-                (_, unit) => panic!("{what}: {unit:?}"),
+                (None, None) => assert_near(spacing, SPACING, &context),
+                (None, Some(_)) if is_assumed => assert_near(spacing, SPACING, &context),
+                (_, unit) => panic!("{context}: {unit:?}"),
             }
         }
     }
 }
 
-/// The resolution of an ImageJ file may be per centimetre, and its description in Latin-1.
+/// The resolution of an ImageJ file may be per centimetre, and its description may be in Latin-1.
 #[test]
-fn imagej_files_may_state_their_unit_elsewhere() {
+fn reads_imagej_units_from_the_resolution_tag_and_latin_1_text() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let text = |unit: &str| format!("ImageJ=1.54f\nimages=4\nslices=4\n{unit}spacing=2\n");
     let unit_tag = [&296u16.to_le_bytes()[..], &[3, 0, 1, 0, 0, 0, 1]].concat();
     let per_centimetre = |unit: &str| {
-        let mut file = tiff(&text(unit));
+        let mut file = tiff_with_description(&text(unit));
         for at in 0..file.len() - unit_tag.len() {
             if file[at..].starts_with(&unit_tag) {
                 file[at + 8] = 3;
@@ -406,7 +419,7 @@ fn imagej_files_may_state_their_unit_elsewhere() {
         }
         file
     };
-    let mut latin_1 = tiff(&text("unit=??m\n"));
+    let mut latin_1 = tiff_with_description(&text("unit=??m\n"));
     let at = latin_1.windows(3).position(|bytes| bytes == b"??m").unwrap();
     latin_1[at..at + 3].copy_from_slice(b"\xb5m\n");
     let [x, y, z] = SPACING;
@@ -419,24 +432,29 @@ fn imagej_files_may_state_their_unit_elsewhere() {
     ] {
         fs::write(folder.join(name), file).unwrap();
         assert_eq!(
-            shown(folder, &[name.to_owned()]),
+            info_spacing_and_unit(folder, &[name.to_owned()]),
             [(Some(spacing), Some(unit.into()))],
             "{name}"
         );
     }
 }
 
-/// A length that a file leaves out is reported, and none is invented where it states none.
+/// A spacing that is missing along one axis is reported. Without any spacing, none is invented.
 #[test]
-fn missing_lengths_are_reported() {
+fn reports_missing_spacings() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let z_only = ome(SPACING, ["mm"; 3])
+    let z_only = ome_xml(SPACING, ["mm"; 3])
         .replace(" PhysicalSizeX=\"0.5\" PhysicalSizeXUnit=\"mm\"", "")
         .replace(" PhysicalSizeY=\"0.75\" PhysicalSizeYUnit=\"mm\"", "");
-    let nan = |spacings: &str| nrrd_of(&format!("spacings: {spacings}\nunits: mm mm mm"));
+    let nan = |spacings: &str| nrrd_with_lines(&format!("spacings: {spacings}\nunits: mm mm mm"));
     for (name, file, spacing, message) in [
-        ("z.ome.tif", tiff(&z_only), Some([2.0; 3]), "PhysicalSizeX is missing; assuming 2"),
+        (
+            "z.ome.tif",
+            tiff_with_description(&z_only),
+            Some([2.0; 3]),
+            "PhysicalSizeX is missing; assuming 2",
+        ),
         (
             "nan.nrrd",
             nan("0.5 0.75 nan"),
@@ -446,32 +464,34 @@ fn missing_lengths_are_reported() {
         ("no.nrrd", nan("nan nan nan"), None, ""),
     ] {
         fs::write(folder.join(name), file).unwrap();
-        let said = works(folder, &format!("blur {name} o.mrc --sigma 0"));
-        assert!(said.contains(message), "{name}: {said}");
-        assert_eq!(said.contains("warning"), !message.is_empty(), "{name}: {said}");
-        assert_eq!(shown(folder, &[name.to_owned()])[0].0, spacing, "{name}");
+        let stderr = works(folder, &format!("blur {name} o.mrc --sigma 0"));
+        assert!(stderr.contains(message), "{name}: {stderr}");
+        assert_eq!(stderr.contains("warning"), !message.is_empty(), "{name}: {stderr}");
+        assert_eq!(info_spacing_and_unit(folder, &[name.to_owned()])[0].0, spacing, "{name}");
     }
 }
 
-/// Rare units of OME-NGFF are known.
 #[test]
-fn units_may_be_tiny_and_huge() {
+fn reads_rare_ome_ngff_units() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (name, unit, metres) in
         [("femtometer", "fm", 1e-15), ("hectometer", "hm", 1e2), ("megameter", "Mm", 1e6)]
     {
-        zarr(&folder.join("v.zarr"), SPACING, [Some(name); 3]);
-        assert_eq!(shown(folder, &["v.zarr".into()]), [(Some(SPACING), Some(unit.into()))]);
+        write_zarr(&folder.join("v.zarr"), SPACING, [Some(name); 3]);
+        assert_eq!(
+            info_spacing_and_unit(folder, &["v.zarr".into()]),
+            [(Some(SPACING), Some(unit.into()))]
+        );
         works(folder, "blur v.zarr o.nrrd --sigma 0 --strict");
-        let (spacing, _) = size_in(&folder.join("o.nrrd"));
+        let (spacing, _) = read_spacing_and_unit(&folder.join("o.nrrd"));
         assert_near(spacing.unwrap(), SPACING.map(|step| step * metres * 1e3), name);
     }
 }
 
-/// A volume without a spacing gets none, where the format allows that.
+/// A volume without spacing gets none if the output format allows that.
 #[test]
-fn no_size_is_invented() {
+fn volumes_without_spacing_get_none() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_6x5x4_uint8.raw"), samples()).unwrap();
@@ -484,34 +504,38 @@ fn no_size_is_invented() {
         ("o.zarr", Some([1.0; 3]), None),
     ] {
         works(folder, &format!("blur v_6x5x4_uint8.raw {output} --sigma 0"));
-        let (found, found_unit) = size_in(&folder.join(output));
+        let (found, found_unit) = read_spacing_and_unit(&folder.join(output));
         assert_eq!((found, found_unit.as_deref()), (spacing, unit), "{output}");
     }
 }
 
-/// Axes may have units of their own. The unit of x is that of all.
+/// Axes may have different units. All are converted to the unit of x.
 #[test]
 fn axes_with_different_units_are_converted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let steps = [0.5, 0.75, 2000.0];
-    fs::write(folder.join("a.ome.tif"), tiff(&ome(steps, ["mm", "mm", "\u{b5}m"]))).unwrap();
+    fs::write(
+        folder.join("a.ome.tif"),
+        tiff_with_description(&ome_xml(steps, ["mm", "mm", "\u{b5}m"])),
+    )
+    .unwrap();
     let text = "ImageJ=1.54f\nimages=4\nslices=4\nunit=mm\nzunit=micron\nspacing=2000\n";
-    fs::write(folder.join("b.tif"), tiff(text)).unwrap();
-    zarr(
+    fs::write(folder.join("b.tif"), tiff_with_description(text)).unwrap();
+    write_zarr(
         &folder.join("c.zarr"),
         steps,
         [Some("millimeter"), Some("millimeter"), Some("micrometer")],
     );
     let list = "spacings: 0.5 0.75 2000\nunits: \"mm\" \"mm\" \"um\"";
-    fs::write(folder.join("d.nrrd"), nrrd_of(list)).unwrap();
+    fs::write(folder.join("d.nrrd"), nrrd_with_lines(list)).unwrap();
     let names = ["a.ome.tif", "b.tif", "c.zarr", "d.nrrd"].map(str::to_owned);
-    for (name, found) in names.iter().zip(shown(folder, &names)) {
+    for (name, found) in names.iter().zip(info_spacing_and_unit(folder, &names)) {
         assert_eq!(found, (Some(SPACING), Some("mm".into())), "{name}");
     }
-    zarr(&folder.join("e.zarr"), SPACING, [Some("millimeter"), Some("millimeter"), None]);
-    let said = works(folder, "blur e.zarr o.nrrd --sigma 0");
-    assert!(said.contains("e.zarr: unit of the z axis is missing; assuming mm"), "{said}");
+    write_zarr(&folder.join("e.zarr"), SPACING, [Some("millimeter"), Some("millimeter"), None]);
+    let stderr = works(folder, "blur e.zarr o.nrrd --sigma 0");
+    assert!(stderr.contains("e.zarr: unit of the z axis is missing; assuming mm"), "{stderr}");
 }
 
 #[test]
@@ -519,19 +543,23 @@ fn ome_xml_may_have_prefixes_and_character_references() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (number, unit) in ["&#181;m", "&#xb5;m", "\u{b5}m"].into_iter().enumerate() {
-        let text = ome(SPACING, [unit; 3]);
+        let text = ome_xml(SPACING, [unit; 3]);
         let text = ["OME", "Image", "Pixels", "TiffData"].iter().fold(text, |text, name| {
             text.replace(&format!("<{name}"), &format!("<ome:{name}"))
                 .replace(&format!("</{name}"), &format!("</ome:{name}"))
         });
         let name = format!("{number}.ome.tif");
-        fs::write(folder.join(&name), tiff(&text)).unwrap();
-        assert_eq!(shown(folder, &[name]), [(Some(SPACING), Some("um".into()))], "{unit}");
+        fs::write(folder.join(&name), tiff_with_description(&text)).unwrap();
+        assert_eq!(
+            info_spacing_and_unit(folder, &[name]),
+            [(Some(SPACING), Some("um".into()))],
+            "{unit}"
+        );
     }
 }
 
 #[test]
-fn lengths_of_any_magnitude_keep_their_digits() {
+fn spacings_of_any_magnitude_keep_their_digits() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (factor, text) in [
@@ -544,40 +572,45 @@ fn lengths_of_any_magnitude_keep_their_digits() {
         let steps = SPACING.map(|step| step * factor);
         let [x, y, z] = steps;
         let header = format!("spacings: {x} {y} {z}\nunits: \"mm\" \"mm\" \"mm\"");
-        fs::write(folder.join("v.nrrd"), nrrd_of(&header)).unwrap();
+        fs::write(folder.join("v.nrrd"), nrrd_with_lines(&header)).unwrap();
         let output = gpuproc().current_dir(folder).args(["info", "v.nrrd"]).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains(&format!("spacing       {text}\n")), "{said}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.contains(&format!("spacing       {text}\n")), "{stdout}");
         works(folder, "blur v.nrrd o.tif --sigma 0 --strict");
-        let (found, unit) = shown(folder, &["o.tif".to_owned()]).remove(0);
+        let (found, unit) = info_spacing_and_unit(folder, &["o.tif".to_owned()]).remove(0);
         let scale = nanometres("mm") / nanometres(&unit.unwrap());
         assert_near(found.unwrap(), steps.map(|step| step * scale), "o.tif");
     }
 }
 
-/// A mesh is in the unit of its volume, except in formats that have one unit for all.
+/// A mesh has the unit of its volume, except in formats with a fixed unit.
 #[test]
-fn meshes_have_the_unit_of_the_volume() {
+fn meshes_use_the_unit_of_the_volume() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    fs::write(folder.join("mm.ome.tif"), tiff(&ome(SPACING, ["mm"; 3]))).unwrap();
-    fs::write(folder.join("um.ome.tif"), tiff(&ome(SPACING, [""; 3]))).unwrap();
-    fs::write(folder.join("no.tif"), tiff("ImageJ=1.54f\nimages=4\nslices=4\nspacing=2\n"))
+    fs::write(folder.join("mm.ome.tif"), tiff_with_description(&ome_xml(SPACING, ["mm"; 3])))
         .unwrap();
+    fs::write(folder.join("um.ome.tif"), tiff_with_description(&ome_xml(SPACING, [""; 3])))
+        .unwrap();
+    fs::write(
+        folder.join("no.tif"),
+        tiff_with_description("ImageJ=1.54f\nimages=4\nslices=4\nspacing=2\n"),
+    )
+    .unwrap();
     let positions = |name: &str| read_ply(&fs::read(folder.join(name)).unwrap()).positions;
     let mut plain = Vec::new();
     for (name, factor) in [("mm.ome.tif", 1.0), ("um.ome.tif", 1e-3), ("no.tif", 1.0)] {
-        let said = works(folder, &format!("mesh {name} m.ply --iso 100"));
-        assert!(!said.contains("warning"), "{name}: {said}");
-        let here = positions("m.ply");
-        let corner = |at: usize| here.iter().map(|p| p[at]).fold(0.0, f32::max);
+        let stderr = works(folder, &format!("mesh {name} m.ply --iso 100"));
+        assert!(!stderr.contains("warning"), "{name}: {stderr}");
+        let vertices = positions("m.ply");
+        let corner = |at: usize| vertices.iter().map(|p| p[at]).fold(0.0, f32::max);
         assert!(corner(2) > 5.0 && corner(2) < 7.0, "{name}: {}", corner(2));
         if plain.is_empty() {
-            plain = here.iter().map(|p| [p[0], p[1], p[2]]).collect();
+            plain = vertices.iter().map(|p| [p[0], p[1], p[2]]).collect();
         }
-        let said = works(folder, &format!("mesh {name} m.3mf --iso 100"));
-        let said = said.replace("warning: m.3mf: the surface is not closed", "");
-        assert!(!said.contains("warning"), "{name}: {said}");
+        let stderr = works(folder, &format!("mesh {name} m.3mf --iso 100"));
+        let stderr = stderr.replace("warning: m.3mf: the surface is not closed", "");
+        assert!(!stderr.contains("warning"), "{name}: {stderr}");
         let found = vertices_of_3mf(&folder.join("m.3mf"));
         assert_eq!(found.len(), plain.len(), "{name}");
         for (found, expected) in found.iter().flatten().zip(plain.iter().flatten()) {
@@ -590,7 +623,7 @@ fn meshes_have_the_unit_of_the_volume() {
     }
 }
 
-/// The vertices in a 3MF file, whose only large file is compressed.
+/// The vertices of a 3MF file.
 fn vertices_of_3mf(path: &Path) -> Vec<[f32; 3]> {
     let bytes = fs::read(path).unwrap();
     let name = b"3D/3dmodel.model";
@@ -607,9 +640,9 @@ fn vertices_of_3mf(path: &Path) -> Vec<[f32; 3]> {
     lines.map(|line| ["x", "y", "z"].map(|axis| number(line, axis))).collect()
 }
 
-/// `--color-by` finds the values of a volume that has another unit.
+/// `--color-by` samples a volume with another unit at the right positions.
 #[test]
-fn volumes_of_different_units_meet() {
+fn color_by_converts_units() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("mm.mha"), meta_image("DistanceUnits = mm\n", "0.5 0.75 2")).unwrap();

@@ -1,4 +1,4 @@
-//! Folders of pictures, outputs over inputs, options without effect, and other mistakes of users.
+//! Folders of images, outputs that would replace inputs, options without effect, and other user errors.
 
 use std::{fs, path::Path};
 
@@ -6,8 +6,8 @@ use image::{GrayImage, Luma, RgbImage};
 
 use crate::common::{run, works};
 
-/// A folder with `photos/` (`a.png`, `b.jpg`, notes) and pictures of the same names in `photos/more/`.
-fn photos() -> tempfile::TempDir {
+/// A folder with `photos/` (`a.png`, `b.jpg`, `notes.txt`) and images of the same names in `photos/more/`.
+fn write_photos() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for below in ["photos", "photos/more"] {
         let at = folder.path().join(below);
@@ -20,51 +20,51 @@ fn photos() -> tempfile::TempDir {
 }
 
 /// The size of the picture at `path`.
-fn size(path: &Path) -> (u32, u32) {
+fn image_size(path: &Path) -> (u32, u32) {
     image::image_dimensions(path).unwrap()
 }
 
-/// Asserts that `line` fails with exit code 2 and a message that contains each of `says`.
-fn refuses(folder: &Path, line: &str, says: &[&str]) {
+/// Checks that `line` fails with exit code 2 and a message that contains each of `messages`.
+fn assert_usage_error(folder: &Path, line: &str, messages: &[&str]) {
     let (code, text) = run(folder, line);
     assert_eq!(code, 2, "{line}: {text}");
-    assert!(says.iter().all(|says| text.contains(says)), "{line}: {text}");
+    assert!(messages.iter().all(|message| text.contains(message)), "{line}: {text}");
 }
 
 #[test]
-fn a_folder_of_photographs_is_a_batch() {
-    let folder = photos();
+fn processes_a_folder_of_photos_as_a_batch() {
+    let folder = write_photos();
     let at = folder.path();
     for input in ["photos", "photos/", "photos/*.*"] {
         let text = works(at, &format!("blur {input} -o soft/ --sigma 1"));
         assert!(text.contains("notes.txt"), "{text}");
-        assert_eq!(size(&at.join("soft/a.png")), (9, 5), "{input}");
-        assert_eq!(size(&at.join("soft/b.jpg")), (6, 7), "{input}");
+        assert_eq!(image_size(&at.join("soft/a.png")), (9, 5), "{input}");
+        assert_eq!(image_size(&at.join("soft/b.jpg")), (6, 7), "{input}");
         assert_eq!(fs::read_dir(at.join("soft")).unwrap().count(), 2, "{input}");
         fs::remove_dir_all(at.join("soft")).unwrap();
     }
     works(at, "threshold photos -o masks/ --value 9");
-    assert_eq!(size(&at.join("masks/a.png")), (9, 5));
+    assert_eq!(image_size(&at.join("masks/a.png")), (9, 5));
     works(at, "histogram photos -o counts.json");
     let counts = fs::read_to_string(at.join("counts.json")).unwrap();
     let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
     assert_eq!(counts.as_array().unwrap().len(), 2);
     assert!(counts[0]["inputs"][0].as_str().unwrap().ends_with("a.png"), "{counts}");
-    // Pictures of the same name need separate folders.
-    refuses(at, "blur photos -R -o soft/", &["two inputs would become", "--keep-tree"]);
+    // Images of the same name need separate output folders.
+    assert_usage_error(at, "blur photos -R -o soft/", &["two inputs would become", "--keep-tree"]);
     works(at, "blur photos --recursive -o soft/ --keep-tree");
-    assert_eq!(size(&at.join("soft/photos/more/b.jpg")), (6, 7));
-    assert_eq!(size(&at.join("soft/photos/b.jpg")), (6, 7));
+    assert_eq!(image_size(&at.join("soft/photos/more/b.jpg")), (6, 7));
+    assert_eq!(image_size(&at.join("soft/photos/b.jpg")), (6, 7));
     fs::create_dir(at.join("albums")).unwrap();
     fs::rename(at.join("photos"), at.join("albums/photos")).unwrap();
     let (code, text) = run(at, "blur albums -o all/");
     assert!(code == 4 && text.contains("--recursive"), "{text}");
     works(at, "blur albums -R --out-dir all");
-    assert_eq!(size(&at.join("all/albums/photos/more/a.png")), (9, 5));
+    assert_eq!(image_size(&at.join("all/albums/photos/more/a.png")), (9, 5));
 }
 
 #[test]
-fn a_folder_of_slices_is_a_volume_where_something_says_so() {
+fn folder_of_slices_is_a_volume_if_output_or_options_require_it() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("s")).unwrap();
@@ -91,12 +91,12 @@ fn a_folder_of_slices_is_a_volume_where_something_says_so() {
         serde_json::from_str::<serde_json::Value>(&text).unwrap().as_array().unwrap().len()
     };
     assert_eq!((inputs("all.json"), inputs("each.json")), (1, 3));
-    refuses(at, "blur s --stack -R -o o.nrrd", &["--recursive"]);
-    refuses(at, "blur s o.png", &["3 inputs cannot all go to o.png"]);
+    assert_usage_error(at, "blur s --stack -R -o o.nrrd", &["--recursive"]);
+    assert_usage_error(at, "blur s o.png", &["3 inputs cannot all go to o.png"]);
 }
 
 #[test]
-fn an_input_is_replaced_only_on_request() {
+fn replaces_an_input_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let dot = GrayImage::from_fn(5, 5, |x, y| Luma([if (x, y) == (2, 2) { 225 } else { 0 }]));
@@ -112,7 +112,7 @@ fn an_input_is_replaced_only_on_request() {
         "threshold a.png -o ./ --value 3".to_owned(),
         format!("blur {} -o . --sigma 1", absolute.display()),
     ] {
-        refuses(at, &line, &["a.png: the output would replace the input", "--in-place"]);
+        assert_usage_error(at, &line, &["a.png: the output would replace the input", "--in-place"]);
         assert!(bytes() == before, "{line}");
     }
     for line in
@@ -125,22 +125,26 @@ fn an_input_is_replaced_only_on_request() {
             assert_eq!(found.get_pixel(1, 1).0, [25], "{line}");
         }
     }
-    // Names that the user has typed twice are meant.
+    // A name that the user typed twice is intended.
     save();
     works(at, "blur a.png a.png --sigma 1");
     assert!(fs::read(at.join("a.png")).unwrap() != before[0]);
     works(at, "blur b.png -o b.png --sigma 1");
-    refuses(at, "blur - --in-place", &["standard input has no name"]);
+    assert_usage_error(at, "blur - --in-place", &["standard input has no name"]);
     fs::write(at.join("n.txt"), "2 1").unwrap();
-    refuses(at, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
-    refuses(at, "scan n.txt -o {stem}.txt", &["n.txt: the output would replace the input"]);
+    assert_usage_error(at, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
+    assert_usage_error(
+        at,
+        "scan n.txt -o {stem}.txt",
+        &["n.txt: the output would replace the input"],
+    );
     works(at, "sort n.txt -o n.txt");
     assert_eq!(fs::read_to_string(at.join("n.txt")).unwrap(), "1\n2\n");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn binary_data_does_not_go_to_a_terminal() {
+fn refuses_to_write_binary_data_to_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
@@ -176,12 +180,12 @@ fn binary_data_does_not_go_to_a_terminal() {
 }
 
 #[test]
-fn options_without_an_effect_are_refused() {
-    let folder = photos();
+fn rejects_options_without_effect() {
+    let folder = write_photos();
     let at = folder.path();
     fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     let mesh = "mesh v_4x4x4_uint8.raw --iso 3";
-    for (line, says) in [
+    for (line, message) in [
         ("blur photos/a.png o.png --quality 80", "--quality is for JPEG"),
         ("blur photos/a.png o.webp --quality 80", "--quality is for JPEG"),
         ("blur photos/a.png o.png --optimize", "--optimize is for JPEG"),
@@ -199,9 +203,10 @@ fn options_without_an_effect_are_refused() {
         (&format!("{mesh} o.ply --preview {{stem}}.png"), "{stem}"),
         ("mesh v_4x4x4_uint8.raw --labels -o {iso}.ply", "{iso}"),
     ] {
-        refuses(at, line, &[says]);
+        assert_usage_error(at, line, &[message]);
     }
-    // In a batch, an option has an effect where one output can use it. Defaults of a configuration are for many runs.
+    // In a batch, an option is accepted if it applies to at least one output. Defaults from the environment are never
+    // rejected.
     works(at, "blur photos -o soft/ --quality 80 --compression 2");
     works(at, &format!("{mesh} -o {{stem}}-{{iso}}.ply"));
     let mut command = crate::common::gpuproc();
@@ -212,11 +217,11 @@ fn options_without_an_effect_are_refused() {
 }
 
 #[test]
-fn mistakes_get_a_remedy() {
+fn errors_suggest_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
-    for (line, code, says) in [
+    for (line, code, message) in [
         ("sort n.txt --reverse", 2, "--descending"),
         ("sort -n n.txt", 2, "always sorted by value"),
         ("mesh v_4x4x4_uint8.raw --threshold 3", 2, "--iso"),
@@ -229,10 +234,10 @@ fn mistakes_get_a_remedy() {
         ("resize a.png b.png", 2, "there is no command `resize`"),
     ] {
         let (found, text) = run(at, line);
-        assert!(found == code && text.contains(says), "{line}: {found} {text}");
+        assert!(found == code && text.contains(message), "{line}: {found} {text}");
         assert!(!text.contains("serve") && !text.contains("--verbose"), "{line}: {text}");
     }
-    // An array of two channels.
+    // A store with two channels.
     let store = at.join("two.zarr");
     fs::create_dir(&store).unwrap();
     let array = r#"{"zarr_format":2,"shape":[2,2,2,2],"chunks":[2,2,2,2],"dtype":"|u1","compressor":null,
@@ -250,7 +255,7 @@ fn mistakes_get_a_remedy() {
 }
 
 #[test]
-fn the_last_of_an_option_counts_and_outputs_add_up() {
+fn last_option_wins_and_outputs_accumulate() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
@@ -269,13 +274,17 @@ fn the_last_of_an_option_counts_and_outputs_add_up() {
         assert!(at.join(name).exists(), "{name}");
     }
     fs::write(at.join("n.txt"), "2 1").unwrap();
-    refuses(at, "sort n.txt -o a.txt -o b.txt", &["expected one output"]);
-    refuses(at, "blur - -o b.png -o c.png", &["standard input can be read only once"]);
-    refuses(at, "mesh - --iso 3 -o b.ply -o c.ply", &["standard input can be read only once"]);
+    assert_usage_error(at, "sort n.txt -o a.txt -o b.txt", &["expected one output"]);
+    assert_usage_error(at, "blur - -o b.png -o c.png", &["standard input can be read only once"]);
+    assert_usage_error(
+        at,
+        "mesh - --iso 3 -o b.ply -o c.ply",
+        &["standard input can be read only once"],
+    );
 }
 
 #[test]
-fn results_that_are_certainly_not_meant_are_errors() {
+fn rejects_isosurfaces_of_a_single_slice() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("s")).unwrap();
@@ -293,7 +302,7 @@ fn results_that_are_certainly_not_meant_are_errors() {
 }
 
 #[test]
-fn info_describes_meshes_that_this_program_writes() {
+fn info_describes_meshes_of_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     // A box of 2 x 2 x 2 bright samples in the middle is closed; the lower half of the volume is not.
@@ -315,9 +324,12 @@ fn info_describes_meshes_that_this_program_writes() {
         assert_eq!((&expected["kind"], &expected["format"]), (&"mesh".into(), &"PLY".into()));
         assert_eq!(expected["watertight"], closed, "{expected}");
         assert!(expected["triangles"].as_u64().unwrap() > 10, "{expected}");
-        let said = works(at, &line);
+        let stderr = works(at, &line);
         let (vertices, triangles) = (&expected["vertices"], &expected["triangles"]);
-        assert!(said.contains(&format!("{vertices} vertices, {triangles} triangles")), "{said}");
+        assert!(
+            stderr.contains(&format!("{vertices} vertices, {triangles} triangles")),
+            "{stderr}"
+        );
         for more in [
             "m.ply --ascii",
             "m.ply --normals",
@@ -351,13 +363,13 @@ fn info_describes_meshes_that_this_program_writes() {
     let none = info("none.ply");
     assert_eq!((&none["triangles"], &none["watertight"]), (&0.into(), &false.into()));
     works(at, "info two.glb none.ply");
-    // Files that are cut off or not what their names say.
+    // Truncated files, and files of another format than their extension.
     for name in ["m.ply", "m.stl", "m.obj", "m.off", "m.glb"] {
         let whole = fs::read(at.join(name)).unwrap();
         for length in [0, 5, whole.len() / 2, whole.len() - 9] {
             fs::write(at.join(name), &whole[..length]).unwrap();
             let (code, text) = run(at, &format!("info {name}"));
-            // A text that ends between lines is shorter, not broken.
+            // A text file that ends between lines is valid.
             assert!(code == 4 || code == 0 && !name.ends_with("ply"), "{name} {length}: {text}");
         }
         fs::write(at.join(name), [0xff; 999]).unwrap();
@@ -368,18 +380,18 @@ fn info_describes_meshes_that_this_program_writes() {
 
 #[test]
 fn verbose_batches_list_their_files() {
-    let folder = photos();
+    let folder = write_photos();
     let at = folder.path();
     let text = works(at, "blur photos -o soft/ --sigma 1 -v");
     for name in ["a.png", "b.jpg"] {
-        let said = format!("photos/{name} -> soft/{name}: done in ");
-        assert!(text.contains(&said), "{text}");
+        let line = format!("photos/{name} -> soft/{name}: done in ");
+        assert!(text.contains(&line), "{text}");
     }
     assert!(!works(at, "blur photos -o soft/ --sigma 1").contains("done in"));
 }
 
 #[test]
-fn a_sort_keeps_the_type_of_its_input() {
+fn sort_keeps_the_type_of_its_input() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let npy = |descr: &str, numbers: &[u8], count: usize| {

@@ -1,5 +1,5 @@
-//! Volume formats: files have the values that other programs read in them, meshes have the coordinates that the files
-//! state, and broken files are refused.
+//! Volume formats: gpuproc reads the same values as other programs, meshes have the coordinates that the files state,
+//! and broken files are rejected.
 
 use std::{
     fs,
@@ -35,13 +35,15 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/volumes")
 }
 
-/// An entry of `volumes.json`: a file, and the contents that the program `read_by` finds in it.
+/// An entry of `volumes.json`: a file, and its contents as the program `read_by` reads them.
 struct Fixture(Value);
 
 impl Fixture {
     fn all() -> Vec<Self> {
         let text = fs::read_to_string(fixtures().join("volumes.json")).unwrap();
-        let Value::Array(all) = serde_json::from_str(&text).unwrap() else { panic!("a list") };
+        let Value::Array(all) = serde_json::from_str(&text).unwrap() else {
+            panic!("expected a list")
+        };
         assert!(all.len() > 25);
         all.into_iter().map(Self).collect()
     }
@@ -67,7 +69,7 @@ impl Fixture {
         numbers(&self.0["values"])
     }
 
-    /// The world coordinates of the samples of [`PLACES`].
+    /// The world coordinates of the samples at [`PROBES`].
     fn world(&self) -> Option<Vec<[f64; 3]>> {
         points(&self.0["world"])
     }
@@ -86,8 +88,8 @@ fn points(list: &Value) -> Option<Vec<[f64; 3]>> {
     Some(list.as_array()?.iter().map(|point| numbers(point).try_into().unwrap()).collect())
 }
 
-/// The samples whose world coordinates the entry states.
-const PLACES: [[f64; 3]; 5] =
+/// Positions whose world coordinates each entry states.
+const PROBES: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
 
 #[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
@@ -95,7 +97,7 @@ fn as_f64(samples: &Samples) -> Vec<f64> {
     for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
 }
 
-/// Checks that numbers are equal up to the last digit, which the JSON parser may round.
+/// Checks that numbers are equal except for the last digit, which the JSON parser may round.
 fn assert_values(found: &[f64], expected: &[f64], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let differs = |(a, b): &(&f64, &f64)| (*a - *b).abs() > 1e-15 * b.abs();
@@ -105,14 +107,17 @@ fn assert_values(found: &[f64], expected: &[f64], what: &str) {
 
 fn assert_close(found: [f64; 3], expected: [f64; 3], what: &str) {
     for i in 0..3 {
-        // MetaImage and headers of f32 are rounded.
+        // MetaImage headers and f32 header fields are rounded.
         let off = (found[i] - expected[i]).abs();
-        assert!(off <= 2e-5 * (1.0 + expected[i].abs()), "{what}: {found:?} for {expected:?}");
+        assert!(
+            off <= 2e-5 * (1.0 + expected[i].abs()),
+            "{what}: found {found:?}, expected {expected:?}"
+        );
     }
 }
 
 #[test]
-fn files_of_other_programs_hold_what_those_say() {
+fn reads_files_of_other_programs() {
     for fixture in Fixture::all() {
         let (name, file) = (fixture.name(), fixture.describe());
         assert_eq!(
@@ -123,15 +128,15 @@ fn files_of_other_programs_hold_what_those_say() {
         let volume = file.read(1 << 20, &Timings::new(false));
         let volume = volume.unwrap_or_else(|error| panic!("{name}: {}", error.one_line()));
         assert_values(&as_f64(&volume.samples), &fixture.values(), name);
-        // The same slice by slice.
+        // Reading slice by slice gives the same values.
         let mut reader = file.reader().unwrap();
         let slices: Vec<f64> =
             (0..file.dims[2]).flat_map(|_| as_f64(&reader.read(1).unwrap())).collect();
         reader.expect_end().unwrap();
         assert_values(&slices, &fixture.values(), name);
-        let told = ["exact up to 2^53"];
+        let known = ["exact up to 2^53"];
         assert!(
-            file.warnings().all(|what| told.iter().any(|told| what.contains(told))),
+            file.warnings().all(|warning| known.iter().any(|known| warning.contains(known))),
             "{name}: {:?}",
             file.warnings().collect::<Vec<_>>()
         );
@@ -139,7 +144,7 @@ fn files_of_other_programs_hold_what_those_say() {
 }
 
 #[test]
-fn world_coordinates_are_those_of_other_programs() {
+fn world_coordinates_equal_those_of_other_programs() {
     for fixture in Fixture::all() {
         let (name, file) = (fixture.name(), fixture.describe());
         let unit = file.placement().and_then(|placement| placement.unit.as_deref());
@@ -151,25 +156,25 @@ fn world_coordinates_are_those_of_other_programs() {
         let placement = file.placement().unwrap_or_else(|| panic!("{name} states no coordinates"));
         let space = placement.space.map(Space::name);
         assert_eq!(space, fixture.0["space"].as_str(), "{name}");
-        for (at, expected) in PLACES.into_iter().zip(world) {
+        for (at, expected) in PROBES.into_iter().zip(world) {
             assert_close(placement.at(at), expected, name);
         }
         // ITK converts all coordinates to LPS and to millimetres.
         let Some(lps) = points(&fixture.0["lps_by_simpleitk"]) else { continue };
         let turned = placement.to(Space::Lps).unwrap_or_else(|| placement.clone());
         let scale = if unit == Some("um") { 1e-3 } else { 1.0 };
-        for (at, expected) in PLACES.into_iter().zip(lps) {
+        for (at, expected) in PROBES.into_iter().zip(lps) {
             assert_close(turned.at(at).map(|v| v * scale), expected, name);
         }
     }
 }
 
-fn mesh_in(folder: &Path, name: &str) -> Surface {
+fn read_mesh(folder: &Path, name: &str) -> Surface {
     read_ply(&fs::read(folder.join(name)).unwrap())
 }
 
-/// Six times the volume that a surface encloses, positive when its triangles face outwards.
-fn enclosed(surface: &Surface) -> f64 {
+/// Six times the volume that a surface encloses, positive if its triangles face outwards.
+fn volume_times_six(surface: &Surface) -> f64 {
     let corners = surface.triangles.iter().map(|&triangle| surface.corners::<f64>(triangle));
     corners
         .map(|[a, b, c]| {
@@ -181,7 +186,7 @@ fn enclosed(surface: &Surface) -> f64 {
 }
 
 #[test]
-fn meshes_lie_where_the_files_say() {
+fn meshes_have_the_world_coordinates_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
@@ -202,18 +207,21 @@ fn meshes_lie_where_the_files_say() {
         works(folder, &format!("mesh {input} voxel.ply {flags} --space voxel {which}"));
         works(folder, &format!("mesh {input} world.ply {flags} {which}"));
         let (grid, voxel, world) = (
-            mesh_in(folder, "grid.ply"),
-            mesh_in(folder, "voxel.ply"),
-            mesh_in(folder, "world.ply"),
+            read_mesh(folder, "grid.ply"),
+            read_mesh(folder, "voxel.ply"),
+            read_mesh(folder, "world.ply"),
         );
         assert_eq!(voxel, grid, "{name}");
-        assert!(enclosed(&grid) > 0.0 && enclosed(&world) > 0.0, "{name}: inside out");
+        assert!(
+            volume_times_six(&grid) > 0.0 && volume_times_six(&world) > 0.0,
+            "{name}: faces point inwards"
+        );
         let Some(corners) = fixture.world() else {
             assert_eq!(world, grid, "{name}");
             continue;
         };
-        // The map from samples to world coordinates, from four of the points by the other program.
-        let [first, x, y, z, _] = corners[..] else { panic!("five points") };
+        // The index-to-world transform, derived from four probes of the other program.
+        let [first, x, y, z, _] = corners[..] else { panic!("expected five points") };
         let place = |p: [f64; 3]| -> [f64; 3] {
             std::array::from_fn(|i| {
                 first[i]
@@ -226,7 +234,7 @@ fn meshes_lie_where_the_files_say() {
         for (found, at) in world.positions.iter().zip(&grid.positions) {
             assert_close(found.map(f64::from), place(at.map(|v| f64::from(v) - 0.5)), name);
         }
-        // Normals and faces have the same orientation.
+        // Vertex normals and faces have the same orientation.
         let area = world.area_normals::<f64>().unwrap();
         let grid_area = grid.area_normals::<f64>().unwrap();
         let agree = |area: &[[f64; 3]], normals: &[[f32; 3]]| {
@@ -243,14 +251,14 @@ fn meshes_lie_where_the_files_say() {
 }
 
 #[test]
-fn flags_take_the_place_of_what_a_file_says() {
+fn options_override_space_spacing_and_origin() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let fixture = Fixture::named("i16_ras_gzip.nrrd");
     let input = fixture.path().display().to_string();
     let bounds = |line: &str| {
         works(folder, &format!("mesh {input} o.ply --iso 0 --close {line}"));
-        mesh_in(folder, "o.ply").bounds().unwrap()
+        read_mesh(folder, "o.ply").bounds().unwrap()
     };
     let (world, ras, lps) = (bounds(""), bounds("--space ras"), bounds("--space lps"));
     assert_eq!(world, ras);
@@ -270,7 +278,7 @@ fn flags_take_the_place_of_what_a_file_says() {
         assert_eq!((lps[0][axis], lps[1][axis]), (-ras[1][axis], -ras[0][axis]));
     }
     assert_eq!([lps[0][2], lps[1][2]], [ras[0][2], ras[1][2]]);
-    // Twice the spacing, with the first sample fixed, doubles all distances from it.
+    // Twice the spacing doubles all distances from the first sample, which stays in place.
     let twice = bounds("--spacing 1.6,2.5,4");
     let first = [-12.5, 30.25, 7.0];
     for axis in 0..3 {
@@ -290,7 +298,7 @@ fn flags_take_the_place_of_what_a_file_says() {
 }
 
 #[test]
-fn pipes_and_small_memory_change_nothing() {
+fn pipes_and_low_memory_give_the_same_mesh() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in
@@ -315,7 +323,7 @@ fn pipes_and_small_memory_change_nothing() {
 }
 
 #[test]
-fn histograms_count_every_format() {
+fn histogram_reads_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
@@ -335,7 +343,7 @@ fn describe(path: &Path) -> Result<VolumeFile, Error> {
 }
 
 #[test]
-fn short_files_are_refused_and_surplus_is_told() {
+fn rejects_truncated_files_and_warns_about_surplus_bytes() {
     let folder = tempfile::tempdir().unwrap();
     for fixture in Fixture::all() {
         let name = fixture.name();
@@ -352,7 +360,7 @@ fn short_files_are_refused_and_surplus_is_told() {
         };
         for short in [0, 1, 3, bytes.len() / 2] {
             fs::write(&path, &bytes[..bytes.len() - 1 - short]).unwrap();
-            // A number in a text that lacks its last digits is still a number.
+            // A truncated text number may still be a valid number.
             if name == "u8_text.nrrd" && short < 4 {
                 continue;
             }
@@ -378,7 +386,7 @@ fn short_files_are_refused_and_surplus_is_told() {
 }
 
 #[test]
-fn one_of_several_volumes_must_be_chosen() {
+fn requires_a_choice_among_several_volumes() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["i32_time_nifti2.nii.gz", "i16_time.nrrd", "f64_time.npy"] {
         let fixture = Fixture::named(name);
@@ -397,7 +405,7 @@ fn one_of_several_volumes_must_be_chosen() {
 }
 
 #[test]
-fn headers_name_files_of_their_folder_only() {
+fn headers_may_only_name_files_in_their_folder() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("below/a.nhdr");
     fs::create_dir_all(folder.path().join("below/data")).unwrap();
@@ -439,7 +447,7 @@ fn headers_name_files_of_their_folder_only() {
 }
 
 #[test]
-fn what_headers_claim_is_not_allocated() {
+fn false_sizes_in_headers_are_not_allocated() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let nrrd = "NRRD0004\ntype: double\ndimension: 3\nsizes: 99999 99999 99999\nencoding: gzip\nendian: little\n\n";
@@ -467,14 +475,14 @@ fn what_headers_claim_is_not_allocated() {
             assert_eq!(stderr.lines().count(), 1, "{stderr}");
         }
     }
-    // A header without an end.
+    // A header that does not end.
     fs::write(folder.join("long.nrrd"), [b"NRRD0004\n", &[b'#'; 2_000_000][..]].concat()).unwrap();
     let error = describe(&folder.join("long.nrrd")).unwrap_err();
     assert!(error.one_line().contains("longer than 1 MiB"), "{}", error.one_line());
 }
 
 #[test]
-fn files_are_known_by_what_they_hold() {
+fn detects_the_format_from_the_content() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["i8.nii.gz", "i16_itk.mha", "i8_itk_gzip.nrrd", "i8.mrc", "i16.npy"] {
@@ -499,10 +507,10 @@ fn files_are_known_by_what_they_hold() {
 }
 
 #[test]
-fn raw_volumes_are_not_guessed_without_a_word() {
+fn reports_a_guessed_raw_layout() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // A volume of 32 x 32 x 16 i16 has as many bytes as some cube of bytes.
+    // 32x32x32 bytes could also be 32x32x16 samples of 16 bits.
     fs::write(folder.join("cube.raw"), Noise(3).bytes(32 * 32 * 32)).unwrap();
     let stderr = works(folder, "mesh cube.raw o.ply --iso 99");
     assert!(stderr.contains("assuming 32x32x32 samples of u8"), "{stderr}");
@@ -522,7 +530,7 @@ fn raw_volumes_are_not_guessed_without_a_word() {
     );
 }
 
-/// Reads a volume file.
+/// Reads a volume file and returns its description and values.
 fn read(path: &Path) -> (VolumeFile, Vec<f64>) {
     let file = describe(path).unwrap_or_else(|error| panic!("{}", error.one_line()));
     let values = as_f64(&file.read(1 << 20, &Timings::new(false)).unwrap().samples);
@@ -530,7 +538,7 @@ fn read(path: &Path) -> (VolumeFile, Vec<f64>) {
 }
 
 #[test]
-fn blurred_volumes_keep_values_and_place() {
+fn converted_volumes_keep_values_and_placement() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let outputs =
@@ -550,7 +558,7 @@ fn blurred_volumes_keep_values_and_place() {
             let stderr = works(folder, &line);
             let (file, found) = match output.contains(".raw") {
                 true => {
-                    // Flags state the shape if the name does not.
+                    // The name does not state shape and type, so the file is renamed to read it back.
                     let (dims, dtype) = ("5x4x3", own.dtype);
                     assert!(stderr.contains(&format!("{output}: {dims} of {dtype}")), "{stderr}");
                     let named = folder.join(output.replace("o.", &format!("o_{dims}_{dtype}.")));
@@ -596,7 +604,7 @@ fn blurred_volumes_keep_values_and_place() {
                 Some(unit) => place.in_unit_of(&[unit]).unwrap(),
                 None => place,
             };
-            for at in PLACES {
+            for at in PROBES {
                 match dropped {
                     true => assert_close(there.spacing(), place.spacing(), output),
                     false => assert_close(there.at(at), place.at(at), output),
@@ -607,7 +615,7 @@ fn blurred_volumes_keep_values_and_place() {
 }
 
 #[test]
-fn blurs_of_volumes_are_those_of_their_samples() {
+fn blur_is_independent_of_the_file_format() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let fixture = Fixture::named("f32_big.nii");
@@ -616,7 +624,7 @@ fn blurs_of_volumes_are_those_of_their_samples() {
     works(folder, "blur v_5x4x3_f32.raw b_5x4x3_f32.raw --sigma 1,0.5,2");
     works(folder, &format!("blur {} b.nii.gz --sigma 1,0.5,2", fixture.path().display()));
     assert_eq!(read(&folder.join("b_5x4x3_f32.raw")).1, read(&folder.join("b.nii.gz")).1);
-    // Several volumes side by side.
+    // A batch of volumes.
     let [a, b] = ["i8.nii.gz", "i16_itk.mha"]
         .map(|name| fs::copy(Fixture::named(name).path(), folder.join(name)));
     a.unwrap();
@@ -627,7 +635,7 @@ fn blurs_of_volumes_are_those_of_their_samples() {
 }
 
 #[test]
-fn names_of_outputs_are_kept_to() {
+fn output_name_determines_format_shape_and_type() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_8x8x8_uint8.raw"), Noise(5).bytes(512)).unwrap();
@@ -655,9 +663,9 @@ fn names_of_outputs_are_kept_to() {
     assert_eq!(whole, fs::read(folder.join("v_8x8x8_uint8.raw")).unwrap());
 }
 
-/// The range is exact, also for numbers that f64 does not hold.
+/// The range is exact even for integers that f64 cannot represent.
 #[test]
-fn info_tells_the_range_of_arrays() {
+fn info_prints_the_range_of_arrays() {
     use gpuproc::{data::dtype::Dtype, io::array::npy};
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -681,9 +689,9 @@ fn info_tells_the_range_of_arrays() {
     assert_eq!(run(folder, "info short.npy --range").0, 4);
 }
 
-/// The format of a volume from a pipe is found from its first bytes and from the output.
+/// The first bytes of a pipe determine its format.
 #[test]
-fn piped_volumes_are_volumes() {
+fn detects_volumes_in_pipes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["i16_ras_gzip.nrrd", "f64.nii.gz", "i16_itk.mha", "f32_big.mrc", "i16.npy"] {
@@ -705,7 +713,7 @@ fn piped_volumes_are_volumes() {
             ["file.nrrd", "pipe.nrrd"].map(|name| fs::read(folder.join(name)).unwrap());
         assert!(file == pipe, "{name}");
     }
-    // A picture is not a volume.
+    // An image from a pipe is not a volume.
     let png = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images/texts.png")).unwrap();
     for line in ["histogram - -o h.csv", "blur - o.png", "blur - o.tif"] {
         gpuproc()
@@ -719,15 +727,15 @@ fn piped_volumes_are_volumes() {
     assert!(table.starts_with("bin,low,high,r,g,b,luma"), "{table}");
 }
 
-/// Unsupported files of other programs are refused by the name of their format, by every command.
+/// Every command names the format of unsupported files of other programs.
 #[test]
-fn foreign_files_are_named() {
+fn names_unsupported_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let tga = [&[0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 24, 32][..], &[7; 6]].concat();
     fs::write(folder.join("a.tga"), tga).unwrap();
     fs::write(folder.join("a.czi"), [&b"ZISRAWFILE"[..], &[0; 502]].concat()).unwrap();
-    for (line, words) in [
+    for (line, message) in [
         (
             "blur a.tga o.png",
             "TGA is not supported: convert it first, for example by `magick FILE out.png`",
@@ -738,15 +746,15 @@ fn foreign_files_are_named() {
         ("histogram a.czi", "Zeiss CZI is not supported"),
     ] {
         let (code, stderr) = run(folder, line);
-        assert!(code == 4 && stderr.contains(words), "{line}: {code} {stderr}");
+        assert!(code == 4 && stderr.contains(message), "{line}: {code} {stderr}");
     }
-    // Flags that describe raw samples are believed.
+    // Options that describe raw samples take precedence over detection.
     fs::write(folder.join("v.raw"), [&b"ZISRAWFILE"[..], &[9; 54]].concat()).unwrap();
     works(folder, "mesh v.raw o.ply --dims 4x4x4 --dtype u8 --iso 30");
     works(folder, "mesh a.czi o.ply --dims 8x8x8 --dtype u8 --iso 30");
 }
 
-/// Runs `info --json` and returns its result.
+/// Runs `info --json` and returns its results.
 fn info(folder: &Path, line: &str) -> Vec<Value> {
     let output =
         gpuproc().current_dir(folder).args(["info", "--json"]).args(line.split(' ')).output();
@@ -756,13 +764,13 @@ fn info(folder: &Path, line: &str) -> Vec<Value> {
 }
 
 #[test]
-fn info_tells_what_files_hold() {
+fn info_prints_size_type_and_placement() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
         let which = if fixture.0["volume"].is_null() { "" } else { " --volume 2" };
         let found = info(folder, &format!("{}{which}", fixture.path().display()));
-        let [found] = &found[..] else { panic!("one file") };
+        let [found] = &found[..] else { panic!("expected one file") };
         if fixture.name().ends_with(".npy") {
             assert_eq!(found["kind"], "array");
             continue;
@@ -831,8 +839,8 @@ fn info_tells_what_files_hold() {
 }
 
 #[test]
-fn a_stream_ends_where_its_file_does() {
-    // Compressed samples are read in parts of any size.
+fn reads_slices_with_overlap_up_to_the_end_of_the_file() {
+    // Each read repeats the previous slice of a compressed file.
     let fixture = Fixture::named("f32_itk_zlib.mha");
     let file = fixture.describe();
     let mut reader = file.reader().unwrap();

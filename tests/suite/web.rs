@@ -1,5 +1,5 @@
-//! HTML pages hold the surfaces that the command made, and make no network requests. `tests/browser/run.sh` opens them
-//! in a browser.
+//! HTML pages contain the data of the command and make no network requests. `tests/browser/run.sh` opens them in a
+//! browser.
 
 use std::{collections::HashMap, fs, io::Read};
 
@@ -12,12 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::common::{Noise, run, works};
 
 /// A parsed page.
-struct Opened {
+struct HtmlPage {
     text: String,
     facts: Value,
 }
 
-impl Opened {
+impl HtmlPage {
     fn new(text: String) -> Self {
         let facts = between(&text, "id=\"facts\">", "</script>");
         Self { facts: serde_json::from_str(facts).unwrap(), text }
@@ -26,7 +26,7 @@ impl Opened {
     /// The decompressed data with this number.
     fn data(&self, number: usize) -> Vec<u8> {
         let text = between(&self.text, &format!("id=\"data{number}\">"), "</script>");
-        inflated(&BASE64.decode(text).unwrap())
+        inflate(&BASE64.decode(text).unwrap())
     }
 
     /// The page without its data.
@@ -40,9 +40,9 @@ impl Opened {
         code
     }
 
-    /// Checks that the content security policy allows only the script and the styles, by their hashes, and that the
-    /// page refers to nothing else.
-    fn check(&self) {
+    /// Checks that the content security policy allows only the script and the styles of the page, by their hashes, and
+    /// that the page refers to nothing else.
+    fn assert_self_contained(&self) {
         let policy = between(&self.text, "Content-Security-Policy\" content=\"", "\"");
         assert!(policy.starts_with("default-src 'none'; "), "{policy}");
         for (name, begin, end) in [
@@ -53,7 +53,7 @@ impl Opened {
             assert!(policy.contains(&format!("{name} 'sha256-{hash}';")), "{policy}");
         }
         let code = self.code();
-        // XML namespaces look like addresses but are not loaded.
+        // XML namespaces look like URLs but are not loaded.
         let code = code.replace("http://www.w3.org/2000/svg", "");
         for word in [
             "http:",
@@ -80,13 +80,13 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     &text[start..start + text[start..].find(end).unwrap()]
 }
 
-fn inflated(bytes: &[u8]) -> Vec<u8> {
+fn inflate(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     DeflateDecoder::new(bytes).read_to_end(&mut all).unwrap();
     all
 }
 
-/// Triangles in whole steps, each starting at its least corner, sorted.
+/// Sorted triangles in quantization steps, each starting at its smallest corner.
 type Triangles = Vec<[[i64; 3]; 3]>;
 
 fn canonical(triangles: impl Iterator<Item = [[i64; 3]; 3]>) -> Triangles {
@@ -97,8 +97,8 @@ fn canonical(triangles: impl Iterator<Item = [[i64; 3]; 3]>) -> Triangles {
     all
 }
 
-/// The triangles of a surface in whole steps.
-fn rounded(surface: &Surface, low: [f64; 3], step: f64) -> Triangles {
+/// The triangles of a surface in quantization steps of size `step` from `low`.
+fn quantized(surface: &Surface, low: [f64; 3], step: f64) -> Triangles {
     let place = |vertex: u32| {
         let p = surface.positions[vertex as usize];
         std::array::from_fn(|i| ((f64::from(p[i]) - low[i]) / step).round() as i64)
@@ -106,10 +106,10 @@ fn rounded(surface: &Surface, low: [f64; 3], step: f64) -> Triangles {
     canonical(surface.triangles.iter().map(|triangle| triangle.map(place)))
 }
 
-/// An edge of a ring: its slot, and three vertices: start, end, and the corner on this side.
+/// An edge of a ring: its slot, and three vertices: start, end, and the third corner of its triangle.
 type Edge = (usize, [usize; 3]);
 
-/// The rings of `io::page::surface`, each as a list in order. Simple rather than fast.
+/// The boundary rings of `io::page::surface`, each as an ordered list. Simple rather than fast.
 #[derive(Default)]
 struct Rings {
     rings: Vec<Vec<Edge>>,
@@ -138,8 +138,13 @@ impl Rings {
     }
 }
 
-/// Unpacks a surface by the description of the format only.
-fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2]) -> Triangles {
+/// Unpacks a surface according to the description of the format.
+fn unpack_surface(
+    bytes: &[u8],
+    vertices: usize,
+    triangles: usize,
+    sections: [usize; 2],
+) -> Triangles {
     let (turns, rest) = bytes.split_at(sections[0]);
     let (numbers, planes) = rest.split_at(sections[1]);
     assert_eq!(planes.len(), 6 * vertices);
@@ -203,7 +208,7 @@ fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2
             let before = (len > 1).then(|| ring[l].0);
             let ([next_from, next_to, _], [last_from, ..]) = (ring[n].1, ring[l].1);
             if len > 1 && next_from == b && next_to == a {
-                // With only two edges, the edge before the gate is also the next one.
+                // In a ring of two edges, the edge before the gate is also the next one.
                 gate = (len > 2).then(|| before.unwrap());
                 all.remove(r, n);
                 let (r, g) = all.find(place).unwrap();
@@ -272,17 +277,17 @@ fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2
     canonical(out.into_iter().map(|triangle| triangle.map(place)))
 }
 
-fn assert_packs(surface: &Surface, name: &str) -> usize {
+fn assert_packing_round_trips(surface: &Surface, name: &str) -> usize {
     let packed = PackedSurface::within(surface, surface.bounds().unwrap_or_default());
     let PackedSurface { vertices, triangles, low, step, sections, .. } = packed;
-    let found = unpacked(&inflated(&packed.bytes), vertices, triangles, sections);
-    assert!(found == rounded(surface, low, step), "{name}");
+    let found = unpack_surface(&inflate(&packed.bytes), vertices, triangles, sections);
+    assert!(found == quantized(surface, low, step), "{name}");
     packed.bytes.len()
 }
 
 #[test]
-fn any_triangles_pack() {
-    assert_packs(&Surface::default(), "nothing");
+fn packs_arbitrary_triangles() {
+    assert_packing_round_trips(&Surface::default(), "nothing");
     for seed in 0..300 {
         let mut noise = Noise(seed + 1);
         let mut below = |n: u64| noise.next() % n;
@@ -304,13 +309,13 @@ fn any_triangles_pack() {
             })
             .collect();
         let surface = Surface { positions, triangles, ..Surface::default() };
-        assert_packs(&surface, &format!("soup {seed}"));
+        assert_packing_round_trips(&surface, &format!("soup {seed}"));
     }
 }
 
 #[test]
-fn torn_and_joined_sheets_pack() {
-    // A sheet with holes, bent to a tube and to a torus.
+fn packs_sheets_with_holes_tubes_and_tori() {
+    // A sheet with holes, also bent into a tube and a torus.
     for (width, height, wraps) in
         [(9u32, 7u32, [false; 2]), (12, 8, [true, false]), (10, 9, [true; 2])]
     {
@@ -330,19 +335,19 @@ fn torn_and_joined_sheets_pack() {
                 }
             }
             let surface = Surface { positions, triangles, ..Surface::default() };
-            assert_packs(&surface, &format!("{width}x{height} {wraps:?} {hole}"));
+            assert_packing_round_trips(&surface, &format!("{width}x{height} {wraps:?} {hole}"));
         }
     }
 }
 
 #[test]
-fn a_page_holds_the_mesh() {
+fn page_contains_the_mesh() {
     let folder = tempfile::tempdir().unwrap();
     let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
     works(folder.path(), &format!("mesh {volume} --iso 80,140 skull.html --space voxel"));
     let text = fs::read_to_string(folder.path().join("skull.html")).unwrap();
-    let (bytes, page) = (text.len(), Opened::new(text));
-    page.check();
+    let (bytes, page) = (text.len(), HtmlPage::new(text));
+    page.assert_self_contained();
     let surfaces = page.facts["surfaces"].as_array().unwrap();
     assert_eq!(surfaces.len(), 2);
     // The outer surface does not hide the inner one.
@@ -359,8 +364,8 @@ fn a_page_holds_the_mesh() {
         let sections = [0, 1].map(|at| number(&facts["sections"][at]));
         let (vertices, count) = (number(&facts["vertices"]), number(&facts["triangles"]));
         assert_eq!((vertices, count), (mesh.positions.len(), mesh.triangles.len()));
-        let found = unpacked(&page.data(i), vertices, count, sections);
-        assert!(found == rounded(&mesh, low, step), "isovalue {iso}");
+        let found = unpack_surface(&page.data(i), vertices, count, sections);
+        assert!(found == quantized(&mesh, low, step), "isovalue {iso}");
         assert!(facts["stats"]["area"].as_f64().unwrap() > 0.0);
         triangles += count;
     }
@@ -369,10 +374,10 @@ fn a_page_holds_the_mesh() {
 }
 
 #[test]
-fn a_page_of_labels_holds_each() {
+fn page_contains_every_label() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Blocks of 5 samples, with the labels 2, 4, ... 24.
+    // Cubes of 5 samples per side, with the labels 2, 4, ..., 24.
     let cell = |i: usize| 2 * (1 + i % 15 / 5 + 3 * (i / 15 % 10 / 5) + 6 * (i / 150 / 5));
     let samples: Vec<u8> = (0..1500).map(|i| cell(i) as u8).collect();
     fs::write(folder.join("c_15x10x10_uint8.raw"), samples).unwrap();
@@ -382,8 +387,8 @@ fn a_page_of_labels_holds_each() {
     for (name, labels) in
         [("all.html", (2..=24).step_by(2).collect()), ("some.html", vec![4, 20, 22])]
     {
-        let page = Opened::new(fs::read_to_string(folder.join(name)).unwrap());
-        page.check();
+        let page = HtmlPage::new(fs::read_to_string(folder.join(name)).unwrap());
+        page.assert_self_contained();
         assert_eq!(page.facts["noun"], "Labels");
         let surfaces = page.facts["surfaces"].as_array().unwrap();
         let found: Vec<u32> =
@@ -394,7 +399,7 @@ fn a_page_of_labels_holds_each() {
             colours.insert(facts["colour"].as_str().unwrap());
             assert_eq!(facts["stats"]["voxels"], 125);
             assert_eq!(facts["stats"]["closed"], true);
-            // All labels are rounded to steps of one box, so that neighbours keep sharing their borders.
+            // All labels use the quantization of one bounding box, so that neighbours still share their borders.
             assert_eq!(
                 (&facts["low"], &facts["step"]),
                 (&surfaces[0]["low"], &surfaces[0]["step"])
@@ -403,12 +408,12 @@ fn a_page_of_labels_holds_each() {
             let sections = [0, 1].map(|at| facts["sections"][at].as_u64().unwrap() as usize);
             let low = [0, 1, 2].map(|axis| facts["low"][axis].as_f64().unwrap());
             let found =
-                unpacked(&page.data(number), count("vertices"), count("triangles"), sections);
+                unpack_surface(&page.data(number), count("vertices"), count("triangles"), sections);
             let stl = fs::read(folder.join(format!("{label}.stl"))).unwrap();
             // A single label is smoothed as if its neighbours were background.
             if name == "all.html" {
                 let step = facts["step"].as_f64().unwrap();
-                assert!(found == rounded(&read_stl(&stl), low, step), "label {label}");
+                assert!(found == quantized(&read_stl(&stl), low, step), "label {label}");
             }
         }
         assert_eq!(colours.len(), labels.len(), "colours of {name}");
@@ -416,39 +421,39 @@ fn a_page_of_labels_holds_each() {
 }
 
 #[test]
-fn names_with_a_place_make_a_page_each() {
+fn placeholder_in_the_output_name_writes_one_page_per_isovalue() {
     let folder = tempfile::tempdir().unwrap();
     let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
     works(folder.path(), &format!("mesh {volume} --iso 80,140 s{{iso}}.html"));
     for (iso, name) in [(80, "s80.html"), (140, "s140.html")] {
-        let page = Opened::new(fs::read_to_string(folder.path().join(name)).unwrap());
+        let page = HtmlPage::new(fs::read_to_string(folder.path().join(name)).unwrap());
         assert_eq!(page.facts["surfaces"].as_array().unwrap().len(), 1);
         assert_eq!(page.facts["surfaces"][0]["iso"], f64::from(iso));
     }
-    // An empty surface is a page, too.
+    // An empty surface also gives a page.
     works(folder.path(), &format!("mesh {volume} --iso 255 none.html"));
-    let page = Opened::new(fs::read_to_string(folder.path().join("none.html")).unwrap());
-    page.check();
+    let page = HtmlPage::new(fs::read_to_string(folder.path().join("none.html")).unwrap());
+    page.assert_self_contained();
     assert_eq!(page.facts["surfaces"][0]["triangles"], 0);
 }
 
 #[test]
-fn a_live_page_holds_the_volume_and_the_hash() {
+fn live_page_contains_the_volume_and_the_hash() {
     let folder = tempfile::tempdir().unwrap();
     let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
-    let told = works(folder.path(), &format!("mesh {volume} --iso 80 --live -o live.html"));
+    let stderr = works(folder.path(), &format!("mesh {volume} --iso 80 --live -o live.html"));
     works(folder.path(), &format!("mesh {volume} --iso 80 -o m.ply"));
-    let page = Opened::new(fs::read_to_string(folder.path().join("live.html")).unwrap());
-    page.check();
+    let page = HtmlPage::new(fs::read_to_string(folder.path().join("live.html")).unwrap());
+    page.assert_self_contained();
     let live = &page.facts["live"];
     let mesh = read_ply(&fs::read(folder.path().join("m.ply")).unwrap());
     let mut hash = Sha256::new();
     mesh.positions.as_flattened().iter().for_each(|v| hash.update(v.to_le_bytes()));
     mesh.triangles.as_flattened().iter().for_each(|v| hash.update(v.to_le_bytes()));
     let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert!(told.contains(&hash), "{told}");
+    assert!(stderr.contains(&hash), "{stderr}");
     assert_eq!(live["hash"]["sha256"], hash.as_str());
-    // The sum of all differences up to a sample is the sample.
+    // Samples are stored as differences.
     let samples = fs::read(volume).unwrap();
     let found: Vec<u8> = page
         .data(1)
@@ -459,7 +464,7 @@ fn a_live_page_holds_the_volume_and_the_hash() {
         })
         .collect();
     assert!(found == samples);
-    // The text has the passes and all their bindings.
+    // The shader has an entry point for each pass.
     let shader = live["recipe"]["shader"].as_str().unwrap();
     for pass in live["recipe"]["passes"].as_array().unwrap() {
         assert!(shader.contains(&format!("fn {}(", pass["entry"].as_str().unwrap())));
@@ -474,7 +479,7 @@ fn a_live_page_holds_the_volume_and_the_hash() {
 }
 
 #[test]
-fn samples_of_every_type_pack() {
+fn live_page_packs_every_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let mut noise = Noise(7);
     for (dtype, size) in [("i8", 1), ("u16", 2), ("i16", 2), ("f32", 4)] {
@@ -488,7 +493,7 @@ fn samples_of_every_type_pack() {
             folder.path(),
             &format!("mesh v.raw --dims 9x8x7 --dtype {dtype} --iso 0.1 --live -o v.html"),
         );
-        let page = Opened::new(fs::read_to_string(folder.path().join("v.html")).unwrap());
+        let page = HtmlPage::new(fs::read_to_string(folder.path().join("v.html")).unwrap());
         let planes = page.data(1);
         let (mut found, mut sum) = (Vec::new(), 0u64);
         for i in 0..count {
@@ -506,17 +511,17 @@ fn samples_of_every_type_pack() {
 }
 
 #[test]
-fn a_histogram_page_holds_the_counts() {
+fn histogram_page_contains_the_counts() {
     let folder = tempfile::tempdir().unwrap();
     let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
     works(folder.path(), &format!("histogram {picture} {picture} -o h.html --stats --log"));
     works(folder.path(), &format!("histogram {picture} -o h.json"));
-    let page = Opened::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
-    page.check();
+    let page = HtmlPage::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
+    page.assert_self_contained();
     let outcomes = page.facts["histograms"].as_array().unwrap();
     assert!(outcomes.len() == 2 && page.facts["log"] == true && page.facts["end"].is_null());
     works(folder.path(), &format!("histogram {picture} -o end.html --ymax 250"));
-    let end = Opened::new(fs::read_to_string(folder.path().join("end.html")).unwrap());
+    let end = HtmlPage::new(fs::read_to_string(folder.path().join("end.html")).unwrap());
     assert_eq!(end.facts["end"], 250.0);
     let json: Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("h.json")).unwrap()).unwrap();
@@ -538,13 +543,13 @@ fn a_histogram_page_holds_the_counts() {
 }
 
 #[test]
-fn a_comparison_holds_both_pictures() {
+fn comparison_page_contains_both_images() {
     let folder = tempfile::tempdir().unwrap();
     let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
     works(folder.path(), &format!("blur {picture} --compare --sigma 4 -o c.html"));
     works(folder.path(), &format!("blur {picture} --sigma 4 -o blurred.png"));
-    let page = Opened::new(fs::read_to_string(folder.path().join("c.html")).unwrap());
-    page.check();
+    let page = HtmlPage::new(fs::read_to_string(folder.path().join("c.html")).unwrap());
+    page.assert_self_contained();
     for (i, expected) in [picture, "blurred.png"].into_iter().enumerate() {
         let text = between(&page.text, &format!("id=\"data{i}\">"), "</script>");
         let found = image::load_from_memory(&BASE64.decode(text).unwrap()).unwrap();

@@ -1,5 +1,5 @@
 //! Zarr and OME-Zarr: stores by zarr-python and ome-zarr-py have the values that zarr-python reads; written stores are
-//! read by a naive reader; broken stores are refused in one line.
+//! checked with a naive reader; broken stores are rejected in one line.
 
 use std::{
     collections::BTreeMap,
@@ -20,17 +20,17 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{gpuproc, run, works},
-    shards::{devices, shards, volume},
+    shards::{devices, run_shards, write_volume},
 };
 
-/// An entry of `fixtures/zarr/stores.json`, which `write.py` in the same folder has written.
+/// An entry of `fixtures/zarr/stores.json`, which `write.py` in the same folder writes.
 pub struct Store(Value);
 
 impl Store {
     pub fn all() -> Vec<Self> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/zarr/stores.json");
         let all = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        let Value::Array(all) = all else { panic!("a list") };
+        let Value::Array(all) = all else { panic!("expected a list") };
         assert!(all.len() > 30);
         all.into_iter().map(Self).collect()
     }
@@ -58,12 +58,12 @@ impl Store {
         root
     }
 
-    /// The hash of its values.
+    /// Hash of the values.
     pub fn hash(&self) -> &str {
         self.0["fnv"].as_str().unwrap()
     }
 
-    /// Its length along each axis, the fastest first.
+    /// Length along each axis, the fastest first.
     fn shape(&self) -> Vec<usize> {
         let sizes = self.0["shape"].as_array().unwrap().iter();
         sizes.rev().map(|size| size.as_u64().unwrap() as usize).collect()
@@ -106,7 +106,7 @@ pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
 }
 
 #[test]
-fn stores_of_zarr_python_hold_what_it_reads() {
+fn reads_stores_of_zarr_python() {
     let folder = tempfile::tempdir().unwrap();
     for store in Store::all() {
         let path = store.write(folder.path());
@@ -122,7 +122,7 @@ fn stores_of_zarr_python_hold_what_it_reads() {
 }
 
 #[test]
-fn axes_tell_size_and_place() {
+fn axes_determine_spacing_origin_and_volumes() {
     let folder = tempfile::tempdir().unwrap();
     let path = Store::named("ngff-0.4-tczyx").write(folder.path());
     let of = |layout: &Layout| describe(&path, layout).map_err(|error| error.one_line());
@@ -138,7 +138,7 @@ fn axes_tell_size_and_place() {
     assert_eq!(placement.unit.as_deref(), Some("um"));
     let coarse = Layout { volume: Some(0), level: Some(1), ..Layout::default() };
     assert_eq!(of(&coarse).unwrap().placement().unwrap().spacing(), [0.5, 0.5, 2.0]);
-    // A channel and a time together select the volume with the corresponding number.
+    // A channel and a time together select one volume.
     let one = |layout: &Layout| {
         as_f64(&of(layout).unwrap().read(1 << 20, &Timings::new(false)).unwrap().samples)
     };
@@ -167,7 +167,7 @@ fn axes_tell_size_and_place() {
 }
 
 #[test]
-fn commands_take_stores() {
+fn commands_accept_stores() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let path = Store::named("ngff-0.5-zyx").write(at);
@@ -183,7 +183,7 @@ fn commands_take_stores() {
     works(at, "blur --sigma 0 in.zarr in.nrrd");
     let counts = |name: &str| prints(&format!("histogram {name} --bins 16 --range 15000,25000"));
     assert_eq!(counts("in.zarr"), counts("in.nrrd"));
-    // NRRD is in mm, the store in µm.
+    // The NRRD file is in mm, the store in µm.
     let surface = |line: &str, name: &str| {
         works(at, line);
         crate::mesh::read_ply(&fs::read(at.join(name)).unwrap())
@@ -206,7 +206,7 @@ fn commands_take_stores() {
     assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("c.ply")).unwrap());
 }
 
-/// All files below `folder`, by name.
+/// All files below `folder`, by relative path.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -224,7 +224,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Decompresses a block of LZ4 by its definition.
+/// Decompresses an LZ4 block according to its specification.
 fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
     let mut whole = Vec::new();
     let byte = |block: &mut &[u8]| {
@@ -257,7 +257,7 @@ fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
     whole
 }
 
-/// Decompresses a chunk of Blosc with LZ4, in blocks of up to 256 KiB, of numbers of `size` bytes.
+/// Decompresses a Blosc chunk of LZ4 blocks with shuffled numbers of `size` bytes.
 fn unpack_blosc(chunk: &[u8], size: usize) -> Vec<u8> {
     let number = |at: usize| u32::from_le_bytes(chunk[at..at + 4].try_into().unwrap()) as usize;
     let (flags, len, block) = (chunk[2], number(4), number(8));
@@ -290,7 +290,7 @@ fn unpack_blosc(chunk: &[u8], size: usize) -> Vec<u8> {
 }
 
 /// The shape and the values (x fastest) of a level of a store that gpuproc wrote, with the axes z, y, x.
-fn naive(store: &Path, level: usize, size: usize) -> ([usize; 3], Vec<u64>) {
+fn read_level(store: &Path, level: usize, size: usize) -> ([usize; 3], Vec<u64>) {
     let folder = store.join(level.to_string());
     let text = fs::read(folder.join("zarr.json")).unwrap();
     let metadata: Value = serde_json::from_slice(&text).unwrap();
@@ -322,24 +322,24 @@ fn naive(store: &Path, level: usize, size: usize) -> ([usize; 3], Vec<u64>) {
 }
 
 #[test]
-fn pyramids_hold_the_blurred_volume_and_its_means() {
+fn pyramid_levels_are_means_of_the_blurred_volume() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     for (dtype, size) in [("uint8", 1), ("uint16", 2)] {
         let raw = format!("v_37x29x21_{dtype}.raw");
-        volume(&at.join(&raw), [37, 29, 21], dtype);
+        write_volume(&at.join(&raw), [37, 29, 21], dtype);
         works(at, &format!("blur {raw} b_37x29x21_{dtype}.raw --sigma 1.5"));
         let blurred = fs::read(at.join(format!("b_37x29x21_{dtype}.raw"))).unwrap();
         let line = format!("blur {raw} out.zarr --sigma 1.5 --levels 4 --chunks 16x8x4");
         works(at, &line);
         let store = at.join("out.zarr");
-        let (shape, mut values) = naive(&store, 0, size);
+        let (shape, mut values) = read_level(&store, 0, size);
         assert_eq!(shape, [37, 29, 21]);
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
         assert!(blurred.chunks(size).map(number).eq(values.iter().copied()));
         let mut dims = shape;
         for level in 1..4 {
-            let (shape, found) = naive(&store, level, size);
+            let (shape, found) = read_level(&store, level, size);
             assert_eq!(shape, dims.map(|len: usize| len.div_ceil(2)));
             for (i, &value) in found.iter().enumerate() {
                 let place = [i % shape[0], i / shape[0] % shape[1], i / shape[0] / shape[1]];
@@ -357,7 +357,7 @@ fn pyramids_hold_the_blurred_volume_and_its_means() {
             }
             (values, dims) = (found, shape);
         }
-        // The store can be read as a volume, and is the same with any memory limit.
+        // The store can be read as a volume and is independent of the memory limit.
         works(at, "blur out.zarr back.raw --sigma 0");
         assert!(fs::read(at.join("back.raw")).unwrap() == blurred);
         let whole = files(&store);
@@ -368,10 +368,10 @@ fn pyramids_hold_the_blurred_volume_and_its_means() {
 }
 
 #[test]
-fn shards_fill_one_store() {
+fn shards_write_one_store() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    volume(&at.join("v_23x19x37_uint8.raw"), [23, 19, 37], "uint8");
+    write_volume(&at.join("v_23x19x37_uint8.raw"), [23, 19, 37], "uint8");
     works(at, "blur v_23x19x37_uint8.raw in.zarr --sigma 0 --chunks 8x8x2 --levels 2");
     let line = "blur in.zarr out.zarr --sigma 1 --levels 4";
     works(at, line);
@@ -384,9 +384,9 @@ fn shards_fill_one_store() {
     }
     let before = fs::read_dir(at).unwrap().count();
     for (count, device) in [(1, "cpu"), (2, "mixed"), (7, "cpu"), (30, "mixed")] {
-        // The remains of another job are replaced.
+        // An existing store of another job is replaced.
         works(at, "blur in.zarr out.zarr --sigma 3 --levels 1 --chunks 64x64x64");
-        shards(at, &format!("{line} --shard {{}}"), count, device, count == 7);
+        run_shards(at, &format!("{line} --shard {{}}"), count, device, count == 7);
         let found = files(&at.join("out.zarr"));
         let (names, expected): (Vec<_>, Vec<_>) = (found.keys().collect(), whole.keys().collect());
         assert_eq!(names, expected, "{count} shards");
@@ -394,36 +394,40 @@ fn shards_fill_one_store() {
         let marker = fs::read_dir(at).unwrap().count();
         assert!(marker <= before + 1, "{count} shards leave {marker} names");
     }
-    let (code, said) = run(at, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
-    assert!(code == 2 && said.contains("cannot replace the volume"), "{said}");
+    let (code, stderr) = run(at, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
+    assert!(code == 2 && stderr.contains("cannot replace the volume"), "{stderr}");
 }
 
-/// With several chunks per file, neighbouring chunks of a layer are in one file: the same samples in fewer files, and
-/// the same bytes if the job is done in shards.
+/// With several chunks per file, neighbouring chunks of a layer share a file: the same samples in fewer files, and the
+/// same bytes if the job runs in shards.
 #[test]
-fn files_hold_several_chunks() {
+fn file_chunks_option_stores_several_chunks_per_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    volume(&at.join("v_37x29x21_uint16.raw"), [37, 29, 21], "uint16");
+    write_volume(&at.join("v_37x29x21_uint16.raw"), [37, 29, 21], "uint16");
     let line = "blur v_37x29x21_uint16.raw OUT --sigma 1 --levels 3 --chunks 8x8x4";
     let to = |out: &str, more: &str| works(at, &format!("{}{more}", line.replace("OUT", out)));
     to("one.zarr", "");
     to("out.zarr", " --file-chunks 3");
     let (one, whole) = (files(&at.join("one.zarr")), files(&at.join("out.zarr")));
-    // 5 x 4 chunks are in 2 x 2 files, 3 x 2 chunks in one; each level has a file of metadata, and so has the group.
+    // 5 x 4 chunks are in 2 x 2 files, 3 x 2 chunks in one. Each level also has a metadata file.
     let names = |store: &BTreeMap<PathBuf, Vec<u8>>, level: &str| {
         store.keys().filter(|name| name.starts_with(level)).count()
     };
-    for (level, chunks, shards) in
+    for (level, chunks, shard_files) in
         [("0", 5 * 4 * 6, 2 * 2 * 6), ("1", 3 * 2 * 3, 3), ("2", 2 * 2, 2)]
     {
-        assert_eq!((names(&one, level), names(&whole, level)), (chunks + 1, shards + 1), "{level}");
+        assert_eq!(
+            (names(&one, level), names(&whole, level)),
+            (chunks + 1, shard_files + 1),
+            "{level}"
+        );
     }
     for level in 0..3 {
         let of = |name: &str| values(&at.join(name), level, 5);
         assert_eq!(of("one.zarr"), of("out.zarr"), "{level}");
     }
-    // The chunks are those of the other store, one after the other, with an index.
+    // A shard file contains the chunks of the other store, one after the other, and an index.
     let file = &whole[Path::new("0/c/0/0/0")];
     let chunks: Vec<&Vec<u8>> =
         (0..9).map(|i| &one[Path::new(&format!("0/c/0/{}/{}", i / 3, i % 3))]).collect();
@@ -437,11 +441,11 @@ fn files_hold_several_chunks() {
     fs::remove_dir_all(at.join("out.zarr")).unwrap();
     for count in [2, 7] {
         let line = line.replace("OUT", "out.zarr") + " --file-chunks 3 --shard {}";
-        shards(at, &line, count, "cpu", true);
+        run_shards(at, &line, count, "cpu", true);
         assert!(files(&at.join("out.zarr")) == whole, "{count}");
         fs::remove_dir_all(at.join("out.zarr")).unwrap();
     }
-    // Empty chunks take no room, and a file without chunks is not written.
+    // Empty chunks take no space, and a file without chunks is not written.
     let mut bytes = vec![0; 2 * 37 * 29 * 21];
     bytes[0] = 1;
     fs::write(at.join("z_37x29x21_uint16.raw"), bytes).unwrap();
@@ -452,18 +456,18 @@ fn files_hold_several_chunks() {
     assert_eq!(names(&files(&at.join("z.zarr")), "0"), 2);
     let back = values(&at.join("z.zarr"), 0, 5);
     assert!(back[0] == 1.0 && back[1..].iter().all(|&value| value == 0.0));
-    let (code, said) =
+    let (code, stderr) =
         run(at, &format!("{} --file-chunks 3 --zarr-version 2", line.replace("OUT", "b.zarr")));
-    assert!(code == 2 && said.contains("cannot store several chunks in a file"), "{said}");
+    assert!(code == 2 && stderr.contains("cannot store several chunks in a file"), "{stderr}");
 }
 
-/// With more than 65,536 chunks, files hold 8 x 8 chunks by default. Chunks of one byte make that many from a small
-/// picture.
+/// With more than 65,536 chunks, each file contains 8 x 8 chunks by default. Chunks of one byte reach that number with
+/// a small image.
 #[test]
-fn many_chunks_share_files() {
+fn many_chunks_are_grouped_into_shards_by_default() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    volume(&at.join("v_257x256x1_uint8.raw"), [257, 256, 1], "uint8");
+    write_volume(&at.join("v_257x256x1_uint8.raw"), [257, 256, 1], "uint8");
     let make = |more: &str, out: &str| {
         let line = "blur v_257x256x1_uint8.raw OUT --sigma 0 --levels 1 --chunks";
         works(at, &format!("{} {more}", line.replace("OUT", out)));
@@ -473,28 +477,28 @@ fn many_chunks_share_files() {
     let count = |store: &BTreeMap<PathBuf, Vec<u8>>| {
         store.keys().filter(|name| name.starts_with("0/c")).count()
     };
-    // 257 x 256 chunks are in 33 x 32 files; 17 x 16 chunks are in as many files.
+    // 257 x 256 chunks are in 33 x 32 files; 17 x 16 chunks have one file each.
     assert_eq!((count(&many), count(&fewer)), (33 * 32, 17 * 16));
     let meta: Value = serde_json::from_slice(&many[Path::new("0/zarr.json")]).unwrap();
     assert_eq!(meta["chunk_grid"]["configuration"]["chunk_shape"], json!([1, 8, 8]));
     assert_eq!(meta["codecs"][0]["name"], "sharding_indexed");
     assert_eq!(values(&at.join("many.zarr"), 0, 1), values(&at.join("fewer.zarr"), 0, 1));
-    // The files of the last column hold one chunk per row; the other 7 do not exist.
+    // Each file of the last column has one chunk per row; the other seven do not exist.
     let last = &many[Path::new("0/c/0/0/32")];
     let index = &last[last.len() - 4 - 16 * 64..];
     let is_there = |at: usize| index[16 * at..16 * at + 16] != [0xff; 16];
     for at in 0..64 {
         assert!(at % 8 == 0 || !is_there(at), "{at}");
     }
-    let said = make("1x1x1 --file-chunks 16", "sixteen.zarr");
-    assert_eq!(count(&said), 17 * 16);
+    let sixteen = make("1x1x1 --file-chunks 16", "sixteen.zarr");
+    assert_eq!(count(&sixteen), 17 * 16);
 }
 
 #[test]
-fn a_store_is_replaced_and_nothing_else() {
+fn overwrites_only_zarr_stores() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    volume(&at.join("v_9x8x7_uint8.raw"), [9, 8, 7], "uint8");
+    write_volume(&at.join("v_9x8x7_uint8.raw"), [9, 8, 7], "uint8");
     works(at, "blur v_9x8x7_uint8.raw a.zarr --sigma 1");
     let first = files(&at.join("a.zarr"));
     works(at, "blur a.zarr a.zarr --sigma 2 --zarr-version 2");
@@ -505,8 +509,8 @@ fn a_store_is_replaced_and_nothing_else() {
     assert!(first != second && fs::read_dir(at).unwrap().count() == 2);
     assert_eq!(values(&at.join("a.zarr"), 0, 9).len(), 9 * 8 * 7);
     let refused = |line: &str, what: &str| {
-        let (code, said) = run(at, line);
-        assert!(code != 0 && said.contains(what), "{said}");
+        let (code, stderr) = run(at, line);
+        assert!(code != 0 && stderr.contains(what), "{stderr}");
         assert_eq!(files(&at.join("a.zarr")), second);
     };
     refused("blur v_9x8x7_uint8.raw a.zarr --no-clobber", "a.zarr");
@@ -515,13 +519,13 @@ fn a_store_is_replaced_and_nothing_else() {
     refused("blur v_9x8x7_uint8.raw b.zarr", "it exists and is not a Zarr store");
     refused("blur v_9x8x7_uint8.raw a.zarr --max-memory 1k", "--max-memory");
     refused("blur v_9x8x7_uint8.raw c.nrrd --levels 2", "whose name ends with .zarr");
-    assert_eq!(fs::read_dir(at).unwrap().count(), 3, "nothing is left behind");
+    assert_eq!(fs::read_dir(at).unwrap().count(), 3, "temporary files remain");
     assert_eq!(fs::read_to_string(at.join("b.zarr/thesis.txt")).unwrap(), "mine");
 }
 
-/// All channels and times are blurred and keep their metadata, or only the chosen one.
+/// All channels and times are blurred and keep their metadata, or only the selected one.
 #[test]
-fn images_of_five_axes_stay_so() {
+fn blur_keeps_all_five_axes() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let path = Store::named("ngff-0.4-tczyx").write(at);
@@ -551,15 +555,15 @@ fn images_of_five_axes_stay_so() {
 }
 
 #[test]
-fn what_is_broken_is_one_line() {
+fn rejects_broken_stores_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let path = Store::named("v3-zstd-int16").write(at);
     fs::rename(path, at.join("a.zarr")).unwrap();
     let fails = |what: &str| {
-        let (code, said) = run(at, "info a.zarr --range --max-memory 100M");
-        assert!((2..6).contains(&code) && said.trim().lines().count() == 1, "{code} {said}");
-        assert!(said.contains(what), "{what}: {said}");
+        let (code, stderr) = run(at, "info a.zarr --range --max-memory 100M");
+        assert!((2..6).contains(&code) && stderr.trim().lines().count() == 1, "{code} {stderr}");
+        assert!(stderr.contains(what), "{what}: {stderr}");
     };
     let metadata = at.join("a.zarr/zarr.json");
     let good: Value = serde_json::from_slice(&fs::read(&metadata).unwrap()).unwrap();
@@ -602,9 +606,8 @@ fn what_is_broken_is_one_line() {
     fails("`../b` of a level is not in its folder");
 }
 
-/// What a store holds beside its image is told where it is not passed on.
 #[test]
-fn attributes_and_labels_are_not_lost_without_a_word() {
+fn warns_about_dropped_attributes_and_labels() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::write(at.join("in_4x3x2_uint8.raw"), [7; 24]).unwrap();
@@ -621,8 +624,8 @@ fn attributes_and_labels_are_not_lost_without_a_word() {
         let labels = at.join("in.zarr/labels/nuclei");
         fs::create_dir_all(&labels).unwrap();
         fs::write(labels.join(".zgroup"), "{\"zarr_format\": 2}").unwrap();
-        let told = works(at, "blur in.zarr o.zarr --sigma 0");
-        assert!(told.contains("metadata is dropped (microscope, labels)"), "{told}");
+        let stderr = works(at, "blur in.zarr o.zarr --sigma 0");
+        assert!(stderr.contains("metadata is dropped (microscope, labels)"), "{stderr}");
         fs::remove_dir_all(at.join("in.zarr")).unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Zarr stores that claim more than they hold: memory stays within `--max-memory`, and stores are refused in one line.
+//! Zarr stores that declare more data than they contain: memory stays within `--max-memory`, and the stores are
+//! rejected in one line.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -9,9 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::memory::{keeps, zeros};
+use crate::memory::{deflated_zeros, run_within_memory};
 
-/// Size of an unpacked bomb, in bytes.
+/// Size of a decompressed bomb in bytes.
 const BOMB: usize = 128 << 20;
 
 /// Metadata of a Zarr 3 array of u8 with a bytes-to-bytes codec.
@@ -24,11 +25,11 @@ fn array(shape: &Value, chunk: &Value, codec: &Value) -> Value {
     })
 }
 
-/// Metadata of an array in shards with chunks of 4 x 4 x 4, with or without a checksum after the index.
-fn sharded(shape: &Value, shard: &Value, has_sum: bool) -> Value {
+/// Metadata of a sharded array with chunks of 4 x 4 x 4, with or without a checksum of the index.
+fn sharded(shape: &Value, shard: &Value, has_checksum: bool) -> Value {
     let mut value = array(shape, shard, &json!("crc32c"));
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
-    let index = if has_sum { json!([bytes, "crc32c"]) } else { json!([bytes]) };
+    let index = if has_checksum { json!([bytes, "crc32c"]) } else { json!([bytes]) };
     value["codecs"] = json!([{"name": "sharding_indexed", "configuration": {
         "chunk_shape": [4, 4, 4], "codecs": [bytes], "index_codecs": index}}]);
     value
@@ -45,7 +46,7 @@ impl Folder<'_> {
         fs::write(root.join("c/0/0/0"), chunk).unwrap();
     }
 
-    /// Writes a store of 64 x 128 x 128 in one chunk.
+    /// Writes a store of 64 x 128 x 128 samples in one chunk.
     fn packed(&self, codec: &str, chunk: &[u8]) {
         let cube = json!([64, 128, 128]);
         let metadata = array(&cube, &cube, &json!(codec));
@@ -61,7 +62,7 @@ fn gzip(bytes: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A zstd frame with the window size 2^(10 + `window`), made of blocks that repeat one byte 128 KiB times.
+/// A zstd frame with the window size 2^(10 + `window`), in blocks that repeat one byte to 128 KiB.
 fn zstd(window: u8, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window << 3];
     let blocks = bytes >> 17;
@@ -84,21 +85,21 @@ fn blosc(codec: u8, [len, block]: [u32; 2], stream: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn stores_that_claim_too_much_stay_within_their_memory() {
+fn stores_with_false_sizes_stay_within_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let stores = Folder(folder);
     let cube = json!([64, 128, 128]);
     let len = 1 << 20;
     stores.packed("gzip", &gzip(BOMB));
-    stores.packed("zlib", &zeros(BOMB as u64));
+    stores.packed("zlib", &deflated_zeros(BOMB as u64));
     stores.packed("zstd", &zstd(10, BOMB));
     stores.packed("lz4", &[&u32::MAX.to_le_bytes()[..], &[0xff; 1 << 10]].concat());
-    // Half a MB that claims to hold 128 MB.
+    // Half a megabyte that decompresses to 128 MB.
     let long = [&[0x1f, 0, 1, 0][..], &[0xff; BOMB / 255], &[0, 0x50, 1, 2, 3, 4, 5]].concat();
     stores.packed("blosc", &blosc(1, [len, len], &long));
     let metadata = array(&cube, &cube, &json!("blosc"));
-    stores.put("blosc-zlib", &metadata, &blosc(3, [len, len], &zeros(BOMB as u64)));
+    stores.put("blosc-zlib", &metadata, &blosc(3, [len, len], &deflated_zeros(BOMB as u64)));
     stores.put("blosc-zstd", &metadata, &blosc(4, [len, len], &zstd(10, BOMB)));
     stores.put("blosc-block", &metadata, &blosc(1, [len, u32::MAX], &[0; 9]));
     stores.put("blosc-long", &metadata, &blosc(1, [u32::MAX - 9, len], &[0; 9]));
@@ -106,13 +107,13 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     let metadata = array(&cube, &cube, &json!("zstd"));
     stores.put("window", &metadata, &zstd(21, len as usize));
     stores.put("half-window", &metadata, &zstd(16, len as usize));
-    // Compressed several times: the result of each step may be at most a quarter longer than a chunk.
+    // Several codecs: the result of each step may be at most a quarter longer than the chunk.
     let mut metadata = array(&cube, &cube, &json!("gzip"));
     metadata["codecs"] = json!(["bytes", "gzip", "gzip", "gzip"]);
     stores.put("again", &metadata, &gzip(BOMB));
     metadata["codecs"] = [vec![json!("bytes")], vec![json!("gzip"); 100_000]].concat().into();
     stores.put("chain", &metadata, &gzip(1 << 20));
-    // An empty chunk, and texts of metadata: nested deeply, with many lists, and 90 MiB of blanks.
+    // An empty chunk, and metadata that is deeply nested, has many lists, or consists of 90 MiB of blanks.
     stores.put("empty", &array(&cube, &cube, &json!("gzip")), &[]);
     let metadata = array(&cube, &cube, &json!("gzip")).to_string();
     let deep = metadata.replacen('{', &format!("{{\"a\":{}", "[".repeat(1 << 20)), 1);
@@ -135,7 +136,7 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     }
     let times = array(&json!([1u64 << 50, 1, 1, 1]), &json!([1, 1, 1, 1]), &json!("gzip"));
     stores.put("times", &times, &[]);
-    // Shards: a file without samples that claims an index of 67 MB, and one whose chunks lie outside of the file.
+    // Shards: a file whose index takes 67 MB, and files whose chunks lie outside the file.
     let many = json!([256, 1024, 1024]);
     stores.put("index", &sharded(&many, &many, false), &[]);
     let file = File::options().write(true).open(folder.join("index/c/0/0/0")).unwrap();
@@ -153,11 +154,11 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     stores.put("sum", &sharded(&small, &small, true), &[0; 300]);
     stores.put("short", &sharded(&small, &small, true), &[0; 30]);
 
-    let refused = |command: &str, says: &str| {
-        let run = keeps(folder, 64, command);
-        assert!(run.code != Some(0) && run.stderr.contains(says), "{command}: {run:?}");
+    let refused = |command: &str, message: &str| {
+        let run = run_within_memory(folder, 64, command);
+        assert!(run.code != Some(0) && run.stderr.contains(message), "{command}: {run:?}");
     };
-    for (name, says) in [
+    for (name, message) in [
         ("gzip", "longer than the chunk"),
         ("zlib", "longer than the chunk"),
         ("zstd", "longer than the chunk"),
@@ -185,7 +186,7 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
         ("short", "shorter than its index"),
         ("chunk", "a chunk takes"),
     ] {
-        refused(&format!("histogram {name}"), says);
+        refused(&format!("histogram {name}"), message);
     }
     for command in [
         "info edge --range",
@@ -201,11 +202,11 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
         "blur index o.raw --sigma 1",
         "mesh times o.ply --iso 1",
     ] {
-        keeps(folder, 64, command);
+        run_within_memory(folder, 64, command);
     }
-    // The promise also holds with more memory.
+    // The limit also holds with more memory.
     for name in ["gzip", "zstd", "blosc", "index", "chunk", "half-window"] {
-        keeps(folder, 256, &format!("histogram {name}"));
+        run_within_memory(folder, 256, &format!("histogram {name}"));
     }
     let left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.iter().all(|path| path.extension().is_none()), "{left:?}");

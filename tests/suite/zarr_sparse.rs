@@ -1,5 +1,5 @@
-//! Zarr stores with few chunks: the missing chunks are counted or skipped, and results are those of a volume with all
-//! samples. Also folders that killed processes left.
+//! Zarr stores with few chunks: missing chunks are counted or skipped, with the same results as for a volume with all
+//! samples. Also partial stores of killed processes.
 
 use std::{
     fs,
@@ -20,21 +20,21 @@ const CHUNK: [usize; 3] = [8, 16, 10];
 /// Positions of the stored chunks along z, y and x.
 const STORED: [[usize; 3]; 5] = [[3, 1, 2], [3, 1, 3], [4, 1, 2], [15, 0, 0], [18, 2, 3]];
 
-/// How a store is laid out: as chunks in one folder, as chunks in folders, or as shards.
+/// Layout of a store: chunks in one folder, chunks in nested folders, or shards.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum StoreLayout {
     Flat,
     Folders,
     Shards,
 }
 
-/// Writes a volume as a sparse store of `kind`, and as a raw volume `name.raw` with all samples.
-fn write(folder: &Path, kind: Kind, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf) {
+/// Writes the same volume as a sparse store and as a raw file with all samples. Returns both paths.
+fn write_volume(folder: &Path, layout: StoreLayout, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf) {
     let size = dtype.size();
     let mut noise = Noise(4);
     let mut whole: Vec<u8> =
         [vec![fill], vec![0; size - 1]].concat().repeat(SHAPE.iter().product());
-    let root = folder.join(format!("{kind:?}-{dtype}-{fill}.zarr"));
+    let root = folder.join(format!("{layout:?}-{dtype}-{fill}.zarr"));
     let put = |name: String, bytes: &[u8]| {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -52,11 +52,11 @@ fn write(folder: &Path, kind: Kind, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf
             }
         }
         let [z, y, x] = at;
-        match kind {
-            Kind::Flat => put(format!("{z}.{y}.{x}"), &chunk),
-            Kind::Folders => put(format!("{z}/{y}/{x}"), &chunk),
-            // A shard of two chunks along z that holds one of them, and its index.
-            Kind::Shards => {
+        match layout {
+            StoreLayout::Flat => put(format!("{z}.{y}.{x}"), &chunk),
+            StoreLayout::Folders => put(format!("{z}/{y}/{x}"), &chunk),
+            // A shard of two chunks along z, of which one or both are stored, followed by the index.
+            StoreLayout::Shards => {
                 let name = format!("c/{}/{y}/{x}", z / 2);
                 let missing = [u64::MAX; 2].map(u64::to_le_bytes).concat();
                 let mut shard = fs::read(root.join(&name)).unwrap_or_default();
@@ -70,8 +70,8 @@ fn write(folder: &Path, kind: Kind, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf
         }
     }
     let name = dtype.name();
-    let metadata = match kind {
-        Kind::Shards => {
+    let metadata = match layout {
+        StoreLayout::Shards => {
             let bytes = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
             let shard = [2 * CHUNK[0], CHUNK[1], CHUNK[2]];
             json!({
@@ -85,13 +85,13 @@ fn write(folder: &Path, kind: Kind, dtype: Dtype, fill: u8) -> (PathBuf, PathBuf
         _ => json!({
             "zarr_format": 2, "shape": SHAPE, "chunks": CHUNK, "fill_value": fill, "order": "C",
             "dtype": format!("<u{size}"), "compressor": null, "filters": null,
-            "dimension_separator": if matches!(kind, Kind::Flat) { "." } else { "/" },
+            "dimension_separator": if matches!(layout, StoreLayout::Flat) { "." } else { "/" },
         }),
     };
-    let file = if matches!(kind, Kind::Shards) { "zarr.json" } else { ".zarray" };
+    let file = if matches!(layout, StoreLayout::Shards) { "zarr.json" } else { ".zarray" };
     put(file.into(), metadata.to_string().as_bytes());
     let [z, y, x] = SHAPE;
-    let raw = folder.join(format!("v-{kind:?}-{fill}_{x}x{y}x{z}_{name}.raw"));
+    let raw = folder.join(format!("v-{layout:?}-{fill}_{x}x{y}x{z}_{name}.raw"));
     fs::write(&raw, whole).unwrap();
     (root, raw)
 }
@@ -101,7 +101,7 @@ fn positions([a, b, c]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..a).flat_map(move |z| (0..b).flat_map(move |y| (0..c).map(move |x| [z, y, x])))
 }
 
-/// The output of a command, which writes to `o` with this extension.
+/// The output of a command as a file with this extension. Text has the input path replaced by `input`.
 fn output(folder: &Path, command: &str, input: &Path, extension: &str) -> Vec<u8> {
     let name = format!("o.{extension}");
     works(folder, &format!("{command} {} -o {name}", input.display()));
@@ -114,16 +114,16 @@ fn output(folder: &Path, command: &str, input: &Path, extension: &str) -> Vec<u8
 }
 
 #[test]
-fn missing_chunks_count_as_their_samples() {
+fn missing_chunks_count_as_fill_values() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (kind, dtype, fill) in [
-        (Kind::Flat, Dtype::U8, 0),
-        (Kind::Folders, Dtype::U16, 3),
-        (Kind::Shards, Dtype::U8, 200),
-        (Kind::Shards, Dtype::U32, 0),
+    for (layout, dtype, fill) in [
+        (StoreLayout::Flat, Dtype::U8, 0),
+        (StoreLayout::Folders, Dtype::U16, 3),
+        (StoreLayout::Shards, Dtype::U8, 200),
+        (StoreLayout::Shards, Dtype::U32, 0),
     ] {
-        let (sparse, whole) = write(folder, kind, dtype, fill);
+        let (sparse, whole) = write_volume(folder, layout, dtype, fill);
         for (command, extension) in [
             ("histogram --bins 256 --range 0,255", "csv"),
             ("histogram --stats --bins 256 --percentiles 1,33,99", "json"),
@@ -134,21 +134,21 @@ fn missing_chunks_count_as_their_samples() {
         ] {
             let [sparse, whole] =
                 [&sparse, &whole].map(|input| output(folder, command, input, extension));
-            assert!(sparse == whole, "{kind:?} {dtype} {fill}: {command}");
+            assert!(sparse == whole, "{layout:?} {dtype} {fill}: {command}");
         }
-        // Most labels are 0, and smoothing has a halo of many slices.
+        // Most labels are 0, and smoothing needs a halo of many slices.
         let [sparse, whole] =
             [&sparse, &whole].map(|input| output(folder, "mesh --labels 1..9", input, "ply"));
-        assert!(sparse == whole, "{kind:?} {dtype} {fill}");
+        assert!(sparse == whole, "{layout:?} {dtype} {fill}");
     }
 }
 
-/// Each shard counts only the missing samples in its slices.
+/// Each shard counts only the missing samples in its own slices.
 #[test]
-fn shards_count_what_is_missing_once() {
+fn shards_count_missing_chunks_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let (sparse, whole) = write(folder, Kind::Flat, Dtype::U8, 9);
+    let (sparse, whole) = write_volume(folder, StoreLayout::Flat, Dtype::U8, 9);
     for command in ["histogram --stats --bins 256", "mesh --iso 100"] {
         let extension = if command.starts_with("mesh") { "ply" } else { "csv" };
         let expected = output(folder, command, &whole, extension);
@@ -172,10 +172,10 @@ fn shards_count_what_is_missing_once() {
     }
 }
 
-/// A killed process leaves its unfinished store behind. The next process that writes this store removes it.
+/// A killed process leaves a partial store. The next process that writes the same store removes it.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_a_killed_process_left_is_removed() {
+fn removes_the_partial_store_of_a_killed_process() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_200x200x200_uint8.raw"), vec![7; 8_000_000]).unwrap();
@@ -199,10 +199,10 @@ fn what_a_killed_process_left_is_removed() {
     killed.wait().unwrap();
     assert_eq!(left(), 1);
     works(folder, "blur small_2x2x2_uint8.raw other.zarr");
-    assert_eq!(left(), 1, "of another output");
+    assert_eq!(left(), 1, "the partial store of another output was removed");
     works(folder, "blur small_2x2x2_uint8.raw out.zarr");
     assert_eq!(left(), 0);
-    // A store that a process is still writing stays.
+    // A store that another process is still writing is kept.
     let mut running = slow("out.zarr");
     works(folder, "blur small_2x2x2_uint8.raw out.zarr");
     assert_eq!((left(), running.try_wait().unwrap()), (1, None));

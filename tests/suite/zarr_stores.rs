@@ -1,4 +1,4 @@
-//! Stores in ZIP files are read like folders; stores at addresses need a feature.
+//! Zarr stores in ZIP files are read like folders; stores at URLs need the feature `http`.
 
 use std::{fs, io::Write, path::Path};
 
@@ -11,8 +11,8 @@ use crate::{
     zarr::{Store, files, fnv, values},
 };
 
-/// A ZIP file of a folder, in which names begin with `prefix`.
-fn zip(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8> {
+/// A ZIP file of a folder, with `prefix` before each name.
+fn zip_folder(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
     for (name, content) in files(folder) {
@@ -41,7 +41,7 @@ fn zip(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8> {
 }
 
 #[test]
-fn zip_files_hold_the_same_as_folders() {
+fn reads_zip_files_like_folders() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     for (i, store) in Store::all().into_iter().enumerate() {
@@ -49,10 +49,10 @@ fn zip_files_hold_the_same_as_folders() {
         for method in [CompressionMethod::STORE, CompressionMethod::DEFLATE] {
             let (prefix, name) = if i % 2 == 0 { ("", "s.ozx") } else { ("in/", "s.zarr.zip") };
             let file = at.join(name);
-            fs::write(&file, zip(&path, prefix, method)).unwrap();
+            fs::write(&file, zip_folder(&path, prefix, method)).unwrap();
             if method == CompressionMethod::DEFLATE && store.name().starts_with("v3-shard") {
-                let (code, said) = run(at, &format!("histogram {name}"));
-                assert!(code == 4 && said.contains("deflated shards in ZIP files"), "{said}");
+                let (code, stderr) = run(at, &format!("histogram {name}"));
+                assert!(code == 4 && stderr.contains("deflated shards in ZIP files"), "{stderr}");
                 continue;
             }
             assert_eq!(fnv(&values(&file, 0, 2)), store.hash(), "{} in {name}", store.name());
@@ -60,9 +60,9 @@ fn zip_files_hold_the_same_as_folders() {
     }
 }
 
-/// Folders without metadata beside the folder of the store are ignored.
+/// Folders without metadata next to the store are ignored.
 #[test]
-fn zip_files_may_hold_other_folders() {
+fn ignores_unrelated_folders_in_zip_files() {
     let folder = tempfile::tempdir().unwrap();
     let content = folder.path().join("content");
     let store = Store::named("v3-zstd-int16");
@@ -73,17 +73,17 @@ fn zip_files_may_hold_other_folders() {
         fs::write(other.join("note.txt"), "no metadata").unwrap();
     }
     let file = folder.path().join("s.zarr.zip");
-    fs::write(&file, zip(&content, "", CompressionMethod::STORE)).unwrap();
+    fs::write(&file, zip_folder(&content, "", CompressionMethod::STORE)).unwrap();
     assert_eq!(fnv(&values(&file, 0, 2)), store.hash());
 }
 
 #[test]
-fn commands_take_zip_files() {
+fn commands_accept_zip_files() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let path = Store::named("ngff-0.5-zyx").write(at);
     fs::rename(path, at.join("in.zarr")).unwrap();
-    let bytes = zip(&at.join("in.zarr"), "", CompressionMethod::STORE);
+    let bytes = zip_folder(&at.join("in.zarr"), "", CompressionMethod::STORE);
     for name in ["in.ozx", "other.zip"] {
         fs::write(at.join(name), &bytes).unwrap();
     }
@@ -102,31 +102,35 @@ fn commands_take_zip_files() {
     }
     works(at, "merge part-0 part-1 part-2 -o d.ply");
     assert_eq!(read("a.ply"), read("d.ply"));
-    // A store within the only folder of a ZIP file.
-    fs::write(at.join("deep.zip"), zip(&at.join("in.zarr"), "in/", CompressionMethod::STORE))
-        .unwrap();
+    // A ZIP file whose only folder is the store.
+    fs::write(
+        at.join("deep.zip"),
+        zip_folder(&at.join("in.zarr"), "in/", CompressionMethod::STORE),
+    )
+    .unwrap();
     works(at, "mesh deep.zip/s0 e.ply --iso 20000");
     assert_eq!(read("c.ply"), read("e.ply"));
     // A file that is not a store is refused.
     fs::write(at.join("text.ozx"), "no ZIP file").unwrap();
     fs::create_dir(at.join("texts")).unwrap();
     fs::write(at.join("texts/a.txt"), "a").unwrap();
-    fs::write(at.join("a.ozx"), zip(&at.join("texts"), "", CompressionMethod::STORE)).unwrap();
+    fs::write(at.join("a.ozx"), zip_folder(&at.join("texts"), "", CompressionMethod::STORE))
+        .unwrap();
     for (line, what) in [
         ("info text.ozx", "cannot read text.ozx as Zarr"),
         ("info a.ozx", "no Zarr metadata found"),
         ("info in.ozx/none", "no Zarr metadata found"),
     ] {
-        let (code, said) = run(at, line);
-        assert!(code == 4 && said.contains(what) && said.lines().count() == 1, "{said}");
+        let (code, stderr) = run(at, line);
+        assert!(code == 4 && stderr.contains(what) && stderr.lines().count() == 1, "{stderr}");
     }
-    let (code, said) = run(at, "blur in.zarr out.ozx --sigma 1");
-    assert!(code == 2 && !at.join("out.ozx").exists(), "{said}");
+    let (code, stderr) = run(at, "blur in.zarr out.ozx --sigma 1");
+    assert!(code == 2 && !at.join("out.ozx").exists(), "{stderr}");
 }
 
-/// A changed byte of a chunk is found by the checksum of the ZIP file, though no codec would notice it.
+/// The checksum of the ZIP file detects a changed byte that no codec would notice.
 #[test]
-fn checksums_of_zip_files_are_checked() {
+fn verifies_checksums_of_zip_files() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let meta = serde_json::json!({
@@ -138,23 +142,23 @@ fn checksums_of_zip_files_are_checked() {
     fs::create_dir_all(at.join("in/c/0/0")).unwrap();
     fs::write(at.join("in/zarr.json"), meta.to_string()).unwrap();
     fs::write(at.join("in/c/0/0/0"), &samples).unwrap();
-    let mut bytes = zip(&at.join("in"), "", CompressionMethod::STORE);
+    let mut bytes = zip_folder(&at.join("in"), "", CompressionMethod::STORE);
     fs::write(at.join("in.ozx"), &bytes).unwrap();
     works(at, "histogram in.ozx -o o.csv");
     let from = bytes.windows(64).position(|window| window == samples).unwrap();
     bytes[from + 9] = 0;
     fs::write(at.join("broken.ozx"), bytes).unwrap();
-    let (code, said) = run(at, "histogram broken.ozx -o o.csv");
-    assert!(code == 4 && said.contains("Invalid checksum"), "{said}");
+    let (code, stderr) = run(at, "histogram broken.ozx -o o.csv");
+    assert!(code == 4 && stderr.contains("Invalid checksum"), "{stderr}");
 }
 
-/// A ZIP file with any change is read or refused in one line.
 #[test]
-fn broken_zip_files_are_refused() {
+fn damaged_zip_files_are_read_or_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let path = Store::named("ngff-0.5-zyx").write(at);
-    let good = [CompressionMethod::STORE, CompressionMethod::DEFLATE].map(|m| zip(&path, "", m));
+    let good =
+        [CompressionMethod::STORE, CompressionMethod::DEFLATE].map(|m| zip_folder(&path, "", m));
     let mut noise = Noise(4);
     let (mut done, mut refused) = (0, 0);
     for round in 0..60 {
@@ -168,11 +172,14 @@ fn broken_zip_files_are_refused() {
             _ => mutate(&mut noise, &mut bytes),
         }
         fs::write(at.join("in.ozx"), bytes).unwrap();
-        let (code, said) = run(at, "histogram in.ozx --bins 4 -o o.csv --max-memory 64M");
+        let (code, stderr) = run(at, "histogram in.ozx --bins 4 -o o.csv --max-memory 64M");
         match code {
             0 => done += 1,
             code => {
-                assert!([2, 4, 7].contains(&code) && said.lines().count() == 1, "{code} {said}");
+                assert!(
+                    [2, 4, 7].contains(&code) && stderr.lines().count() == 1,
+                    "{code} {stderr}"
+                );
                 refused += 1;
             }
         }
@@ -182,10 +189,10 @@ fn broken_zip_files_are_refused() {
 
 #[cfg(not(feature = "http"))]
 #[test]
-fn addresses_need_a_feature() {
+fn urls_need_the_http_feature() {
     let folder = tempfile::tempdir().unwrap();
     for address in ["http://localhost/a.zarr", "s3://bucket/a.zarr"] {
-        let (code, said) = run(folder.path(), &format!("info {address}"));
-        assert!(code == 4 && said.contains("without the feature `http`"), "{said}");
+        let (code, stderr) = run(folder.path(), &format!("info {address}"));
+        assert!(code == 4 && stderr.contains("without the feature `http`"), "{stderr}");
     }
 }

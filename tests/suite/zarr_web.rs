@@ -1,4 +1,4 @@
-//! Stores at addresses are read like folders, from servers that are simple, busy or broken.
+//! Zarr stores at URLs are read like folders, from servers that are simple, busy or broken.
 #![cfg(feature = "http")]
 
 use std::{
@@ -14,45 +14,49 @@ use std::{
 
 use crate::{
     common::{program, works},
-    shards::volume,
+    shards::write_volume,
     zarr::{Store, files, fnv, values},
 };
 
-/// The behaviour of a server.
+/// Behaviour of the test server.
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum ServerBehaviour {
     Good,
     /// Does not support ranges and closes each connection, as Python's server does.
     Simple,
-    /// Every second answer is 503.
+    /// Every second response has the status 503.
     Busy,
-    /// Requests for chunks get this status.
+    /// Responses to requests for chunks have this status.
     Refuses(u16),
-    /// Chunks are cut off in the middle.
+    /// Chunks are truncated in the middle.
     Cuts,
 }
 
-/// Serves `folder` on threads until the process ends. Returns the address, and the number of requests for each file.
-fn serve(folder: &Path, manner: Manner) -> (String, Arc<Mutex<HashMap<String, usize>>>) {
+/// Serves `folder` on threads until the process ends. Returns the URL and the number of requests for each file.
+fn serve(
+    folder: &Path,
+    behaviour: ServerBehaviour,
+) -> (String, Arc<Mutex<HashMap<String, usize>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (folder, asked) = (folder.to_owned(), Arc::<Mutex<HashMap<String, usize>>>::default());
-    let counts = asked.clone();
+    let (folder, request_counts) =
+        (folder.to_owned(), Arc::<Mutex<HashMap<String, usize>>>::default());
+    let counts = request_counts.clone();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (folder, counts) = (folder.clone(), counts.clone());
             thread::spawn(move || {
-                let _ = answer(stream, &folder, manner, &counts);
+                let _ = handle_connection(stream, &folder, behaviour, &counts);
             });
         }
     });
-    (address, asked)
+    (address, request_counts)
 }
 
-fn answer(
+fn handle_connection(
     mut stream: TcpStream,
     folder: &Path,
-    manner: Manner,
+    behaviour: ServerBehaviour,
     counts: &Mutex<HashMap<String, usize>>,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
@@ -78,10 +82,10 @@ fn answer(
             Ok(content) => (200, &content[..]),
             Err(_) => (404, &b"nothing"[..]),
         };
-        match manner {
-            Manner::Busy if time % 2 == 1 => (status, body) = (503, b"busy"),
-            Manner::Refuses(other) if !is_text => (status, body) = (other, b"no"),
-            Manner::Simple => range = None,
+        match behaviour {
+            ServerBehaviour::Busy if time % 2 == 1 => (status, body) = (503, b"busy"),
+            ServerBehaviour::Refuses(other) if !is_text => (status, body) = (other, b"no"),
+            ServerBehaviour::Simple => range = None,
             _ => {}
         }
         if let (200, Some((from, to))) = (status, range.as_deref().and_then(|r| r.split_once('-')))
@@ -95,14 +99,14 @@ fn answer(
             };
             (status, body) = if part.start >= len { (416, &b""[..]) } else { (206, &body[part]) };
         }
-        let close = if manner == Manner::Simple { "Connection: close\r\n" } else { "" };
+        let close = if behaviour == ServerBehaviour::Simple { "Connection: close\r\n" } else { "" };
         let head = format!("HTTP/1.1 {status} X\r\n{close}Content-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes())?;
-        if manner == Manner::Cuts && !is_text && status < 300 {
+        if behaviour == ServerBehaviour::Cuts && !is_text && status < 300 {
             return stream.write_all(&body[..body.len() / 2]);
         }
         stream.write_all(body)?;
-        if manner == Manner::Simple {
+        if behaviour == ServerBehaviour::Simple {
             return Ok(());
         }
     }
@@ -126,10 +130,11 @@ fn run(folder: &Path, line: &str, endpoint: Option<&str>) -> (i32, String) {
 }
 
 #[test]
-fn addresses_hold_the_same_as_folders() {
+fn reads_urls_like_folders() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let servers = [Manner::Good, Manner::Simple].map(|manner| serve(at, manner).0);
+    let servers =
+        [ServerBehaviour::Good, ServerBehaviour::Simple].map(|behaviour| serve(at, behaviour).0);
     for (i, store) in Store::all().into_iter().enumerate() {
         store.write(at);
         let path = PathBuf::from(format!("{}/{}", servers[i % 2], store.name()));
@@ -144,18 +149,18 @@ fn addresses_hold_the_same_as_folders() {
 }
 
 #[test]
-fn commands_take_addresses() {
+fn commands_accept_urls() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("my bucket")).unwrap();
-    volume(&at.join("v_60x50x40_uint8.raw"), [60, 50, 40], "uint8");
+    write_volume(&at.join("v_60x50x40_uint8.raw"), [60, 50, 40], "uint8");
     works(at, "blur v_60x50x40_uint8.raw plain.zarr --sigma 0 --chunks 8x8x8 --levels 2");
     fs::rename(at.join("plain.zarr"), at.join("my bucket/in.zarr")).unwrap();
-    let (good, asked) = serve(at, Manner::Good);
-    let (busy, _) = serve(at, Manner::Busy);
+    let (good, request_counts) = serve(at, ServerBehaviour::Good);
+    let (busy, _) = serve(at, ServerBehaviour::Busy);
     let done = |line: &str, endpoint: Option<&str>| {
-        let (code, said) = run(at, line, endpoint);
-        assert_eq!(code, 0, "{line}: {said}");
+        let (code, stderr) = run(at, line, endpoint);
+        assert_eq!(code, 0, "{line}: {stderr}");
     };
     done("blur v_60x50x40_uint8.raw a.zarr --sigma 1.5 --chunks 8x8x8 --levels 2", None);
     let expected = files(&at.join("a.zarr"));
@@ -174,8 +179,8 @@ fn commands_take_addresses() {
         done(&format!("{line} o{i}.zarr --sigma 1.5 --levels 2"), *endpoint);
         assert!(files(&at.join(format!("o{i}.zarr"))) == expected, "{line}");
     }
-    // Each chunk of the first level is requested once.
-    let counts = asked.lock().unwrap().clone();
+    // Each chunk of the first level is requested once or twice.
+    let counts = request_counts.lock().unwrap().clone();
     let chunks = counts.iter().filter(|(name, _)| name.contains("/0/c/"));
     assert!(chunks.clone().count() == 8 * 7 * 5 && chunks.clone().all(|(_, &n)| n <= 2));
     let url = format!("{good}/my%20bucket/in.zarr");
@@ -190,32 +195,32 @@ fn commands_take_addresses() {
 }
 
 #[test]
-fn what_a_server_refuses_is_one_line() {
+fn reports_server_errors_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let store = Store::named("v3-zstd-int16");
     store.write(at);
-    for (manner, code, says) in [
-        (Manner::Refuses(403), 7, "status 403"),
-        (Manner::Refuses(500), 7, "status 500"),
-        (Manner::Cuts, 7, "cannot read http://"),
+    for (behaviour, code, message) in [
+        (ServerBehaviour::Refuses(403), 7, "status 403"),
+        (ServerBehaviour::Refuses(500), 7, "status 500"),
+        (ServerBehaviour::Cuts, 7, "cannot read http://"),
         // All chunks are missing.
-        (Manner::Refuses(404), 0, ""),
+        (ServerBehaviour::Refuses(404), 0, ""),
     ] {
-        let (server, _) = serve(at, manner);
-        let (found, said) = run(at, &format!("histogram {server}/{}", store.name()), None);
-        assert!(found == code && said.contains(says), "{found} {said}");
-        assert!(code == 0 || said.lines().count() == 1, "{said}");
+        let (server, _) = serve(at, behaviour);
+        let (found, stderr) = run(at, &format!("histogram {server}/{}", store.name()), None);
+        assert!(found == code && stderr.contains(message), "{found} {stderr}");
+        assert!(code == 0 || stderr.lines().count() == 1, "{stderr}");
     }
-    let (server, _) = serve(at, Manner::Good);
-    for (line, code, says) in [
+    let (server, _) = serve(at, ServerBehaviour::Good);
+    for (line, code, message) in [
         (format!("info {server}/none"), 4, "no Zarr metadata found"),
         ("info http://127.0.0.1:1/a.zarr".to_owned(), 7, "cannot read http://127.0.0.1:1/a.zarr"),
         ("info http://".to_owned(), 4, "cannot read"),
         ("info s3://".to_owned(), 4, "s3://BUCKET/KEY"),
         (format!("blur {server}/{} {server}/o.zarr", store.name()), 7, ""),
     ] {
-        let (found, said) = run(at, &line, None);
-        assert!(found == code && said.contains(says), "{line}: {found} {said}");
+        let (found, stderr) = run(at, &line, None);
+        assert!(found == code && stderr.contains(message), "{line}: {found} {stderr}");
     }
 }
