@@ -226,7 +226,7 @@ impl MeshJob {
         }
         let left_out = self.format.skipped_triangles(&surface);
         if left_out > 0 {
-            log::info!("{left_out} triangles without an area left out of the file");
+            log::info!("{left_out} degenerate triangles left out of the file");
         }
         self.check_closed(&surface, sink, session)?;
         session.timings.time("write", || {

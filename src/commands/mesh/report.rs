@@ -128,7 +128,7 @@ pub(super) fn report_stats(stats: &Stats, moved: Option<f64>) {
     };
     let flat = match stats.flat {
         0 => String::new(),
-        count => format!(", {count} triangles without an area (--clean leaves them out)"),
+        count => format!(", {count} degenerate triangles (--clean leaves them out)"),
     };
     log::info!(
         "area {}, enclosed volume {}, {} connected {}, Euler number {}{genus}, {}{moved}{flat}",
@@ -164,7 +164,7 @@ pub(super) fn label_stats(
 /// Logs what cleaning has removed.
 pub(super) fn report_cleaned(cleaned: &Cleaned) {
     if cleaned.triangles > 0 {
-        log::info!("{} triangles without an area left out", cleaned.triangles);
+        log::info!("{} degenerate triangles left out", cleaned.triangles);
     }
     report_flat_parts(cleaned.flat_parts);
 }
