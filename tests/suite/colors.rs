@@ -203,7 +203,7 @@ fn refuses_formats_without_vertex_colours() {
 fn pictures_have_a_colour_bar() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    volumes(folder);
+    write_volumes(folder);
     let picture = |flags: &str| {
         let line = format!("mesh ball_12x11x10_uint8.raw {flags} --preview p.png");
         works(folder, &line);
