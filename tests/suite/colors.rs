@@ -200,7 +200,7 @@ fn refuses_formats_without_vertex_colours() {
 }
 
 #[test]
-fn pictures_have_a_colour_bar() {
+fn preview_has_a_colour_bar() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_volumes(folder);
@@ -218,9 +218,9 @@ fn pictures_have_a_colour_bar() {
                 .map(|pixel| pixel[0])
                 .collect();
             // White lies above and below the bar.
-            let black = greys.iter().rposition(|&grey| grey == 0).unwrap_or(0);
-            let greys = &greys[..=black];
-            greys.len() > 80 && greys.is_sorted_by(|above, below| above >= below) && greys[40] > 128
+            let end = greys.iter().rposition(|&grey| grey == 0).map_or(0, |black| black + 1);
+            let bar = &greys[..end];
+            bar.len() > 80 && bar.is_sorted_by(|above, below| above >= below) && bar[40] > 128
         })
     };
     let values = "--color-by values_12x11x10_float32.raw --palette gray";
