@@ -213,8 +213,10 @@ def histogram(browser, folder):
         bin_before = int(b.state()["bin"])
         assert_changes(b, lambda: b.key("ArrowRight"), "bin")
         assert int(b.state()["bin"]) == bin_before + 1, b.state()
+        assert b.state()["axis"] == "samples per bin", b.state()
         assert_changes(b, lambda: b.key("l"), "log")
         assert_changes(b, lambda: b.key("c"), "cumulative")
+        assert b.state()["axis"] == "samples up to the bin (logarithmic)", b.state()
         assert_changes(b, lambda: b.key("c"), "cumulative")
         assert_changes(b, lambda: b.key("l"), "log")
         # The background dominates the histogram: its bar is clipped and labelled, unless all bars are shown in full.

@@ -3,7 +3,7 @@
 import { begin, buttons, byId, bytesOf, cssColour, facts, gestures, inflate, make, onTheme, readable, switchTheme, setState } from './page.js';
 
 const plot = byId('plot'), canvas = byId('view'), tip = byId('tip');
-const MARGIN = { left: 64, right: 14, top: 26, bottom: 42 };
+const MARGIN = { left: 80, right: 14, top: 26, bottom: 42 };
 let histogram, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isCumulative = facts.cumulative, isFull = facts.end === 'max';
 const hidden = new Set();
 const loaded = new Map();
@@ -112,6 +112,10 @@ function draw() {
     context.fillText(short(value), x, top + tall + 9);
   }
   context.fillText('sample value', left + wide / 2, top + tall + 26);
+  const axis = (isCumulative ? 'samples up to the bin' : 'samples per bin') + (isLog ? ' (logarithmic)' : '');
+  context.save();
+  context.translate(4, top + tall / 2), context.rotate(-Math.PI / 2), context.fillText(axis, 0, 0);
+  context.restore();
   context.save();
   context.beginPath(), context.rect(left, top, wide, tall), context.clip();
   context.globalCompositeOperation = channels.length > 1 ? (isDark ? 'screen' : 'multiply') : 'source-over';
@@ -134,7 +138,7 @@ function draw() {
     context.globalAlpha = 0.3, context.fillRect(x, top, w, tall);
     context.globalAlpha = 1, context.fillRect(x + w / 2 - 0.5, top, 1, tall + 6);
   }
-  setState({ bin: chosen, first, last, log: isLog, cumulative: isCumulative, full: isFull });
+  setState({ bin: chosen, first, last, log: isLog, cumulative: isCumulative, full: isFull, axis });
 }
 
 // The tallest bar, except for at most one in 32 that are at least three times as tall as the next one.
