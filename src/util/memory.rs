@@ -16,7 +16,7 @@ use crate::util::error::{Error, Kind, Result};
 
 fn refused<T>(len: usize) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;
-    Error::new(Kind::Failure, format_args!("no memory for {bytes} bytes"))
+    Error::new(Kind::Failure, format_args!("out of memory: cannot allocate {bytes} bytes"))
 }
 
 /// An empty vector with room for `len` values.
@@ -151,7 +151,10 @@ mod tests {
         const TOO_MANY: usize = isize::MAX as usize / 8;
         let is_refused = |error: Error| {
             assert_eq!(error.kind(), Kind::Failure);
-            assert!(error.one_line().starts_with("no memory for 9223372036854775"), "{error}");
+            assert!(
+                error.one_line().starts_with("out of memory: cannot allocate 9223372036854775"),
+                "{error}"
+            );
         };
         is_refused(room::<u64>(TOO_MANY).unwrap_err());
         is_refused(zeros::<u64>(TOO_MANY).unwrap_err());

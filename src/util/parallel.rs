@@ -214,7 +214,7 @@ mod tests {
             Ok(())
         };
         let error = memory::catch(raising).unwrap_err();
-        assert!(error.one_line().starts_with("no memory for "), "{error}");
+        assert!(error.one_line().starts_with("out of memory: "), "{error}");
     }
 
     #[test]

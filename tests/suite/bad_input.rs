@@ -59,9 +59,9 @@ fn refuses_missing_files_and_folders_without_slices() {
         assert_refused(folder, command, 7, &["missing", "No such file"]);
     }
     // A folder is read as the slices of a volume.
-    assert_refused(folder, "blur folder.png out.png", 2, &["no volume is written as .png"]);
-    assert_refused(folder, "histogram folder.png", 4, &["folder.png", "no slices"]);
-    assert_refused(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no slices"]);
+    assert_refused(folder, "blur folder.png out.png", 2, &["cannot write a volume as .png"]);
+    assert_refused(folder, "histogram folder.png", 4, &["folder.png", "no image slices"]);
+    assert_refused(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no image slices"]);
     assert_refused(folder, "scan folder.png --axis x o.npy", 7, &["folder.png", "directory"]);
 }
 
@@ -166,7 +166,7 @@ fn reports_failed_allocations() {
                 .any(|start| stderr.starts_with(start));
             if code != Some(0) && !aborted {
                 // Threads need address space for their stacks.
-                let reasons = ["no memory", "grants no further thread"];
+                let reasons = ["out of memory", "grants no further thread"];
                 let has_reason = reasons.iter().any(|reason| stderr.contains(reason));
                 assert!(stderr.starts_with("error: ") && has_reason, "{context}");
                 assert_eq!(stderr.lines().count(), 1, "{context}");

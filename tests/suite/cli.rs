@@ -128,7 +128,7 @@ fn progress_bar_is_shown_only_on_terminals_and_keeps_lines_whole() {
     assert!(is_bar(&screen), "{screen}");
     let start = screen.find("\u{1b}[1;31merror:\u{1b}[0m cannot decode").unwrap();
     assert!(screen[..start].ends_with(['\n', '\r', 'K']), "{screen:?}");
-    assert!(screen[start..].split("\r\n").next().unwrap().ends_with("known here"), "{screen:?}");
+    assert!(screen[start..].split("\r\n").next().unwrap().ends_with("known format"), "{screen:?}");
     for (more, on_terminal) in [("", false), ("--quiet", true)] {
         let plain = plain(&run(more, on_terminal));
         assert!(!is_bar(&plain) && plain.contains("error: "), "{more} {plain:?}");

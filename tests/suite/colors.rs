@@ -218,7 +218,7 @@ fn preview_has_a_colour_bar() {
                 .map(|pixel| pixel[0])
                 .collect();
             // White lies above and below the bar.
-            let end = greys.iter().rposition(|&grey| grey == 0).map_or(0, |black| black + 1);
+            let end = greys.iter().rposition(|&grey| grey < 8).map_or(0, |black| black + 1);
             let bar = &greys[..end];
             bar.len() > 80 && bar.is_sorted_by(|above, below| above >= below) && bar[40] > 128
         })

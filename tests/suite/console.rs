@@ -292,7 +292,8 @@ fn help_examples_run_successfully() {
     let mut tried = 0;
     for command in commands.map_while(|line| line.split_whitespace().next()) {
         let (help, _) = sandbox.run(&format!("gpuproc {command} --help"));
-        let examples = help.lines().skip_while(|line| *line != "Examples:");
+        let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+        let examples = examples.take_while(|line| !line.is_empty());
         for example in examples.filter_map(|line| line.strip_prefix("  ")) {
             let (example, remark) = example.split_once("    ").unwrap_or((example, ""));
             // Benchmarks take minutes, so they are stopped after a second.

@@ -100,7 +100,7 @@ fn rejects_invalid_sizes_and_parameters() {
     let device = Device::cpu();
     let bad_image = Image::new(2, 2, Channels::Rgb, vec![0u8; 11]).unwrap_err();
     assert_eq!(bad_image.kind(), ErrorKind::BadInput);
-    assert!(bad_image.to_string().starts_with("11 samples"), "{bad_image}");
+    assert!(bad_image.to_string().starts_with("expected 2 x 2 x 3 samples"), "{bad_image}");
     let too_large = Image::new(usize::MAX, 2, Channels::Gray, vec![0u8; 11]).unwrap_err();
     assert_eq!(too_large.kind(), ErrorKind::BadInput);
     assert!(Volume::new([usize::MAX, 2, 2], vec![0u8]).is_err());

@@ -310,7 +310,7 @@ fn every_command_respects_its_memory_limit() {
             "blur metadata.tif o.png",
             "blur deflate.tif o.png",
             "mesh shared.tif --iso 3 o.ply",
-            "mesh planes.ome.tif --iso 3 o.ply",
+            "mesh planes.ome.tif --iso 3 --close o.ply",
             "blur canvas.gif o.png",
             "blur restore.gif o.webp",
             "histogram canvas.png",
@@ -530,7 +530,7 @@ fn small_inputs_finish_quickly() {
         "histogram shared.tif",
         "histogram chain.tif",
         "mesh chain.tif --iso 3 o.ply",
-        "mesh planes.ome.tif --iso 3 o.ply",
+        "mesh planes.ome.tif --iso 3 --close o.ply",
         "blur frames.gif o.webp --sigma 0",
         "mesh frames.dcm --iso 3 o.ply",
     ] {

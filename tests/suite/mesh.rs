@@ -1092,7 +1092,7 @@ fn bad_input_prints_one_line_and_writes_no_output() {
     let before = folder.names();
     for (arguments, code, message) in [
         ("missing_4x4x4_uint8.raw --iso 1", 7, "cannot read"),
-        (". --iso 1", 4, "no slices"),
+        (". --iso 1", 4, "no image slices"),
         ("short_4x4x4_uint8.raw --iso 1", 4, "64 bytes, but the file has 63"),
         ("plain.raw --iso 1", 4, "--dims"),
         ("plain.raw --iso 1 --dims 0x1x1", 2, "0x1x1"),

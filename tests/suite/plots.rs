@@ -140,7 +140,7 @@ fn plots_use_the_requested_theme_size_and_title() {
     assert!(at.join("plots/b.svg").is_file() && at.join("tables/a.csv").is_file());
     write_slice(at);
     let (code, text) = run(at, "histogram a.png ct.png -o x.png");
-    assert_eq!((code, text.contains("--range draws them over each other")), (4, true), "{text}");
+    assert_eq!((code, text.contains("give one --range for all")), (4, true), "{text}");
     for wrong in ["--size 10x10", "--size 1000", "--theme pink"] {
         assert_eq!(run(at, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");
     }

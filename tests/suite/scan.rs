@@ -813,7 +813,12 @@ fn broken_files_leave_no_output() {
     assert_fails(&["scan", &path("text.npy"), &out], "", 4, "invalid .npy file: bad magic number");
     assert_fails(&["scan", &path("short.npy"), &out], "", 4, "expected a multiple of 4 for u32");
     assert_fails(&["scan", &path("shorter.npy"), &out], "", 4, "truncated: 1 numbers are missing");
-    assert_fails(&["scan", "--format", "raw", "-", &out], "12345", 4, "5 bytes are no whole");
+    assert_fails(
+        &["scan", "--format", "raw", "-", &out],
+        "12345",
+        4,
+        "5 bytes, expected a multiple of 4 for u32",
+    );
     assert_fails(&["scan", folder.path().to_str().unwrap(), &out], "", 7, "cannot read");
     assert_fails(&["scan", "-", "missing/out.txt"], "1", 7, "cannot write");
     assert!(!Path::new(&out).exists());
@@ -918,5 +923,5 @@ fn scans_in_parts_that_fit_in_memory() {
     run(&["--op", "max", "--type", "f32"]).success().stdout(highest);
     // Float sums can only be split at block boundaries, because the split affects rounding.
     let refused = run(&["--type", "f32"]).code(4);
-    refused.stderr(predicates::str::contains("sums of f32 join in blocks of 16777216"));
+    refused.stderr(predicates::str::contains("scanning sums of f32 in blocks of 16777216 takes"));
 }

@@ -178,10 +178,12 @@ fn short_help_has_at_most_50_lines_and_names_the_other_groups() {
         let more =
             short.split_once("More options in gpuproc").map(|(_, more)| more.replace('\n', " "));
         let more = more.unwrap_or_else(|| panic!("{short}"));
-        // A heading is a line that ends with a colon and is not indented.
-        let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
+        // A heading ends with a colon, and indented options follow.
+        let lines: Vec<&str> = long.lines().collect();
+        let groups = lines.windows(2).filter(|pair| pair[1].starts_with("  "));
+        let groups = groups.map(|pair| pair[0]).filter(|line| line.ends_with(':'));
         let others = ["Arguments:", "Options:", "Examples:"];
-        let groups = long.lines().filter(is_heading).filter(|line| !others.contains(line));
+        let groups = groups.filter(|line| !line.starts_with(' ') && !others.contains(line));
         for group in groups {
             assert!(more.contains(group.trim_end_matches(':')), "{command}: {group} {more}");
         }
@@ -291,7 +293,10 @@ fn a_mistake_is_one_line_and_a_hint() {
             "blur a.png b.png --sigma",
             "a value is required for '--sigma <S[,S..]>' but none was supplied",
         ),
-        ("mesh a.raw", "the following required arguments were not provided: --iso <VALUE>"),
+        (
+            "mesh a.raw",
+            "the following required arguments were not provided: --iso <VALUE>; --iso auto finds an isovalue, and --labels meshes a segmentation",
+        ),
         (
             "mesh a.raw --iso 3 --smooth 0.5",
             "invalid value '0.5' for '--smooth <N>': expected a whole number",

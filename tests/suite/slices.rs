@@ -150,7 +150,7 @@ fn names_files_that_do_not_fit_the_volume() {
     assert!(!folder.join("new.ply").exists());
     fs::create_dir(folder.join("empty")).unwrap();
     let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
-    assert!(code == 4 && stderr.contains("no slices"), "{stderr}");
+    assert!(code == 4 && stderr.contains("no image slices"), "{stderr}");
     fs::create_dir(folder.join("empty/IM1")).unwrap();
     let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
     assert!(code == 4 && stderr.contains("only folders such as IM1"), "{stderr}");

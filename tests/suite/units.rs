@@ -464,7 +464,7 @@ fn reports_missing_spacings() {
         ("no.nrrd", nan("nan nan nan"), None, ""),
     ] {
         fs::write(folder.join(name), file).unwrap();
-        let stderr = works(folder, &format!("blur {name} o.mrc --sigma 0"));
+        let stderr = works(folder, &format!("blur {name} o.mrc --sigma 0 --stack"));
         assert!(stderr.contains(message), "{name}: {stderr}");
         assert_eq!(stderr.contains("warning"), !message.is_empty(), "{name}: {stderr}");
         assert_eq!(info_spacing_and_unit(folder, &[name.to_owned()])[0].0, spacing, "{name}");

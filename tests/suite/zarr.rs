@@ -395,7 +395,7 @@ fn shards_write_one_store() {
         assert!(marker <= before + 1, "{count} shards leave {marker} names");
     }
     let (code, stderr) = run(at, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
-    assert!(code == 2 && stderr.contains("cannot replace the volume"), "{stderr}");
+    assert!(code == 2 && stderr.contains("cannot replace its input"), "{stderr}");
 }
 
 /// With several chunks per file, neighbouring chunks of a layer share a file: the same samples in fewer files, and the
