@@ -22,7 +22,7 @@ use crate::{engine::session::Session, util::error::Result};
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
 /// the module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`:
-/// `run` calls [`Device::expect`](crate::device::Device::expect) once it knows the amount of work. Otherwise, the
+/// `run` calls [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work. Otherwise, the
 /// device is opened while `run` reads its inputs.
 macro_rules! commands {
     (

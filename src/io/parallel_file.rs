@@ -11,7 +11,7 @@ use crate::util::parallel::Parallel;
 /// Number of bytes that one thread reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// Reader of a regular file. Reads of more than [`PIECE`] bytes are divided among all threads.
+/// Reader of a regular file. Reads of more than `PIECE` bytes are divided among all threads.
 #[derive(Debug)]
 pub struct ParallelFile {
     file: File,

@@ -487,7 +487,9 @@ fn refuses_tiff_strips_beyond_the_end_of_the_file() {
         run(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M")
             .code(4)
             .stderr(expected_text.clone());
-        run(folder, "mesh in.tif o.ply --stack --iso 3 --close").code(4).stderr(expected_text.clone());
+        run(folder, "mesh in.tif o.ply --stack --iso 3 --close")
+            .code(4)
+            .stderr(expected_text.clone());
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        FIELDS, FolderArgs, ListArgs, Destination, Share, Target, VolumeArgs, check_fields, one_of,
+        Destination, FIELDS, FolderArgs, ListArgs, Share, Target, VolumeArgs, check_fields, one_of,
         refuse_terminal,
     },
     engine::session::Session,

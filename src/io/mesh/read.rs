@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Extensions of the meshes that can be read, and the names of their formats.
-const FORMATS: [(&str, &str, fn(&[u8]) -> Parsed); 5] = [
+const FORMATS: [(&str, &str, Parser); 5] = [
     ("ply", "PLY", ply),
     ("stl", "STL", stl),
     ("obj", "OBJ", obj),
@@ -20,6 +20,7 @@ const FORMATS: [(&str, &str, fn(&[u8]) -> Parsed); 5] = [
     ("glb", "GLB", glb),
 ];
 
+type Parser = fn(&[u8]) -> Parsed;
 type Parsed = Result<Mesh, String>;
 
 /// A mesh in a file.

@@ -51,7 +51,7 @@ pub fn read(
                     pairs
                         .zip(bytes.as_chunks().0)
                         .for_each(|(number, bytes)| *number = T::from_ne_bytes(*bytes) as f64);
-                })
+                });
             }
         }
         rescale(numbers.iter().copied(), scale, to, values);

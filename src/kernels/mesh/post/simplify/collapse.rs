@@ -92,8 +92,8 @@ impl Simplifier<'_> {
                 break;
             }
             if let Some(&later) = edges.get(at + AHEAD) {
-                self.prefetch(self.mesh.from_vertex(later));
-                self.prefetch(self.mesh.to_vertex(later));
+                self.prefetch(self.mesh.start_vertex(later));
+                self.prefetch(self.mesh.end_vertex(later));
             }
             if let Some(vertex) = self.try_collapse(edge) {
                 memory::reserve(merged, 1)?;
@@ -172,7 +172,7 @@ impl Simplifier<'_> {
             error.store(NEVER.to_bits(), Relaxed);
             return None;
         }
-        let (kept, gone) = (mesh.from_vertex(edge), mesh.to_vertex(edge));
+        let (kept, gone) = (mesh.start_vertex(edge), mesh.end_vertex(edge));
         if self.took_part[kept as usize] || self.took_part[gone as usize] {
             return None;
         }
@@ -210,7 +210,7 @@ impl Simplifier<'_> {
             for &vertex in chunk {
                 // The neighbours are scattered in memory. All are prefetched before the first error is computed.
                 let _ = this.mesh.visit_fan(vertex, |edge| {
-                    this.prefetch(this.mesh.to_vertex(edge));
+                    this.prefetch(this.mesh.end_vertex(edge));
                     ControlFlow::Continue(())
                 });
                 let _ = this.mesh.visit_fan(vertex, |edge| {

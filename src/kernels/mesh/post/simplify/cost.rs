@@ -65,7 +65,7 @@ impl Simplifier<'_> {
         let position = position.map(f64::from);
         let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
         fan.edges().iter().all(|&edge| {
-            let (b, c) = (self.mesh.to_vertex(edge), self.mesh.from_vertex(prev(edge)));
+            let (b, c) = (self.mesh.end_vertex(edge), self.mesh.start_vertex(prev(edge)));
             if b == but || c == but {
                 return true;
             }
@@ -74,14 +74,14 @@ impl Simplifier<'_> {
                 add(normal, side).map(f64::from)
             });
             let shape = Shape {
-                before: at(self.mesh.from_vertex(edge)),
+                before: at(self.mesh.start_vertex(edge)),
                 after: position,
                 side: [at(b), at(c)],
                 expected: expected.unwrap_or_default(),
             };
             let beyond = || {
                 let twin = self.mesh.twin(next(edge))?;
-                Some(at(self.mesh.from_vertex(prev(twin))))
+                Some(at(self.mesh.start_vertex(prev(twin))))
             };
             shape.is_kept(beyond)
         })
@@ -98,7 +98,7 @@ impl Simplifier<'_> {
     /// between two boundaries         never
     /// ```
     pub(super) fn collapse(&self, edge: u32) -> Collapse {
-        let (from, to) = (self.mesh.from_vertex(edge), self.mesh.to_vertex(edge));
+        let (from, to) = (self.mesh.start_vertex(edge), self.mesh.end_vertex(edge));
         let [a, b] = [from, to].map(|end| self.surface.positions[end as usize]);
         let [start, end] = [a, b].map(|position| position.map(f64::from));
         let edge_vector = sub(end, start);

@@ -154,12 +154,12 @@ impl Mesh {
     }
 
     #[inline]
-    pub(super) fn from_vertex(&self, half_edge: u32) -> u32 {
+    pub(super) fn start_vertex(&self, half_edge: u32) -> u32 {
         self.corners[half_edge as usize]
     }
 
     #[inline]
-    pub(super) fn to_vertex(&self, half_edge: u32) -> u32 {
+    pub(super) fn end_vertex(&self, half_edge: u32) -> u32 {
         self.corners[next(half_edge) as usize]
     }
 
@@ -213,7 +213,7 @@ impl Mesh {
                 return ControlFlow::Break(());
             }
             fan.edges[fan.len] = edge;
-            fan.ends[fan.len] = self.to_vertex(edge);
+            fan.ends[fan.len] = self.end_vertex(edge);
             fan.len += 1;
             ControlFlow::Continue(())
         });
@@ -223,7 +223,7 @@ impl Mesh {
         let last = prev(fan.edges[fan.len - 1]);
         if self.twin(last).is_none() {
             fan.is_open = true;
-            fan.ends[fan.len] = self.from_vertex(last);
+            fan.ends[fan.len] = self.start_vertex(last);
         }
         Some(fan)
     }
@@ -269,7 +269,7 @@ impl Mesh {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
             (Some(one), Some(other)) => {
                 let [tip, other_tip] =
-                    [one, other].map(|h| self.original(self.from_vertex(prev(h))));
+                    [one, other].map(|h| self.original(self.start_vertex(prev(h))));
                 tip != other_tip
             }
             (None, None) => false,
@@ -280,7 +280,7 @@ impl Mesh {
     /// Merges the ends of `edge` into its start vertex. `from` and `to` are the fans of its ends. Returns the number of
     /// removed triangles.
     pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
-        let (kept, gone) = (self.from_vertex(edge), self.to_vertex(edge));
+        let (kept, gone) = (self.start_vertex(edge), self.end_vertex(edge));
         let twin = self.twin(edge);
         for &leaving in to.edges() {
             self.corners[leaving as usize] = kept;
@@ -288,7 +288,7 @@ impl Mesh {
         let mut count = 0;
         for side in [Some(edge), twin].into_iter().flatten() {
             let (after, before) = (next(side), prev(side));
-            let tip = self.from_vertex(before);
+            let tip = self.start_vertex(before);
             let (one, other) = (self.twins[after as usize], self.twins[before as usize]);
             if one != NONE {
                 self.twins[one as usize] = other;

@@ -162,7 +162,7 @@ impl Simplifier<'_> {
         let against = |this: &Self| {
             let around = fan.edges().iter();
             let around =
-                around.map(|&e| [vertex, this.mesh.to_vertex(e), this.mesh.from_vertex(prev(e))]);
+                around.map(|&e| [vertex, this.mesh.end_vertex(e), this.mesh.start_vertex(prev(e))]);
             around.filter(|&triangle| this.is_against(triangle, original)).count()
         };
         let count = against(self);

@@ -53,7 +53,7 @@ impl Simplifier<'_> {
         let sides = if fan.is_open { self.sides[at] } else { 0 };
         let stays = |axis: usize| sides >> axis & 0b1001 != 0;
         let around =
-            |edge: &u32| [vertex, self.mesh.to_vertex(*edge), self.mesh.from_vertex(prev(*edge))];
+            |edge: &u32| [vertex, self.mesh.end_vertex(*edge), self.mesh.start_vertex(prev(*edge))];
         let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
         let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, min_area)).count();
         let (old, flat_before) = (self.surface.positions[at], flat(self));

@@ -255,7 +255,7 @@ impl<'a> Simplifier<'a> {
                 if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
                     continue;
                 }
-                let [kept, gone] = [mesh.from_vertex(edge), mesh.to_vertex(edge)];
+                let [kept, gone] = [mesh.start_vertex(edge), mesh.end_vertex(edge)];
                 if surface.positions[kept as usize] != surface.positions[gone as usize] {
                     continue;
                 }
@@ -342,11 +342,12 @@ fn quadric(
     let origin = at(vertex);
     let _ = mesh.visit_fan(vertex, |edge| {
         let last = prev(edge);
-        let [b, c] = [mesh.to_vertex(edge), mesh.from_vertex(last)].map(|end| sub(at(end), origin));
+        let [b, c] =
+            [mesh.end_vertex(edge), mesh.start_vertex(last)].map(|end| sub(at(end), origin));
         let normal = cross(b, c);
         sum.add_triangle(normal, more);
         for (half_edge, along) in [(edge, b), (last, c)] {
-            let ends = [mesh.from_vertex(half_edge), mesh.to_vertex(half_edge)];
+            let ends = [mesh.start_vertex(half_edge), mesh.end_vertex(half_edge)];
             if mesh.twin(half_edge).is_none() && !ends.into_iter().all(is_locked) {
                 sum.add_boundary(along, normal);
             }

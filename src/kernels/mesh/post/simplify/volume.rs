@@ -20,7 +20,7 @@ impl Simplifier<'_> {
         if from.is_open || to.is_open {
             return collapse;
         }
-        let (kept, gone) = (self.mesh.from_vertex(edge), self.mesh.to_vertex(edge));
+        let (kept, gone) = (self.mesh.start_vertex(edge), self.mesh.end_vertex(edge));
         let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
         // Six times the volume between a triangle and `kept` is the dot product of its first corner with the `area` of
         // the other two. It is 0 for triangles at `kept`.
@@ -28,7 +28,7 @@ impl Simplifier<'_> {
         let (mut area, mut before) = ([0.0; 3], 0.0);
         for (fan, other) in [(from, gone), (to, kept)] {
             for &edge in fan.edges() {
-                let (b, c) = (self.mesh.to_vertex(edge), self.mesh.from_vertex(prev(edge)));
+                let (b, c) = (self.mesh.end_vertex(edge), self.mesh.start_vertex(prev(edge)));
                 if b != other && c != other {
                     let part = cross(sub(at(b), origin), sub(at(c), origin));
                     area = std::array::from_fn(|i| area[i] + part[i]);
