@@ -334,11 +334,13 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
         .into_iter()
         .find(|(id, _)| given(&matches, id) || inner.is_some_and(|inner| given(inner, id)));
     if let Some((_, flag)) = flag {
-        return Err(Error::usage(format_args!("{flag} is given to serve, not to its jobs")));
+        return Err(Error::usage(format_args!(
+            "{flag} cannot be set per job; pass it to gpuproc serve"
+        )));
     }
     let Cli { command: job, shared, .. } = Cli::from_arg_matches(&matches).map_err(wrong)?;
     if matches!(job, Command::Serve(_)) {
-        return Err(Error::usage("a job of serve is another command"));
+        return Err(Error::usage("a job cannot run serve itself"));
     }
     let session = Session {
         device: session.device.clone(),

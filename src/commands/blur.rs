@@ -17,7 +17,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Blur images and volumes, exactly, at any sigma.
+/// Blur images and volumes by a Gaussian or a box.
 ///
 /// The result is the same on every device. Depth and channels are kept, and alpha is premultiplied while
 /// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,

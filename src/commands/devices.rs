@@ -11,7 +11,7 @@ use crate::{
     util::error::Result,
 };
 
-/// List the CPU and every GPU adapter, with what limits their work.
+/// List the CPU and all GPUs with their limits.
 ///
 /// The numbers and names are what --device takes. The star marks what `--device auto` would use.
 #[derive(Debug, clap::Args)]

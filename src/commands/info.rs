@@ -262,7 +262,8 @@ fn array_info(
         return Ok(Info { range, kind: "array", format: "text".into(), ..Info::default() });
     }
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
-        Error::bad_input(format_args!("{source} is not a supported .npy file")).caused_by(error)
+        Error::bad_input(format_args!("{source} is not a .npy file that can be read"))
+            .caused_by(error)
     })?;
     let stored = header.element.stored;
     let order = if header.element.is_big_endian { "big" } else { "little" };

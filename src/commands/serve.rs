@@ -38,7 +38,7 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 Examples:
   echo '{\"arguments\": [\"blur\", \"photo.jpg\", \"soft.jpg\"]}' | gpuproc serve")]
 pub struct Args {
-    /// Source of jobs; - is standard input, whose end ends the process
+    /// File of jobs, one per line; - is standard input. gpuproc exits at its end
     #[arg(long, value_name = "FILE", default_value = "-")]
     jobs: Source,
 }

@@ -110,7 +110,7 @@ impl Device {
         self.start();
     }
 
-    /// Allows the CPU to take parts of a job that has more parts than the GPU computes while one core computes one.
+    /// Lets the CPU share a job if the GPU cannot finish all parts in the time that one core needs for one part.
     fn share(&self, estimate: &Estimate, is_forced: bool) {
         let parts = estimate.parts;
         let last = estimate.parts_per_core(rayon::current_num_threads());

@@ -13,7 +13,7 @@ use std::{
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     left: AtomicUsize,
-    /// Number of parts at the end that only the GPU takes: it finishes all of them before a core finishes one.
+    /// Number of final parts reserved for the GPU, which finishes all of them before a core would finish one.
     last: AtomicUsize,
 }
 

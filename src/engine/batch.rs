@@ -102,8 +102,8 @@ pub fn check_all(sources: &Sources, check: impl Fn(Source) -> Result<()> + Sync)
 }
 
 /// Does `work` for all `sources`, as many at once as threads and memory allow. `title` names the work in the progress
-/// bar. On this thread and in the order of the sources, prints the messages of each and calls `report` with its index
-/// and its result.
+/// bar. For each source, in order and on the calling thread, prints its messages and calls `report` with its index
+/// and result.
 ///
 /// # Errors
 /// The first error of `report`, and [`Kind::NoDevice`], which concerns all jobs. No further job is started then.

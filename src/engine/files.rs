@@ -46,7 +46,7 @@ pub fn run(
         let job = &create_job(sources.get(0))?;
         let Some(layout) = &job.volume else {
             return Err(Error::usage(format_args!(
-                "{}: --shard divides the slices of a volume, or files with -o DIR/; one picture has none",
+                "{}: a single image cannot be sharded; --shard needs a volume, or several files with -o DIR/",
                 job.source
             )));
         };

@@ -24,7 +24,7 @@ fn remedy(hint: Hint) -> String {
         Hint::ScanAlgorithm => "use --algorithm auto".into(),
         Hint::Isovalue => "choose another --iso, or mesh parts of the volume".into(),
         Hint::NoGpu => "install its Vulkan driver, or use --device cpu".into(),
-        Hint::Devices => "`gpuproc devices` lists what there is".into(),
+        Hint::Devices => "`gpuproc devices` lists the available devices".into(),
     }
 }
 

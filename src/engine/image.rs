@@ -60,7 +60,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         return process_pages(job, &mut pages, selected, &target, session);
     }
     if selected.len() > 1 {
-        let lost = format_args!("of {} pages only the first goes into this format", selected.len());
+        let lost = format_args!(
+            "only the first of {} pages is written: this format holds one",
+            selected.len()
+        );
         losses::report(&job.sink, lost, session.strict)?;
     }
     let image = pages.decode(selected.start, timings)?;
@@ -174,7 +177,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     }
     let too_large = |obstacle: &str| {
         Error::bad_input(format_args!(
-            "{}: {width} x {height} pixels take {} bytes, more than the {} of --max-memory, and {obstacle}",
+            "{}: {width} x {height} pixels need {} bytes, but --max-memory is {}; {obstacle}",
             job.source,
             stored.saturating_mul(filter.copies()),
             session.max_memory
@@ -185,7 +188,9 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
         Some(_) if stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(obstacle)),
         None => cost.block(height, session.max_memory).map_err(|needed| {
-            too_large(&format!("a row with the rows around it takes {needed}: raise it to that"))
+            too_large(&format!(
+                "use --max-memory {needed} or more, enough for one row and its neighbours"
+            ))
         })?,
     };
     log::debug!("{}: in blocks of {block} rows", job.source);

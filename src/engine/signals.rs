@@ -118,7 +118,7 @@ pub fn exit_after(limit: Duration) -> Result<()> {
         thread::sleep(limit);
         remove_unfinished_outputs();
         hide_bars();
-        print_line(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
+        print_line(format_args!("error: stopped after {} s (--timeout)", limit.as_secs_f64()));
         exit(TIMED_OUT);
     })
     .map(drop)
@@ -144,13 +144,15 @@ pub fn exit_on_hang(on_cpu: bool) {
         hide_bars();
         let line = format!("the GPU's driver does not return from {what}");
         if on_cpu {
-            log::warn!("{line}; doing it all again on the CPU");
+            log::warn!("{line}; restarting the whole job on the CPU");
             remove_unfinished_outputs();
             let error = restart::on_the_cpu();
-            print_line(format_args!("error: {line}, and the CPU cannot begin again: {error}"));
+            print_line(format_args!(
+                "error: {line}, and the job cannot be restarted on the CPU: {error}"
+            ));
         } else {
             remove_unfinished_outputs();
-            print_line(format_args!("error: {line}; --device cpu does without"));
+            print_line(format_args!("error: {line}; use --device cpu"));
         }
         exit(Kind::Gpu.exit_code().into());
     });

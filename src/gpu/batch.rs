@@ -41,8 +41,7 @@ impl Context {
 
 impl Batch<'_> {
     /// Records a pass of an entry point of a shader, with this many workgroups along x, y and z; no pass if one of them
-    /// is
-    /// 0. `label` is its name in the timings. Binds `params`, if the entry point has a uniform, and those of `buffers`
+    /// is 0. `label` is its name in the timings. Binds `params`, if the entry point has a uniform, and those of `buffers`
     /// that it uses.
     ///
     /// # Errors

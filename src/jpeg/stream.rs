@@ -41,7 +41,7 @@ impl<'a> Bands<'a> {
     }
 
     fn render(&self, number: usize, rows: Vec<Rows>) {
-        // Rows that only fill up the last MCUs are in no scan of a single component, and in no pixel.
+        // Padding rows of the last MCUs are missing in single-component scans; no pixel depends on them.
         let row = |c: usize, y: usize| {
             let row = rows[c].rows.get(y - rows[c].first);
             Cow::Borrowed(row.map_or(&[][..], |row| &row.values))

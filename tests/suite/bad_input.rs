@@ -166,7 +166,7 @@ fn reports_failed_allocations() {
                 .any(|start| stderr.starts_with(start));
             if code != Some(0) && !aborted {
                 // Threads need address space for their stacks.
-                let reasons = ["out of memory", "grants no further thread"];
+                let reasons = ["out of memory", "no memory", "grants no further thread"];
                 let has_reason = reasons.iter().any(|reason| stderr.contains(reason));
                 assert!(stderr.starts_with("error: ") && has_reason, "{context}");
                 assert_eq!(stderr.lines().count(), 1, "{context}");

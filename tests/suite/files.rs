@@ -298,7 +298,7 @@ fn timeout_ends_the_run_without_an_output() {
             .args(line.split(' '))
             .assert()
             .code(124)
-            .stderr(contains("error: not done after 0.2 s (--timeout)\n"));
+            .stderr(contains("error: stopped after 0.2 s (--timeout)\n"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before, "{line}");
     }
     gpuproc().args(["--timeout", "0", "devices"]).assert().code(2);

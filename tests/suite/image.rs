@@ -218,7 +218,7 @@ fn blurs_files_larger_than_memory_in_bands() {
     for (arguments, expected) in [
         (&["in.png", "x.png", "--edge", "wrap"][..], "--edge wrap needs both ends at once"),
         (&["in.png", "x.jpg"], "only PNG and TIFF are written in blocks"),
-        (&["in.png", "x.png", "--sigma", "40"], "a row with the rows around it takes"),
+        (&["in.png", "x.png", "--sigma", "40"], "enough for one row and its neighbours"),
     ] {
         blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())
             .code(4)

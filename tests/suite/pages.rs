@@ -202,7 +202,7 @@ fn selects_pages_and_warns_about_dropped_ones() {
     assert_eq!(checksums("b.bmp"), all[4..]);
     blur(&["c.png", "--page", "4.."]).success().stderr("");
     assert_eq!(checksums("c.png"), all[3..]);
-    let message = "warning: d.bmp: of 5 pages only the first goes into this format\n";
+    let message = "warning: d.bmp: only the first of 5 pages is written: this format holds one\n";
     blur(&["d.bmp"]).success().stderr(message);
     assert_eq!(checksums("d.bmp"), all[..1]);
     blur(&["e.bmp", "--strict"]).code(4);

@@ -878,7 +878,12 @@ fn writes_summed_area_tables_of_images() {
     let header = String::from_utf8_lossy(&npy[..128]).into_owned();
     assert!(header.contains("'<u4'") && header.contains("(2, 3)"), "{header}");
     assert!(npy[128..] == *bytes(&[1u32, 3, 6, 11, 33, 291]));
-    assert_fails(&["scan", "--op", "max", &image, &table], "", 2, "tables are of sums only");
+    assert_fails(
+        &["scan", "--op", "max", &image, &table],
+        "",
+        2,
+        "summed-area tables support only --op sum",
+    );
     // 65,535 times 65,538 no longer fits 32 bits.
     let mut wide = b"P5 65538 1 65535\n".to_vec();
     wide.extend([0xff; 2 * 65_538]);

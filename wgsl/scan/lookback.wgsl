@@ -15,8 +15,8 @@
 //   word 0   tag (2 bits) | 0 (14 bits) | low half of the value (16 bits)
 //   word 1   tag (2 bits) | 0 (14 bits) | high half of the value (16 bits)
 //
-// Words are stored and loaded in no order. They are of one value where their tags are equal: each tag is
-// published once, and a state with unequal tags counts as not published.
+// The two words are not written atomically together. Equal tags show that both belong to one value, since each tag is
+// published once; unequal tags count as not published.
 //
 // Progress: nothing guarantees that workgroups start in order, or that a waiting workgroup lets others run.
 // So waiting is bounded: after SPINS loads of a state, the sum of its tile is computed here, from `source`, which

@@ -119,10 +119,11 @@ fn scan_line(lane: u32, own: u32) -> vec2<u32> {
     return vec2<u32>(sum - own, all);
 }
 
-// Of this invocation: EACH neighbouring keys of the tile, later every LANES-th key of the sorted tile; the
-// places of the former in the sorted tile; the targets of the latter.
+// Keys of this invocation: EACH neighbouring keys of the tile, after sorting every LANES-th key of the tile.
 var<private> own: array<u32, EACH>;
+// Index in the sorted tile of each neighbouring key.
 var<private> places: array<u32, EACH>;
+// Index in the output of each sorted key.
 var<private> goals: array<u32, EACH>;
 
 // Sorts a tile by the digit: sets `places` and `goals`, and `own` to the sorted keys.

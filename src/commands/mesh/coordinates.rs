@@ -147,10 +147,10 @@ impl CoordinateArgs {
         match (fits, is_given) {
             (true, _) => Ok(()),
             (false, true) => Err(Error::usage(
-                "--spacing or --origin lead to coordinates that a mesh of 32-bit floats cannot hold",
+                "--spacing or --origin is too large or too small for 32-bit coordinates",
             )),
             (false, false) => Err(Error::bad_input(format_args!(
-                "{source}: its samples lie where a mesh of 32-bit floats has no coordinates"
+                "{source}: the spacing or origin in the file is out of range for 32-bit coordinates; use --space voxel"
             ))),
         }
     }

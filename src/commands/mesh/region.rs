@@ -27,7 +27,7 @@ pub(super) struct RegionArgs {
     #[arg(help_heading = "Selection of samples")]
     pub(super) roi: Option<Roi>,
 
-    /// Replace samples by the volume's least value where this volume of the same size is 0
+    /// Mesh only where this volume of the same size is not 0; other samples become the volume's minimum
     #[arg(long, value_name = "FILE")]
     #[arg(help_heading = "Selection of samples")]
     pub(super) mask: Option<Source>,
@@ -107,7 +107,7 @@ impl RegionArgs {
         let mask_file = VolumeFile::describe(mask, &Layout::default())?;
         if mask_file.dims != file.dims {
             return Err(Error::bad_input(format_args!(
-                "{mask}: a mask of {}x{}x{} samples for {source} of {}x{}x{}",
+                "{mask}: the mask has {}x{}x{} samples, but {source} has {}x{}x{}",
                 mask_file.dims[0],
                 mask_file.dims[1],
                 mask_file.dims[2],

@@ -16,7 +16,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Sum up an array: each number becomes the sum of those before.
+/// Compute prefix sums: each number becomes the sum of all numbers before it.
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the numbers; integers wrap
 /// around on overflow. Each channel of an image becomes a summed-area table of the stored values, of type u32, or u64
@@ -36,7 +36,7 @@ Examples:
   gpuproc scan --inclusive --axis y rows.npy sums.npy
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
-    /// File of numbers, or - for standard input, which is also read where none is named and no terminal
+    /// File of numbers; - is standard input, which is also the default if it is not a terminal
     input: Option<Source>,
 
     /// File of results [default: - for standard output]
@@ -46,11 +46,11 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Each result is without its own number; the first is --init (the default)
+    /// Exclude each number from its own result; the first result is --init (default)
     #[arg(long, conflicts_with = "inclusive")]
     exclusive: bool,
 
-    /// Each result includes its own number
+    /// Include each number in its own result
     #[arg(long)]
     inclusive: bool,
 
@@ -242,7 +242,7 @@ impl Args {
     /// When flags contradict each other.
     pub fn share(&self) -> Result<(Share, Option<&Source>)> {
         match self.share.resume && self.share.shard.is_none() {
-            true => Err(Error::usage("--resume is for a scan by --shard")),
+            true => Err(Error::usage("--resume needs --shard")),
             false => Ok((self.share, self.carry.as_ref())),
         }
     }
@@ -295,9 +295,9 @@ impl Args {
         let asks_more = self.init.is_some() || self.by_key.is_some() || self.checked;
         match self.op == Op::Sum && !asks_more {
             true => Ok(()),
-            false => {
-                Err(Error::usage("tables are of sums only, without --init, --by-key and --checked"))
-            }
+            false => Err(Error::usage(
+                "summed-area tables support only --op sum, and not --init, --by-key or --checked",
+            )),
         }
     }
 

@@ -27,7 +27,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             session.logged(&line.input.source, Some(&line.output.sink), scan)
         }
         (Job::Table(_), Some(_)) => Err(Error::usage(
-            "a table of sums cannot be divided by --shard: each depends on rows and columns",
+            "--shard cannot divide a summed-area table: each sum depends on all rows above it",
         )),
         (Job::Line(line), None) => {
             session

@@ -10,7 +10,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Sort an array of numbers, perhaps with a value for each.
+/// Sort an array of numbers, optionally with a payload.
 ///
 /// Equal numbers keep their order. Floats are in total order, -0 before +0; NaN come last, also with
 /// --descending.

@@ -41,8 +41,11 @@ impl Header {
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         let got = read_full(input, &mut start)?;
-        if got < start.len() || !start.starts_with(MAGIC) {
+        if !start.starts_with(MAGIC) {
             return Err(broken("bad magic number"));
+        }
+        if got < start.len() {
+            return Err(broken("file ends within its header"));
         }
         let length_bytes = match start[6] {
             1 => 2,

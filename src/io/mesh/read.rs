@@ -142,7 +142,7 @@ fn ply(bytes: &[u8]) -> Parsed {
                         let axis = ["x", "y", "z"].iter().position(|name| name == axis);
                         axis.into_iter().for_each(|axis| position[axis] = value);
                     }
-                    _ => return Err("a property has other than a type and a name".to_owned()),
+                    _ => return Err("invalid property line: expected a type and a name".to_owned()),
                 }
             }
             if name == "vertex" {

@@ -89,7 +89,7 @@ impl SampleLocation {
     pub fn data_files(source: &Source, names: &[String]) -> Result<Self> {
         let Some(path) = source.path() else {
             return Err(Error::bad_input(format_args!(
-                "{source}: samples are in other files, which a pipe cannot name"
+                "{source}: the header refers to data files, which cannot be found when it is read from a pipe"
             )));
         };
         if names.is_empty() {

@@ -12,9 +12,8 @@
 //! + E                      rounding of weights: 65535 * sum of max(0, product of w_i / 2^b - product of exact w_i)
 //! ```
 //! Gaussian: f = 4, and b is 22 to 28, more for longer windows. E < 0.38 for images and 0.46 for volumes, up to a
-//! radius of
-//! 3 sigma. So the error is below 1 for images and at most 1.02 for volumes. f64 sums the products, below 2^48, exactly
-//! in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps, and one less
+//! radius of 3 sigma. So the error is below 1 for images and at most 1.02 for volumes. f64 sums the products, below
+//! 2^48, exactly in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps, and one less
 //! each time the number of taps doubles, so that sums fit u32.
 //!
 //! 16-bit samples with alpha or in linear light, and f32, are summed in f32 in a fixed order, with a single rounding
@@ -52,8 +51,8 @@ pub enum Arithmetic {
     U39,
     /// Integers below 2^48, of samples below 2^24 and weights that sum to 2^24: exact.
     U48,
-    /// Integers below 2^48, of samples below 2^20 and weights that sum to 2^28 at most, no 16 neighbours of them to
-    /// more than 2^22: exact.
+    /// Integers below 2^48, of samples below 2^20 and weights whose sum is at most 2^28 and of which any 16
+    /// consecutive ones sum to at most 2^22: exact.
     U20U28,
     /// f32 or f64, with a single rounding for each product and sum.
     Float,

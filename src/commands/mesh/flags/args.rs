@@ -114,9 +114,9 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(super) smooth: Option<u32>,
 
-    /// Keep this share of the triangles, as 25%, or this number of them, as 10000
+    /// Reduce to a share of the triangles (25%) or to a number of them (10000)
     ///
-    /// A share is also 0.25; a number is above 100. Triangles that matter least are removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
+    /// 0.25 means 25%. A number must be above 100. The edges whose removal changes the surface least collapse first. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it.
     /// More triangles are left if the surface would otherwise tear, or move by more than about 0.5 % of its size.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) simplify: Option<Size>,

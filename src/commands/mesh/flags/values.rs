@@ -24,7 +24,7 @@ impl FromStr for Isovalues {
         if let Some(of) = text.strip_prefix("otsu:") {
             return match of.parse() {
                 Ok(of @ 1..=8) => Ok(Self(otsu(of))),
-                _ => Err(format!("`{text}` asks for other than 1 to 8 thresholds")),
+                _ => Err(format!("expected otsu:1 to otsu:8, found `{text}`")),
             };
         }
         if let Some(percent) = text.strip_prefix('p') {

@@ -105,7 +105,7 @@ impl Entry {
         self.count.saturating_mul(size as u64)
     }
 
-    /// The entry with its first `most` values.
+    /// The entry with its first `max` values.
     fn first(&self, max: usize) -> Self {
         Self { count: self.count.min(max as u64), ..*self }
     }
@@ -254,7 +254,7 @@ impl<'a> TiffFile<'a> {
         Ok(bytes)
     }
 
-    /// The first `most` values of a tag, or all if there are fewer, as unsigned numbers; `None` without the tag.
+    /// The first `max` values of a tag, or all if there are fewer, as unsigned numbers; `None` without the tag.
     pub fn numbers(
         &self,
         directory: &Directory,
@@ -287,7 +287,7 @@ impl<'a> TiffFile<'a> {
         Ok(self.numbers(directory, tag, 1)?.and_then(|numbers| numbers.first().copied()))
     }
 
-    /// The first `most` values of a tag as floats, from fractions, floats and integers.
+    /// The first `max` values of a tag as floats, from fractions, floats and integers.
     pub fn floats(&self, directory: &Directory, tag: u16, max: usize) -> Option<Vec<f64>> {
         let entry = directory.find(tag)?.first(max);
         let bytes = self.value(&entry).ok()?;

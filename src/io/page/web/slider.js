@@ -39,7 +39,7 @@ export async function startLive() {
   slider.disabled = number.disabled = false;
   byId('liveNote').textContent = '';
 
-  // Meshes at the wanted isovalue, again while it changes meanwhile.
+  // Meshes at the wanted isovalue, and repeats if it has changed in the meantime.
   const run = async () => {
     if (isBusy) return;
     isBusy = true;

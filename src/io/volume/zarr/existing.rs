@@ -1,4 +1,4 @@
-//! Lists the files of an array that exist. All samples of the others have the fill value: they are counted, not read.
+//! Lists the chunk files of an array that exist. Missing files hold only the fill value: their samples are counted, not read.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},

@@ -17,19 +17,19 @@ pub const IN_RANGE: &str = "the host sizes buffers and dispatches by the same la
 
 /// A way to compute one or two passes on the device.
 pub struct Route {
-    /// How many passes it computes at once.
+    /// Number of passes that the route computes at once.
     pub passes: usize,
     /// Whether the route can compute the task's first passes. The task has at least `passes` of them.
     pub fits: fn(&Task<'_>) -> bool,
-    /// The specialisations of its shader that it runs for the task.
+    /// Returns the shader variants that the route runs for a task.
     pub shaders: fn(&Task<'_>) -> Vec<Shader>,
-    /// Makes its pipelines and weights for a task that fits.
+    /// Creates the pipelines and weights for a task that the route fits.
     pub new: fn(&Context, &Task<'_>) -> Result<Box<dyn Record>>,
 }
 
 /// A route with its pipelines and weights.
 pub trait Record: Debug {
-    /// Records it over a block no larger than the task's.
+    /// Records the route's passes over one block, which is at most as large as the task's.
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()>;
 }
 

@@ -25,7 +25,7 @@ const MIN_PASS: usize = 60;
 const EXTRA: usize = 256;
 /// Number of errors that are sampled to find the limit of a pass.
 const SAMPLES: usize = 1 << 15;
-/// Number of edges by which the ends of an edge are prefetched early.
+/// Prefetch distance: the ends of an edge are prefetched this many edges before it is visited.
 const AHEAD: usize = 4;
 /// Half edges that a thread processes at a time.
 const BLOCK: usize = 1 << 12;
