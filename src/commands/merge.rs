@@ -11,7 +11,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Merge the part files of all shards into the result of a single run.
+/// Merge the part files of all shards into one result.
 ///
 /// A part states its job: a part that is missing, duplicated, or of another job (another input, parameter or version)
 /// is an error. Blurred volumes need no merge: their shards write one output together.

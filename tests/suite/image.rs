@@ -222,7 +222,7 @@ fn blurs_files_larger_than_memory_in_bands() {
     ] {
         blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())
             .code(4)
-            .stderr(predicate::str::contains("300 x 400 pixels take"))
+            .stderr(predicate::str::contains("300 x 400 pixels need"))
             .stderr(predicate::str::contains(expected));
     }
 }

@@ -1103,7 +1103,7 @@ fn bad_input_prints_one_line_and_writes_no_output() {
         ("good_4x4x4_uint8.raw --iso 1 --spacing 1,1e-44,1", 2, "--spacing or --origin"),
         ("good_4x4x4_uint8.raw --iso 1 --origin 1e39,0,0", 2, "--spacing or --origin"),
         ("good_4x4x4_uint8.raw --iso 1 --origin=0,0,-1e38 --spacing 1,1,1e38", 2, "--origin"),
-        ("far.nrrd --iso 1", 4, "no coordinates"),
+        ("far.nrrd --iso 1", 4, "out of range for 32-bit coordinates"),
         ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
         ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
         ("good_4x4x4_uint8.raw --iso 1 --simplify 0", 2, "greater than 0"),

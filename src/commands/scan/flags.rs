@@ -16,7 +16,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Compute prefix sums: each number becomes the sum of all numbers before it.
+/// Compute prefix sums of numbers or images.
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the numbers; integers wrap
 /// around on overflow. Each channel of an image becomes a summed-area table of the stored values, of type u32, or u64
