@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::Path};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::config::Line;
+use crate::guide::CHAPTERS;
 
 /// Whether `error` is the help or the version that the user has asked for, not a mistake.
 pub fn is_answer(error: &clap::Error) -> bool {
@@ -27,7 +28,17 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
             if Path::new(&name).exists() {
                 return format!("`{name}` is a file: name a command before it, as `gpuproc info`");
             }
-            message = format!("there is no command `{name}`");
+            message = match line.words.last() {
+                // `help NAME` is rewritten to `NAME --help`.
+                Some(word) if word == "--help" => {
+                    let chapters: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
+                    format!(
+                        "there is no command or chapter `{name}`; chapters are {}",
+                        chapters.join(", ")
+                    )
+                }
+                _ => format!("there is no command `{name}`"),
+            };
         }
         ErrorKind::UnknownArgument => {
             if let Some(value) = context(error, ContextKind::InvalidArg)

@@ -174,6 +174,21 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn bits_are_packed_with_stuffing_and_filled_with_ones() {
+        let mut out = BitWriter::default();
+        for _ in 0..3 {
+            out.put(0x7ff, 11);
+            out.put(0, 1);
+        }
+        // 0xffe three times, and four one bits as padding.
+        assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
+        assert!(BitWriter::default().finish().is_empty());
+        let mut out = BitWriter::default();
+        (0..16).for_each(|i| out.put(i, 4));
+        assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    }
+
     /// The fewest bits of a code without a limit of its lengths (Huffman), with one more symbol that occurs once.
     fn fewest_bits(counts: &[u64; 256]) -> u64 {
         let used = counts.iter().filter(|&&count| count > 0).chain(&[1]);

@@ -201,7 +201,11 @@ fn help_shows_chapters_of_the_guide() {
         .assert()
         .success()
         .stdout(predicates::str::starts_with("# ").and(contains("NIfTI")));
-    gpuproc().args(["help", "nothing"]).assert().code(2).stderr(contains("no command `nothing`"));
+    gpuproc()
+        .args(["help", "nothing"])
+        .assert()
+        .code(2)
+        .stderr(contains("no command or chapter `nothing`").and(contains("volumes, zarr")));
 }
 
 #[test]

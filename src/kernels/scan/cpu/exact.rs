@@ -17,18 +17,18 @@ pub fn scan<M: Monoid>(
     if threads == 1 || input.len() <= RUN {
         return serial::<M>(input, output, inclusive, carry);
     }
-    // The second pass over a stretch finds it in the cache.
-    let stretch = RUN * threads;
-    for (input, output) in input.chunks(stretch).zip(output.chunks_mut(stretch)) {
+    // The second pass over a block finds it in the cache.
+    let block = RUN * threads;
+    for (input, output) in input.chunks(block).zip(output.chunks_mut(block)) {
         let run = input.len().div_ceil(threads).max(1);
-        let mut befores = input.chunks(run).par_map(total::<M>);
-        for before in &mut befores {
-            let after = M::join(carry, *before);
-            *before = std::mem::replace(&mut carry, after);
+        let mut carries = input.chunks(run).par_map(total::<M>);
+        for carry_in in &mut carries {
+            let after = M::join(carry, *carry_in);
+            *carry_in = std::mem::replace(&mut carry, after);
         }
-        let runs = input.chunks(run).zip(output.chunks_mut(run)).zip(befores);
-        runs.par_each(|((input, output), before)| {
-            serial::<M>(input, output, inclusive, before);
+        let runs = input.chunks(run).zip(output.chunks_mut(run)).zip(carries);
+        runs.par_each(|((input, output), carry_in)| {
+            serial::<M>(input, output, inclusive, carry_in);
         });
     }
     carry

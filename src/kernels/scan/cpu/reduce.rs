@@ -40,12 +40,12 @@ pub fn scan<M: Monoid>(
                 *sum = M::from_value(sum_tile::<M>(tile));
             }
         });
-        let mut befores = [M::from_value(M::IDENTITY); TILE];
-        let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
+        let mut carries = [M::from_value(M::IDENTITY); TILE];
+        let sum = scan_tile::<M>(&sums, &mut carries, false, carry);
         carry = M::join(carry, sum);
         let tasks = input.chunks(task * TILE).zip(output.chunks_mut(task * TILE));
-        tasks.zip(befores.chunks(task)).par_each(|((input, output), befores)| {
-            let tiles = input.chunks(TILE).zip(output.chunks_mut(TILE)).zip(befores);
+        tasks.zip(carries.chunks(task)).par_each(|((input, output), carries)| {
+            let tiles = input.chunks(TILE).zip(output.chunks_mut(TILE)).zip(carries);
             for ((input, output), &before) in tiles {
                 scan_tile::<M>(input, output, inclusive, M::to_value(before));
             }

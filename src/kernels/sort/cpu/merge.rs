@@ -76,4 +76,13 @@ mod tests {
             assert!(merged == expected, "{a} and {b}");
         }
     }
+
+    #[test]
+    fn merges_an_odd_number_of_runs() {
+        let items: Vec<u32> =
+            (0..7u32).flat_map(|r| (0..5000 - r / 6).map(move |i| i * 7 + r)).collect();
+        let mut expected = items.clone();
+        expected.sort_unstable();
+        assert!(merge_runs(items, 5000).unwrap() == expected);
+    }
 }
