@@ -363,6 +363,13 @@ fn info_describes_meshes_of_every_format() {
     let none = info("none.ply");
     assert_eq!((&none["triangles"], &none["watertight"]), (&0.into(), &false.into()));
     works(at, "info two.glb none.ply");
+    // Counts that the file does not contain.
+    for property in ["", "property float x\n", "property list uint uint vertex_indices\n"] {
+        let head = "ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n";
+        fs::write(at.join("count.ply"), format!("{head}{property}end_header\n\u{1}")).unwrap();
+        let (code, text) = run(at, "info count.ply --timeout 20");
+        assert!(code == 4 && text.lines().count() == 1, "{property}: {text}");
+    }
     // Truncated files, and files of another format than their extension.
     for name in ["m.ply", "m.stl", "m.obj", "m.off", "m.glb"] {
         let whole = fs::read(at.join(name)).unwrap();

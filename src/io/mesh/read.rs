@@ -1,7 +1,11 @@
 //! Reads meshes back: PLY, STL, OBJ, OFF and GLB, as far as gpuproc writes them.
 
-use std::{collections::HashMap, str::SplitAsciiWhitespace};
+use std::collections::HashMap;
 
+use ply_rs_bw::{
+    parser::{ParseError, Reader},
+    ply::{Property, PropertyAccess, PropertyAccessResult},
+};
 use serde_json::Value;
 
 use super::glb::UNSIGNED_INT;
@@ -72,82 +76,51 @@ fn add_polygon(surface: &mut Surface, corners: &[u32]) {
     surface.triangles.extend(fan);
 }
 
-/// The numbers of a PLY, as text or binary.
-enum Numbers<'a> {
-    Text(SplitAsciiWhitespace<'a>),
-    Binary(&'a [u8]),
+/// A vertex or a face of a PLY.
+#[derive(Default)]
+struct PlyElement {
+    position: [f32; 3],
+    /// Vertices of a face.
+    corners: Vec<u32>,
 }
 
-impl Numbers<'_> {
-    /// The next number, of the PLY type `kind`.
-    fn next(&mut self, kind: &str) -> Result<f64, String> {
-        let bytes = match self {
-            Self::Text(words) => {
-                return words.next().and_then(|word| word.parse().ok()).ok_or_else(truncated);
+impl PropertyAccess for PlyElement {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
+        let axis = ["x", "y", "z"].iter().position(|axis| *axis == name);
+        match (axis, property) {
+            (Some(axis), Property::Float(value)) => self.position[axis] = value,
+            (Some(axis), Property::Double(value)) => self.position[axis] = value as f32,
+            (_, Property::ListUInt(corners)) => self.corners = corners,
+            (_, Property::ListInt(corners)) => {
+                self.corners = corners.into_iter().map(|corner| corner as u32).collect();
             }
-            Self::Binary(bytes) => bytes,
-        };
-        macro_rules! next {
-            ($type:ty) => {{
-                let (first, rest) = bytes.split_first_chunk().ok_or_else(truncated)?;
-                *bytes = rest;
-                Ok(<$type>::from_le_bytes(*first) as f64)
-            }};
+            _ => return PropertyAccessResult::Ignored,
         }
-        match kind {
-            "char" | "int8" => next!(i8),
-            "uchar" | "uint8" => next!(u8),
-            "short" | "int16" => next!(i16),
-            "ushort" | "uint16" => next!(u16),
-            "int" | "int32" => next!(i32),
-            "uint" | "uint32" => next!(u32),
-            "float" | "float32" => next!(f32),
-            "double" | "float64" => next!(f64),
-            other => Err(format!("unknown type `{other}`")),
-        }
+        PropertyAccessResult::Set
     }
 }
 
 fn ply(bytes: &[u8]) -> Parsed {
-    const END: &[u8] = b"end_header\n";
-    let end = bytes.windows(END.len()).position(|window| window == END).ok_or_else(truncated)?;
-    let head = text(&bytes[..end])?;
-    let body = &bytes[end + END.len()..];
-    let lines: Vec<Vec<&str>> = head.lines().map(|line| line.split(' ').collect()).collect();
-    let mut numbers =
-        match lines.iter().find(|line| line[0] == "format").map(|line| line[1..].first()) {
-            Some(Some(&"ascii")) => Numbers::Text(text(body)?.split_ascii_whitespace()),
-            Some(Some(&"binary_little_endian")) => Numbers::Binary(body),
-            _ => return Err("expected ascii or binary_little_endian".to_owned()),
-        };
+    // The details of the crate's messages are on further lines.
+    let first_line =
+        |error: ParseError| error.to_string().lines().next().unwrap_or_default().to_owned();
+    let (parser, mut reader) = (ply_rs_bw::parser::Parser::<PlyElement>::new(), Reader::new(bytes));
+    let header = parser.read_header(&mut reader).map_err(first_line)?;
     let mut surface = Surface::default();
-    let is_element = |line: &Vec<&str>| line[0] == "element";
-    for element in lines.chunk_by(|_, next| !is_element(next)) {
-        let ["element", name, count] = element[0][..] else { continue };
-        let count: u64 = count.parse().map_err(|_| format!("`{count}` {name} elements"))?;
-        let properties: Vec<&[&str]> =
-            element.iter().filter(|line| line[0] == "property").map(|line| &line[1..]).collect();
-        for _ in 0..if properties.is_empty() { 0 } else { count } {
-            let mut position = [0.0; 3];
-            for property in &properties {
-                match property {
-                    ["list", length, kind, _] => {
-                        let length = numbers.next(length)? as usize;
-                        let corners = (0..length).map(|_| Ok(numbers.next(kind)? as u32));
-                        let corners = corners.collect::<Result<Vec<u32>, String>>()?;
-                        add_polygon(&mut surface, &corners);
-                    }
-                    [kind, axis] => {
-                        let value = numbers.next(kind)? as f32;
-                        let axis = ["x", "y", "z"].iter().position(|name| name == axis);
-                        axis.into_iter().for_each(|axis| position[axis] = value);
-                    }
-                    _ => return Err("invalid property line: expected a type and a name".to_owned()),
-                }
-            }
-            if name == "vertex" {
-                surface.positions.push(position);
-            }
+    for (name, element) in &header.elements {
+        // Elements without properties take no bytes, so the file would not limit their number.
+        if element.properties.is_empty() {
+            return Err(format!("element {name} has no properties"));
+        }
+        let elements = parser.read_payload_for_element(&mut reader, element, &header);
+        let elements = elements.map_err(first_line)?;
+        elements.iter().for_each(|element| add_polygon(&mut surface, &element.corners));
+        if name == "vertex" {
+            surface.positions.extend(elements.iter().map(|element| element.position));
         }
     }
     Ok(surface.into())
