@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::{
     completions::values,
-    flags::{Choice, FilterArgs, one_of},
+    flags::{Choice, FilterArgs, choice_parser},
 };
 use crate::{
     engine::session::Session,
@@ -70,7 +70,7 @@ struct BlurArgs {
     edge: Edge,
 
     /// Blur only these channels: r, g, b, a, or grey, a
-    #[arg(long, value_name = "C[,C..]", value_delimiter = ',', value_parser = one_of(&CHANNELS))]
+    #[arg(long, value_name = "C[,C..]", value_delimiter = ',', value_parser = choice_parser(&CHANNELS))]
     channels: Vec<ChannelName>,
 
     /// Blur linear light instead of stored values

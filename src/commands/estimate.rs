@@ -10,5 +10,5 @@ const BUS: f64 = 0.12e-9;
 /// input. A GPU takes the time of the two copies, since computing is negligible.
 pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
     let bytes = numbers as f64 * size_of::<T>() as f64;
-    Estimate::of_seconds(bytes * cpu / rayon::current_num_threads() as f64, bytes * BUS)
+    Estimate::from_seconds(bytes * cpu / rayon::current_num_threads() as f64, bytes * BUS)
 }

@@ -4,7 +4,7 @@ use std::{fmt, mem::take};
 
 use serde::Serialize;
 
-use super::flags::{ListArgs, VolumeArgs};
+use super::flags::{FilesFromArgs, VolumeArgs};
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
@@ -56,7 +56,7 @@ pub struct Args {
     range: bool,
 
     #[command(flatten)]
-    list: ListArgs,
+    list: FilesFromArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,

@@ -1,7 +1,7 @@
 //! `gpuproc merge`: joins the part files of all shards into the result that a single process writes.
 
 use super::{
-    flags::{ListArgs, one_of},
+    flags::{FilesFromArgs, choice_parser},
     histogram::{self, FORMATS, Format},
     mesh, scan,
 };
@@ -35,7 +35,7 @@ pub struct Args {
     output: Vec<Sink>,
 
     /// Format of outputs without an extension, such as standard output [default: csv]
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    #[arg(long, value_name = "FORMAT", value_parser = choice_parser(&FORMATS))]
     format: Option<Format>,
 
     /// Join parts of inputs that differ in nothing but the time of their last modification, such as
@@ -44,7 +44,7 @@ pub struct Args {
     any_time: bool,
 
     #[command(flatten)]
-    list: ListArgs,
+    list: FilesFromArgs,
 }
 
 /// Reads the parts, joins them and writes the result.

@@ -8,7 +8,7 @@
 //! 2. A command of more than one screen is a folder: `flags.rs` holds the clap struct, the parsers of
 //!    its values and their validation; `mod.rs` holds `run`; each further step has its own file.
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
-//!    [`flags::one_of`], so that the library needs no clap.
+//!    [`flags::choice_parser`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`](crate::engine::hints) adds the flag to change. Memory is divided only in
 //!    [`plan`](crate::engine::plan).
 //! 5. Many files go through [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be

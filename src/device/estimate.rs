@@ -15,7 +15,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// An estimate of `cpu` and `gpu` seconds.
-    pub fn of_seconds(cpu: f64, gpu: f64) -> Self {
+    pub fn from_seconds(cpu: f64, gpu: f64) -> Self {
         let [cpu, gpu] =
             [cpu, gpu].map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX / 2));
         Self { cpu, gpu, parts: 0 }
@@ -73,7 +73,7 @@ mod tests {
             (1.0, 10.0, true),
             (f64::INFINITY, 10.0, false),
         ] {
-            let estimate = Estimate::of_seconds(cpu, gpu);
+            let estimate = Estimate::from_seconds(cpu, gpu);
             assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{cpu} {gpu}");
         }
     }

@@ -335,12 +335,12 @@ mod tests {
         let timings = || Arc::new(Timings::new(false));
         let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);
-        device.set_estimate(|| Estimate::of_seconds(0.01, 0.0));
+        device.set_estimate(|| Estimate::from_seconds(0.01, 0.0));
         assert_eq!(device.name().as_deref(), Some("CPU"));
         assert_eq!(device.run(&FailsOnGpu, &()).unwrap(), "cpu");
         // A device selected by name is opened all the same.
         let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
-        device.set_estimate(|| Estimate::of_seconds(0.0, 0.0));
+        device.set_estimate(|| Estimate::from_seconds(0.0, 0.0));
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
     }

@@ -139,7 +139,7 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     const GPU_FILE: f64 = 0.65e-3;
     let job = |source| create_job(source).ok();
     let Some(Job { filter, .. }) = sources.iter().next().and_then(job) else {
-        return Estimate::of_seconds(0.0, 0.0);
+        return Estimate::from_seconds(0.0, 0.0);
     };
     let bytes = |job: Job| match job.volume {
         Some(_) => job.source.size().ok().flatten(),
@@ -148,7 +148,7 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     let [bytes] = sum_of_all(sources.iter(), |source| Some([bytes(job(source)?)? as f64]));
     let (files, cores) = (sources.len() as f64, rayon::current_num_threads() as f64);
     let cpu = bytes * filter.core_seconds_per_byte() / cores;
-    let estimate = Estimate::of_seconds(cpu, files * GPU_FILE + bytes * GPU / cores);
+    let estimate = Estimate::from_seconds(cpu, files * GPU_FILE + bytes * GPU / cores);
     let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
     let is_shared = filter.is_exact_for_u8() && sources.iter().all(is_jpeg);
     estimate.in_parts(if is_shared { sources.len() } else { 0 })

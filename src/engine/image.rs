@@ -172,7 +172,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let stored = file.max(cost.bytes());
     let fits = stored.saturating_mul(filter.copies()) <= session.max_memory;
     let obstacle = obstacle(job, settings, &header, output);
-    if fits && (obstacle.is_some() || !cost.gains_by_blocks()) {
+    if fits && (obstacle.is_some() || !cost.is_faster_in_blocks()) {
         return Ok(false);
     }
     let too_large = |obstacle: &str| {

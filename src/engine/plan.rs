@@ -80,7 +80,7 @@ impl FilterCost {
 
     /// Whether blocks take less time than the whole input. They take more on one thread, and if blocks consist mostly
     /// of their halos.
-    pub fn gains_by_blocks(&self) -> bool {
+    pub fn is_faster_in_blocks(&self) -> bool {
         let is_mostly_halo = self.max_block() < HALOS * self.halo;
         let are_several = 2 * self.max_block() <= self.len;
         self.bytes() >= LARGE && !is_mostly_halo && are_several && rayon::current_num_threads() > 1

@@ -58,7 +58,7 @@ fn process_file(
     let fits = cost.bytes() <= session.max_memory / job.filter.copies();
     // The first slices are needed again after the last one, and this input can be read only once.
     let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
-    let block = match is_cyclic || fits && !cost.gains_by_blocks() {
+    let block = match is_cyclic || fits && !cost.is_faster_in_blocks() {
         true => {
             file.check_bytes(session.limits(job.filter.copies()))?;
             depth

@@ -465,8 +465,8 @@ fn live_page_contains_the_volume_and_the_hash() {
         .collect();
     assert!(found == samples);
     // The shader has an entry point for each pass.
-    let shader = live["recipe"]["shader"].as_str().unwrap();
-    for pass in live["recipe"]["passes"].as_array().unwrap() {
+    let shader = live["manifest"]["shader"].as_str().unwrap();
+    for pass in live["manifest"]["passes"].as_array().unwrap() {
         assert!(shader.contains(&format!("fn {}(", pass["entry"].as_str().unwrap())));
         assert!(pass["bindings"].as_object().unwrap().contains_key("params"));
     }

@@ -23,14 +23,14 @@ use crate::{
 
 /// Inputs that a file lists.
 #[derive(Clone, Debug, Args)]
-pub struct ListArgs {
+pub struct FilesFromArgs {
     /// Take the names of further inputs from this file: one per line, or each followed by a NUL, as
     /// find -print0 writes them; - is standard input
     #[arg(long, value_name = "LIST", help_heading = "Many files, many processes")]
     pub files_from: Option<Source>,
 }
 
-impl ListArgs {
+impl FilesFromArgs {
     /// `inputs`, followed by the inputs that the list names. Standard input may occur only once among the list and all
     /// inputs.
     ///
@@ -67,9 +67,9 @@ fn is_file_on_the_web(source: &Source) -> bool {
 /// Longest name in a list, in bytes.
 const MAX_NAME: u64 = 1 << 16;
 
-/// Adds the names in a list to `all`, which may take `most` bytes. Each name is a line, or ends with NUL if there is a
+/// Adds the names in a list to `all`, which may take `max_bytes`. Each name is a line, or ends with NUL if there is a
 /// NUL among the first `MAX_NAME + 1` bytes. A line `-` names a file, not standard input, so it becomes `./-`.
-fn add_names(mut list: impl Read, all: &mut Sources, most: u64) -> Result<()> {
+fn add_names(mut list: impl Read, all: &mut Sources, max_bytes: u64) -> Result<()> {
     let failed = |error| Error::new(Kind::Io, "cannot read the list").caused_by(error);
     let mut first = Vec::new();
     (&mut list).take(MAX_NAME + 1).read_to_end(&mut first).map_err(failed)?;
@@ -95,8 +95,8 @@ fn add_names(mut list: impl Read, all: &mut Sources, most: u64) -> Result<()> {
             }
             name => all.push(&name_of(name).into()),
         }
-        if all.bytes() > most {
-            let what = format_args!("the names take more than the {most} bytes allowed");
+        if all.bytes() > max_bytes {
+            let what = format_args!("the names take more than the {max_bytes} bytes allowed");
             return Err(Error::bad_input(what).with_hint(Hint::Memory));
         }
     }
@@ -116,7 +116,7 @@ fn name_of(bytes: &[u8]) -> OsString {
 
 /// Shard of a job, and whether finished work is skipped.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Share {
+pub struct ShardArgs {
     /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
     #[arg(long, value_name = "I/N", help_heading = "Many files, many processes")]
     pub shard: Option<Shard>,
@@ -127,7 +127,7 @@ pub struct Share {
     pub resume: bool,
 }
 
-impl Share {
+impl ShardArgs {
     /// Those of `files` that belong to the shard.
     pub fn files<T>(self, files: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn shards_of_a_marked_job_are_of_their_own() {
-        let share = |shard: &str| Share { shard: shard.parse().ok(), resume: true };
+        let share = |shard: &str| ShardArgs { shard: shard.parse().ok(), resume: true };
         let files = |text: &str| share(text).files(0..8).collect::<Vec<_>>();
         assert_eq!(files("1/3"), [1, 4, 7]);
         assert_eq!(files(""), [0, 1, 2, 3, 4, 5, 6, 7]);

@@ -11,7 +11,7 @@ pub type Choice<T> = (&'static str, T, &'static str);
 /// The value parser of a flag with a fixed set of choices. The library's enum does not depend on clap:
 ///
 /// ```
-/// use gpuproc::commands::flags::{Choice, one_of};
+/// use gpuproc::commands::flags::{Choice, choice_parser};
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq)]
 /// enum Axis { X, Y }
@@ -22,13 +22,13 @@ pub type Choice<T> = (&'static str, T, &'static str);
 /// #[derive(clap::Parser)]
 /// struct Args {
 ///     /// Direction of the sums
-///     #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES), default_value = "x")]
+///     #[arg(long, value_name = "AXIS", value_parser = choice_parser(&AXES), default_value = "x")]
 ///     axis: Axis,
 /// }
 /// # use clap::Parser;
 /// # assert_eq!(Args::parse_from(["sum", "--axis", "y"]).axis, Axis::Y);
 /// ```
-pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
+pub fn choice_parser<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Send + Sync + 'static,
 {
@@ -43,8 +43,8 @@ where
     })
 }
 
-/// The value parser of a flag that takes one of the `known` types: `dtype_of(&Dtype::NUMBERS)`.
-pub fn dtype_of(
+/// The value parser of a flag that takes one of the `known` types: `dtype_parser(&Dtype::NUMBERS)`.
+pub fn dtype_parser(
     known: &'static [Dtype],
 ) -> impl Fn(&str) -> Result<Dtype, String> + Clone + Send + Sync + 'static {
     move |text| Dtype::one_of(known, text)

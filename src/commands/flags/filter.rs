@@ -5,8 +5,8 @@ use std::{ffi::OsString, mem::take};
 use clap::Args;
 
 use super::{
-    FolderArgs, IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, Planned, Share, Target, VolumeArgs,
-    one_of, refuse_picture, refuse_terminal,
+    FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
+    Target, VolumeArgs, choice_parser, refuse_picture, refuse_terminal,
 };
 use crate::{
     data::volume::Dims,
@@ -51,7 +51,7 @@ pub struct FilterArgs {
     compression: Option<u8>,
 
     /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
-    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = choice_parser(&IMAGE_FORMATS))]
     #[arg(help_heading = "Output files")]
     format: Option<ImageFormat>,
 
@@ -91,13 +91,13 @@ pub struct FilterArgs {
     dry_run: bool,
 
     #[command(flatten)]
-    list: ListArgs,
+    list: FilesFromArgs,
 
     #[command(flatten)]
     folders: FolderArgs,
 
     #[command(flatten)]
-    share: Share,
+    share: ShardArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -134,7 +134,7 @@ impl FilterArgs {
                 compression: self.compression.unwrap_or(1),
             },
             pages: self.page,
-            is_batch: self.list.files_from.is_some() || outputs.is_for_each(),
+            is_batch: self.list.files_from.is_some() || outputs.has_output_per_input(),
             shard: self.share.shard,
             resumes: self.share.resume,
             dry_run: self.dry_run,
@@ -263,7 +263,7 @@ impl Jobs<'_> {
     fn job(&self, source: Source) -> Result<Job> {
         let args = &self.args;
         let extension = args.extension(&source);
-        let Planned { source, sink, makes_folder } =
+        let PlannedOutput { source, sink, makes_folder } =
             self.outputs.of(source, extension.as_deref())?;
         let layout = args.volume.layout();
         let is_volume = is_volume(&source, &layout);

@@ -11,11 +11,11 @@ mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
-pub use batch::{ListArgs, Share};
-pub use choice::{Choice, dtype_of, one_of};
+pub use batch::{FilesFromArgs, ShardArgs};
+pub use choice::{Choice, choice_parser, dtype_parser};
 pub use filter::FilterArgs;
 pub use image::IMAGE_FORMATS;
-pub use output::{OutputArgs, Outputs, Planned};
+pub use output::{OutputArgs, Outputs, PlannedOutput};
 pub use pictures::FolderArgs;
-pub use target::{Destination, FIELDS, Target, Tree, check_fields, refuse_terminal};
+pub use target::{Destination, FIELDS, KeptFolders, Target, check_fields, refuse_terminal};
 pub use volume::{VolumeArgs, refuse_picture};

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::target::{Destination, FIELDS, Target, Tree, check_fields};
+use super::target::{Destination, FIELDS, KeptFolders, Target, check_fields};
 use crate::{
     io::{
         Sink, Source, Sources,
@@ -44,7 +44,7 @@ pub struct OutputArgs {
 
 /// An input and its output.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
+pub struct PlannedOutput {
     /// The input.
     pub source: Source,
     /// Its output.
@@ -58,7 +58,7 @@ pub struct Planned {
 #[derive(Clone, Debug)]
 pub struct Outputs {
     destination: Destination,
-    tree: Tree,
+    tree: KeptFolders,
 }
 
 impl OutputArgs {
@@ -80,31 +80,31 @@ impl OutputArgs {
     /// The destination that the flags name, or else the positional `output`.
     fn outputs(&self, output: Option<Target>) -> Option<Outputs> {
         let (destination, tree) = match &self.out_dir {
-            Some(folder) => (Destination::Folder(folder.clone()), Tree::Relative),
-            None => (self.output.first().or(output.as_ref())?.destination(), Tree::Flat),
+            Some(folder) => (Destination::Folder(folder.clone()), KeptFolders::Relative),
+            None => (self.output.first().or(output.as_ref())?.destination(), KeptFolders::Flat),
         };
-        Some(Outputs { destination, tree: if self.keep_tree { Tree::All } else { tree } })
+        Some(Outputs { destination, tree: if self.keep_tree { KeptFolders::All } else { tree } })
     }
 
     /// Whether the name of the output, or else of the positional `output`, is that of a volume. TIFF holds pictures as
     /// well, so one TIFF is a volume, but a TIFF for each input is not.
     pub fn is_volume(&self, output: Option<&Target>) -> bool {
-        let is_named_so = |sink: &Sink| {
+        let is_volume_name = |sink: &Sink| {
             is_zarr_path(sink) || matches!(VolumeFormat::of_output(sink), Ok(Some(_)))
         };
         match self.outputs(output.cloned()).map(|outputs| outputs.destination) {
-            Some(Destination::One(sink)) => is_named_so(&sink),
+            Some(Destination::One(sink)) => is_volume_name(&sink),
             Some(Destination::Template(template)) => {
                 let sink = Sink::File(template.into());
-                is_named_so(&sink) && ImageFormat::of_output(&sink).is_err()
+                is_volume_name(&sink) && ImageFormat::of_output(&sink).is_err()
             }
             _ => false,
         }
     }
 
     /// Whether each input has a separate output.
-    pub fn is_for_each(&self) -> bool {
-        self.outputs(None).is_some_and(|outputs| outputs.is_for_each())
+    pub fn has_output_per_input(&self) -> bool {
+        self.outputs(None).is_some_and(|outputs| outputs.has_output_per_input())
     }
 
     /// The output of a command with one input: named by a flag, else the positional `output`. `None` if
@@ -117,7 +117,7 @@ impl OutputArgs {
         source: &Source,
         output: Option<Target>,
         extension: Option<&str>,
-    ) -> Result<Option<Planned>> {
+    ) -> Result<Option<PlannedOutput>> {
         if self.output.len() > 1 {
             return Err(Error::usage("-o: expected one output for an array of numbers"));
         }
@@ -170,7 +170,8 @@ impl OutputArgs {
         let mut taken = BTreeSet::new();
         for source in sources.iter() {
             let extension = extension(&source)?;
-            let Planned { sink, makes_folder, .. } = outputs.of(source, extension.as_deref())?;
+            let PlannedOutput { sink, makes_folder, .. } =
+                outputs.of(source, extension.as_deref())?;
             if let (Sink::File(path), true) = (&sink, makes_folder) {
                 // Two names may also lead to one existing file by symbolic links.
                 let exists = path.symlink_metadata().is_ok();
@@ -180,7 +181,7 @@ impl OutputArgs {
                 if !taken.insert(path.clone()) || !is_new {
                     let remedy = match (&outputs.destination, outputs.tree) {
                         (Destination::Template(_), _) => "; {dir} distinguishes them",
-                        (_, Tree::All) => "",
+                        (_, KeptFolders::All) => "",
                         _ => "; --keep-tree distinguishes them",
                     };
                     return Err(Error::usage(format_args!(
@@ -195,24 +196,24 @@ impl OutputArgs {
 
 impl Outputs {
     /// Each result replaces its input.
-    pub const IN_PLACE: Self = Self { destination: Destination::Inputs, tree: Tree::Flat };
+    pub const IN_PLACE: Self = Self { destination: Destination::Inputs, tree: KeptFolders::Flat };
 
     /// Whether each input has a separate output, in a folder that is created.
-    pub fn is_for_each(&self) -> bool {
-        self.destination.is_for_each()
+    pub fn has_output_per_input(&self) -> bool {
+        self.destination.has_output_per_input()
     }
 
     /// The input `source` with its output. `extension` is that of the result where it differs from that of the input.
     ///
     /// # Errors
     /// As [`Destination::sink`].
-    pub fn of(&self, source: Source, extension: Option<&str>) -> Result<Planned> {
+    pub fn of(&self, source: Source, extension: Option<&str>) -> Result<PlannedOutput> {
         let sink = self.destination.sink(&source, extension, self.tree)?;
-        Ok(Planned { source, sink, makes_folder: self.destination.is_for_each() })
+        Ok(PlannedOutput { source, sink, makes_folder: self.destination.has_output_per_input() })
     }
 }
 
-impl Planned {
+impl PlannedOutput {
     /// The planned output, after its folder has been created if need be; standard output where none is planned.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ impl Target {
 
 impl Destination {
     /// Whether each input gets a separate output.
-    pub fn is_for_each(&self) -> bool {
+    pub fn has_output_per_input(&self) -> bool {
         !matches!(self, Self::One(_))
     }
 
@@ -76,7 +76,12 @@ impl Destination {
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an input without a name, such as standard input, and for a name
     /// that is not UTF-8 in a template.
-    pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
+    pub fn sink(
+        &self,
+        source: &Source,
+        extension: Option<&str>,
+        tree: KeptFolders,
+    ) -> Result<Sink> {
         let named = |place: &dyn std::fmt::Display| {
             Error::usage(format_args!("standard input has no name for a file in {place}"))
         };
@@ -182,7 +187,7 @@ fn fill(text: &str, values: [&str; FIELDS.len()]) -> String {
 
 /// Folders of an input's path that are repeated below the output folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tree {
+pub enum KeptFolders {
     /// None.
     Flat,
     /// Those of a relative path.
@@ -191,7 +196,7 @@ pub enum Tree {
     All,
 }
 
-impl Tree {
+impl KeptFolders {
     fn folder_of(self, path: &Path) -> PathBuf {
         let folder = below_root(path.parent().unwrap_or(Path::new("")));
         match self {
@@ -236,7 +241,12 @@ mod tests {
         Target(name.into()).destination()
     }
 
-    fn sink(place: &Destination, source: &str, extension: Option<&str>, tree: Tree) -> String {
+    fn sink(
+        place: &Destination,
+        source: &str,
+        extension: Option<&str>,
+        tree: KeptFolders,
+    ) -> String {
         let source = Source::from(OsString::from(source));
         place.sink(&source, extension, tree).map_or_else(|e| e.one_line(), |sink| sink.to_string())
     }
@@ -246,24 +256,24 @@ mod tests {
         assert_eq!(place("-"), Destination::One(Sink::Stdout));
         assert_eq!(place("new.png"), Destination::One(Sink::File("new.png".into())));
         let (there, new) = (place("src"), place("new/"));
-        assert_eq!(sink(&there, "a/b.png", None, Tree::Flat), "src/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::Flat), "new/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::Relative), "new/b.png");
-        assert_eq!(sink(&new, "../a/b.png", None, Tree::Relative), "new/a/b.png");
-        assert_eq!(sink(&new, "/a/b.png", None, Tree::All), "new/a/b.png");
-        assert_eq!(sink(&new, "b.nii.gz", Some("ply"), Tree::All), "new/b.ply");
-        assert!(sink(&new, "-", None, Tree::All).contains("standard input has no name"));
+        assert_eq!(sink(&there, "a/b.png", None, KeptFolders::Flat), "src/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::Flat), "new/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::Relative), "new/b.png");
+        assert_eq!(sink(&new, "../a/b.png", None, KeptFolders::Relative), "new/a/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::All), "new/a/b.png");
+        assert_eq!(sink(&new, "b.nii.gz", Some("ply"), KeptFolders::All), "new/b.ply");
+        assert!(sink(&new, "-", None, KeptFolders::All).contains("standard input has no name"));
     }
 
     #[test]
     fn templates_are_filled_with_the_inputs_name() {
-        let of = |template: &str, source| sink(&place(template), source, None, Tree::Flat);
+        let of = |template: &str, source| sink(&place(template), source, None, KeptFolders::Flat);
         assert_eq!(of("soft/{stem}-blur.{ext}", "/x/a.b.png"), "soft/a.b-blur.png");
         assert_eq!(of("{dir}/{name}.bak", "x/y/head.nii.gz"), "x/y/head.nii.gz.bak");
         assert_eq!(of("{dir}/{stem}.{ext}", "head.nii.gz"), "./head.nii.gz");
         assert_eq!(of("{stem}-{iso}.ply", "head.nii.gz"), "head-{iso}.ply");
         assert_eq!(of("{{dir}-{stem}", "{name}/{ext}.png"), "{{name}-{ext}");
-        assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), Tree::Flat), "a.jpg");
+        assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), KeptFolders::Flat), "a.jpg");
         assert_eq!(split_name(".hidden"), (".hidden", ""));
         assert_eq!(split_name("a.gz"), ("a", "gz"));
         assert_eq!(split_name("..a.gz"), ("..a", "gz"));
@@ -271,7 +281,8 @@ mod tests {
 
     #[test]
     fn fields_never_lead_out_of_their_folders() {
-        let of = |template: &str, source: &str| sink(&place(template), source, None, Tree::Flat);
+        let of =
+            |template: &str, source: &str| sink(&place(template), source, None, KeptFolders::Flat);
         for (name, filled) in [
             ("...png", "od/...png/x."),
             ("..png", "od/..png/x."),

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use super::choice::{Choice, dtype_of, one_of};
+use super::choice::{Choice, choice_parser, dtype_parser};
 use crate::{
     data::{dtype::Dtype, volume::Dims},
     io::{
@@ -24,11 +24,11 @@ pub struct VolumeArgs {
     dims: Option<Dims>,
 
     /// Type of raw samples: u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::ALL))]
+    #[arg(long, value_name = "TYPE", value_parser = dtype_parser(&Dtype::ALL))]
     dtype: Option<Dtype>,
 
     /// Byte order of raw samples [default: little]
-    #[arg(long, value_name = "ENDIAN", value_parser = one_of(&ENDIANS))]
+    #[arg(long, value_name = "ENDIAN", value_parser = choice_parser(&ENDIANS))]
     endian: Option<Endian>,
 
     /// Bytes to skip before the first raw sample

@@ -40,7 +40,7 @@ pub fn count(
     let (dtype, channels) = (input.dtype(), input.channels());
     let named = components(source, settings, channels)?;
     let (low, high) = match settings.range(dtype, input.is_image()) {
-        Range::Of(low, high) => (low, high),
+        Range::Fixed(low, high) => (low, high),
         Range::Data => data_range(input, &named, session)?,
     };
     let bins = Bins::new(settings.bins(dtype), low, high, dtype)?;

@@ -26,7 +26,7 @@ pub fn of_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
 /// can count pixels in the time in which it copies them to a GPU.
 fn estimate(bytes: f64, from_coefficients: bool, cores: usize) -> Estimate {
     let [cpu, gpu] = [CPU, if from_coefficients { GPU } else { CPU }];
-    Estimate::of_seconds(bytes * cpu / cores as f64, bytes * gpu / cores as f64)
+    Estimate::from_seconds(bytes * cpu / cores as f64, bytes * gpu / cores as f64)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        Destination, FIELDS, FolderArgs, ListArgs, Share, Target, VolumeArgs, check_fields, one_of,
-        refuse_terminal,
+        Destination, FIELDS, FilesFromArgs, FolderArgs, ShardArgs, Target, VolumeArgs,
+        check_fields, choice_parser, refuse_terminal,
     },
     engine::session::Session,
     io::{Sink, Source, Sources, image::ImageFormat},
@@ -48,7 +48,7 @@ pub struct Args {
     output: Vec<Target>,
 
     /// Format of outputs without an extension, such as standard output and folders [default: csv]
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    #[arg(long, value_name = "FORMAT", value_parser = choice_parser(&FORMATS))]
     format: Option<Format>,
 
     #[command(flatten)]
@@ -72,19 +72,19 @@ pub struct Args {
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     auto_levels: Option<Sink>,
 
-    /// Share of the pixels that --auto-levels may clip at either end, in percent
+    /// ShardArgs of the pixels that --auto-levels may clip at either end, in percent
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
     #[arg(help_heading = "Adjustments", requires = "auto_levels")]
     clip: f64,
 
     #[command(flatten)]
-    list: ListArgs,
+    list: FilesFromArgs,
 
     #[command(flatten)]
     folders: FolderArgs,
 
     #[command(flatten)]
-    share: Share,
+    share: ShardArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{select::Selection, view::View};
 use crate::{
-    commands::flags::{Choice, Destination, Share, Tree, one_of},
+    commands::flags::{Choice, Destination, KeptFolders, ShardArgs, choice_parser},
     data::dtype::Dtype,
     io::{Sink, Source, Sources, image::PageRange, volume::Layout},
     kernels::histogram::{Luma, MAX_BINS, type_range},
@@ -22,7 +22,7 @@ pub struct Job {
     pub is_list: bool,
     pub settings: Settings,
     /// Shard of the work, and whether finished work is skipped.
-    pub share: Share,
+    pub share: ShardArgs,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
     pub outputs: Outputs,
@@ -46,7 +46,7 @@ impl PerInput {
     /// # Errors
     /// As [`Destination::sink`].
     pub fn sink(&self, input: &Source) -> Result<Sink> {
-        self.place.sink(input, Some(self.extension), Tree::Flat)
+        self.place.sink(input, Some(self.extension), KeptFolders::Flat)
     }
 
     /// The files of all `inputs`, which have been checked.
@@ -101,7 +101,7 @@ pub struct Settings {
     pub channels: Vec<Channel>,
 
     /// How red, green and blue make luminance
-    #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
+    #[arg(long, value_name = "KIND", value_parser = choice_parser(&LUMAS), default_value = "bt709")]
     #[arg(help_heading = "Selection of pixels")]
     pub luma: Luma,
 
@@ -154,7 +154,7 @@ pub enum Range {
     /// Minimum and maximum of the samples.
     Data,
     /// These two numbers.
-    Of(f64, f64),
+    Fixed(f64, f64),
 }
 
 impl FromStr for Range {
@@ -168,7 +168,7 @@ impl FromStr for Range {
             Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
         });
         match numbers {
-            Some((low, high)) if low < high => Ok(Self::Of(low, high)),
+            Some((low, high)) if low < high => Ok(Self::Fixed(low, high)),
             Some(_) => Err("the first number must be the smaller one".into()),
             None => Err("expected two numbers such as 0,255 or the word data".into()),
         }
@@ -272,8 +272,8 @@ impl Settings {
     /// The ends of the bins for samples of an image or a volume.
     pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
         self.range.unwrap_or(match type_range(dtype) {
-            Some((low, high)) => Range::Of(low, high),
-            None if is_image => Range::Of(0.0, 1.0),
+            Some((low, high)) => Range::Fixed(low, high),
+            None if is_image => Range::Fixed(0.0, 1.0),
             None => Range::Data,
         })
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    commands::flags::{Choice, one_of},
+    commands::flags::{Choice, choice_parser},
     io::plot::Theme,
 };
 
@@ -18,7 +18,7 @@ pub struct PlotStyle {
 
     /// Colours of plots
     #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
-    #[arg(value_parser = one_of(&THEMES))]
+    #[arg(value_parser = choice_parser(&THEMES))]
     pub theme: PlotTheme,
 
     /// Title of plots [default: the input's name]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    commands::flags::{Choice, one_of},
+    commands::flags::{Choice, choice_parser},
     data::{
         length,
         placement::{Placement, Space},
@@ -61,7 +61,7 @@ pub(super) enum Coordinates {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::Args)]
 pub(super) struct CoordinateArgs {
     /// Coordinates of the mesh
-    #[arg(long = "space", value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
+    #[arg(long = "space", value_name = "SPACE", value_parser = choice_parser(&SPACES), default_value = "world")]
     #[arg(help_heading = "Coordinates")]
     pub(super) coordinates: Coordinates,
 

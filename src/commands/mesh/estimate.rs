@@ -12,7 +12,7 @@ const PER_BYTE: f64 = 0.5e-9;
 /// The estimate for `job`, whose volume is `file`.
 pub(super) fn of_job(job: &MeshJob, file: &VolumeFile) -> Estimate {
     let [cpu, gpu] = seconds(job, file);
-    Estimate::of_seconds(cpu, gpu)
+    Estimate::from_seconds(cpu, gpu)
 }
 
 /// Seconds on the CPU and on a GPU that is already open.
@@ -63,7 +63,7 @@ mod tests {
         ] {
             let samples = samples as f64;
             let [cpu, gpu] = of_work(samples * PER_SAMPLE, samples, cores);
-            let estimate = Estimate::of_seconds(cpu, gpu);
+            let estimate = Estimate::from_seconds(cpu, gpu);
             assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{samples} on {cores}");
         }
     }

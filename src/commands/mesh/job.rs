@@ -13,7 +13,7 @@ use super::{
     region::RegionArgs,
 };
 use crate::{
-    commands::flags::Share,
+    commands::flags::ShardArgs,
     data::{length, placement::Space},
     io::{
         Sink, Source,
@@ -70,7 +70,7 @@ pub(super) struct MeshJob {
     pub(super) live: bool,
     pub(super) preview: Option<Preview>,
     /// The shard of this process, and whether finished work is skipped.
-    pub(super) share: Share,
+    pub(super) share: ShardArgs,
 }
 
 impl MeshJob {

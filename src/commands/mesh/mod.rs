@@ -39,7 +39,7 @@ use self::{
     surfaces::surfaces,
 };
 use crate::{
-    commands::flags::Share,
+    commands::flags::ShardArgs,
     device::{Estimate, sum_of_all},
     engine::{batch::Work, run_each, session::Session},
     io::{
@@ -82,7 +82,7 @@ fn run_one(args: Args, session: &Session) -> Result<()> {
         if left.len() > 1 {
             session.device.set_estimate(|| {
                 let [cpu, gpu] = sum_of_all(left.iter(), seconds);
-                Estimate::of_seconds(cpu, gpu)
+                Estimate::from_seconds(cpu, gpu)
             });
         }
     };
@@ -113,7 +113,7 @@ impl Work for Volumes<'_> {
             return Ok(None);
         };
         // The result does not depend on which shard meshes the volume.
-        let share = Share { shard: None, ..job.share };
+        let share = ShardArgs { shard: None, ..job.share };
         share.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
     }
 

@@ -6,8 +6,8 @@ use crate::{
     commands::{
         completions::values,
         flags::{
-            ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, Share, Target,
-            dtype_of, input_or_pipe, one_of,
+            ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, PlannedOutput, ShardArgs,
+            Target, choice_parser, dtype_parser, input_or_pipe,
         },
     },
     data::dtype::Dtype,
@@ -55,7 +55,7 @@ pub struct Args {
     inclusive: bool,
 
     /// Operator that combines the numbers
-    #[arg(long, value_name = "OP", value_parser = one_of(&OPS), default_value = "sum")]
+    #[arg(long, value_name = "OP", value_parser = choice_parser(&OPS), default_value = "sum")]
     op: Op,
 
     /// Value before the first number [default: 0 for sums, 1 for products, the largest number
@@ -64,12 +64,12 @@ pub struct Args {
     init: Option<String>,
 
     /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
-    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
+    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_parser(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
     /// Format of the input, and of an output whose extension does not name one [default: by extension: .txt
     /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
-    #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
+    #[arg(long, value_parser = choice_parser(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 
     /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
@@ -88,7 +88,7 @@ pub struct Args {
 
     /// Axis along which an image is summed [default: both], or a .npy array of rows x columns or rows x
     /// columns x channels [default: as one long line]
-    #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES), conflicts_with = "by_key")]
+    #[arg(long, value_name = "AXIS", value_parser = choice_parser(&AXES), conflicts_with = "by_key")]
     axis: Option<Axis>,
 
     /// Page of an image, or frame of an animation; the first is 1 [default: 1]
@@ -96,7 +96,7 @@ pub struct Args {
     page: Option<u32>,
 
     #[command(flatten)]
-    share: Share,
+    share: ShardArgs,
 
     /// With --shard, write the results instead of a part: the file of carries that gpuproc merge has made from all
     /// parts
@@ -109,7 +109,7 @@ pub struct Args {
     carry: Option<Source>,
 
     /// How a GPU scans
-    #[arg(long, value_name = "ALGORITHM", value_parser = one_of(&ALGORITHMS))]
+    #[arg(long, value_name = "ALGORITHM", value_parser = choice_parser(&ALGORITHMS))]
     #[arg(default_value = "auto", hide_short_help = true)]
     algorithm: Algorithm,
 }
@@ -240,7 +240,7 @@ impl Args {
     ///
     /// # Errors
     /// When flags contradict each other.
-    pub fn share(&self) -> Result<(Share, Option<&Source>)> {
+    pub fn share(&self) -> Result<(ShardArgs, Option<&Source>)> {
         match self.share.resume && self.share.shard.is_none() {
             true => Err(Error::usage("--resume needs --shard")),
             false => Ok((self.share, self.carry.as_ref())),
@@ -257,7 +257,7 @@ impl Args {
         let extension = is_image.then_some("npy");
         self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), extension)?;
-        let (sink, axis) = (Planned::or_stdout(planned)?, self.axis);
+        let (sink, axis) = (PlannedOutput::or_stdout(planned)?, self.axis);
         if is_image {
             self.check_table()?;
             let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;

@@ -50,7 +50,7 @@ struct Sums {
 /// For each shard, the bits of the value before its first number.
 #[derive(Serialize, Deserialize)]
 struct Carry {
-    befores: Vec<u64>,
+    carries: Vec<u64>,
 }
 
 /// Scans the numbers of `shard`. Writes their sums, or with `carry` the results.
@@ -165,22 +165,22 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     let (Some(op), true) = (named, Dtype::NUMBERS.contains(dtype)) else {
         return Err(parts[0].damaged());
     };
-    let befores = for_number!(*dtype, T => {
-        let mut befores = Vec::new();
+    let carries = for_number!(*dtype, T => {
+        let mut carries = Vec::new();
         let mut before: T = number(*before);
         for shard in &sums {
-            befores.push(bits(before));
+            carries.push(bits(before));
             for &sum in &shard.sums {
                 before = op.join(before, number(sum));
             }
         }
-        befores
+        carries
     });
     let identity = Identity { command: CARRY.into(), ..parts[0].identity.clone() };
     session
         .timings
-        .add_result(|| serde_json::json!({ "file": output.to_string(), "shards": befores.len() }));
-    PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { befores })
+        .add_result(|| serde_json::json!({ "file": output.to_string(), "shards": carries.len() }));
+    PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { carries })
 }
 
 /// Reads the value before the first number of the shard of `identity` from the file `carry`, as bits.
@@ -191,8 +191,8 @@ fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> 
     if let Some(difference) = wanted.difference(&part.identity, false) {
         return Err(part.error(format_args!("not a carry of the same job: {difference}")));
     }
-    let Carry { befores } = part.totals()?;
-    befores.get(identity.shard.index()).copied().ok_or_else(|| part.damaged())
+    let Carry { carries } = part.totals()?;
+    carries.get(identity.shard.index()).copied().ok_or_else(|| part.damaged())
 }
 
 fn write_results<T: Scannable>(

@@ -2,8 +2,8 @@
 
 use crate::{
     commands::flags::{
-        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, Target, dtype_of,
-        input_or_pipe, one_of,
+        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, PlannedOutput, Target,
+        choice_parser, dtype_parser, input_or_pipe,
     },
     data::dtype::Dtype,
     io::{Sink, Source, array::ArrayFormat},
@@ -43,7 +43,7 @@ pub struct Args {
 
     /// Sort each row (x) or each column (y) of a .npy array of rows x columns or rows x columns x channels, and keep
     /// its shape [default: as one long line]
-    #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES))]
+    #[arg(long, value_name = "AXIS", value_parser = choice_parser(&AXES))]
     axis: Option<Axis>,
 
     /// File of values, one for each number, that are moved with the numbers
@@ -51,7 +51,7 @@ pub struct Args {
     payload: Option<Source>,
 
     /// Type of the values: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
-    #[arg(long, value_name = "TYPE", requires = "payload", value_parser = dtype_of(&Dtype::NUMBERS))]
+    #[arg(long, value_name = "TYPE", requires = "payload", value_parser = dtype_parser(&Dtype::NUMBERS))]
     payload_type: Option<Dtype>,
 
     /// File for the values of --payload in the numbers' new order
@@ -59,12 +59,12 @@ pub struct Args {
     payload_output: Option<Sink>,
 
     /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
-    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
+    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_parser(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
     /// Format of inputs, and of outputs whose extension does not name one [default: by extension: .txt .csv
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
-    #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
+    #[arg(long, value_parser = choice_parser(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 
     /// Refused by name
@@ -119,7 +119,7 @@ impl Args {
         let source = input_or_pipe(self.input.as_ref())?;
         self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), None)?;
-        let results = Planned::or_stdout(planned)?;
+        let results = PlannedOutput::or_stdout(planned)?;
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
             ArrayOutput::new(sink.clone(), ArrayFormat::of_output(sink, format, self.format)?)

@@ -63,11 +63,11 @@ pub struct Live {
 }
 
 impl Live {
-    /// Compresses samples of 8, 16 or 32 bits. `recipe` describes the passes of the mesher, `placement` the
-    /// position of the surface unless the recipe has it, and `hash` the expected result at one isovalue.
-    pub fn new(samples: &Samples, recipe: Value, placement: Value, hash: Value) -> Self {
+    /// Compresses samples of 8, 16 or 32 bits. `manifest` describes the passes of the mesher, `placement` the
+    /// position of the surface unless the manifest has it, and `hash` the expected result at one isovalue.
+    pub fn new(samples: &Samples, manifest: Value, placement: Value, hash: Value) -> Self {
         let facts = json!({
-            "type": samples.dtype().to_string(), "recipe": recipe, "placement": placement, "hash": hash,
+            "type": samples.dtype().to_string(), "manifest": manifest, "placement": placement, "hash": hash,
         });
         Self { packed: volume::pack(samples), facts }
     }

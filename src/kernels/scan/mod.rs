@@ -3,7 +3,7 @@
 //!
 //! The input is divided into blocks of 4,096 tiles of 4,096 numbers, and each block starts with the carry of the block
 //! before. Sums and products of floats are evaluated in this order on every device, so that they are rounded in the
-//! same way everywhere and in every run, for any length of the input and of its stretches.
+//! same way everywhere and in every run, for any length of the input and of its segmentes.
 
 mod cpu;
 mod gpu;

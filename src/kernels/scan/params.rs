@@ -5,7 +5,7 @@ use super::op::{Op, Scannable};
 /// Numbers in a tile: 256 lanes of 16 numbers.
 pub(super) const TILE: usize = 4096;
 
-/// Numbers in a block: a tile of tiles. All stretches of an input but the last are whole blocks.
+/// Numbers in a block: a tile of tiles. All segmentes of an input but the last are whole blocks.
 pub const BLOCK: usize = TILE * TILE;
 
 /// The algorithm on a GPU.
@@ -30,7 +30,7 @@ pub struct Scan<T> {
     /// Whether each result includes the number at its index.
     pub inclusive: bool,
     /// The carry, which is joined before the first number: the identity of the operation, the user's start, or
-    /// [`Scanned::carry_out`] of the previous stretch.
+    /// [`Scanned::carry_out`] of the previous segment.
     pub carry_in: T,
     /// The algorithm on a GPU.
     pub algorithm: Algorithm,
@@ -41,7 +41,7 @@ pub struct Scan<T> {
 pub struct Scanned<T> {
     /// As many numbers as the input has.
     pub values: Vec<T>,
-    /// The carry and all numbers joined: the carry of the next stretch.
+    /// The carry and all numbers joined: the carry of the next segment.
     pub carry_out: T,
 }
 

@@ -8,7 +8,7 @@ use super::{
     values::{Isovalues, count, distance, label_list, range, size, volume},
 };
 use crate::{
-    commands::flags::{Choice, ListArgs, OutputArgs, Share, VolumeArgs, one_of},
+    commands::flags::{Choice, FilesFromArgs, OutputArgs, ShardArgs, VolumeArgs, choice_parser},
     data::palette::Palette,
     io::{Source, mesh::MeshFormat},
     kernels::mesh::{Topology, post::Size},
@@ -68,7 +68,7 @@ pub struct Args {
     pub(super) close: bool,
 
     /// Connection of the surface in cells whose samples are ambiguous
-    #[arg(long, value_name = "RULE", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
+    #[arg(long, value_name = "RULE", value_parser = choice_parser(&TOPOLOGIES), default_value = "classic")]
     #[arg(help_heading = "Details of the surface")]
     pub(super) topology: Topology,
 
@@ -133,7 +133,7 @@ pub struct Args {
     pub(super) stats: bool,
 
     /// Format of the mesh, also as --to stl [default: by the output's extension, else ply]
-    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&MeshFormat::CHOICES))]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = choice_parser(&MeshFormat::CHOICES))]
     pub(super) format: Option<MeshFormat>,
 
     /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
@@ -169,10 +169,10 @@ pub struct Args {
     pub(super) output: OutputArgs,
 
     #[command(flatten)]
-    pub(super) list: ListArgs,
+    pub(super) list: FilesFromArgs,
 
     #[command(flatten)]
-    pub(super) share: Share,
+    pub(super) share: ShardArgs,
 
     #[command(flatten)]
     pub(super) preview: PreviewArgs,

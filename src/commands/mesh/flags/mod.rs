@@ -19,7 +19,7 @@ use super::{
     preview::Preview,
 };
 use crate::{
-    commands::flags::{Outputs, Planned, Share, Target, refuse_terminal},
+    commands::flags::{Outputs, PlannedOutput, ShardArgs, Target, refuse_terminal},
     engine::{batch::check_all, session::Session},
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
@@ -43,7 +43,7 @@ pub(super) struct Jobs {
 
 impl Jobs {
     /// The shard of this process, and whether finished work is skipped.
-    pub(super) fn share(&self) -> Share {
+    pub(super) fn share(&self) -> ShardArgs {
         self.flags.share
     }
 
@@ -60,7 +60,7 @@ impl Jobs {
         let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
         let extension = (!self.is_alone).then_some(extension);
-        let Planned { source, sink, makes_folder } = outputs.of(source, extension)?;
+        let PlannedOutput { source, sink, makes_folder } = outputs.of(source, extension)?;
         let job = self.flags.job(source, Some(sink))?;
         match job.preview {
             Some(_) if self.are_several => Err(Error::usage(
@@ -138,9 +138,10 @@ impl Args {
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
         let outputs = self.output.plan(&sources, output, extension)?;
-        let is_for_each = outputs.as_ref().is_some_and(Outputs::is_for_each);
+        let has_output_per_input = outputs.as_ref().is_some_and(Outputs::has_output_per_input);
         let is_listed = outputs.is_some() && self.list.files_from.is_some();
-        let is_alone = outputs.is_none() || sources.len() == 1 && !is_listed && !is_for_each;
+        let is_alone =
+            outputs.is_none() || sources.len() == 1 && !is_listed && !has_output_per_input;
         let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
         // Jobs are built again when they run. Here, errors of any of them are reported before the first one runs.
         check_all(&sources, |source| jobs.job_for(source).map(drop))?;
@@ -159,7 +160,7 @@ impl Args {
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
         let share = self.share;
         // The format of the mesh does not follow from the name of a shard's part file.
-        let is_part = share.shard.is_some() && !self.output.is_for_each();
+        let is_part = share.shard.is_some() && !self.output.has_output_per_input();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
         let several = isovalues.len() > 1 && !holds_several(format);
@@ -316,7 +317,7 @@ impl Args {
                 "a page shows all labels: leave {label} out of its name",
             ),
             (
-                self.share.shard.is_some() && !self.output.is_for_each(),
+                self.share.shard.is_some() && !self.output.has_output_per_input(),
                 "--shard does not divide a volume of labels",
             ),
         ];

@@ -48,33 +48,33 @@ export async function sha256(...arrays) {
 export class Mesher {
   // Throws an error with a message for the user if there is no device.
   static async open(samples) {
-    const { recipe } = facts.live;
+    const { manifest } = facts.live;
     if (!navigator.gpu) throw new Error('This browser has no WebGPU');
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
     if (!adapter) throw new Error('This browser offers no WebGPU device');
-    const max = Math.max(...Object.values(recipe.buffers));
+    const max = Math.max(...Object.values(manifest.buffers));
     const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
     if (max > maxStorageBufferBindingSize) throw new Error('The volume is too large for this device');
     const device = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
     const mesher = new Mesher();
-    await mesher.prepare(device, recipe, samples);
+    await mesher.prepare(device, manifest, samples);
     return mesher;
   }
 
-  async prepare(device, recipe, samples) {
-    Object.assign(this, { device, recipe, params: new Uint32Array(recipe.params) });
+  async prepare(device, manifest, samples) {
+    Object.assign(this, { device, manifest, params: new Uint32Array(manifest.params) });
     this.floats = new Float32Array(this.params.buffer);
     const storage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
     this.buffers = {};
-    for (const name in recipe.buffers) {
-      this.buffers[name] = device.createBuffer({ size: recipe.buffers[name], usage: storage });
+    for (const name in manifest.buffers) {
+      this.buffers[name] = device.createBuffer({ size: manifest.buffers[name], usage: storage });
     }
     const paramsSize = Math.ceil(this.params.byteLength / 16) * 16;
     this.buffers.params = device.createBuffer({ size: paramsSize, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
     device.queue.writeBuffer(this.buffers.volume, 0, samples.buffer);
-    device.queue.writeBuffer(this.buffers.blocks, 0, new Uint32Array(recipe.tables));
-    const module = device.createShaderModule({ code: recipe.shader });
-    this.pipelines = await Promise.all(recipe.passes.map(({ entry }) => device.createComputePipelineAsync({
+    device.queue.writeBuffer(this.buffers.blocks, 0, new Uint32Array(manifest.tables));
+    const module = device.createShaderModule({ code: manifest.shader });
+    this.pipelines = await Promise.all(manifest.passes.map(({ entry }) => device.createComputePipelineAsync({
       layout: 'auto', compute: { module, entryPoint: entry },
     })));
     this.totals = device.createBuffer({ size: 16, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
@@ -82,16 +82,16 @@ export class Mesher {
 
   // The range of a buffer that a shader's variable is bound to.
   binding(name, parts) {
-    const { blocks } = this.buffers, { starts } = this.recipe;
+    const { blocks } = this.buffers, { starts } = this.manifest;
     if (name === 'starts') return { buffer: blocks, offset: starts };
     if (name === 'blocks' && parts) return { buffer: blocks, size: starts };
     return { buffer: this.buffers[name === 'volume4' ? 'volume' : name] };
   }
 
   record(encoder, passes, active) {
-    const { device, pipelines, recipe } = this, max = device.limits.maxComputeWorkgroupsPerDimension;
+    const { device, pipelines, manifest } = this, max = device.limits.maxComputeWorkgroupsPerDimension;
     for (const index of passes) {
-      const { groups, bindings } = recipe.passes[index], pipeline = pipelines[index];
+      const { groups, bindings } = manifest.passes[index], pipeline = pipelines[index];
       const entries = Object.entries(bindings).map(([name, binding]) => ({
         binding, resource: this.binding(name, 'starts' in bindings),
       }));
@@ -105,7 +105,7 @@ export class Mesher {
   }
 
   set(values) {
-    const { fields } = this.recipe;
+    const { fields } = this.manifest;
     for (const name in values) {
       (name === 'threshold' || name === 'level' ? this.floats : this.params)[fields[name]] = values[name];
     }
@@ -114,13 +114,13 @@ export class Mesher {
 
   // The surface at an isovalue: positions (in the grid), normals and indices.
   async mesh(iso) {
-    const { device, recipe, buffers } = this;
-    const [threshold, level] = thresholds(iso), split = recipe.passes.findIndex((pass) => pass.groups === null);
-    const numbers = recipe.passes.map((_, i) => i);
+    const { device, manifest, buffers } = this;
+    const [threshold, level] = thresholds(iso), split = manifest.passes.findIndex((pass) => pass.groups === null);
+    const numbers = manifest.passes.map((_, i) => i);
     this.set({ threshold, level, active_blocks: 0 });
     let encoder = device.createCommandEncoder();
     this.record(encoder, numbers.slice(0, split));
-    encoder.copyBufferToBuffer(buffers.blocks, recipe.totals, this.totals, 0, 16);
+    encoder.copyBufferToBuffer(buffers.blocks, manifest.totals, this.totals, 0, 16);
     device.queue.submit([encoder.finish()]);
     await this.totals.mapAsync(GPUMapMode.READ);
     const [vertices, triangles, active] = new Uint32Array(this.totals.getMappedRange().slice(0));

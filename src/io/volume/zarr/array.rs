@@ -66,7 +66,7 @@ struct ChunkKeys {
 
 impl Array {
     /// Parses metadata of version 2.
-    pub fn of_version_2(value: &Value) -> Result<Self, BoxError> {
+    pub fn from_v2(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
         let chunk = sizes(fields, "chunks")?;
@@ -78,12 +78,12 @@ impl Array {
         let mut codecs = Vec::new();
         if let Some(filters) = fields.get("filters").and_then(Value::as_array) {
             for filter in filters {
-                codecs.push(Codec::of_version_2(filter, stored.size())?);
+                codecs.push(Codec::from_v2(filter, stored.size())?);
             }
         }
         match fields.get("compressor") {
             None | Some(Value::Null) => {}
-            Some(compressor) => codecs.push(Codec::of_version_2(compressor, stored.size())?),
+            Some(compressor) => codecs.push(Codec::from_v2(compressor, stored.size())?),
         }
         let separator = separator(fields, "dimension_separator", '.')?;
         let array = Self {
@@ -103,7 +103,7 @@ impl Array {
     }
 
     /// Parses metadata of version 3.
-    pub fn of_version_3(value: &Value) -> Result<Self, BoxError> {
+    pub fn from_v3(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
         let (grid, grid_fields) = named(field(fields, "chunk_grid")?)?;
@@ -116,7 +116,7 @@ impl Array {
         if transformers.is_some_and(|transformers| !transformers.is_empty()) {
             return Err("storage transformers are not supported".into());
         }
-        let keys = ChunkKeys::of_version_3(fields)?;
+        let keys = ChunkKeys::from_v3(fields)?;
         let whole: Vec<usize> = (0..shape.len()).collect();
         let chain = CodecChain::parse(field(fields, "codecs")?, whole, true)?;
         let names = fields.get("dimension_names").and_then(Value::as_array).map(|names| {
@@ -230,7 +230,7 @@ impl Array {
 
 impl ChunkKeys {
     /// Parses the `chunk_key_encoding` of version 3.
-    fn of_version_3(fields: &Map<String, Value>) -> Result<Self, BoxError> {
+    fn from_v3(fields: &Map<String, Value>) -> Result<Self, BoxError> {
         let (encoding, encoding_fields) = named(field(fields, "chunk_key_encoding")?)?;
         let (prefix, usual) = match encoding {
             "default" => (Some("c"), '/'),
@@ -316,7 +316,7 @@ impl CodecChain {
                     });
                 }
                 name if has_bytes && chain.sharding.is_none() => {
-                    chain.codecs.push(Codec::of_version_3(name, fields)?);
+                    chain.codecs.push(Codec::from_v3(name, fields)?);
                 }
                 name => {
                     return Err(format!(
@@ -457,7 +457,7 @@ mod tests {
         ] {
             let mut all = base();
             all[name] = value.clone();
-            assert!(Array::of_version_3(&all).is_err(), "{name} {value}");
+            assert!(Array::from_v3(&all).is_err(), "{name} {value}");
         }
     }
 }

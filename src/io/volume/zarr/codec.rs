@@ -34,13 +34,13 @@ pub enum Codec {
 
 impl Codec {
     /// A filter or compressor of numcodecs, for numbers of `size` bytes.
-    pub fn of_version_2(value: &Value, size: usize) -> Result<Self, BoxError> {
+    pub fn from_v2(value: &Value, size: usize) -> Result<Self, BoxError> {
         let name = value.get("id").and_then(Value::as_str).ok_or("name of a codec is missing")?;
         Self::named(name, value.get("elementsize"), size)
     }
 
     /// A codec of version 3, or one of numcodecs, with or without the prefix `numcodecs.`.
-    pub fn of_version_3(name: &str, fields: &Map<String, Value>) -> Result<Self, BoxError> {
+    pub fn from_v3(name: &str, fields: &Map<String, Value>) -> Result<Self, BoxError> {
         let name = name.strip_prefix("numcodecs.").unwrap_or(name);
         Self::named(name, fields.get("elementsize"), 4)
     }

@@ -241,8 +241,8 @@ impl Node {
             (false, _) => {
                 Err(format!("{} is a group; expected an array", store.display_name("")).into())
             }
-            (true, 2) => Array::of_version_2(&self.metadata),
-            (true, _) => Array::of_version_3(&self.metadata),
+            (true, 2) => Array::from_v2(&self.metadata),
+            (true, _) => Array::from_v3(&self.metadata),
         }
     }
 }

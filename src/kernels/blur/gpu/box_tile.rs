@@ -2,7 +2,7 @@
 
 use super::{
     layout::Layout,
-    route::{IN_RANGE, Record, Recording, Route, Task},
+    route::{IN_RANGE, PreparedRoute, Recording, Route, Task},
 };
 use crate::{
     data::division::RoundedU32,
@@ -215,7 +215,7 @@ pub const ROUTE: Route = Route {
     },
 };
 
-impl Record for BoxTile {
+impl PreparedRoute for BoxTile {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let (context, layout) = (to.context, to.layout);
         let [width, height, slices] = layout.shape.dims;

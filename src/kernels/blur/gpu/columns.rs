@@ -2,7 +2,7 @@
 
 use super::{
     layout::Layout,
-    route::{IN_RANGE, Record, Recording, Route, Task, label},
+    route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label},
 };
 use crate::{
     gpu::{Buffer, Context, Shader},
@@ -144,7 +144,7 @@ impl ColumnPass {
     }
 }
 
-impl Record for ColumnPass {
+impl PreparedRoute for ColumnPass {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let params = self.params(&to.layout);
         let invocations =
@@ -163,7 +163,7 @@ struct InnerAndBorder {
     border: Shader,
 }
 
-impl Record for InnerAndBorder {
+impl PreparedRoute for InnerAndBorder {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let ColumnPass { shader, weights, axis, run, .. } = &self.inner;
         let params = self.inner.params(&to.layout);

@@ -1,6 +1,6 @@
 //! A small Gaussian along x and y at once, from u8.
 
-use super::route::{IN_RANGE, Record, Recording, Route, Task};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task};
 use crate::{
     gpu::Shader,
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
@@ -72,7 +72,7 @@ pub const ROUTE: Route = Route {
     },
 };
 
-impl Record for Fused {
+impl PreparedRoute for Fused {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let [width, height, slices] = to.layout.shape.dims;
         let samples = width * to.layout.shape.channels;

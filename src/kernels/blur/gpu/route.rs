@@ -24,11 +24,11 @@ pub struct Route {
     /// Returns the shader variants that the route runs for a task.
     pub shaders: fn(&Task<'_>) -> Vec<Shader>,
     /// Creates the pipelines and weights for a task that the route fits.
-    pub new: fn(&Context, &Task<'_>) -> Result<Box<dyn Record>>,
+    pub new: fn(&Context, &Task<'_>) -> Result<Box<dyn PreparedRoute>>,
 }
 
 /// A route with its pipelines and weights.
-pub trait Record: Debug {
+pub trait PreparedRoute: Debug {
     /// Records the route's passes over one block, which is at most as large as the task's.
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()>;
 }

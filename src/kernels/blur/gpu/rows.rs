@@ -1,6 +1,6 @@
 //! The routes for passes along x.
 
-use super::route::{IN_RANGE, Record, Recording, Route, Task, label};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
@@ -170,14 +170,14 @@ impl Span {
 /// Pixels of a row that a workgroup computes.
 #[derive(Debug)]
 enum Tile {
-    Of(usize),
+    Pixels(usize),
     /// At most this number, in tiles of equal size.
     UpTo(usize),
 }
 
 impl Tile {
     fn of(shader: &Shader) -> Self {
-        Self::Of(shader.constant("TILE") as usize)
+        Self::Pixels(shader.constant("TILE") as usize)
     }
 }
 
@@ -201,7 +201,7 @@ impl RowPass {
         task: &Task<'_>,
         radius: usize,
         (tile, weights): (Tile, Option<&[u32]>),
-    ) -> Result<Box<dyn Record>> {
+    ) -> Result<Box<dyn PreparedRoute>> {
         let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);
         Ok(Box::new(Self {
             weights: weights.map(|weights| context.upload("blur weights", weights)).transpose()?,
@@ -219,11 +219,11 @@ impl RowPass {
     }
 }
 
-impl Record for RowPass {
+impl PreparedRoute for RowPass {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let [width, y, z] = to.layout.shape.dims;
         let tile = match self.tile {
-            Tile::Of(pixels) => pixels,
+            Tile::Pixels(pixels) => pixels,
             Tile::UpTo(max) => {
                 let groups = width.div_ceil(GROUP);
                 GROUP * groups.div_ceil(groups.div_ceil(max / GROUP))

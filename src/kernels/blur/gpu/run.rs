@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     layout::Layout,
-    route::{Limits, Record, Recording, Task},
+    route::{Limits, PreparedRoute, Recording, Task},
     routes::route,
 };
 use crate::{
@@ -137,7 +137,7 @@ pub struct Resident<'a> {
     /// Input of the first route.
     from: Format,
     /// Each route, with the format of its results.
-    routes: Vec<(Box<dyn Record>, Format)>,
+    routes: Vec<(Box<dyn PreparedRoute>, Format)>,
 }
 
 impl<'a> Resident<'a> {

@@ -1,4 +1,4 @@
-//! The scans on a GPU: the list of routes, and the scan of numbers in memory, stretch by stretch.
+//! The scans on a GPU: the list of routes, and the scan of numbers in memory, segment by segment.
 
 mod arrays;
 mod blelloch;
@@ -104,7 +104,7 @@ impl Spec {
 }
 
 /// Maximum number of numbers on the device: 256 MiB of 32-bit numbers, and as much for the results.
-const STRETCH: usize = 4 * BLOCK;
+const SEGMENT: usize = 4 * BLOCK;
 
 /// Scans `input`.
 ///
@@ -112,8 +112,8 @@ const STRETCH: usize = 4 * BLOCK;
 /// As [`Spec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
     let spec = Spec::of(scan);
-    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(STRETCH))];
-    in_stretches(context, input, &carry, |batch, _, arrays| {
+    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(SEGMENT))];
+    in_segmentes(context, input, &carry, |batch, _, arrays| {
         spec.record(context, batch, arrays)?;
         Ok(spec.carry_len(context, arrays.len) - 1)
     })
@@ -131,34 +131,34 @@ pub fn scan_segments<T: Scannable>(
     start: T,
 ) -> Result<Scanned<T>> {
     let carry = [scan.carry_in, scan.carry_in, start];
-    in_stretches(context, input, &carry, |batch, first, arrays| {
+    in_segmentes(context, input, &carry, |batch, first, arrays| {
         let starts = &starts[first..][..arrays.len];
         segments::record(&Spec::of(scan), context, batch, arrays, starts)?;
         Ok(1)
     })
 }
 
-/// Scans `input` stretch by stretch. `carry` is the initial content of the carry buffer. `record` gets the index of the
-/// first number of a stretch, and returns the index in the carry buffer of the carry after the stretch.
-fn in_stretches<T: Scannable>(
+/// Scans `input` segment by segment. `carry` is the initial content of the carry buffer. `record` gets the index of the
+/// first number of a segment, and returns the index in the carry buffer of the carry after the segment.
+fn in_segmentes<T: Scannable>(
     context: &Context,
     input: &[T],
     carry: &[T],
     record: impl Fn(&mut Batch<'_>, usize, ScanBuffers<'_>) -> Result<usize>,
 ) -> Result<Scanned<T>> {
-    let bytes = (input.len().min(STRETCH).next_multiple_of(4) * size_of::<T>()) as u64;
+    let bytes = (input.len().min(SEGMENT).next_multiple_of(4) * size_of::<T>()) as u64;
     let source = context.allocate("scan source", bytes)?;
     let result = context.allocate("scan result", bytes)?;
     let mut carry_out = carry[0];
     let carry = context.upload("carry", carry)?;
     let mut values = memory::room(input.len())?;
-    for (number, numbers) in input.chunks(STRETCH).enumerate() {
+    for (number, numbers) in input.chunks(SEGMENT).enumerate() {
         context.write(&source, 0, numbers)?;
         context.write(&carry, 0, &[carry_out])?;
         let mut batch = context.batch();
         let arrays =
             ScanBuffers { source: &source, result: &result, len: numbers.len(), carry: &carry };
-        let last = record(&mut batch, number * STRETCH, arrays)?;
+        let last = record(&mut batch, number * SEGMENT, arrays)?;
         batch.run()?;
         context.read_with(&result, 0..size_of_val(numbers) as u64, |bytes| {
             values.extend_from_slice(bytemuck::cast_slice(bytes));
