@@ -4,7 +4,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{common::program, hostile, memory::run_within_memory};
+use crate::{common::program, hostile, memory_inputs::run_within_memory};
 
 /// The limit is `--max-memory` plus 64 MB.
 #[test]

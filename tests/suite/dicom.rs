@@ -319,8 +319,9 @@ fn meshes_and_outputs_keep_world_coordinates() {
         works(folder, &format!("mesh {output} a.ply --iso 300 --space lps"));
         works(folder, &format!("mesh {input} b.ply --iso 300"));
         works(folder, &format!("mesh {input} c.ply --iso 300 --max-memory 400"));
-        let [a, b, c] = ["a.ply", "b.ply", "c.ply"]
-            .map(|name| crate::mesh::read_ply(&fs::read(folder.join(name)).unwrap()).positions);
+        let [a, b, c] = ["a.ply", "b.ply", "c.ply"].map(|name| {
+            crate::mesh_readers::read_ply(&fs::read(folder.join(name)).unwrap()).positions
+        });
         assert!(!a.is_empty() && a.len() == b.len() && b == c, "{output}");
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
             assert!((a - b).abs() < 1e-3, "{output}: {a}, expected {b}");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     common::{run, works},
-    mesh::read_ply,
+    mesh_readers::read_ply,
 };
 
 /// The vertices and triangles of segment 1 in the folder `path`.

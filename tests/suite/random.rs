@@ -29,9 +29,9 @@ use proptest::{
 };
 
 use crate::{
-    blur,
+    blur_reference,
     common::{Noise, Subject, open, subjects},
-    mesh,
+    mesh_reference,
 };
 
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ impl Case {
                     }
                 };
                 let found = assert_same_on_devices(blur, &raster, devices, |a, b| a == b);
-                let expected = blur::reference(blur, &raster);
+                let expected = blur_reference::reference(blur, &raster);
                 for (i, (found, exact)) in values(&found).into_iter().zip(expected).enumerate() {
                     assert!(
                         (found - exact).abs() <= 1.6,
@@ -254,10 +254,10 @@ impl Case {
                 let volume = Volume { dims: *dims, samples: Samples::U8(samples.collect()) };
                 let slab = Slab::whole(volume, kernel);
                 let surface = assert_same_on_devices(kernel, &slab, devices, |a, b| {
-                    mesh::assert_same_surface(a, b, "a random device");
+                    mesh_reference::assert_same_surface(a, b, "a random device");
                     true
                 });
-                mesh::assert_matches_reference(&surface, &slab.volume, kernel);
+                mesh_reference::assert_matches_reference(&surface, &slab.volume, kernel);
             }
         }
     }

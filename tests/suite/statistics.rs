@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     common::{Noise, gpuproc, subjects, works},
     serve::Server,
-    shards::run_shards,
+    shard_runs::run_shards,
 };
 
 /// Count, mean, deviation, median, mode, entropy, and the percentiles 7, 25, 75 and 99.5 of weighted values, in two

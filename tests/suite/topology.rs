@@ -11,7 +11,7 @@ use gpuproc::{
 
 use crate::{
     common::{Noise, assert_twins},
-    mesh::{assert_same_surface, noise},
+    mesh_reference::{assert_same_surface, noise},
 };
 
 // ---- the reference ----

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::memory::{deflated_zeros, run_within_memory};
+use crate::memory_inputs::{deflated_zeros, run_within_memory};
 
 /// Size of a decompressed bomb in bytes.
 const BOMB: usize = 128 << 20;

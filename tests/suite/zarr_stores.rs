@@ -8,7 +8,7 @@ use rawzip::{CompressionMethod, ZipArchiveWriter};
 use crate::{
     common::{Noise, run, works},
     fuzz::mutate,
-    zarr::{Store, files, fnv, values},
+    zarr_reader::{Store, files, fnv, values},
 };
 
 /// A ZIP file of a folder, with `prefix` before each name.

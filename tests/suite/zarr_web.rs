@@ -14,8 +14,8 @@ use std::{
 
 use crate::{
     common::{program, works},
-    shards::write_volume,
-    zarr::{Store, files, fnv, values},
+    shard_runs::write_volume,
+    zarr_reader::{Store, files, fnv, values},
 };
 
 /// Behaviour of the test server.
