@@ -56,7 +56,7 @@ const BUDGETS: [(&str, usize); 12] = [
     ("util", 1_250),
 ];
 
-/// Lines that a file may have.
+/// Lines that a file of `src` or of `tests/suite` may have.
 const LONGEST_FILE: usize = 500;
 
 #[derive(Default)]
@@ -266,33 +266,44 @@ fn files_use_only_lower_floors() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-#[test]
-fn rooms_and_files_stay_within_line_budgets() {
+/// The paths below the repository, and the numbers of lines, of all source files in `folder`.
+fn line_counts(folder: &str) -> Vec<(String, usize)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut sizes, mut too_long, mut open) = (BTreeMap::new(), Vec::new(), vec![root.join("src")]);
+    let (mut counts, mut open) = (Vec::new(), vec![root.join(folder)]);
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
             if path.is_dir() {
                 open.push(path);
-                continue;
-            }
-            if !path.extension().is_some_and(|extension| extension == "rs" || extension == "js") {
-                continue;
-            }
-            let lines = fs::read_to_string(&path).unwrap().lines().count();
-            if lines > LONGEST_FILE {
-                too_long.push(format!("{name}: {lines} lines"));
-            }
-            match name.split('/').collect::<Vec<_>>()[..] {
-                [_, room, _, ..] => *sizes.entry(room.to_owned()).or_insert(0) += lines,
-                [_, file] => assert!(["main.rs", "lib.rs", "build.rs"].contains(&file), "{file}"),
-                _ => unreachable!("paths begin with src"),
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "rs" || extension == "js")
+            {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+                counts.push((name, fs::read_to_string(&path).unwrap().lines().count()));
             }
         }
     }
-    assert!(too_long.is_empty(), "{too_long:?}");
+    counts
+}
+
+#[test]
+fn files_of_the_program_and_of_the_suite_are_short() {
+    let counts = ["src", "tests/suite"].map(line_counts).concat();
+    let too_long: Vec<_> = counts.iter().filter(|(_, lines)| *lines > LONGEST_FILE).collect();
+    assert!(too_long.is_empty(), "files of more than {LONGEST_FILE} lines: {too_long:?}");
+}
+
+#[test]
+fn rooms_stay_within_line_budgets() {
+    let mut sizes = BTreeMap::new();
+    for (name, lines) in line_counts("src") {
+        match name.split('/').collect::<Vec<_>>()[..] {
+            [_, room, _, ..] => *sizes.entry(room.to_owned()).or_insert(0) += lines,
+            [_, file] => assert!(["main.rs", "lib.rs", "build.rs"].contains(&file), "{file}"),
+            _ => unreachable!("paths begin with src"),
+        }
+    }
     let rooms = BUDGETS.map(|(room, _)| room.to_owned());
     assert_eq!(sizes.keys().cloned().collect::<Vec<_>>(), rooms);
     for (room, budget) in BUDGETS {
