@@ -60,9 +60,11 @@ pub struct Cli {
 
 /// The end of the output of `gpuproc -h`.
 const MORE: &str = "\
-`gpuproc COMMAND -h` shows the options used most, `gpuproc COMMAND --help` all,
-`gpuproc help volumes` a chapter of the guide (also zarr, pages, shell, scripts,
-scaling, speed), and `gpuproc --help` the exit codes and the shared options.";
+gpuproc COMMAND -h      shows the options used most
+gpuproc COMMAND --help  shows all options of a command
+gpuproc help SUBJECT    shows a chapter of the guide: volumes, zarr, pages,
+                        shell, scripts, scaling or speed
+gpuproc --help          shows the exit codes and the shared options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -83,18 +85,21 @@ output, all else to standard error. NO_COLOR and TERM=dumb are respected.
 
 Flags may also be given in GPUPROC_FLAGS, and in the file that
 GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
-below [blur mesh] are for these commands only. The command line wins, then
-GPUPROC_FLAGS, then the file.
+below [blur mesh] are for these commands only. The command line has precedence,
+then GPUPROC_FLAGS, then the file.
 
-`gpuproc help COMMAND` shows the help of a command, `gpuproc help SUBJECT` a chapter
-of the guide (volumes, zarr, pages, shell, scripts, scaling, speed).";
+gpuproc help COMMAND    shows the help of a command
+gpuproc help SUBJECT    shows a chapter of the guide: volumes, zarr, pages,
+                        shell, scripts, scaling or speed";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct Shared {
-    /// Device: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all (every GPU like the
-    /// first), or a number or part of a name from `gpuproc devices`
+    /// Device: auto, cpu, gpu, all, or a number or name from `gpuproc devices`
+    ///
+    /// auto takes a hardware GPU, else the CPU. gpu also takes a software driver. all takes every GPU like the
+    /// first. A part of a name is enough.
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,
@@ -104,24 +109,25 @@ pub struct Shared {
     #[arg(default_missing_value = "table")]
     pub timings: Option<TimingsFormat>,
 
-    /// Threads for CPU work, at most four per core [default: one per core]
+    /// Number of CPU threads, at most four per core [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 
-    /// Memory that inputs and results may take, such as 512M or 4G [default: half of what is free]
+    /// Limit of the memory of inputs and results, such as 512M or 4G [default: half of the free memory]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub max_memory: Option<u64>,
 
-    /// Pixels that an image, or samples that a volume, may have, such as 100M [default: what memory
-    /// allows]
+    /// Limit of the pixels of an image, or samples of a volume, such as 100M [default: what memory allows]
     #[arg(long, global = true, value_name = "N", value_parser = parse_count)]
     pub max_pixels: Option<u64>,
 
-    /// Stop after this many seconds: exit code 124, no output
+    /// Stop after this many seconds, with exit code 124 and no output
     #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
 
-    /// Add a line of JSON to FILE for each event (start, file, error, end), with times and bytes
+    /// Append a line of JSON to FILE for each event
+    ///
+    /// Events are start, file, error and end, with times and bytes.
     #[arg(long, global = true, value_name = "FILE")]
     pub log_json: Option<PathBuf>,
 
@@ -133,12 +139,14 @@ pub struct Shared {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
-    /// Fail rather than warn when a part of an input is missing or damaged, or when an output's format cannot hold
-    /// the input's depth, alpha, colour profile, EXIF, spacing or orientation
+    /// Fail if a part of an input is missing, or an output loses something
+    ///
+    /// Otherwise, gpuproc prints a warning. An input may be damaged or incomplete. The format of an output may be
+    /// unable to store the depth, alpha, colour profile, EXIF, spacing or orientation of the input.
     #[arg(long, global = true)]
     pub strict: bool,
 
-    /// Fail instead of replacing a file that exists
+    /// Fail instead of replacing an existing file
     #[arg(long, global = true)]
     pub no_clobber: bool,
 

@@ -19,9 +19,9 @@ use crate::{
 
 /// Blur images and volumes by a Gaussian or a box.
 ///
-/// The result is the same on every device. Depth and channels are kept, and alpha is premultiplied while
-/// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,
-/// raw, folders of slices) are blurred in three dimensions. A folder of pictures is a batch, unless the output is a volume.
+/// The result is the same on every device. The format of the output follows its extension. Depth and channels are
+/// kept. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy, raw, folders of slices) are blurred in three
+/// dimensions. A folder of images is a batch, unless the output is a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,15 +35,16 @@ pub struct Args {
 /// The parameters of a blur.
 #[derive(Debug, clap::Args)]
 struct BlurArgs {
-    /// Standard deviation in pixels, 0 to 500, or one per axis: 1,1,1.5 [default: 2, or a third of --radius]
+    /// Standard deviation in pixels, 0 to 500 [default: 2, or a third of --radius]
     ///
-    /// With 0, an axis is not blurred.
+    /// One value for all axes, or one per axis: 3,1 or 1,1,1.5. With 0, an axis is not blurred.
     #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
     sigma: Option<PerAxis<f64>>,
 
-    /// Radius in pixels, 0 to 10000, or one per axis [default: from sigma]
+    /// Half width of the window in pixels, 0 to 10000 [default: from --sigma]
     ///
-    /// By default --truncate times sigma, rounded up; for a box, the radius that gives it the standard deviation sigma.
+    /// One value for all axes, or one per axis. By default, it is --truncate times sigma, rounded up. For a box, it
+    /// is the radius that gives the standard deviation sigma.
     #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
     radius: Option<PerAxis<usize>>,
 
@@ -56,26 +57,27 @@ struct BlurArgs {
     #[arg(short, long, value_enum, default_value = "gaussian")]
     method: MethodArg,
 
-    /// Number of blurs one after another, 1 to 10
+    /// Number of blurs, one after another, 1 to 10
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     iterations: u8,
 
-    /// Samples outside of the image: clamp, reflect, mirror, wrap, zero, or a number
+    /// Samples outside the image: clamp, reflect, mirror, wrap, zero or a number
     ///
-    /// clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap (bcd|abcd|abc), zero, or a number in units
-    /// of the samples. The names of scipy and OpenCV work, too.
+    /// A row abcd continues as aaa|abcd|ddd (clamp), cba|abcd|dcb (reflect), dcb|abcd|cba (mirror) or bcd|abcd|abc
+    /// (wrap). A number is in units of the samples. The names of scipy and OpenCV also work.
     #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
     #[arg(allow_hyphen_values = true, add = values(EDGES))]
     edge: Edge,
 
-    /// Blur only these channels: r, g, b, a, or grey, a
+    /// Blur only these channels, such as r,g
     #[arg(long, value_name = "C[,C..]", value_delimiter = ',', value_parser = choice_parser(&CHANNELS))]
     channels: Vec<ChannelName>,
 
-    /// Blur linear light instead of stored values
+    /// Blur linear light instead of stored sRGB values
     ///
-    /// 8- and 16-bit samples are decoded from the sRGB curve and encoded again; floats are taken as linear.
+    /// 8-bit and 16-bit samples are decoded by the sRGB curve, and encoded again afterwards. Floats are taken as
+    /// linear.
     #[arg(long)]
     linear: bool,
 }
@@ -192,7 +194,7 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
 /// How neighbours are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MethodArg {
-    /// By exp(-d² / (2 sigma²)).
+    /// exp(-d² / (2 sigma²)) at distance d.
     Gaussian,
     /// Equal weights.
     Box,

@@ -24,7 +24,7 @@ use crate::{
 /// Environment variable by which a shell asks for completions.
 pub const VARIABLE: &str = "GPUPROC_COMPLETE";
 
-/// Print a completion script for a shell.
+/// Print or install a completion script for a shell.
 ///
 /// The script asks gpuproc for each completion: commands, flags, values, devices of this machine, and files.
 #[derive(Debug, clap::Args)]
@@ -35,10 +35,12 @@ Examples:
   gpuproc completions fish > ~/.config/fish/completions/gpuproc.fish
   gpuproc completions powershell > gpuproc.ps1        # then . ./gpuproc.ps1")]
 pub struct Args {
-    /// The shell
+    /// Name of the shell
     shell: Shell,
 
-    /// Write the script to the folder of the user in which the shell looks for completions (bash, zsh, fish)
+    /// Write the script to the folder where the shell looks for it
+    ///
+    /// For bash, zsh and fish.
     #[arg(long)]
     install: bool,
 }

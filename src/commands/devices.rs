@@ -13,7 +13,7 @@ use crate::{
 
 /// List the CPU and all GPUs with their limits.
 ///
-/// The numbers and names are what --device takes. The star marks what `--device auto` would use.
+/// --device takes the numbers and names in this list. The star marks what `--device auto` would use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

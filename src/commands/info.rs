@@ -34,8 +34,8 @@ use crate::{
 
 /// Print what files contain: format, size, type, spacing, metadata.
 ///
-/// Files are images, volumes (also folders of slices), arrays, of which only headers are read, or meshes (PLY, STL,
-/// OBJ, OFF, GLB). Coordinates are those of the file; x is the fastest axis of a volume.
+/// Files are images, volumes (also folders of slices), arrays, or meshes (PLY, STL, OBJ, OFF, GLB). Of images,
+/// volumes and arrays, only headers are read. Coordinates are those of the file; x is the fastest axis of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,11 +43,11 @@ Examples:
   gpuproc info head.nii.gz --range
   gpuproc info *.nrrd --json | jq '.[] | {file, spacing}'")]
 pub struct Args {
-    /// Files to look at; - is standard input
+    /// Files to describe; - is standard input
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<Source>,
 
-    /// Print a JSON array
+    /// Print a JSON array instead of text
     #[arg(long)]
     json: bool,
 

@@ -13,8 +13,8 @@ use crate::{
 
 /// Merge the part files of all shards into one result.
 ///
-/// A part states its job: a part that is missing, duplicated, or of another job (another input, parameter or version)
-/// is an error. Blurred volumes need no merge: their shards write one output together.
+/// A part file records its job. It is an error if a part file is missing, duplicated, or of another job (another
+/// input, parameter or version). Shards of a blurred volume need no merge: they write one output together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,12 +25,13 @@ Examples:
   gpuproc mesh skull_256x256x256_uint8.raw 1.part --iso 80 --shard 1/2
   gpuproc merge 0.part 1.part -o skull.ply")]
 pub struct Args {
-    /// Parts of one job, in any order
+    /// Part files of one job, in any order
     #[arg(required_unless_present = "files_from", value_name = "PART")]
     parts: Vec<Source>,
 
-    /// Output file: for histograms .csv, .json, .png or .svg, also several; for surfaces
-    /// .ply; for scans the file for --carry; - is standard output
+    /// Output file; may be repeated; - is standard output
+    ///
+    /// For histograms .csv, .json, .png, .svg or .html; for surfaces .ply; for scans the file for --carry.
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<Sink>,
 
@@ -38,8 +39,9 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_parser = choice_parser(&FORMATS))]
     format: Option<Format>,
 
-    /// Join parts of inputs that differ in nothing but the time of their last modification, such as
-    /// copies on several machines; checksums of up to 64 MiB of the inputs must agree
+    /// Accept inputs that differ only in their modification times
+    ///
+    /// Such as copies on several machines. Checksums of up to 64 MiB of the inputs must agree.
     #[arg(long)]
     any_time: bool,
 

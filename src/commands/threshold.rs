@@ -7,11 +7,11 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Classify the samples of images and volumes by thresholds.
+/// Make masks or classes of images and volumes by thresholds.
 ///
-/// With one threshold, samples above it become 255 and all others 0. With N thresholds, each sample becomes its class:
-/// the number of thresholds that it exceeds, 0 to N. The result has one channel of 8 bits; colours are compared by their
-/// luminance (BT.709).
+/// With one threshold, samples above it become 255 and all others 0. With N thresholds, each sample becomes its
+/// class: the number of thresholds that it exceeds, 0 to N. The result has one channel of 8 bits. Colours are
+/// compared by their luminance (BT.709).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,15 +25,17 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Choice {
-    /// Thresholds in units of the samples, ascending
+    /// Thresholds, ascending, in units of the samples
     #[arg(short = 'T', long, value_name = "T", value_delimiter = ',', allow_hyphen_values = true)]
     value: Vec<f64>,
 
-    /// Find the threshold in each input: the one between the two classes whose means differ most (Otsu's method)
+    /// Find the threshold of each input by Otsu's method
+    ///
+    /// It divides the samples into the two classes that differ most, with the smallest variance within.
     #[arg(long)]
     otsu: bool,
 
-    /// Find the thresholds of this many classes by Otsu's method, 2 to 16
+    /// Find the thresholds between N classes by Otsu's method, 2 to 16
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
     classes: Option<u8>,
 }

@@ -9,12 +9,12 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Measure every algorithm on the chosen device, baselines included.
+/// Measure the speed of every algorithm on a device.
 ///
-/// Data stay on the device: a run's time is the sum of its passes by GPU timestamps, or the wall clock on the CPU and on
-/// devices without timestamps. Half of the runs lie within the bounds shown. GB/s count the bytes of the input and the
-/// output, and the next column compares that with a plain copy on the same device. A star marks published algorithms,
-/// which are measured last, on GPUs only.
+/// Data stay on the device. The time of a run is the sum of its passes by GPU timestamps; on the CPU, and on
+/// devices without timestamps, it is the wall clock. Half of the runs lie within the bounds shown. GB/s count the
+/// bytes of the input and the output, and the next column compares them with a plain copy on the same device. A
+/// star marks published algorithms, which are measured last, on GPUs only.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,27 +22,33 @@ Examples:
   gpuproc bench scan histogram --full
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o skull.csv")]
 pub struct Args {
-    /// Families to measure; copies are on the device, transfers to it and back
+    /// Families to measure
+    ///
+    /// copy is a copy on the device, transfer a copy to the device and back.
     #[arg(value_name = "FAMILY", default_value = "all", value_parser = PossibleValuesParser::new(FAMILIES))]
     families: Vec<String>,
 
-    /// Large problems, for a real GPU: 8192x8192 images, 2^28 numbers, 1024^3 voxels
+    /// Measure large problems, for a real GPU
+    ///
+    /// 8192x8192 images, 2^28 numbers, 1024^3 voxels.
     #[arg(long)]
     pub full: bool,
 
-    /// Mesh this volume at isovalues from 30 to 110; may be given several times
+    /// Mesh this volume at isovalues from 30 to 110; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "full")]
     pub input: Vec<Source>,
 
-    /// Compare each result of a GPU with that of the CPU before it is timed, and fail where it differs
+    /// Compare each result of a GPU with that of the CPU first
+    ///
+    /// A difference is an error.
     #[arg(long)]
     check: bool,
 
-    /// Only cases whose algorithm or problem contains this text
+    /// Measure only cases whose algorithm or problem contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
 
-    /// Measured runs [default: 20, or as many as begin within 1.5 s]
+    /// Number of measured runs [default: 20, or as many as begin within 1.5 s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: Option<u32>,
 
@@ -50,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     warmup: Option<u32>,
 
-    /// Also write the figures to FILE, .csv or .json; may be given several times
+    /// Also write the figures to this .csv or .json file; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<Sink>,
 

@@ -16,8 +16,8 @@ use crate::{
 /// The choices of `--format`.
 pub const ARRAY_FORMATS: [Choice<ArrayFormat>; 3] = [
     ("text", ArrayFormat::Text, "Numbers separated by white space, commas or newlines"),
-    ("raw", ArrayFormat::Raw, "Nothing but the numbers, little-endian"),
-    ("npy", ArrayFormat::Npy, "NumPy's array file"),
+    ("raw", ArrayFormat::Raw, "Only the numbers, little-endian"),
+    ("npy", ArrayFormat::Npy, "NumPy array"),
 ];
 
 /// An array to read.

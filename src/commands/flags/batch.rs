@@ -24,8 +24,9 @@ use crate::{
 /// Inputs that a file lists.
 #[derive(Clone, Debug, Args)]
 pub struct FilesFromArgs {
-    /// Take the names of further inputs from this file: one per line, or each followed by a NUL, as
-    /// find -print0 writes them; - is standard input
+    /// Read further input names from this file, one per line
+    ///
+    /// Each name may also end with NUL, as find -print0 writes them. - is standard input.
     #[arg(long, value_name = "LIST", help_heading = "Many files, many processes")]
     pub files_from: Option<Source>,
 }
@@ -117,12 +118,15 @@ fn name_of(bytes: &[u8]) -> OsString {
 /// Shard of a job, and whether finished work is skipped.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ShardArgs {
-    /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
+    /// Do only shard I of N, counted from 0, such as 3/64
+    ///
+    /// A shard is every N-th file of several inputs, or a range of one volume or array.
     #[arg(long, value_name = "I/N", help_heading = "Many files, many processes")]
     pub shard: Option<Shard>,
 
-    /// Skip work that an earlier run with --resume has finished, if inputs, outputs, parameters and
-    /// the version are the same; a hidden file next to each output records that
+    /// Skip work that an earlier run with --resume has finished
+    ///
+    /// Inputs, outputs, parameters and version must be the same. A hidden file next to each output records them.
     #[arg(long, help_heading = "Many files, many processes")]
     pub resume: bool,
 }

@@ -23,24 +23,30 @@ use crate::{
 /// Inputs and outputs of a filter, and their formats.
 #[derive(Clone, Debug, Args)]
 pub struct FilterArgs {
-    /// Input and output; with -o, inputs only. - is standard input or output
+    /// Input and output; with -o, only inputs; - is standard input or output
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
 
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Replace the inputs: without -o, each by its result; with -o, also where an output would be its own input
+    /// Replace each input by its result
+    ///
+    /// With -o, it allows an output to replace its own input.
     #[arg(long)]
     #[arg(help_heading = "Output files")]
     in_place: bool,
 
-    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution [default: 90]
+    /// Quality of JPEG output, 1 to 100 [default: 90]
+    ///
+    /// Below 95, colour is stored at half the resolution.
     #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     #[arg(help_heading = "Output files")]
     quality: Option<u8>,
 
-    /// Compute Huffman tables for JPEG output: smaller files with the same pixels, but slower
+    /// Make JPEG output smaller, but more slowly
+    ///
+    /// Huffman tables are computed for each image. The pixels stay the same.
     #[arg(long)]
     #[arg(help_heading = "Output files")]
     optimize: bool,
@@ -50,39 +56,49 @@ pub struct FilterArgs {
     #[arg(help_heading = "Output files")]
     compression: Option<u8>,
 
-    /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
+    /// Format of image outputs; also --to [default: by the extension]
+    ///
+    /// On standard output, the default is the format of the input.
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = choice_parser(&IMAGE_FORMATS))]
     #[arg(help_heading = "Output files")]
     format: Option<ImageFormat>,
 
-    /// Pages of images, or frames of animations, to take: 3, or 2..5 with both ends, or 2..; the first
-    /// is 1 [default: all where the output's format holds several (TIFF, GIF, animated PNG and WebP)]
+    /// Pages or frames to take: 3, 2..5 or 2.. [default: all, if the output can hold them]
+    ///
+    /// The first page is 1, and 2..5 includes page 5. TIFF, GIF, animated PNG and WebP can hold several pages.
     #[arg(long, value_name = "N|A..B")]
     #[arg(help_heading = "Output files")]
     page: Option<PageRange>,
 
-    /// Levels of a Zarr output: each half as long as the one before [default: until no axis is longer than
-    /// 256]
+    /// Number of levels of a Zarr output [default: until no axis is longer than 256]
+    ///
+    /// Each level is half as long as the one before.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
     #[arg(help_heading = "Output files")]
     levels: Option<u8>,
 
-    /// Samples of a Zarr output's chunks along x, y and z [default: those of the input, else 128x128x64]
+    /// Size of the chunks of a Zarr output along x, y and z [default: that of the input, else 128x128x64]
     #[arg(long, value_name = "XxYxZ")]
     #[arg(help_heading = "Output files")]
     chunks: Option<Dims>,
 
-    /// Version of a Zarr output: 2 (OME-Zarr 0.4) or 3 (0.5) [default: that of the input, else 3]
+    /// Version of a Zarr output: 2 or 3 [default: that of the input, else 3]
+    ///
+    /// 2 writes OME-Zarr 0.4, 3 writes OME-Zarr 0.5.
     #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
     #[arg(help_heading = "Output files")]
     zarr_version: Option<u8>,
 
-    /// Chunks in a file of a Zarr output along x and y: a shard of Zarr 3 [default: 1, or 8 of more than 65,536 chunks]
+    /// Chunks per file of a Zarr output, along x and y, 1 to 64 [default: 1]
+    ///
+    /// Such a file is a shard of Zarr 3. The default is 8 if there are more than 65,536 chunks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     #[arg(help_heading = "Output files")]
     file_chunks: Option<u8>,
 
-    /// Write a page for web browsers that shows the picture before and after, with a slider between: -o page.html
+    /// Write a page that shows the image before and after: -o page.html
+    ///
+    /// The page opens in a web browser and has a slider between both images.
     #[arg(long)]
     compare: bool,
 

@@ -5,11 +5,11 @@ use crate::io::image::ImageFormat;
 
 /// Formats in which images can be written.
 pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
-    ("png", ImageFormat::Png, "PNG; of several pages, animated PNG"),
+    ("png", ImageFormat::Png, "PNG; animated PNG for several pages"),
     ("jpeg|jpg", ImageFormat::Jpeg, "JPEG"),
     ("tiff|tif", ImageFormat::Tiff, "TIFF"),
     ("exr", ImageFormat::OpenExr, "OpenEXR"),
-    ("webp", ImageFormat::WebP, "WebP without loss"),
+    ("webp", ImageFormat::WebP, "Lossless WebP"),
     ("gif", ImageFormat::Gif, "GIF"),
     ("bmp", ImageFormat::Bmp, "BMP"),
     ("pnm|ppm|pgm|pam", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),

@@ -25,19 +25,19 @@ use crate::{
 /// Destination of results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
-    /// Output file, folder, or pattern such as 'soft/{stem}.{ext}'; - is standard output
+    /// Output file, folder, or template such as 'soft/{stem}.{ext}'; - is standard output
     ///
-    /// An existing folder, or a name that ends with /, gets files named like the inputs. A pattern is made of {stem},
-    /// {ext}, {name} and {dir} of each input, as 'soft/{stem}-blur.{ext}'.
+    /// An existing folder, or a name that ends with /, gets files named like the inputs. A template is made of
+    /// {stem}, {ext}, {name} and {dir} of each input, such as 'soft/{stem}-blur.{ext}'.
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 
-    /// Like -o DIR/, but inputs with relative names keep their folders below DIR
+    /// Like -o DIR/, but keep the folders of inputs with relative names
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     #[arg(help_heading = "Output files")]
     out_dir: Option<PathBuf>,
 
-    /// Below the output folder, keep the folders of inputs
+    /// Create the folders of the inputs below the output folder
     #[arg(long, help_heading = "Output files")]
     keep_tree: bool,
 }

@@ -13,7 +13,7 @@ use crate::{
 /// How folders of pictures are read.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FolderArgs {
-    /// Of a folder of pictures, take also those in the folders below it
+    /// Include the folders below a folder of images
     #[arg(short = 'R', long, help_heading = "Many files, many processes")]
     recursive: bool,
 }

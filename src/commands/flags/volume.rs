@@ -18,8 +18,10 @@ use crate::{
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Volumes")]
 pub struct VolumeArgs {
-    /// Read raw samples, this many along x, y and z, as 256x256x128 or 256,256,128 [default: from a
-    /// name like skull_256x256x256_uint8.raw, else a cube by the file's size]
+    /// Size of raw samples along x, y and z, such as 256x256x128
+    ///
+    /// 256,256,128 also works [default: from a name like skull_256x256x256_uint8.raw, else a cube by the size of
+    /// the file]
     #[arg(long, value_name = "XxYxZ")]
     dims: Option<Dims>,
 
@@ -35,15 +37,15 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     header_bytes: u64,
 
-    /// Number of the volume in a file with several, such as time points, counted from 1
+    /// Volume of a file with several, such as time points, counted from 1
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<NonZeroUsize>,
 
-    /// Take the pages of a TIFF file, or the pictures of a folder, as the slices of one volume
+    /// Read the pages of a TIFF, or images of a folder, as one volume
     #[arg(long)]
     stack: bool,
 
-    /// Series of a folder of DICOM files: its number or UID [default: the largest]
+    /// Series of a DICOM folder: number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
     series: Option<SeriesId>,
 
@@ -55,7 +57,7 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "N")]
     time: Option<NonZeroUsize>,
 
-    /// Resolution level of a Zarr image, counted from 0, the finest [default: 0]
+    /// Resolution level of a Zarr image; 0 is the finest [default: 0]
     #[arg(long, value_name = "N")]
     level: Option<usize>,
 }

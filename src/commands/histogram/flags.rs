@@ -18,10 +18,9 @@ use crate::{
 
 /// Count how often each value occurs in images and volumes.
 ///
-/// The same exact counts on every device. Bin k holds the values from its lower edge up to, but not
-/// including, its upper edge; the last bin holds its upper edge, too. Values outside the range are
-/// counted as below and above, NaN by itself. Without -o, a table goes to a pipe or a file, and a
-/// picture with statistics to a terminal.
+/// Without -o, a picture with statistics goes to a terminal, and a table to a pipe or a file. Counts are exact and
+/// the same on every device. A bin holds the values from its lower edge up to, but not including, its upper edge;
+/// the last bin includes both edges. Values outside the range are counted as below or above, and NaN separately.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,44 +34,48 @@ Examples:
   gpuproc histogram fog.png --equalize clear.png
   gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels'")]
 pub struct Args {
-    /// Images or raw volumes; - is standard input
+    /// Images or volumes; - is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
-    /// Output file: .csv, .json, .png, .svg or .html; may be given several times; - is standard output
+    /// Output file: .csv, .json, .png, .svg or .html; may be repeated
     ///
-    /// .csv has a row per bin, .json statistics as well, .png and .svg are plots, also of several inputs together. Standard
-    /// output has the format of --format. A folder (an existing one, or a name that ends with /) or a name such as
-    /// 'plots/{stem}.png' gets a file for each input.
+    /// .csv is a table with one row per bin. .json has statistics as well. .png and .svg are plots, also of several
+    /// inputs together. An existing folder, a name that ends with /, or a template such as 'plots/{stem}.png' gets
+    /// one file per input. - is standard output, in the format of --format.
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 
-    /// Format of outputs without an extension, such as standard output and folders [default: csv]
+    /// Format of standard output and of files in a folder [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = choice_parser(&FORMATS))]
     format: Option<Format>,
 
     #[command(flatten)]
     settings: Settings,
 
-    /// Add the counts of all inputs up
+    /// Add up the counts of all inputs
     #[arg(long)]
     sum: bool,
 
     #[command(flatten)]
     view: View,
 
-    /// Write the image with its luminance equalised: every brightness about equally frequent, the
-    /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
-    /// selected pixels
+    /// Write the image with equalised luminance: for fog, X-rays, hidden detail
+    ///
+    /// Every brightness becomes about equally frequent. This gives the strongest contrast, but also more noise;
+    /// --auto-levels looks more natural. Differences between the colours are kept. The image has 8 or 16 bits. The
+    /// counts are those of the selected pixels.
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     equalize: Option<Sink>,
 
-    /// Write the image with its levels stretched: one straight line for all colours, which takes the darkest luminance
-    /// to black and the brightest to full, less --clip
+    /// Write the image with stretched levels: for dull or dark photographs
+    ///
+    /// One straight line for all colours takes the darkest luminance to black and the brightest to full intensity,
+    /// less --clip. The image keeps its natural look; if that is not enough, use --equalize.
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     auto_levels: Option<Sink>,
 
-    /// ShardArgs of the pixels that --auto-levels may clip at either end, in percent
+    /// Share of the pixels that --auto-levels may clip at each end
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
     #[arg(help_heading = "Adjustments", requires = "auto_levels")]
     clip: f64,

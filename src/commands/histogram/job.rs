@@ -81,26 +81,28 @@ impl Outputs {
 /// Settings of the count of every input.
 #[derive(Debug, Serialize, clap::Args)]
 pub struct Settings {
-    /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
-    /// the first is 1 [default: all]
+    /// Pages or frames to count together: 3, 2..5 or 2.. [default: all]
+    ///
+    /// The first page is 1, and 2..5 includes page 5.
     #[arg(long = "page", value_name = "N|A..B", help_heading = "Selection of pixels")]
     pub pages: Option<PageRange>,
 
-    /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
+    /// Number of bins, 1 to 65536 [default: 256; 65536 for plots of 16-bit samples]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub bins: Option<u32>,
 
-    /// Lower and upper end of the bins, such as 0,255, or `data`: the minimum and maximum sample
+    /// Ends of the bins, such as 0,255; data: minimum and maximum of the samples
     ///
-    /// In units of the stored samples [default: the type's range; 0,1 for float images; data for float volumes]
+    /// In units of the stored samples [default: the range of the type; 0,1 for float images; data for float
+    /// volumes]
     #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
     pub range: Option<Range>,
 
-    /// Channels to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    /// Channels to count [default: r,g,b,luma; grey images and volumes have one]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub channels: Vec<Channel>,
 
-    /// How red, green and blue make luminance
+    /// Definition of luminance
     #[arg(long, value_name = "KIND", value_parser = choice_parser(&LUMAS), default_value = "bt709")]
     #[arg(help_heading = "Selection of pixels")]
     pub luma: Luma,
@@ -208,9 +210,9 @@ pub enum Format {
 /// The choices of `--format`.
 pub const FORMATS: [Choice<Format>; 5] = [
     ("csv", Format::Csv, "A table"),
-    ("json", Format::Json, "Everything, with statistics"),
-    ("svg", Format::Svg, "A plot as vectors"),
-    ("png", Format::Png, "A plot as pixels"),
+    ("json", Format::Json, "Counts and statistics"),
+    ("svg", Format::Svg, "A vector plot"),
+    ("png", Format::Png, "A pixel plot"),
     ("html", Format::Html, "A page for web browsers that shows the count of each bin"),
 ];
 

@@ -19,17 +19,21 @@ use clap::ValueEnum;
 /// Pixels to count.
 #[derive(Debug, Serialize, clap::Args)]
 pub struct Selection {
-    /// Effect of alpha: `ignore` counts every pixel as 1, `weight` counts a pixel by its opacity, `skip-transparent` does
-    /// not count pixels of alpha 0
+    /// Effect of alpha on the counts
+    ///
+    /// ignore counts every pixel as 1, weight counts a pixel by its opacity, skip-transparent does not count pixels
+    /// of alpha 0.
     #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
     #[arg(help_heading = "Selection of pixels")]
     pub alpha: Alpha,
 
-    /// Count only the box whose upper left corner is at x,y, in pixels
+    /// Count only this box; x,y is its upper left corner, in pixels
     #[arg(long, value_name = "X,Y,WIDTH,HEIGHT", help_heading = "Selection of pixels")]
     pub roi: Option<Roi>,
 
-    /// Count only pixels where this image of the same size is not black (or, with alpha, not transparent)
+    /// Count only pixels where this image is not black
+    ///
+    /// The image has the same size. If it has alpha, transparent pixels do not count, either.
     #[arg(long, value_name = "IMAGE", help_heading = "Selection of pixels")]
     #[serde(skip)]
     pub mask: Option<Source>,

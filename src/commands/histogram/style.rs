@@ -25,8 +25,9 @@ pub struct PlotStyle {
     #[arg(long, value_name = "TEXT", help_heading = "Plots")]
     pub title: Option<String>,
 
-    /// Upper end of the axis of counts: a count (with --normalize a share), or `max` to show all bars in full. By
-    /// default, a bar that dwarfs the others is cut off
+    /// Upper end of the axis of counts; max shows all bars in full
+    ///
+    /// With --normalize, it is a share. By default, a few bars that are much higher than the others are cut off.
     #[arg(long = "ymax", value_name = "COUNT", help_heading = "Plots")]
     pub y_max: Option<AxisEnd>,
 }

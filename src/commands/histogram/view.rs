@@ -13,11 +13,11 @@ use crate::{data::dtype::Dtype, kernels::histogram::Bins};
 /// How counts and statistics are shown.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct View {
-    /// Let each bin hold all values below its upper edge
+    /// Count in each bin all values below its upper edge
     #[arg(long)]
     pub cumulative: bool,
 
-    /// Give shares of the values inside the range instead of counts
+    /// Give shares of the values in the range instead of counts
     #[arg(long)]
     pub normalize: bool,
 
@@ -25,13 +25,13 @@ pub struct View {
     #[arg(long)]
     pub log: bool,
 
-    /// Print a row of statistics for each channel instead of a row for each bin
+    /// Print statistics per channel instead of counts per bin
     ///
-    /// The entropy of 8-bit and 16-bit luminance is that of luminance rounded to whole samples.
+    /// The luminance of 8-bit and 16-bit images is rounded to whole samples before its entropy is computed.
     #[arg(long = "stats")]
     pub by_component: bool,
 
-    /// Percentiles among the statistics
+    /// Percentiles among the statistics, 0 to 100
     #[arg(
         long = "percentiles",
         value_name = "LIST",
@@ -41,7 +41,7 @@ pub struct View {
     #[arg(value_parser = percentage, hide_short_help = true)]
     pub percentages: Vec<f64>,
 
-    /// Draw on standard output instead of writing a table there, even if it is not a terminal
+    /// Draw on standard output, even if it is not a terminal
     #[arg(long, hide_short_help = true)]
     pub picture: bool,
 

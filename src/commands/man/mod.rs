@@ -21,7 +21,9 @@ Examples:
   gpuproc man ~/.local/share/man     then: man gpuproc-blur, man gpuproc-volumes
   gpuproc man > gpuproc.1")]
 pub struct Args {
-    /// Folder of manuals. Commands go to its folder man1, subjects of the guide to man7; all are created if missing
+    /// Folder to write the pages of all commands and subjects to
+    ///
+    /// Pages of commands go to its folder man1, subjects of the guide to man7. Missing folders are created.
     #[arg(value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }

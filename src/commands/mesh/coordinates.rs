@@ -65,34 +65,31 @@ pub(super) struct CoordinateArgs {
     #[arg(help_heading = "Coordinates")]
     pub(super) coordinates: Coordinates,
 
-    /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
+    /// Distance between samples along x, y and z, or one for all [default: the file's, else 1]
     #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
     #[arg(help_heading = "Coordinates")]
     pub(super) spacing: Option<[f64; 3]>,
 
-    /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
-    /// [default: the file's, else 0,0,0]
+    /// Corner of the volume's box [default: the file's, else 0,0,0]
+    ///
+    /// In the unit of --spacing. The first sample lies half a spacing from it.
     #[arg(long, value_name = "X,Y,Z", value_parser = triple, allow_negative_numbers = true)]
     #[arg(help_heading = "Coordinates")]
     pub(super) origin: Option<[f64; 3]>,
 }
 
 const SPACES: [Choice<Coordinates>; 4] = [
-    ("world", Coordinates::World, "The file's own, where it states them, else as voxel"),
-    (
-        "voxel",
-        Coordinates::Voxel,
-        "Samples one unit apart, the first one at 0.5, as for raw volumes",
-    ),
+    ("world", Coordinates::World, "World coordinates of the file, else as voxel"),
+    ("voxel", Coordinates::Voxel, "Samples one unit apart, the first at 0.5, as for raw volumes"),
     (
         "ras",
         Coordinates::In(Space::Ras),
-        "The file's, turned so that x leads right, y to the front, z up",
+        "World coordinates, turned so that x leads right, y to the front, z up",
     ),
     (
         "lps",
         Coordinates::In(Space::Lps),
-        "The file's, turned so that x leads left, y to the back, z up",
+        "World coordinates, turned so that x leads left, y to the back, z up",
     ),
 ];
 

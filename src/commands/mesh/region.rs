@@ -21,13 +21,16 @@ use crate::{
 /// The samples that are meshed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RegionArgs {
-    /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
-    /// Coordinates stay those of the whole volume
+    /// Mesh only this box of samples
+    ///
+    /// First sample, and number of samples along x, y and z. Coordinates stay those of the whole volume.
     #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
     #[arg(help_heading = "Selection of samples")]
     pub(super) roi: Option<Roi>,
 
-    /// Mesh only where this volume of the same size is not 0; other samples become the volume's minimum
+    /// Mesh only where this volume is not 0
+    ///
+    /// Both volumes have the same size. Other samples become the minimum of the volume.
     #[arg(long, value_name = "FILE")]
     #[arg(help_heading = "Selection of samples")]
     pub(super) mask: Option<Source>,

@@ -18,11 +18,10 @@ use crate::{
 
 /// Compute prefix sums of numbers or images.
 ///
-/// Instead of sums, running minima, maxima or products can be made. Results have the type of the numbers; integers wrap
-/// around on overflow. Each channel of an image becomes a summed-area table of the stored values, of type u32, or u64
-/// where the sums may not fit, or f64 for float images. With --axis, the same is done with .npy arrays of two or three axes. Inputs
-/// may be longer than memory: they are read, scanned and written in blocks. Sums of floats are the same to the bit
-/// on every device and in every run.
+/// Results have the type of the numbers. Integers wrap around on overflow. Sums of floats have the same bits on
+/// every device and in every run. Each channel of an image becomes a summed-area table of u32, of u64 if the sums
+/// may not fit, or of f64 for float images. With --axis, .npy arrays of two or three axes become tables, too.
+/// Inputs may be longer than memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +35,9 @@ Examples:
   gpuproc scan --inclusive --axis y rows.npy sums.npy
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
-    /// File of numbers; - is standard input, which is also the default if it is not a terminal
+    /// File of numbers, or an image; - is standard input
+    ///
+    /// The default is standard input, if it is not a terminal.
     input: Option<Source>,
 
     /// File of results [default: - for standard output]
@@ -46,7 +47,9 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Exclude each number from its own result; the first result is --init (default)
+    /// Exclude each number from its own result (the default)
+    ///
+    /// The first result is then --init.
     #[arg(long, conflicts_with = "inclusive")]
     exclusive: bool,
 
@@ -54,52 +57,61 @@ pub struct Args {
     #[arg(long)]
     inclusive: bool,
 
-    /// Operator that combines the numbers
+    /// Operation that combines the numbers
     #[arg(long, value_name = "OP", value_parser = choice_parser(&OPS), default_value = "sum")]
     op: Op,
 
-    /// Value before the first number [default: 0 for sums, 1 for products, the largest number
-    /// or infinity for minima, the smallest for maxima]
+    /// Value before the first number [default: 0 for sums, 1 for products]
+    ///
+    /// For minima, the default is the largest number or infinity; for maxima, the smallest.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     init: Option<String>,
 
-    /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
+    /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: that of a .npy file, else u32]
     #[arg(long = "type", value_name = "TYPE", value_parser = dtype_parser(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
-    /// Format of the input, and of an output whose extension does not name one [default: by extension: .txt
-    /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
+    /// Format of the numbers [default: by the extension, else text]
+    ///
+    /// .txt .csv .tsv .dat are text, .raw .bin are raw, .npy is npy. The extension of an output, if it names a
+    /// format, has precedence.
     #[arg(long, value_parser = choice_parser(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 
-    /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
-    /// from the one before it
+    /// Begin a new scan wherever the key in this file changes
+    ///
+    /// The file has one key per number, of any type.
     #[arg(long, value_name = "KEYS", conflicts_with = "checked")]
     by_key: Option<Source>,
 
-    /// Type of raw keys, u8 to f64, or the bytes of a key of any kind, as 12 [default: that of the numbers]
+    /// Type of raw keys, or their size in bytes [default: that of the numbers]
+    ///
+    /// u8 to f64, or a number such as 12.
     #[arg(hide_short_help = true)]
     #[arg(long, value_name = "TYPE|N", requires = "by_key", add = values(KEY_TYPES))]
     key_type: Option<KeyType>,
 
-    /// Fail where an integer overflows, and say at which number; runs on the CPU
+    /// Fail if an integer overflows, and say where; runs on the CPU
     #[arg(long, hide_short_help = true)]
     checked: bool,
 
-    /// Axis along which an image is summed [default: both], or a .npy array of rows x columns or rows x
-    /// columns x channels [default: as one long line]
+    /// Axis of the sums of an image or a table [default for images: both]
+    ///
+    /// A table is a .npy array of rows x columns or rows x columns x channels. Without --axis, it is scanned as one
+    /// long line.
     #[arg(long, value_name = "AXIS", value_parser = choice_parser(&AXES), conflicts_with = "by_key")]
     axis: Option<Axis>,
 
-    /// Page of an image, or frame of an animation; the first is 1 [default: 1]
+    /// Page or frame of an image, counted from 1 [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     page: Option<u32>,
 
     #[command(flatten)]
     share: ShardArgs,
 
-    /// With --shard, write the results instead of a part: the file of carries that gpuproc merge has made from all
-    /// parts
+    /// With --shard, write the results instead of a part file
+    ///
+    /// FILE is what gpuproc merge has made from all part files.
     #[arg(
         long,
         value_name = "FILE",
@@ -108,43 +120,37 @@ pub struct Args {
     )]
     carry: Option<Source>,
 
-    /// How a GPU scans
+    /// Algorithm on a GPU
     #[arg(long, value_name = "ALGORITHM", value_parser = choice_parser(&ALGORITHMS))]
     #[arg(default_value = "auto", hide_short_help = true)]
     algorithm: Algorithm,
 }
 
 const OPS: [Choice<Op>; 4] = [
-    ("sum", Op::Sum, "Their sum; integers wrap around"),
-    ("min", Op::Min, "The smallest; NaN when there is one among them"),
-    ("max", Op::Max, "The largest; NaN when there is one among them"),
-    ("product", Op::Product, "Their product; integers wrap around"),
+    ("sum", Op::Sum, "Sum; integers wrap around"),
+    ("min", Op::Min, "Minimum; NaN if a number is NaN"),
+    ("max", Op::Max, "Maximum; NaN if a number is NaN"),
+    ("product", Op::Product, "Product; integers wrap around"),
 ];
 
 const AXES: [Choice<Axis>; 3] = [
     ("x", Axis::X, "Along each row"),
     ("y", Axis::Y, "Down each column"),
-    ("both", Axis::Both, "Both: a summed-area table"),
+    ("both", Axis::Both, "Both, which makes a summed-area table"),
 ];
 
 const ALGORITHMS: [Choice<Algorithm>; 4] = [
-    ("auto", Algorithm::Auto, "What is fastest on the device"),
-    (
-        "reduce",
-        Algorithm::Reduce,
-        "Reduce, then scan: three passes, reads twice and writes once; on any device",
-    ),
+    ("auto", Algorithm::Auto, "The fastest on the device"),
+    ("reduce", Algorithm::Reduce, "Reduce, then scan: three passes; runs on any device"),
     (
         "lookback",
         Algorithm::Lookback,
-        "Chained scan with decoupled look-back: one pass, reads once and writes once; 32-bit numbers, \
-         subgroups needed",
+        "Decoupled look-back: one pass; for 32-bit numbers, needs subgroups",
     ),
     (
         "blelloch",
         Algorithm::Blelloch,
-        "Blelloch's three passes, blocks of 512: reads and writes twice; for comparison. Sums of floats \
-         are rounded differently",
+        "Blelloch's three passes, for comparison; rounds sums of floats differently",
     ),
 ];
 

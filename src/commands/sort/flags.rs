@@ -12,18 +12,17 @@ use crate::{
 
 /// Sort an array of numbers, optionally with a payload.
 ///
-/// Equal numbers keep their order. Floats are in total order, -0 before +0; NaN come last, also with
-/// --descending.
+/// Equal numbers keep their order. Floats are in total order: -0 comes before +0, and NaN come last, also with
+/// --descending. Everything is held in memory: five times the size of the numbers, or eight times with a payload.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  printf '3 1 2' | gpuproc sort                      prints 1 2 3, one a line
+  printf '3 1 2' | gpuproc sort                      prints 1 2 3, one per line
   printf '3 1 2' | gpuproc sort --argsort            prints 1 2 0
   gpuproc sort --type f32 --descending scores.raw best.raw
-  gpuproc sort keys.npy sorted.npy --payload ids.npy --payload-output moved.npy
-Keys, their payload and two copies of both are held in memory.")]
+  gpuproc sort keys.npy sorted.npy --payload ids.npy --payload-output moved.npy")]
 pub struct Args {
-    /// File of numbers; - or none is standard input
+    /// File of numbers; - or nothing is standard input
     input: Option<Source>,
 
     /// File of sorted numbers [default: - for standard output]
@@ -33,37 +32,42 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Largest first
+    /// Sort in descending order
     #[arg(long)]
     descending: bool,
 
-    /// Write the original position of each number, counted from 0, instead of the numbers
+    /// Write the original position of each number instead of the number
+    ///
+    /// Positions are counted from 0.
     #[arg(long, conflicts_with_all = ["payload", "payload_type", "payload_output"])]
     argsort: bool,
 
-    /// Sort each row (x) or each column (y) of a .npy array of rows x columns or rows x columns x channels, and keep
-    /// its shape [default: as one long line]
+    /// Sort each row (x) or each column (y) of a table [default: as one long line]
+    ///
+    /// A table is a .npy array of rows x columns or rows x columns x channels. It keeps its shape.
     #[arg(long, value_name = "AXIS", value_parser = choice_parser(&AXES))]
     axis: Option<Axis>,
 
-    /// File of values, one for each number, that are moved with the numbers
+    /// File of values that move with the numbers, one per number
     #[arg(long, value_name = "FILE", requires = "payload_output")]
     payload: Option<Source>,
 
-    /// Type of the values: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
+    /// Type of the values: u32 i32 f32 u64 i64 f64 [default: that of a .npy file, else u32]
     #[arg(long, value_name = "TYPE", requires = "payload", value_parser = dtype_parser(&Dtype::NUMBERS))]
     payload_type: Option<Dtype>,
 
-    /// File for the values of --payload in the numbers' new order
+    /// Output file for the values of --payload
     #[arg(long, value_name = "FILE", requires = "payload")]
     payload_output: Option<Sink>,
 
-    /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
+    /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: that of a .npy file, else u32]
     #[arg(long = "type", value_name = "TYPE", value_parser = dtype_parser(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 
-    /// Format of inputs, and of outputs whose extension does not name one [default: by extension: .txt .csv
-    /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
+    /// Format of the numbers [default: by the extension, else text]
+    ///
+    /// .txt .csv .tsv .dat are text, .raw .bin are raw, .npy is npy. The extension of an output, if it names a
+    /// format, has precedence.
     #[arg(long, value_parser = choice_parser(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 

@@ -15,23 +15,27 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Picture of the surface")]
 pub(super) struct PreviewArgs {
-    /// Also draw the surface to this image
+    /// Also draw the surface to this image file
     ///
-    /// It is smoothly shaded and framed to fit; {iso} becomes the isovalue. Without {iso}, one picture shows all surfaces
-    /// of a GLB, translucent around that of the maximum isovalue.
+    /// The picture is smoothly shaded and framed to fit. {iso} in its name becomes the isovalue. Without {iso}, one
+    /// picture shows all surfaces of a GLB, translucent around that of the maximum isovalue.
     #[arg(long, value_name = "FILE", help_heading = None)]
     preview: Option<Sink>,
 
-    /// Direction of the camera in degrees: how far it is turned around z, from looking along +y, and raised; also the
-    /// first view of a page [default: 30,15, or 210,15 where +y is the front of a patient]
+    /// Direction of the camera: azimuth and elevation in degrees
+    ///
+    /// The azimuth turns the camera around z, from looking along +y. The elevation raises it. Also the first view
+    /// of a page [default: 30,15, or 210,15 where +y is the front of a patient]
     #[arg(long, value_name = "AZIMUTH,ELEVATION", value_parser = angles, allow_hyphen_values = true)]
     view: Option<[f32; 2]>,
 
-    /// Pixels of the picture
+    /// Width and height of the picture in pixels
     #[arg(long, value_name = "WxH", value_parser = size, default_value = "1024x1024", requires = "preview")]
     size: [u32; 2],
 
-    /// Colour behind the surface: none (transparent), a CSS colour such as white or #336699
+    /// Background of the picture: none (transparent) or a CSS colour
+    ///
+    /// Such as white or #336699.
     #[arg(long, value_name = "COLOUR", value_parser = background, default_value = "none", requires = "preview")]
     background: [f32; 4],
 }
