@@ -43,8 +43,8 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 12] = [
     ("api", 600),
-    ("cli", 1_050),
-    ("commands", 13_300),
+    ("cli", 1_060),
+    ("commands", 13_350),
     ("data", 3_500),
     ("device", 820),
     ("engine", 3_300),
