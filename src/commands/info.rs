@@ -210,7 +210,7 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     let array = ArrayFormat::of_input(source, None).ok();
     let of_array =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
-    let mesh = if many { None } else { read_mesh(source, session.max_memory / 8)? };
+    let mesh = if many { None } else { read_mesh(source, session.limits(8))? };
     let mut info = match (mesh, of_array) {
         (Some((format, mesh)), _) => mesh_info(format, mesh),
         (None, Some(format)) if !layout.is_raw() && !many => {

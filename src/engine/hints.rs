@@ -13,6 +13,11 @@ pub fn line(error: &Error) -> String {
 fn remedy(hint: Hint) -> String {
     match hint {
         Hint::Memory => "raise --max-memory".into(),
+        Hint::WholeMesh => {
+            "raise --max-memory, or write one binary .ply without --stats, --preview and \
+                            steps such as --smooth: it is written in parts"
+                .into()
+        }
         Hint::Pixels => "raise --max-pixels".into(),
         Hint::VolumeShape => "add --dims XxYxZ and --dtype TYPE".into(),
         Hint::VolumeNumber => "choose one with --volume N".into(),

@@ -26,7 +26,10 @@ use crate::{
     },
     jpeg::{Frame, Quality, SparseCoefficients},
     kernels::{filter::Description, jpeg::JpegOutput},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Reads, filters and writes the image of `job`, or its pages.
@@ -175,22 +178,18 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     if fits && (obstacle.is_some() || !cost.is_faster_in_blocks()) {
         return Ok(false);
     }
-    let too_large = |obstacle: &str| {
-        Error::bad_input(format_args!(
-            "{}: {width} x {height} pixels need {} bytes, but --max-memory is {}; {obstacle}",
-            job.source,
-            stored.saturating_mul(filter.copies()),
-            session.max_memory
-        ))
-    };
     let block = match obstacle {
         // The estimate is an upper bound, so the whole image may still fit.
         Some(_) if stored <= session.max_memory => return Ok(false),
-        Some(obstacle) => return Err(too_large(obstacle)),
+        Some(remedy) => {
+            let what = format_args!("{}: an image of {width} x {height} pixels", job.source);
+            let needed = stored.saturating_mul(filter.copies());
+            let fact = memory::excess(what, needed, session.max_memory);
+            return Err(Error::bad_input(format_args!("{fact}; {remedy}")));
+        }
         None => cost.block(height, session.max_memory).map_err(|needed| {
-            too_large(&format!(
-                "use --max-memory {needed} or more, enough for one row and its neighbours"
-            ))
+            let what = format_args!("{}: a row with the {} around it", job.source, cost.halo());
+            session.exceeds_memory(what, needed)
         })?,
     };
     log::debug!("{}: in blocks of {block} rows", job.source);
@@ -239,7 +238,7 @@ fn write_blocks(
     writer.finish().map_err(failed)?.commit()
 }
 
-/// Reason why an image cannot be filtered in blocks, and what to do; `None` if it can.
+/// What to do about an image that cannot be filtered in blocks; `None` if it can.
 fn obstacle(
     job: &Job,
     settings: &Settings,
@@ -249,15 +248,13 @@ fn obstacle(
     let format = job.format.unwrap_or(ImageFormat::Png);
     let takes_first = settings.pages.map_or(rows.page_count == 1, PageRange::is_first);
     if !takes_first {
-        Some(
-            "only the first of several pages is filtered in blocks: use --page 1, or raise --max-memory",
-        )
+        Some("raise --max-memory, or use --page 1, which is filtered in blocks")
     } else if !can_write_rows(format, output.dtype) {
-        Some("only PNG and TIFF are written in blocks: write a .tif, or raise --max-memory")
+        Some("raise --max-memory, or write a .png or .tif, which are written in blocks")
     } else if job.filter.wraps(1) {
-        Some("--edge wrap needs both ends at once: use another edge mode, or raise --max-memory")
+        Some("raise --max-memory, or use another --edge: wrap needs both ends at once")
     } else if rows.first.orientation != Orientation::default() {
-        Some("the image is stored rotated: rotate it first, or raise --max-memory")
+        Some("raise --max-memory, or rotate the image first: it is stored rotated")
     } else {
         None
     }

@@ -10,7 +10,8 @@ use crate::{
         image::{Encoding, ImageFormat, ImageTarget},
     },
     util::{
-        error::{Error, Hint, Result},
+        error::{Error, Result},
+        memory,
         timings::Timings,
     },
 };
@@ -87,13 +88,12 @@ impl Session {
 
     /// Error for `what`, which takes `needed` bytes, more than the memory limit.
     pub fn exceeds_memory(&self, what: impl Display, needed: u64) -> Error {
-        let text =
-            format_args!("{what} takes {needed} bytes, more than the {} allowed", self.max_memory);
-        Error::bad_input(text).with_hint(Hint::Memory)
+        memory::exceeds_limit(what, needed, self.max_memory)
     }
 
     /// Limits of an input, which may take one of `share` equal parts of the memory.
     pub fn limits(&self, share: u64) -> Limits {
-        Limits { bytes: self.max_memory / share, pixels: self.max_pixels, strict: self.strict }
+        let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
+        Limits { memory, share, pixels, strict }
     }
 }

@@ -51,7 +51,7 @@ impl Context {
         if bytes > self.limits.buffer_bytes {
             let limit = self.limits.buffer_bytes;
             return Err(Error::gpu(format_args!(
-                "{label}: {bytes} bytes exceed the device's limit of {limit} for a buffer"
+                "{label}: {bytes} bytes, more than the limit of {limit} bytes for a buffer of this device"
             )));
         }
         let usage = wgpu::BufferUsages::STORAGE

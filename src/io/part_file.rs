@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{Output, Sink, Sources, identity::Identity};
 use crate::util::{
-    error::{Error, Hint, Result},
+    error::{Error, Result},
     memory,
 };
 
@@ -212,8 +212,8 @@ fn decode<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
 /// Reads `length` bytes of the file `path` from offset `at` on.
 fn read(path: &Path, at: u64, length: u64, max_memory: u64) -> Result<Vec<u8>> {
     if length > max_memory {
-        let what = format_args!("a record of {length} bytes is more than the {max_memory} allowed");
-        return Err(error(path, what).with_hint(Hint::Memory));
+        let what = format_args!("{}: a record", path.display());
+        return Err(memory::exceeds_limit(what, length, max_memory));
     }
     let mut bytes = memory::zeros(length as usize)?;
     let mut open = || {
@@ -323,7 +323,7 @@ mod tests {
         assert!(part.totals::<u64>().is_err());
         let error = PartReader::open(&path, 20).unwrap_err();
         assert_eq!(
-            (error.hint(), error.one_line().contains("the 20 allowed")),
+            (error.hint(), error.one_line().contains("more than the limit of 20 bytes")),
             (Some(Hint::Memory), true)
         );
     }

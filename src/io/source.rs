@@ -26,8 +26,10 @@ pub enum Source {
 /// Limits on an input. `Limits::from(bytes)` limits the memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum memory in bytes.
-    pub bytes: u64,
+    /// Maximum memory, in bytes, of the input and all that is made from it.
+    pub memory: u64,
+    /// Number of equal parts of the memory, of which the input may take one.
+    pub share: u64,
     /// Maximum number of pixels of an image, or samples of a volume.
     pub pixels: u64,
     /// Whether an image with missing or damaged parts is an error. Otherwise they cause a warning.
@@ -36,11 +38,21 @@ pub struct Limits {
 
 impl From<u64> for Limits {
     fn from(bytes: u64) -> Self {
-        Self { bytes, pixels: u64::MAX, strict: false }
+        Self { memory: bytes, share: 1, pixels: u64::MAX, strict: false }
     }
 }
 
 impl Limits {
+    /// Maximum memory of the input, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.memory / self.share
+    }
+
+    /// Error for `what`, a part of the input that takes `bytes` bytes, more than [`bytes`](Self::bytes).
+    pub fn exceeded(&self, what: impl fmt::Display, bytes: u64) -> Error {
+        memory::exceeds_limit(what, bytes.saturating_mul(self.share), self.memory)
+    }
+
     /// Refuses an image or volume with the sides `sides`, before memory is allocated for it.
     ///
     /// # Errors
@@ -51,8 +63,9 @@ impl Limits {
             return Ok(());
         }
         let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
-        let sides = sides.join(" x ");
-        let message = format!("{sides} are {pixels} pixels, more than the {} allowed", self.pixels);
+        let noun = if sides.len() == 2 { "pixels" } else { "samples" };
+        let (sides, limit) = (sides.join(" x "), self.pixels);
+        let message = format!("{sides} = {pixels} {noun}, more than the limit of {limit}");
         Err(Error::bad_input(message).with_hint(Hint::Pixels))
     }
 }
@@ -181,19 +194,16 @@ impl Source {
         Ok(input)
     }
 
-    /// All bytes of the input, at most `limit`.
+    /// All bytes of the input, within the memory of `limits`.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) if reading fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there
-    /// are more bytes than `limit`.
-    pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
-        let expected = self.size()?.unwrap_or(0);
-        let too_large = |size: &dyn fmt::Display| {
-            Error::bad_input(format_args!("{self}: {size} bytes are more than the {limit} allowed"))
-                .with_hint(Hint::Memory)
-        };
+    /// are more bytes.
+    pub fn read_all(&self, limits: Limits) -> Result<Vec<u8>> {
+        let (expected, limit) = (self.size()?.unwrap_or(0), limits.bytes());
         if expected > limit {
-            return Err(too_large(&expected));
+            let what = format_args!("{self}: processing a file of {expected} bytes");
+            return Err(limits.exceeded(what, expected));
         }
         let mut input = self.open()?.take(limit.saturating_add(1));
         let mut bytes = memory::zeros(expected as usize).map_err(|error| error.context(self))?;
@@ -204,7 +214,7 @@ impl Source {
         let read = read.and_then(|_| input.read_to_end(&mut bytes));
         read.map_err(|error| Error::io("read", self.to_string(), error))?;
         match bytes.len() as u64 > limit {
-            true => Err(too_large(&format_args!("more than {limit}"))),
+            true => Err(limits.exceeded(format_args!("{self}: processing the file"), limit + 1)),
             false => Ok(bytes),
         }
     }

@@ -46,6 +46,8 @@ impl Kind {
 pub enum Hint {
     /// Allow more bytes of memory.
     Memory,
+    /// Allow more bytes of memory, or write a mesh part by part.
+    WholeMesh,
     /// Allow more pixels or samples.
     Pixels,
     /// Give the dimensions and the sample type of a raw volume.

@@ -6,17 +6,47 @@
 
 use std::{
     any::Any,
+    fmt::Display,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
 #[cfg(target_os = "linux")]
 use rustix::mm::Advice;
 
-use crate::util::error::{Error, Kind, Result};
+use crate::util::error::{Error, Hint, Kind, Result};
 
 fn refused<T>(len: usize) -> Error {
-    let bytes = len as u128 * size_of::<T>() as u128;
-    Error::new(Kind::Failure, format_args!("out of memory: cannot allocate {bytes} bytes"))
+    let bytes = size_text((len as u64).saturating_mul(size_of::<T>() as u64), f64::ceil);
+    Error::new(Kind::Failure, format_args!("out of memory: cannot allocate {bytes}"))
+}
+
+/// `bytes` in a unit that suits it, with one decimal, which `round` rounds: `12.5 MiB`.
+fn size_text(bytes: u64, round: fn(f64) -> f64) -> String {
+    let unit = bytes.max(1).ilog2() / 10;
+    if unit == 0 {
+        return format!("{bytes} bytes");
+    }
+    let tenths = round(bytes as f64 * 10.0 / (1u64 << (10 * unit)) as f64);
+    format!("{} {}iB", tenths / 10.0, ["K", "M", "G", "T", "P", "E"][unit as usize - 1])
+}
+
+/// States that `what` needs `needed` bytes, more than `limit`. Rounding keeps the first number above the second one.
+pub fn excess(what: impl Display, needed: u64, limit: u64) -> String {
+    let (needed, limit) = (size_text(needed, f64::ceil), size_text(limit, f64::floor));
+    format!("{what} needs at least {needed} of memory, more than the limit of {limit}")
+}
+
+/// Error for `what`, which needs `needed` bytes, more than the memory limit `limit`.
+pub fn exceeds_limit(what: impl Display, needed: u64, limit: u64) -> Error {
+    Error::bad_input(excess(what, needed, limit)).with_hint(Hint::Memory)
+}
+
+/// Error for `what`, which needs more than the `rest` that the memory limit leaves for it.
+pub fn exceeds_rest(what: impl Display, rest: u64) -> Error {
+    let rest = size_text(rest, f64::floor);
+    let message =
+        format_args!("{what} needs more than the {rest} of memory that the limit leaves for it");
+    Error::bad_input(message).with_hint(Hint::Memory)
 }
 
 /// An empty vector with room for `len` values.
@@ -152,13 +182,24 @@ mod tests {
         let is_refused = |error: Error| {
             assert_eq!(error.kind(), Kind::Failure);
             assert!(
-                error.one_line().starts_with("out of memory: cannot allocate 9223372036854775"),
+                error.one_line().starts_with("out of memory: cannot allocate 8 EiB"),
                 "{error}"
             );
         };
         is_refused(room::<u64>(TOO_MANY).unwrap_err());
         is_refused(zeros::<u64>(TOO_MANY).unwrap_err());
         is_refused(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
+    }
+
+    #[test]
+    fn an_excess_looks_larger_than_its_limit() {
+        let texts = |needed, limit| excess("it", needed, limit);
+        let tail = |needed, limit| {
+            format!("it needs at least {needed} of memory, more than the limit of {limit}")
+        };
+        assert_eq!(texts(1001, 1000), tail("1001 bytes", "1000 bytes"));
+        assert_eq!(texts((4 << 20) + 1, 4 << 20), tail("4.1 MiB", "4 MiB"));
+        assert_eq!(texts(u64::MAX, (3 << 30) - 1), tail("16 EiB", "2.9 GiB"));
     }
 
     /// The advice about huge pages does not change values.

@@ -152,7 +152,7 @@ fn mesh_error_states_the_memory_that_it_needs() {
     let folder = folder.path();
     for (mib, command, message) in [
         (64, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply", "a layer with the slices around it"),
-        (64, "mesh layer_800x800x2_uint8.raw --iso 99 o.ply", "the surface of layers 0 to 0"),
+        (64, "mesh layer_800x800x2_uint8.raw --iso 99 o.ply", "the surface of slices 0 to 1"),
         (64, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --simplify 0.5", "simplifying"),
         (64, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --smooth 1", "smoothing"),
         (32, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --stats", "measuring"),

@@ -348,5 +348,9 @@ fn rejects_invalid_payloads_and_memory_limits() {
     fails(&to_stdout, 2, "standard output would be the output and --payload-output");
     assert!(!std::path::Path::new(&same).exists());
     fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
-    fails(&["sort", "--max-memory", "39", &two], 4, "sorting 2 u32 takes 40 bytes");
+    fails(
+        &["sort", "--max-memory", "39", &two],
+        4,
+        "sorting 2 numbers of type u32 needs at least 40 bytes",
+    );
 }

@@ -19,7 +19,10 @@ use crate::{
     engine::{hints, progress::printable, session::Session},
     gpu::Context,
     io::{Sink, allow_broken_pipe, standard},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 pub use case::{Case, Comparison, Input, Work};
@@ -130,11 +133,8 @@ fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Resu
     let bytes = if args.full || is_hardware { 1 << 30 } else { 64 << 20 };
     // Source and copy together. Without --full, no case takes more.
     if 2 * bytes > session.max_memory {
-        return Err(Error::usage(format_args!(
-            "measuring takes {} bytes and more, and --max-memory allows {}",
-            2 * bytes,
-            session.max_memory
-        )));
+        let excess = memory::excess("measuring", 2 * bytes, session.max_memory);
+        return Err(Error::usage(format_args!("{excess}; raise --max-memory")));
     }
     let bytes = context.map_or(bytes, |context| bytes.min(context.max_binding() & !15));
     let case = cases::copy(bytes as usize);

@@ -12,13 +12,13 @@ use crate::{
     data::shard::Shard,
     engine::session::Session,
     io::{
-        Sink, Source, Sources,
+        Limits, Sink, Source, Sources,
         identity::Identity,
         image::has_image_name,
         marker::Marker,
         volume::{has_volume_extension, is_address},
     },
-    util::error::{Error, Hint, Kind, Result},
+    util::error::{Error, Kind, Result},
 };
 
 /// Inputs that a file lists.
@@ -53,7 +53,7 @@ impl FilesFromArgs {
         if let Some(list) = &self.files_from {
             let wrong = |error: Error| error.context(list);
             let input = BufReader::new(list.open()?);
-            add_names(input, &mut all, session.max_memory / 8).map_err(wrong)?;
+            add_names(input, &mut all, session.limits(8)).map_err(wrong)?;
         }
         Ok(all)
     }
@@ -68,9 +68,9 @@ fn is_file_on_the_web(source: &Source) -> bool {
 /// Longest name in a list, in bytes.
 const MAX_NAME: u64 = 1 << 16;
 
-/// Adds the names in a list to `all`, which may take `max_bytes`. Each name is a line, or ends with NUL if there is a
+/// Adds the names in a list to `all`, within the memory of `limits`. Each name is a line, or ends with NUL if there is a
 /// NUL among the first `MAX_NAME + 1` bytes. A line `-` names a file, not standard input, so it becomes `./-`.
-fn add_names(mut list: impl Read, all: &mut Sources, max_bytes: u64) -> Result<()> {
+fn add_names(mut list: impl Read, all: &mut Sources, limits: Limits) -> Result<()> {
     let failed = |error| Error::new(Kind::Io, "cannot read the list").caused_by(error);
     let mut first = Vec::new();
     (&mut list).take(MAX_NAME + 1).read_to_end(&mut first).map_err(failed)?;
@@ -96,9 +96,8 @@ fn add_names(mut list: impl Read, all: &mut Sources, max_bytes: u64) -> Result<(
             }
             name => all.push(&name_of(name).into()),
         }
-        if all.bytes() > max_bytes {
-            let what = format_args!("the names take more than the {max_bytes} bytes allowed");
-            return Err(Error::bad_input(what).with_hint(Hint::Memory));
+        if all.bytes() > limits.bytes() {
+            return Err(limits.exceeded("a batch of so many names", all.bytes()));
         }
     }
     Ok(())
@@ -165,7 +164,7 @@ mod tests {
     fn names_are_lines_or_end_with_nul() {
         let of = |text: &str| {
             let mut all = Sources::default();
-            add_names(text.as_bytes(), &mut all, 1000).map_err(|error| error.one_line())?;
+            add_names(text.as_bytes(), &mut all, 1000.into()).map_err(|error| error.one_line())?;
             Ok::<_, String>(all.iter().map(|source| source.to_string()).collect::<Vec<_>>())
         };
         let names = |text| of(text).unwrap();
@@ -180,7 +179,7 @@ mod tests {
             let error = of(&format!("a\nx{long}{end}")).unwrap_err();
             assert_eq!(error, "name 2 is longer than 65536 bytes");
         }
-        assert_eq!(of(&long).unwrap_err(), "the names take more than the 1000 bytes allowed");
+        assert!(of(&long).unwrap_err().ends_with("more than the limit of 1000 bytes"));
         assert!(of(&"a\n".repeat(200)).is_err() && names(&"a\n".repeat(100)).len() == 100);
     }
 

@@ -10,7 +10,10 @@ use crate::{
         Output, Sink,
         mesh::{ColoredSurface, write_colored},
     },
-    util::error::{Error, Hint, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Alpha of all surfaces except the innermost, that of the maximum isovalue.
@@ -31,10 +34,8 @@ pub(super) fn write(
         let (surface, summary) = job.surface((input, coords, colors), iso, session)?;
         bytes += surface.bytes();
         if bytes > input.plan().surface {
-            return Err(Error::bad_input(
-                "the surfaces of all isovalues do not fit the memory together",
-            )
-            .with_hint(Hint::Memory));
+            let what = "the surfaces of all isovalues together";
+            return Err(memory::exceeds_rest(what, input.plan().surface));
         }
         summary.check_empty((iso, sink), input, session)?;
         summary.report(iso, sink, session);

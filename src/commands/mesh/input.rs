@@ -184,9 +184,11 @@ pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resu
         plan(job, file, session)?;
     }
     match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
-        true => Err(Error::usage(
-            "this input can be read only once, and --max-memory cannot hold it: give one --iso",
-        )),
+        true => Err(Error::usage(format_args!(
+            "{}: a pipe can be read only once and exceeds the memory limit; give one number as --iso, or raise \
+             --max-memory",
+            job.volume
+        ))),
         false => Ok(()),
     }
 }

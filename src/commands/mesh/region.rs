@@ -15,7 +15,7 @@ use crate::{
         volume::{Layout, VolumeFile},
     },
     kernels::{mesh::MarchingCubes, otsu::extremes},
-    util::error::{Error, Hint, Result},
+    util::error::{Error, Result},
 };
 
 /// The samples that are meshed.
@@ -147,11 +147,8 @@ impl RegionArgs {
         let len = columns * rows * slices;
         let bytes = (len * file.dtype.size()) as u64;
         if bytes > session.max_memory {
-            return Err(Error::bad_input(format_args!(
-                "the samples take {bytes} bytes, and --max-memory allows {}",
-                session.max_memory
-            ))
-            .with_hint(Hint::Memory));
+            let what = format_args!("{}: --roi or --mask with {len} samples", file.source());
+            return Err(session.exceeds_memory(what, bytes));
         }
         let mut reader = file.reader_at(start[2])?;
         let mut all = Samples::zeros(file.dtype, len)?;

@@ -16,7 +16,10 @@ use crate::{
     kernels::mesh::post::{
         Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth,
     },
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Hint, Result},
+        memory,
+    },
 };
 
 impl MeshJob {
@@ -33,10 +36,8 @@ impl MeshJob {
             // Two further parts may be in memory at the same time.
             largest = part.bytes().max(largest);
             if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
-                return Err(Error::bad_input(format_args!(
-                    "the surface takes more than the {allowed} bytes that --max-memory leaves for it; binary \
-                     PLY without further steps needs no memory for it"
-                )));
+                let fact = memory::exceeds_rest("the surface", allowed);
+                return Err(fact.with_hint(Hint::WholeMesh));
             }
             surface.append(part)
         })?;

@@ -174,7 +174,8 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// Error for too little memory: rounded results must be combined in blocks of the same size on every machine.
     fn too_little_memory(&self) -> Error {
         let (input, op, dtype) = (&self.line.input.source, self.line.op, T::DTYPE);
-        let what = format_args!("{input}: scanning {op} of {dtype} in blocks of {BLOCK}");
+        let what =
+            format_args!("{input}: a scan with {op} of {dtype} in blocks of {BLOCK} numbers");
         self.session.exceeds_memory(what, stream_bytes(BLOCK, bytes_of::<T>(self.line)))
     }
 

@@ -87,7 +87,7 @@ fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<
             )));
         }
     };
-    let limit = session.max_memory / 4;
+    let limits = session.limits(4);
     let dtype = reader.dtype();
     let fits = reader.max_magnitude().is_none_or(|largest| {
         let max = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
@@ -95,15 +95,15 @@ fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<
     });
     match dtype {
         Dtype::U32 if !fits => {
-            let values = reader.read_all::<u32>(limit)?.into_iter().map(u64::from).collect();
+            let values = reader.read_all::<u32>(limits)?.into_iter().map(u64::from).collect();
             write(job, session, &shape, values)
         }
         Dtype::I32 if !fits => {
-            let values = reader.read_all::<i32>(limit)?.into_iter().map(i64::from).collect();
+            let values = reader.read_all::<i32>(limits)?.into_iter().map(i64::from).collect();
             write(job, session, &shape, values)
         }
         _ => for_number!(dtype, T => {
-            let values = reader.read_all::<T>(limit)?;
+            let values = reader.read_all::<T>(limits)?;
             write(job, session, &shape, values)
         }),
     }

@@ -39,11 +39,6 @@ impl Job {
         if self.has_only_keys() { 5 } else { 8 }
     }
 
-    /// Bytes that the keys may take.
-    fn share(&self, session: &Session) -> u64 {
-        session.max_memory / self.copies()
-    }
-
     /// Whether keys are sorted without values.
     fn has_only_keys(&self) -> bool {
         matches!(self.payload, Payload::None) && self.axis.is_none()
@@ -54,6 +49,7 @@ impl Job {
         if self.has_only_keys() { 1.9e-9 } else { 3.6e-9 }
     }
 
+    /// Limits of the keys, and of the values.
     fn limits(&self, session: &Session) -> Limits {
         session.limits(self.copies())
     }
@@ -131,7 +127,7 @@ impl<T: Sortable> Task<'_, T> {
         let mut reader = values.open(job.limits(session))?;
         for_number!(reader.dtype(), P => {
             let mut moved = moved.create(session, reader.element(), Some(&shape))?;
-            let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
+            let values = session.timings.time("read", || reader.read_all(job.limits(session)))?;
             same_length(keys.len(), values.len())?;
             let (keys, values) = match lines {
                 None => sort_with::<T, P>(job, session, keys, values)?,
@@ -202,13 +198,12 @@ fn places(len: usize) -> Result<Vec<u32>> {
 /// # Errors
 /// When reading fails, and when sorting the keys would take more than the memory.
 fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
-    let share = job.share(session);
-    if let Some(len) = reader.count().filter(|len| len * size_of::<T>() as u64 > share) {
-        let needed = len.saturating_mul(size_of::<T>() as u64).saturating_mul(job.copies());
-        let what = format_args!("{}: sorting {len} {}", job.keys.source, T::DTYPE);
-        return Err(session.exceeds_memory(what, needed));
+    let limits = job.limits(session);
+    if let Some(len) = reader.count().filter(|len| len * size_of::<T>() as u64 > limits.bytes()) {
+        let what = format_args!("{}: sorting {len} numbers of type {}", job.keys.source, T::DTYPE);
+        return Err(limits.exceeded(what, len.saturating_mul(size_of::<T>() as u64)));
     }
-    reader.read_all(share)
+    reader.read_all(limits)
 }
 
 fn write<T: Number>(mut output: ArrayWriter, values: &[T], rows: usize) -> Result<()> {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, number::Number},
     io::{Limits, Source, losses},
-    util::error::{Error, Hint, Kind, Result},
+    util::error::{Error, Kind, Result},
 };
 
 /// An array being read from its first number to its last.
@@ -86,7 +86,7 @@ impl ArrayReader {
                 begin = (!header.fortran).then_some(header.begin);
                 let (dtype, left) = (header.element.dtype(), Some(header.len));
                 if header.fortran {
-                    let ordered = in_c_order(source, &mut input, &header, limits.bytes)?;
+                    let ordered = in_c_order(source, &mut input, &header, limits)?;
                     report_surplus(source, &mut input, limits.strict)?;
                     input = Box::new(ordered);
                 }
@@ -211,19 +211,17 @@ impl ArrayReader {
         }
     }
 
-    /// Reads all numbers, at most `limit` bytes.
+    /// Reads all numbers, within the memory of `limits`.
     ///
     /// # Errors
-    /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more than `limit` bytes.
-    pub fn read_all<T: Number>(&mut self, limit: u64) -> Result<Vec<T>> {
-        let max = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
-        let too_large = Error::bad_input(format_args!(
-            "{}: the numbers take more than the {limit} bytes allowed",
-            self.source
-        ))
-        .with_hint(Hint::Memory);
-        if self.count().is_some_and(|len| len > max as u64) {
-            return Err(too_large);
+    /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more numbers.
+    pub fn read_all<T: Number>(&mut self, limits: Limits) -> Result<Vec<T>> {
+        let (size, count) = (size_of::<T>(), self.count());
+        let max = usize::try_from(limits.bytes()).unwrap_or(usize::MAX) / size;
+        let least = count.unwrap_or(max as u64 + 1).saturating_mul(size as u64);
+        let what = format!("{}: processing the numbers", self.source);
+        if count.is_some_and(|len| len > max as u64) {
+            return Err(limits.exceeded(what, least));
         }
         let mut all = Vec::new();
         self.read(&mut all, max)?;
@@ -231,7 +229,7 @@ impl ArrayReader {
         if all.len() == max {
             self.read(&mut more, 1)?;
         }
-        if more.is_empty() { Ok(all) } else { Err(too_large) }
+        if more.is_empty() { Ok(all) } else { Err(limits.exceeded(what, least)) }
     }
 
     /// Takes the layout of the numbers of the last [`ArrayReader::read`] of a text.
@@ -285,13 +283,12 @@ fn in_c_order(
     source: &Source,
     mut input: impl Read,
     header: &Header,
-    limit: u64,
+    limits: Limits,
 ) -> Result<Cursor<Vec<u8>>> {
     let bytes = header.len * header.element.size() as u64;
-    if bytes > limit / 2 {
-        return Err(Error::bad_input(format_args!(
-            "{source}: reordering {bytes} bytes in Fortran order needs twice as many, more than the {limit} allowed"
-        )));
+    if bytes > limits.bytes() / 2 {
+        let what = format_args!("{source}: an array in Fortran order, which is reordered,");
+        return Err(limits.exceeded(what, bytes.saturating_mul(2)));
     }
     let ordered = read_in_c_order(&mut input, &header.shape, header.element.size());
     ordered.map(Cursor::new).map_err(|error| Error::io("read", source.to_string(), error))

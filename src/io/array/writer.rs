@@ -6,7 +6,10 @@ use super::{ArrayFormat, Layout, npy, raw::Element};
 use crate::{
     data::number::Number,
     io::{Sink, sink::Output},
-    util::error::{Error, Hint, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Maximum number of characters of a float without an exponent: 2^64 has 20 digits.
@@ -134,12 +137,13 @@ impl ArrayWriter {
         if let Some((buffered, limit)) = &mut self.buffered {
             let fits = (buffered.len() + bytes.len()) as u64 <= *limit;
             if !fits || buffered.try_reserve(bytes.len()).is_err() {
-                return Err(Error::bad_input(format_args!(
-                    "{}: a .npy output of unknown length is buffered, and takes more than the {limit} bytes \
-                     allowed; write .raw instead",
-                    self.name
-                ))
-                .with_hint(Hint::Memory));
+                let what = "a .npy output of unknown length (unlike .raw, it is buffered)";
+                let needed = (buffered.len() + bytes.len()) as u64;
+                return Err(memory::exceeds_limit(
+                    format_args!("{}: {what}", self.name),
+                    needed,
+                    *limit,
+                ));
             }
             buffered.extend_from_slice(bytes);
             return Ok(());

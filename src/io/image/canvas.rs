@@ -69,7 +69,7 @@ where
         let channels = self.header.page.image.channels;
         check_size(limits, size, self.bytes(channels))?;
         // Canvas, frame as RGBA, and either the frame in the type of its decoder or the pixels below it.
-        check_scratch(limits, self.bytes(12), "composing its frames takes")?;
+        check_scratch(limits, self.bytes(12), "composing its frames")?;
         let (mut canvas, next) = match self.drawn.take() {
             Some(drawn) if drawn.1 <= page => drawn,
             _ => (Canvas::new(size)?, 0),

@@ -67,7 +67,7 @@ struct GifFrames<'a> {
 fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&[u8]>>, BoxError> {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::Indexed);
-    options.set_memory_limit(MemoryLimit::Bytes(limits.bytes.max(1).try_into()?));
+    options.set_memory_limit(MemoryLimit::Bytes(limits.bytes().max(1).try_into()?));
     options.skip_frame_decoding(skips);
     Ok(options.read_info(Cursor::new(bytes))?)
 }

@@ -35,7 +35,7 @@ pub fn open(
 ) -> Result<OpenedImage<'_>, BoxError> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut allowed = image::Limits::default();
-    allowed.max_alloc = Some(limits.bytes);
+    allowed.max_alloc = Some(limits.bytes());
     reader.limits(allowed);
     let mut decoder = reader.into_decoder()?;
     let (size, channels, dtype) = layout(&decoder);

@@ -70,7 +70,7 @@ pub fn has_half_chroma(quality: u8) -> bool {
 fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
     let file = JpegFile::parse(bytes, &Container::default())?;
     check_size(limits, file.frame.size, file.frame.pixel_bytes() as u64)?;
-    check_scratch(limits, file.scratch_bytes() as u64, "its coefficients take")?;
+    check_scratch(limits, file.scratch_bytes() as u64, "decoding its coefficients")?;
     Ok(file)
 }
 

@@ -1,10 +1,7 @@
 //! Checks of the sizes that a file claims, before memory is allocated for them.
 
 use super::error::BoxError;
-use crate::{
-    io::Limits,
-    util::error::{Error, Hint},
-};
+use crate::io::Limits;
 
 /// Returns an error for an image of `size` pixels and `bytes` bytes if it has no pixels, exceeds `limits`, or does not
 /// fit into memory.
@@ -17,17 +14,14 @@ pub fn check_size(
         return Err(format!("the image has no pixels ({width} x {height})").into());
     }
     limits.check(&size)?;
-    if bytes > limits.bytes {
-        let message = format!(
-            "{width} x {height} pixels take {bytes} bytes, more than the {} allowed here",
-            limits.bytes
-        );
-        return Err(Error::bad_input(message).with_hint(Hint::Memory).into());
+    if bytes > limits.bytes() {
+        let what = format_args!("an image of {width} x {height} pixels");
+        return Err(limits.exceeded(what, bytes).into());
     }
     // Decoders abort the process if an allocation fails.
     Vec::<u8>::new()
         .try_reserve_exact(bytes.try_into()?)
-        .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
+        .map_err(|_| format!("out of memory for {width} x {height} pixels").into())
 }
 
 /// Maximum memory in bytes for metadata that are read with a header, such as profiles and texts.
@@ -36,13 +30,10 @@ pub const MAX_METADATA_BYTES: u64 = 32 << 20;
 /// Bytes that a decoder may take in addition to the samples with any limit.
 pub const MIN_SCRATCH: u64 = 16 << 20;
 
-/// Returns an error that begins with `subject` if a decoder takes more than the allowed memory in addition to the
-/// samples.
-pub fn check_scratch(limits: Limits, bytes: u64, subject: &str) -> Result<(), BoxError> {
-    let allowed = limits.bytes.max(MIN_SCRATCH);
-    if bytes <= allowed {
-        return Ok(());
+/// Returns an error if `what`, a step of a decoder, takes more than the allowed memory in addition to the samples.
+pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
+    match bytes <= limits.bytes().max(MIN_SCRATCH) {
+        true => Ok(()),
+        false => Err(limits.exceeded(what, bytes).into()),
     }
-    let message = format!("{subject} {bytes} bytes, more than the {allowed} allowed here");
-    Err(Error::bad_input(message).with_hint(Hint::Memory).into())
 }

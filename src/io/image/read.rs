@@ -59,7 +59,7 @@ impl<'a> ImageFile<'a> {
                 reported: LossLog::default(),
             });
         }
-        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
+        let bytes = timings.time("read", || source.read_all(limits))?;
         Ok(Self { source, data: Data::Bytes(bytes), limits, reported: LossLog::default() })
     }
 

@@ -21,10 +21,7 @@ use super::{
     error::{BoxError, DECODER_PANICKED},
     image_crate::open,
 };
-use crate::{
-    io::Limits,
-    util::error::{Error, Hint},
-};
+use crate::{io::Limits, util::memory};
 
 /// First argument of the child process. The second is the maximum number of bytes that it may take.
 const ARGUMENT: &str = "decode-webp-within";
@@ -119,10 +116,7 @@ pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), Box
     match (written, read) {
         (Ok(()), Ok(Ok(()))) => Ok(()),
         (_, Ok(Err(message))) => Err(message.into()),
-        _ => {
-            let message = format!("decoding it takes more than the available {max_bytes} bytes");
-            Err(Error::bad_input(message).with_hint(Hint::Memory).into())
-        }
+        _ => Err(memory::exceeds_rest("decoding", max_bytes).into()),
     }
 }
 

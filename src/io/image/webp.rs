@@ -157,7 +157,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     check_picture(bytes)?;
     let opened = open(ImageFormat::WebP, bytes, limits)?;
     let worst = TABLES.saturating_mul(bytes.len() as u64).min(ALL_TABLES);
-    let allowed = limits.bytes.max(MIN_SCRATCH);
+    let allowed = limits.bytes().max(MIN_SCRATCH);
     if worst <= allowed || !has_prefix_codes(bytes) || !sandbox::is_available() {
         return opened.decode();
     }

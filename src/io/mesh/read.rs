@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::glb::UNSIGNED_INT;
 use crate::{
     data::surface::Surface,
-    io::Source,
+    io::{Limits, Source},
     util::error::{Error, Result},
 };
 
@@ -45,18 +45,18 @@ impl From<Surface> for Mesh {
     }
 }
 
-/// Reads the mesh in `source`, a file of at most `limit` bytes, and returns it with the name of its format. `None` if
+/// Reads the mesh in `source`, within the memory of `limits`, and returns it with the name of its format. `None` if
 /// the extension is not that of a mesh.
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a file that is broken, and errors of reading.
-pub fn read_mesh(source: &Source, limit: u64) -> Result<Option<(&'static str, Mesh)>> {
+pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str, Mesh)>> {
     let extension = source.extension();
     let Some((_, name, parse)) = FORMATS.into_iter().find(|(known, ..)| *known == extension) else {
         return Ok(None);
     };
     let wrong = |what: String| Error::bad_input(format_args!("{source}: invalid {name}: {what}"));
-    let mesh = parse(&source.read_all(limit)?).map_err(wrong)?;
+    let mesh = parse(&source.read_all(limits)?).map_err(wrong)?;
     if let Some(Surface { positions, triangles, .. }) = &mesh.surface {
         let count = positions.len();
         if let Some(vertex) = triangles.iter().flatten().find(|vertex| **vertex as usize >= count) {

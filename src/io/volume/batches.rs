@@ -7,7 +7,7 @@ use super::{file::VolumeFile, reader::VolumeReader, slices::stack::StoredChunks}
 use crate::{
     data::samples::Samples,
     io::reader::Reader,
-    util::error::{Error, Hint, Result},
+    util::{error::Result, memory},
 };
 
 /// Some samples of a volume.
@@ -54,11 +54,8 @@ impl VolumeFile {
             .slices()
             .and_then(|all| all.clone().stored_chunks(self.volume, slices.clone(), wanted));
         if chunks.is_none() && slice > max {
-            return Err(Error::bad_input(format_args!(
-                "{}: a slice takes {slice} bytes, more than the {max} allowed",
-                self.source
-            ))
-            .with_hint(Hint::Memory));
+            let what = format_args!("{}: a slice of {slice} bytes", self.source);
+            return Err(memory::exceeds_rest(what, max));
         }
         Ok(BatchReader {
             reader: self.reader_at(slices.start)?,

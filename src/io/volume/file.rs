@@ -388,12 +388,11 @@ impl VolumeFile {
     /// and `limits` are strict.
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
-        if self.header.transposed && self.bytes() > Some(limits.bytes / 3) {
-            return Err(Error::bad_input(format_args!(
-                "{}: an array in Fortran order takes three times its size, more than the {} bytes allowed",
-                self.source, limits.bytes
-            ))
-            .with_hint(Hint::Memory));
+        let bytes = self.bytes().unwrap_or(u64::MAX);
+        if self.header.transposed && bytes > limits.bytes() / 3 {
+            let what =
+                format_args!("{}: an array in Fortran order, which is reordered,", self.source);
+            return Err(limits.exceeded(what, bytes.saturating_mul(3)));
         }
         self.allow(limits)?;
         if !self.warnings_reported.swap(true, Ordering::Relaxed) {
@@ -419,13 +418,12 @@ impl VolumeFile {
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when they do.
     pub fn check_bytes(&self, limits: Limits) -> Result<()> {
         let bytes = self.bytes().unwrap_or(u64::MAX);
-        match bytes <= limits.bytes {
+        match bytes <= limits.bytes() {
             true => Ok(()),
-            false => Err(Error::bad_input(format_args!(
-                "{}: samples take {bytes} bytes, more than the {} allowed",
-                self.source, limits.bytes
-            ))
-            .with_hint(Hint::Memory)),
+            false => {
+                let what = format_args!("{}: a volume of {} samples", self.source, Dims(self.dims));
+                Err(limits.exceeded(what, bytes))
+            }
         }
     }
 }

@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use crate::{
     data::volume::Volume,
-    util::error::{Error, Hint, Result},
+    util::{
+        error::{Error, Hint, Result},
+        memory,
+    },
 };
 
 /// Marching cubes with its parameters.
@@ -123,12 +126,10 @@ impl MarchingCubes {
 pub(super) fn check_bytes(mesh: &str, layers: &Range<usize>, bytes: u64, max: u64) -> Result<()> {
     match bytes <= max {
         true => Ok(()),
-        false => Err(Error::bad_input(format_args!(
-            "{mesh} of layers {} to {} of the volume takes {bytes} bytes, more than the {max} available",
-            layers.start,
-            layers.end - 1,
-        ))
-        .with_hint(Hint::Memory)),
+        false => {
+            let (first, last) = (layers.start, layers.end);
+            Err(memory::exceeds_rest(format_args!("{mesh} of slices {first} to {last}"), max))
+        }
     }
 }
 

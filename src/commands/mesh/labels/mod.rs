@@ -38,7 +38,10 @@ use crate::{
         MarchingCubes,
         labels::{LabelSurfaces, SurfaceNets},
     },
-    util::error::{Error, Hint, Result},
+    util::{
+        error::{Error, Hint, Result},
+        memory,
+    },
 };
 
 /// Meshes the labels of `list` and writes them to the output of `job`.
@@ -148,12 +151,8 @@ impl LabelJob<'_> {
         let mut mesh = LabelMesh::default();
         self.for_each_part(|_, part| {
             if mesh.bytes() + part.bytes() > plan.surface {
-                return Err(Error::bad_input(format_args!(
-                    "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
-                     PLY of all labels, without --stats and --preview, needs no memory for them",
-                    plan.surface
-                ))
-                .with_hint(Hint::Memory));
+                let fact = memory::exceeds_rest("the mesh of all labels", plan.surface);
+                return Err(fact.with_hint(Hint::WholeMesh));
             }
             mesh.append(part)
         })?;

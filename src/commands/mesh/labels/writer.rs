@@ -30,7 +30,7 @@ use crate::{
     },
     kernels::mesh::labels::{LabelSurfaces, Scratch},
     util::{
-        error::{Error, Hint, Result},
+        error::{Error, Result},
         memory,
         parallel::Parallel,
     },
@@ -105,11 +105,7 @@ impl LabelWriter<'_, '_> {
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
         match needed <= plan.surface {
             true => Ok(()),
-            false => Err(Error::bad_input(format_args!(
-                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
-                plan.surface
-            ))
-            .with_hint(Hint::Memory)),
+            false => Err(memory::exceeds_rest("the mesh of all labels", plan.surface)),
         }
     }
 

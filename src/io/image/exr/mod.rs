@@ -166,7 +166,7 @@ fn check_limits(
         factors.into_iter().fold(BLOCK_COPIES, |n, factor| n.saturating_mul(factor as u64))
     };
     let largest = file.headers.iter().map(block).max().unwrap_or(0);
-    check_scratch(limits, largest, "a block of it takes")
+    check_scratch(limits, largest, "decoding a block")
 }
 
 /// Decodes all blocks of a layer at the largest resolution into `target`.

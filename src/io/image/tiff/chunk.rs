@@ -52,13 +52,13 @@ pub fn decode(
         let samples = memory::zeros(columns * rows * wanted.len() * sample)?;
         return Ok(DecodedChunk { size, samples, is_damaged: false });
     }
-    check_scratch(limits, len.min(bytes.len()), "a part of it takes")?;
+    check_scratch(limits, len.min(bytes.len()), "decoding a strip or tile")?;
     let mut packed = bytes.read(offset, len)?;
     let decoded = match page.compression {
         Compression::Jpeg => from_jpeg(page, &packed, size, wanted, limits),
         compression => {
             let wanted_bytes = page.chunk_bytes(rows);
-            check_scratch(limits, wanted_bytes, "a part of it takes")?;
+            check_scratch(limits, wanted_bytes, "decoding a strip or tile")?;
             let wanted_len = usize::try_from(wanted_bytes)?;
             if page.is_reversed {
                 packed.to_mut().iter_mut().for_each(|byte| *byte = byte.reverse_bits());
@@ -317,7 +317,7 @@ fn from_jpeg(
     };
     let file = JpegFile::parse(packed, &Container { tables: &page.tables, colour })?;
     let needed = file.frame.pixel_bytes() + file.scratch_bytes();
-    check_scratch(limits, needed as u64, "a part of it takes")?;
+    check_scratch(limits, needed as u64, "decoding a strip or tile")?;
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     if channels != count {
         return Err(format!("its JPEG data have {channels} channels, expected {count}").into());

@@ -20,11 +20,7 @@ use crate::{
         Limits,
         volume::slices::stack::{Slices, StoredChunks},
     },
-    util::{
-        error::{Error, Hint, Result},
-        memory,
-        parallel::Parallel,
-    },
+    util::{error::Result, memory, parallel::Parallel},
 };
 
 /// Maximum number of bytes of chunks that are still in the CPU's cache when they are copied.
@@ -206,19 +202,15 @@ impl Slices for ZarrSlices {
     }
 
     fn allow(&self, limits: Limits) -> Result<()> {
-        self.cache_bytes.store(limits.bytes / 4, Ordering::Relaxed);
+        self.cache_bytes.store(limits.bytes() / 4, Ordering::Relaxed);
         // A thread that parses an index also has the bytes of the file, about as many, in memory.
         let threads = rayon::current_num_threads() as u64;
         let index = (self.slicing.array.index_bytes() as u64).saturating_mul(2 * threads);
         for (name, bytes) in
             [("a chunk", self.slicing.array.chunk_bytes() as u64), ("the index of a shard", index)]
         {
-            if bytes > limits.bytes {
-                return Err(Error::bad_input(format_args!(
-                    "{name} takes {bytes} bytes, more than the {} allowed",
-                    limits.bytes
-                ))
-                .with_hint(Hint::Memory));
+            if bytes > limits.bytes() {
+                return Err(limits.exceeded(name, bytes));
             }
         }
         Ok(())
