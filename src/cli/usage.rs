@@ -145,13 +145,15 @@ fn plainly(message: &str) -> String {
     let message = message
         .replace("invalid digit found in string", "expected a whole number")
         .replace("invalid float literal", "expected a number")
-        .replace("cannot parse integer from empty string", "expected a whole number");
+        .replace("cannot parse integer from empty string", "expected a whole number")
+        .replace("number too large to fit in target type", "the number is too large");
     // clap says: `0 is not in 1..=65535`.
     let Some((head, range)) = message.split_once(" is not in ") else { return message };
+    let head = head.trim_end_matches(|of_value: char| of_value != ' ');
     match range.split_once("..=").or_else(|| range.split_once("..")) {
-        Some((low, "")) => format!("{head} is less than {low}"),
-        Some(("", high)) => format!("{head} is more than {high}"),
-        Some((low, high)) => format!("{head} is not from {low} to {high}"),
+        Some((low, "")) => format!("{head}expected {low} or more"),
+        Some(("", high)) => format!("{head}expected at most {high}"),
+        Some((low, high)) => format!("{head}expected a number from {low} to {high}"),
         None => message,
     }
 }
@@ -176,7 +178,7 @@ mod tests {
             ),
             (
                 "gpuproc devices --threads 0",
-                "invalid value '0' for '--threads <N>': 0 is not from 1 to 65535",
+                "invalid value '0' for '--threads <N>': expected a number from 1 to 65535",
             ),
             (
                 "gpuproc mesh a --iso 1 --smooth 0.5",
@@ -208,7 +210,7 @@ mod tests {
             ),
             (
                 "gpuproc blur a b --sigma -1",
-                "invalid value '-1' for '--sigma <S[,S..]>': `-1` is not one to three numbers from 0 to 500",
+                "invalid value '-1' for '--sigma <S[,S..]>': expected one to three numbers from 0 to 500, such as 2 or 1,1,1.5",
             ),
             (
                 "gpuproc blur a b --signa 1",

@@ -159,18 +159,20 @@ fn per_axis<T: FromStr>(text: &str, valid: impl Fn(&T) -> bool) -> Option<PerAxi
 }
 
 fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
-    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma))
-        .ok_or_else(|| format!("`{text}` is not one to three numbers from 0 to {MAX_SIGMA}"))
+    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
+        format!("expected one to three numbers from 0 to {MAX_SIGMA}, such as 2 or 1,1,1.5")
+    })
 }
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
-    per_axis(text, |&radius| radius <= MAX_RADIUS)
-        .ok_or_else(|| format!("`{text}` is not one to three whole numbers from 0 to {MAX_RADIUS}"))
+    per_axis(text, |&radius| radius <= MAX_RADIUS).ok_or_else(|| {
+        format!("expected one to three whole numbers from 0 to {MAX_RADIUS}, such as 3 or 3,3,5")
+    })
 }
 
 fn parse_truncate(text: &str) -> Result<f64, String> {
     let value = text.parse().ok().filter(|value| (0.1..=20.0).contains(value));
-    value.ok_or_else(|| format!("`{text}` is not a number from 0.1 to 20"))
+    value.ok_or_else(|| "expected a number from 0.1 to 20".into())
 }
 
 fn parse_edge(text: &str) -> Result<Edge, String> {
@@ -183,9 +185,7 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
         other => match other.parse::<f64>() {
             Ok(value) if value.is_finite() => Edge::Constant(value),
             _ => {
-                return Err(format!(
-                    "expected clamp, reflect, mirror, wrap, zero or a number, found `{text}`"
-                ));
+                return Err("expected clamp, reflect, mirror, wrap, zero or a number".into());
             }
         },
     })

@@ -49,7 +49,7 @@ impl TryFrom<[u32; 2]> for Shard {
     fn try_from([index, count]: [u32; 2]) -> Result<Self, String> {
         match index < count && count < u32::MAX {
             true => Ok(Self { index, count }),
-            false => Err(format!("shard {index} of {count} does not exist: shards count from 0")),
+            false => Err(format!("expected an index from 0 to one less than the count, {count}")),
         }
     }
 }
@@ -67,9 +67,7 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(index, count)| {
             Some([index.trim().parse().ok()?, count.trim().parse().ok()?])
         });
-        let numbers = numbers
-            .ok_or_else(|| format!("invalid shard `{text}`: expected a form such as 0/64"))?;
-        Self::try_from(numbers)
+        Self::try_from(numbers.ok_or("expected INDEX/COUNT, such as 0/64 for the first of 64")?)
     }
 }
 

@@ -23,14 +23,14 @@ impl FromStr for Dims {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("invalid size `{text}`: expected a form such as 256x256x128");
+        let wrong = || "expected three sizes such as 256x256x128";
         let mut dims = [0; 3];
         let mut parts = text.split(['x', 'X', ',']);
         for dim in &mut dims {
             *dim = parts.next().and_then(|part| part.trim().parse().ok()).ok_or_else(wrong)?;
         }
         if parts.next().is_some() || dims.contains(&0) {
-            return Err(wrong());
+            return Err(wrong().into());
         }
         Ok(Self(dims))
     }

@@ -352,5 +352,5 @@ fn colours_have_the_names_of_css() {
     }
     let (code, text) =
         run(at, "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --background blurple");
-    assert_eq!((code, text.contains("`blurple` is not a colour")), (2, true), "{text}");
+    assert_eq!((code, text.contains("'blurple' for '--background")), (2, true), "{text}");
 }

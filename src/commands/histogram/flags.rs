@@ -99,7 +99,7 @@ fn clip(text: &str) -> Result<f64, String> {
     number
         .filter(|percent| (0.0..50.0).contains(percent))
         .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("`{text}` is not a percentage from 0% to below 50%"))
+        .ok_or_else(|| "expected a percentage from 0% to below 50%".into())
 }
 
 impl Args {

@@ -171,8 +171,8 @@ impl FromStr for Range {
         });
         match numbers {
             Some((low, high)) if low < high => Ok(Self::Fixed(low, high)),
-            Some(_) => Err("the first number must be the smaller one".into()),
-            None => Err("expected two numbers such as 0,255 or the word data".into()),
+            Some(_) => Err("expected the smaller number first".into()),
+            None => Err("expected two numbers such as 0,255, or the word data".into()),
         }
     }
 }

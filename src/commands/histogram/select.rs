@@ -65,7 +65,7 @@ impl FromStr for Roi {
             Some(&[x, y, width, height]) if width > 0 && height > 0 => {
                 Ok(Self { x, y, width, height })
             }
-            _ => Err("expected four whole numbers such as 100,50,640,480".into()),
+            _ => Err("expected x, y, width and height in pixels, such as 100,50,640,480".into()),
         }
     }
 }

@@ -59,9 +59,10 @@ impl FromStr for PlotSize {
         let fits = |sides: &[u16; 2]| {
             (320..=16_384).contains(&sides[0]) && (200..=16_384).contains(&sides[1])
         };
-        sides.filter(fits).map(Self).ok_or_else(|| {
-            format!("`{text}` is not of the form 1152x588, from 320x200 to 16384x16384")
-        })
+        sides
+            .filter(fits)
+            .map(Self)
+            .ok_or_else(|| "expected a size such as 1152x588, from 320x200 to 16384x16384".into())
     }
 }
 
@@ -82,9 +83,7 @@ impl FromStr for AxisEnd {
             || text.trim().parse().ok().filter(|&value: &f64| value.is_finite() && value > 0.0);
         match text.trim() {
             "max" => Ok(Self::Max),
-            _ => {
-                value().map(Self::Value).ok_or_else(|| format!("`{text}` is not a count, or `max`"))
-            }
+            _ => value().map(Self::Value).ok_or_else(|| "expected max, or a count above 0".into()),
         }
     }
 }

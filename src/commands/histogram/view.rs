@@ -55,7 +55,7 @@ pub struct View {
 
 fn percentage(text: &str) -> Result<f64, String> {
     let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
-    value.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+    value.ok_or_else(|| "expected a percentage from 0 to 100".into())
 }
 
 impl View {

@@ -58,8 +58,8 @@ impl FromStr for Color {
             Some(name) => tableau(name),
             None => cycled().or_else(css),
         };
-        found.map(Self).ok_or_else(|| {
-            format!("`{name}` is not a colour such as ivory, tab:red, C3 or #ffe0c0")
-        })
+        found
+            .map(Self)
+            .ok_or_else(|| "expected a colour such as ivory, tab:red, C3 or #ffe0c0".into())
     }
 }

@@ -43,7 +43,7 @@ impl FromStr for LabelList {
 
     /// Parses a list such as `1,3,10..20`. A range includes both ends.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a list of labels such as 1,3,10..20");
+        let wrong = || "expected labels and ranges such as 1,3,10..20".to_owned();
         let mut ranges = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once("..").unwrap_or((part, part));

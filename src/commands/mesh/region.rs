@@ -53,7 +53,10 @@ impl FromStr for Roi {
             Some(&[x, y, z, width, height, depth]) if width.min(height).min(depth) > 0 => {
                 Ok(Self { start: [x, y, z], size: [width, height, depth] })
             }
-            _ => Err("six whole numbers such as 10,20,0,64,64,32 are needed".into()),
+            _ => Err(
+                "expected x, y, z, width, height and depth in samples, such as 10,20,0,64,64,32"
+                    .into(),
+            ),
         }
     }
 }

@@ -175,9 +175,9 @@ impl FromStr for KeyType {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(bytes) = text.parse() {
             let fits = (1..=MAX_KEY).contains(&bytes);
-            return fits
-                .then_some(Self::Bytes(bytes))
-                .ok_or_else(|| format!("a key has 1 to {MAX_KEY} bytes"));
+            return fits.then_some(Self::Bytes(bytes)).ok_or_else(|| {
+                format!("expected a type, or a number of bytes from 1 to {MAX_KEY}")
+            });
         }
         let dtype = Dtype::one_of(&Dtype::ALL, text)?;
         Ok(match dtype.is_float() {

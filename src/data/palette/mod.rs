@@ -114,7 +114,7 @@ impl FromStr for Palette {
         let found = PALETTES.iter().find(|(name, _)| *name == stem);
         found.map(|&(name, colors)| Self { name, colors, is_reversed }).ok_or_else(|| {
             let known = PALETTES.map(|(name, _)| name).join(" ");
-            format!("unknown palette `{text}`: expected one of {known}, or one of these with _r for the reverse")
+            format!("expected one of {known}, or one of these with _r, which reverses it")
         })
     }
 }

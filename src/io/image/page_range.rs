@@ -28,12 +28,11 @@ impl FromStr for PageRange {
                 number(first).zip(number(last)).map(|(first, last)| (first, Some(last)))
             }
         };
-        let (first, last) = range.ok_or_else(|| {
-            format!("invalid pages `{text}`: expected a page such as 3 or a range such as 2..5, from 1 on")
-        })?;
+        let (first, last) = range
+            .ok_or("expected a page such as 3, or a range such as 2..5 or 2.., counted from 1")?;
         match last {
             Some(last) if last < first => {
-                Err(format!("invalid pages `{text}`: the range ends before it begins"))
+                Err("the last page of the range comes before its first page".into())
             }
             _ => Ok(Self { first, last }),
         }

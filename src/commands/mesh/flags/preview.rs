@@ -73,7 +73,7 @@ fn angles(text: &str) -> Result<[f32; 2], String> {
     let angle = |text: &str| text.trim().parse().ok().filter(|angle: &f32| angle.is_finite());
     text.split_once(',')
         .and_then(|(azimuth, elevation)| Some([angle(azimuth)?, angle(elevation)?]))
-        .ok_or_else(|| format!("`{text}` is not of the form 30,15"))
+        .ok_or_else(|| "expected two angles in degrees such as 30,15".into())
 }
 
 /// Parses width and height in pixels, as 1024x768.
@@ -82,7 +82,7 @@ fn size(text: &str) -> Result<[u32; 2], String> {
     let size =
         text.split_once(['x', 'X']).and_then(|(width, height)| Some([side(width)?, side(height)?]));
     size.ok_or_else(|| {
-        format!("`{text}` is not of the form 1024x768, with sides of at most {}", Render::MAX_SIDE)
+        format!("expected a size such as 1024x768, at most {0}x{0}", Render::MAX_SIDE)
     })
 }
 
@@ -91,8 +91,7 @@ fn background(text: &str) -> Result<[f32; 4], String> {
     if text.eq_ignore_ascii_case("none") {
         return Ok([0.0; 4]);
     }
-    let colour = csscolorparser::parse(text).map_err(|_| {
-        format!("`{text}` is not a colour such as none, white, steelblue, #fff or #336699")
-    })?;
+    let colour = csscolorparser::parse(text)
+        .map_err(|_| "expected none, or a colour such as white, steelblue, #fff or #336699")?;
     Ok(if colour.a == 0.0 { [0.0; 4] } else { [colour.r, colour.g, colour.b, 1.0] })
 }

@@ -24,20 +24,20 @@ impl FromStr for Isovalues {
         if let Some(of) = text.strip_prefix("otsu:") {
             return match of.parse() {
                 Ok(of @ 1..=8) => Ok(Self(otsu(of))),
-                _ => Err(format!("expected otsu:1 to otsu:8, found `{text}`")),
+                _ => Err("expected otsu:1 to otsu:8".into()),
             };
         }
         if let Some(percent) = text.strip_prefix('p') {
             let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
             return match percent {
                 Some(percent) => Ok(Self(vec![Iso::Auto(Rule::Percentile(percent))])),
-                None => Err(format!("`{text}` is not a percentile from p0 to p100")),
+                None => Err("expected a percentile from p0 to p100".into()),
             };
         }
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-        value.map(|value| Self(vec![Iso::Value(value)])).ok_or_else(|| {
-            format!("`{text}` is not an isovalue: expected a number, auto, otsu:2 or p80")
-        })
+        value
+            .map(|value| Self(vec![Iso::Value(value)]))
+            .ok_or_else(|| "expected a number, auto, otsu:2 or p80".into())
     }
 }
 
@@ -56,26 +56,24 @@ pub(super) fn size(text: &str) -> Result<Size, String> {
     match (share, text.parse()) {
         // Probably a percentage without its sign: hardly anything of the surface would be left.
         (_, Ok(triangles @ 2..=100)) => Err(format!(
-            "write {triangles}% for a share of the triangles, or a number above 100 for their number"
+            "{triangles} triangles are too few; {triangles}% keeps that share of the triangles"
         )),
         (Some(share), _) if share > 0.0 && share <= 1.0 => Ok(Size::Share(share)),
         (_, Ok(triangles)) if triangles > 1 => Ok(Size::Triangles(triangles)),
-        _ => Err(format!(
-            "`{text}` is neither a share greater than 0 and at most 1 nor a whole number of triangles"
-        )),
+        _ => Err("expected a share of the triangles such as 0.25 or 25%, or their number".into()),
     }
 }
 
 /// Parses a whole number greater than 0.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|&count| count > 0);
-    count.ok_or_else(|| format!("`{text}` is not a whole number greater than 0"))
+    count.ok_or_else(|| "expected a whole number greater than 0".into())
 }
 
 /// Parses a volume that is not negative.
 pub(super) fn volume(text: &str) -> Result<f64, String> {
     let volume = text.parse().ok().filter(|&volume: &f64| volume >= 0.0 && volume.is_finite());
-    volume.ok_or_else(|| format!("`{text}` is not a volume"))
+    volume.ok_or_else(|| "expected a number of at least 0".into())
 }
 
 /// Parses two numbers in ascending order, as 0,100.
@@ -83,12 +81,12 @@ pub(super) fn range(text: &str) -> Result<[f64; 2], String> {
     let number = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
     let ends = text.split_once(',').and_then(|(low, high)| Some([number(low)?, number(high)?]));
     ends.filter(|[low, high]| low < high)
-        .ok_or_else(|| format!("`{text}` is not two numbers such as 0,100, the lesser one first"))
+        .ok_or_else(|| "expected two numbers such as 0,100, the smaller one first".into())
 }
 
 /// Parses a distance greater than 0.
 pub(super) fn distance(text: &str) -> Result<f64, String> {
     let distance =
         text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
-    distance.ok_or_else(|| format!("`{text}` is not a distance greater than 0"))
+    distance.ok_or_else(|| "expected a number greater than 0".into())
 }

@@ -37,9 +37,7 @@ impl FromStr for SeriesId {
         match text.parse() {
             Ok(number) => Ok(Self::Number(number)),
             Err(_) if is_uid => Ok(Self::Uid(text.to_owned())),
-            Err(_) => {
-                Err(format!("`{text}` is neither a number nor an identifier such as 1.2.840.1"))
-            }
+            Err(_) => Err("expected a series number, or a UID such as 1.2.840.1".into()),
         }
     }
 }
