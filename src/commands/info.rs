@@ -164,7 +164,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     layout.volume.get_or_insert(0);
     let (mut texts, mut described, mut failed) = (Spool::new(u64::MAX), 0, 0);
     let mut add = |text: &str| {
-        let failed = |error| Error::io("write", "a temporary file of texts", error);
+        let failed = |error| Error::io("write", "a temporary file", error);
         texts.push(text.as_bytes()).map_err(failed)
     };
     let files = args.list.inputs(args.files, session)?;
@@ -177,7 +177,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
                 if let (Some(volumes), Some(_), false, "volume") =
                     (info.pages, info.range, is_chosen, info.kind)
                 {
-                    info.notes.push(format!("the range is that of the first of {volumes}"));
+                    info.notes.push(format!("the range is that of the first of {volumes} volumes; choose another with --volume"));
                 }
                 session.timings.add_result(|| serde_json::to_value(&info).expect("plain data"));
                 add(&match args.json {
@@ -197,7 +197,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     if args.json {
         add(if described == 0 { "[]\n" } else { "\n]\n" })?;
     }
-    let text = texts.reader().map_err(|error| Error::io("read", "the texts", error))?;
+    let text = texts.reader().map_err(|error| Error::io("read", "a temporary file", error))?;
     standard::print_all(text)?;
     Error::if_any_failed(failed, files.len(), "files")
 }
@@ -262,14 +262,13 @@ fn array_info(
         return Ok(Info { range, kind: "array", format: "text".into(), ..Info::default() });
     }
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
-        Error::bad_input(format_args!("{source} is not a .npy file that can be read"))
-            .caused_by(error)
+        Error::bad_input(format_args!("{source}: invalid .npy file")).caused_by(error)
     })?;
     let stored = header.element.stored;
     let order = if header.element.is_big_endian { "big" } else { "little" };
     let mut notes = Vec::new();
     if header.fortran {
-        notes.push("in Fortran order: the first axis is the fastest".into());
+        notes.push("Fortran order: the first axis varies fastest".into());
     }
     Ok(Info {
         range,
@@ -436,25 +435,29 @@ impl Info {
             ("stored as", self.stored.clone()),
             ("byte order", self.byte_order.map(|order| format!("{order}-endian"))),
             (
-                "value",
-                self.scale.map(|[slope, intercept]| format!("{slope} * stored + {intercept}")),
+                "scaling",
+                self.scale
+                    .map(|[slope, intercept]| format!("value = {slope} * stored + {intercept}")),
             ),
             ("range", self.range.map(|[low, high]| format!("{low} to {high}"))),
             (self.called, self.pages.map(|pages| pages.to_string())),
             ("spacing", self.spacing.map(|spacing| join(&spacing))),
             ("unit", self.unit.clone()),
             ("first sample", self.first.map(|first| join(&first))),
-            ("x leads to", self.directions.map(|directions| join(&directions[0]))),
-            ("y leads to", self.directions.map(|directions| join(&directions[1]))),
-            ("z leads to", self.directions.map(|directions| join(&directions[2]))),
+            ("x direction", self.directions.map(|directions| join(&directions[0]))),
+            ("y direction", self.directions.map(|directions| join(&directions[1]))),
+            ("z direction", self.directions.map(|directions| join(&directions[2]))),
             ("orientation", self.orientation.clone()),
-            ("coordinates", self.space.map(str::to_owned)),
+            ("world space", self.space.map(str::to_owned)),
             ("vertices", self.vertices.map(|count| count.to_string())),
             ("triangles", self.triangles.map(|count| count.to_string())),
-            ("box", self.bounds.map(|[low, high]| format!("{} to {}", corner(low), corner(high)))),
+            (
+                "bounding box",
+                self.bounds.map(|[low, high]| format!("{} to {}", corner(low), corner(high))),
+            ),
             ("watertight", self.watertight.map(|is_so| if is_so { "yes" } else { "no" }.into())),
-            ("file", self.bytes.map(|bytes| format!("{bytes} bytes"))),
-            ("memory", self.memory.map(|bytes| format!("{bytes} bytes"))),
+            ("file size", self.bytes.map(|bytes| format!("{bytes} bytes"))),
+            ("in memory", self.memory.map(|bytes| format!("{bytes} bytes"))),
         ];
         rows.extend(self.metadata.iter().map(|(name, value)| (name.as_str(), Some(value.clone()))));
         rows.extend(self.notes.iter().map(|note| ("note", Some(note.clone()))));

@@ -79,17 +79,25 @@ pub(super) struct CoordinateArgs {
 }
 
 const SPACES: [Choice<Coordinates>; 4] = [
-    ("world", Coordinates::World, "World coordinates of the file, else as voxel"),
-    ("voxel", Coordinates::Voxel, "Samples one unit apart, the first at 0.5, as for raw volumes"),
+    (
+        "world",
+        Coordinates::World,
+        "World coordinates of the file, or voxel coordinates if it has none",
+    ),
+    (
+        "voxel",
+        Coordinates::Voxel,
+        "Samples are 1 apart and the first is at 0.5: ignores spacing, origin and orientation of the file",
+    ),
     (
         "ras",
         Coordinates::In(Space::Ras),
-        "World coordinates, turned so that x leads right, y to the front, z up",
+        "World coordinates with x to the patient's right, y to the front (anterior) and z to the head (superior), as in NIfTI, FreeSurfer and 3D Slicer",
     ),
     (
         "lps",
         Coordinates::In(Space::Lps),
-        "World coordinates, turned so that x leads left, y to the back, z up",
+        "World coordinates with x to the patient's left, y to the back (posterior) and z to the head (superior), as in DICOM and ITK",
     ),
 ];
 
@@ -174,11 +182,10 @@ fn triple(text: &str) -> Result<[f64; 3], String> {
         .split(',')
         .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
+        .ok_or("expected three numbers such as 1,1,2.5")?;
     match numbers[..] {
         [x, y, z] => Ok([x, y, z]),
-        [_] => Err(format!("`{text}` is one number; give three, as 1,1,2.5")),
-        _ => Err(format!("`{text}` has {} numbers; give three, as 1,1,2.5", numbers.len())),
+        _ => Err("expected three numbers such as 1,1,2.5".into()),
     }
 }
 
@@ -188,10 +195,10 @@ fn spacing(text: &str) -> Result<[f64; 3], String> {
     let spacing = match text.contains(',') {
         true => triple(text)?,
         false => triple(&format!("{text},{text},{text}"))
-            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
+            .map_err(|_| "expected a number, or three numbers such as 1,1,2.5")?,
     };
     match spacing.iter().all(|&step| step > 0.0) {
         true => Ok(spacing),
-        false => Err(format!("`{text}` has a step that is not greater than 0")),
+        false => Err("expected numbers greater than 0".into()),
     }
 }
