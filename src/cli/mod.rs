@@ -88,9 +88,8 @@ GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line has precedence,
 then GPUPROC_FLAGS, then the file.
 
-gpuproc help COMMAND    shows the help of a command
-gpuproc help SUBJECT    shows a chapter of the guide: volumes, zarr, pages,
-                        shell, scripts, scaling or speed";
+gpuproc help SUBJECT shows a chapter of the guide: volumes, zarr, pages, shell,
+scripts, scaling or speed.";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -117,7 +116,9 @@ pub struct Shared {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub max_memory: Option<u64>,
 
-    /// Limit of the pixels of an image, or samples of a volume, such as 100M [default: what memory allows]
+    /// Limit of the pixels of an input, such as 100M [default: what memory allows]
+    ///
+    /// Pixels of an image, or samples of a volume.
     #[arg(long, global = true, value_name = "N", value_parser = parse_count)]
     pub max_pixels: Option<u64>,
 
@@ -139,10 +140,10 @@ pub struct Shared {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
-    /// Fail if a part of an input is missing, or an output loses something
+    /// Fail instead of warning about damage and losses
     ///
-    /// Otherwise, gpuproc prints a warning. An input may be damaged or incomplete. The format of an output may be
-    /// unable to store the depth, alpha, colour profile, EXIF, spacing or orientation of the input.
+    /// Damage: a part of an input is missing or damaged. Loss: the format of an output cannot store the depth,
+    /// alpha, colour profile, EXIF, spacing or orientation of the input.
     #[arg(long, global = true)]
     pub strict: bool,
 

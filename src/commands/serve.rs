@@ -29,10 +29,10 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
 /// Run jobs in one process, with jobs and answers as lines of JSON.
 ///
-/// For engines with long-lived workers: device, shaders, threads and memory stay ready between jobs. A job is
-/// {"arguments": [...]} with the words after `gpuproc`, and may have an "id". The answer has the same "id", "code"
-/// (an exit code), "seconds" and "messages". If the job has failed, it also has "error" and "retry" (whether trying
-/// again may help). Each job may use the whole device. Jobs cannot use standard input and output. A line may be up
+/// For engines with long-lived workers: device, shaders, threads and memory stay ready between jobs, and each job
+/// may use all of them. A job is {"arguments": [...]} with the words after `gpuproc`, and may have an "id". The
+/// answer has the same "id", "code" (an exit code), "seconds" and "messages". If the job has failed, it also has
+/// "error" and "retry" (whether trying again may help). Jobs cannot use standard input and output. A line may be up
 /// to 1 MiB long.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -89,9 +89,9 @@ pub struct FilterArgs {
     #[arg(help_heading = "Output files")]
     zarr_version: Option<u8>,
 
-    /// Chunks per file of a Zarr output, along x and y, 1 to 64 [default: 1]
+    /// Chunks per file of a Zarr output, 1 to 64 [default: 1]
     ///
-    /// Such a file is a shard of Zarr 3. The default is 8 if there are more than 65,536 chunks.
+    /// Along x and y. Such a file is a shard of Zarr 3. The default is 8 if there are more than 65,536 chunks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     #[arg(help_heading = "Output files")]
     file_chunks: Option<u8>,

@@ -41,7 +41,7 @@ pub struct VolumeArgs {
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<NonZeroUsize>,
 
-    /// Read the pages of a TIFF, or images of a folder, as one volume
+    /// Read a TIFF of several pages, or a folder of images, as one volume
     #[arg(long)]
     stack: bool,
 

@@ -91,10 +91,10 @@ pub struct Settings {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub bins: Option<u32>,
 
-    /// Ends of the bins, such as 0,255; data: minimum and maximum of the samples
+    /// Ends of the bins: two numbers such as 0,255, or data
     ///
-    /// In units of the stored samples [default: the range of the type; 0,1 for float images; data for float
-    /// volumes]
+    /// data takes the minimum and the maximum sample. Numbers are in units of the stored samples [default: the
+    /// range of the type; 0,1 for float images; data for float volumes]
     #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
     pub range: Option<Range>,
 

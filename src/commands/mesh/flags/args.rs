@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     pub(super) iso: Vec<Isovalues>,
 
-    /// Mesh the labels of a segmentation: all but 0, or a list such as 1,3,10..20
+    /// Mesh the labels of a segmentation: all, or some, such as 1,3,10..20
     ///
     /// Labels are whole numbers; 0 is the background. The surface of each label is closed, and neighbours share
     /// their borders. One file holds all labels, or each label has its own file if the output has {label} in its
@@ -114,14 +114,14 @@ pub struct Args {
     #[command(flatten)]
     pub(super) region: RegionArgs,
 
-    /// Smooth by N pairs of steps (Taubin), 0 to 1000; 10 is a good start
+    /// Smooth by N pairs of steps (Taubin); 10 is a good start
     ///
-    /// Closed parts keep their volume. With --labels, no vertex moves by more than half a sample; the default is
-    /// 10, and 0 leaves the faces of voxels.
+    /// N is 0 to 1000. Closed parts keep their volume. With --labels, no vertex moves by more than half a sample;
+    /// the default is 10, and 0 leaves the faces of voxels.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(super) smooth: Option<u32>,
 
-    /// Reduce to a share of the triangles (25%) or to a number of them (10000)
+    /// Reduce to a share (25%) or a number (10000) of triangles
     ///
     /// 0.25 means 25%. A number must be above 100. Edges whose removal changes the surface least are removed first.
     /// Parts stay connected, closed surfaces stay closed, and edges on the box of the volume stay on it. More
