@@ -7,6 +7,8 @@ use predicates::{prelude::*, str::contains};
 use crate::{
     bad_input::{assert_refused, file_names, folder},
     common::{Noise, gpuproc, program},
+    hostile::deflated,
+    inputs::{fixture, png_chunk, zlib},
 };
 
 #[test]
@@ -15,7 +17,7 @@ fn refuses_png_with_huge_claimed_size_before_allocating() {
     let folder = folder.path();
     let mut bomb = fs::read(folder.join("good.png")).unwrap();
     bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0]);
-    let checksum = crc32(&bomb[12..29]).to_be_bytes();
+    let checksum = crc32fast::hash(&bomb[12..29]).to_be_bytes();
     bomb[29..33].copy_from_slice(&checksum);
     fs::write(folder.join("bomb.png"), bomb).unwrap();
     for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
@@ -118,19 +120,6 @@ fn assert_refused_in_1_gib(folder: &Path, command: &str, expected_texts: &[&str]
     }
 }
 
-fn zlib(bytes: impl Iterator<Item = u8>) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    let bytes: Vec<u8> = bytes.collect();
-    std::io::Write::write_all(&mut encoder, &bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-/// A PNG chunk.
-fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
-    let body = [name, data].concat();
-    [&(data.len() as u32).to_be_bytes()[..], &body, &crc32(&body).to_be_bytes()].concat()
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn does_not_pass_on_png_metadata_bombs() {
@@ -138,7 +127,7 @@ fn does_not_pass_on_png_metadata_bombs() {
     let folder = folder.path();
     let good = fs::read(folder.join("good.png")).unwrap();
     // 400 MB of zeros in 0.4 MB or less.
-    let bomb = zlib(std::iter::repeat_n(0, 400 << 20));
+    let bomb = deflated(0, 400 << 20);
     let profile = png_chunk(b"iCCP", &[b"x\0\0", &bomb[..]].concat());
     let text = png_chunk(b"zTXt", &[b"x\0\0", &bomb[..]].concat());
     for (name, bad) in [("icc.png", profile), ("text.png", text)] {
@@ -163,8 +152,7 @@ fn refuses_huge_claimed_sizes_in_other_image_formats() {
     let folder = folder();
     let folder = folder.path();
     // A JPEG whose frame header claims 65,500 x 65,500 pixels.
-    let mut jpeg =
-        fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images/comment.jpg")).unwrap();
+    let mut jpeg = fs::read(fixture("images/comment.jpg")).unwrap();
     let frame = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
     jpeg[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xdc, 0xff, 0xdc]);
     fs::write(folder.join("huge.jpg"), jpeg).unwrap();
@@ -304,7 +292,7 @@ fn drops_oversized_metadata_with_a_warning() {
     let good = fs::read(folder.join("good.png")).unwrap();
     let mut noise = crate::common::Noise(1);
     let long = noise.bytes(5 << 20);
-    let icc = png_chunk(b"iCCP", &[b"x\0\0", &zlib(long.iter().copied())[..]].concat());
+    let icc = png_chunk(b"iCCP", &[b"x\0\0", &zlib(&long)[..]].concat());
     let exif = png_chunk(b"eXIf", &[b"MM\0*", &long[..100_000]].concat());
     let comment = png_chunk(b"tEXt", &[b"Comment\0".to_vec(), b"secret".repeat(20_000)].concat());
     let other = png_chunk(b"prVt", b"secret");
@@ -321,13 +309,4 @@ fn drops_oversized_metadata_with_a_warning() {
     for name in [&b"iCCP"[..], b"eXIf", b"tEXt", b"prVt", b"secret"] {
         assert!(!out.windows(name.len()).any(|window| window == name), "{}", name.escape_ascii());
     }
-}
-
-/// CRC-32 of PNG chunks (ISO 3309).
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
-        })
-    })
 }

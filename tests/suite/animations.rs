@@ -15,8 +15,8 @@ use gpuproc::{
 };
 
 use crate::{
-    hostile::png_chunk,
-    pages::{fixture, folder, pages, run},
+    inputs::png_chunk,
+    pages::{folder, image_source, pages, run},
 };
 
 /// CRC-32 of the pixels as RGBA. Fully transparent pixels count as 0.
@@ -88,7 +88,7 @@ pub const ANIMATIONS: [AnimationCase; 7] = [
 #[test]
 fn frames_equal_those_of_pillow() {
     for (name, channels, plays, milliseconds, checksums) in ANIMATIONS {
-        let (images, animation) = pages(&fixture(name));
+        let (images, animation) = pages(&image_source(name));
         assert!(images.iter().all(|image| image.channels == channels), "{name}");
         let found: Vec<u32> = images.iter().map(checksum).collect();
         assert_eq!(found, checksums, "{name}");
@@ -103,7 +103,7 @@ fn frames_equal_those_of_pillow() {
 #[test]
 fn decodes_frames_in_any_order() {
     for (name, _, _, _, checksums) in ANIMATIONS {
-        let (source, timings) = (fixture(name), Timings::new(false));
+        let (source, timings) = (image_source(name), Timings::new(false));
         let file = ImageFile::read(&source, Limits::from(1 << 30), &timings).unwrap();
         let mut pages = file.pages(&timings).unwrap();
         for page in (0..pages.count()).rev() {

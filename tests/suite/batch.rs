@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::common::{Noise, program, subjects};
+use crate::common::{Noise, device_names, program};
 
 fn command(folder: &Path, line: &str) -> Command {
     let mut command = Command::new(program());
@@ -70,11 +70,7 @@ fn blur_outputs_and_messages_do_not_depend_on_thread_count() {
         .collect();
     assert_eq!(mentioned_names, expected_names, "{messages}");
     assert!(messages.ends_with("6 of 20 files failed\n"), "{messages}");
-    let mut devices = vec!["cpu"];
-    if !subjects().is_empty() {
-        devices.push("gpu");
-    }
-    for device in devices {
+    for device in device_names() {
         for threads in [2, 3, 8, 40] {
             let out = format!("{device}{threads}");
             let found = run(&format!("{out} --threads {threads} --device {device}"));

@@ -93,6 +93,11 @@ pub fn adapter() -> Option<&'static Adapter> {
     adapter
 }
 
+/// The values of `--device` to test: the CPU, and the GPU if there is one.
+pub fn device_names() -> &'static [&'static str] {
+    if subjects().is_empty() { &["cpu"] } else { &["cpu", "gpu"] }
+}
+
 /// A device of the first adapter with the limits `caps`; see [`adapter`].
 pub fn open(name: &'static str, caps: &Restrictions) -> Option<Subject> {
     let timings = Arc::new(Timings::new(true));

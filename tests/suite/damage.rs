@@ -9,13 +9,13 @@ use predicates::{prelude::*, str::contains};
 use crate::{
     common::{Noise, encode_jpeg, gpuproc, tiff_of_jpeg},
     damaged_jpeg::{entropy_data_offset, scan_offsets},
+    inputs::{fixture, zlib},
 };
 
 pub const MEMORY_LIMIT: u64 = 1 << 26;
 
-pub fn fixture(name: &str) -> Vec<u8> {
-    let path = format!("{}/fixtures/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
-    fs::read(path).unwrap()
+pub fn jpeg_fixture(name: &str) -> Vec<u8> {
+    fs::read(fixture(&format!("jpeg/{name}.jpg"))).unwrap()
 }
 
 pub fn run(folder: &Path, arguments: &str) -> assert_cmd::assert::Assert {
@@ -28,14 +28,14 @@ fn damage_is_a_warning_or_with_strict_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
-    let file = fixture("sequential_420");
+    let file = jpeg_fixture("sequential_420");
     let start = entropy_data_offset(&file, scan_offsets(&file)[0]);
     write("cut.jpg", &file[..start + 60]);
     // Destroy the SOS marker.
     let mut grey = file.clone();
     grey[scan_offsets(&file)[0]] = 0xfe;
     write("grey.jpg", &grey);
-    let progressive = fixture("progressive_420");
+    let progressive = jpeg_fixture("progressive_420");
     let last = *scan_offsets(&progressive).last().unwrap();
     write("coarse.jpg", &[&progressive[..last], &[0xff, 0xd9]].concat());
     // A large image of which only 1/500 of the bytes is left.
@@ -63,7 +63,7 @@ fn damage_is_a_warning_or_with_strict_an_error() {
     }
     run(folder, "blur grey.jpg o.png").code(4).stderr(contains("no scan"));
     for name in ["sequential_420", "progressive_422_restarts"] {
-        write("whole.jpg", &fixture(name));
+        write("whole.jpg", &jpeg_fixture(name));
         run(folder, "blur whole.jpg o.png --sigma 0 --strict").success().stderr("");
     }
 }
@@ -183,7 +183,7 @@ fn detects_damage_in_every_png_chunk() {
         .success()
         .stderr(contains("a colour profile that cannot be read"));
 
-    let file = fs::read(images_folder().join("animation.png")).unwrap();
+    let file = fs::read(fixture("images/animation.png")).unwrap();
     let found = png_chunks(&file);
     for (name, body) in
         found.iter().filter(|(name, _)| ["acTL", "fcTL", "fdAT"].contains(&&name[..]))
@@ -202,23 +202,13 @@ fn detects_damage_in_every_png_chunk() {
         .stderr(contains("the file has 4 of its 5 frames"));
 }
 
-pub fn images_folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images"))
-}
-
-fn zlib(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut encoder, bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
 #[test]
 fn reports_missing_tiff_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     // gpuproc writes each directory before the data of its page.
-    let stack = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/stack_imagej.tif");
-    run(folder, &format!("blur {stack} a.tif --sigma 0")).success();
+    let stack = fixture("tiff/stack_imagej.tif");
+    run(folder, &format!("blur {} a.tif --sigma 0", stack.display())).success();
     let file = fs::read(folder.join("a.tif")).unwrap();
     // The cut is within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();

@@ -13,7 +13,8 @@ use predicates::str::contains;
 
 use crate::{
     common::{Noise, decode_jpeg, encode_jpeg},
-    damage::{MEMORY_LIMIT, fixture, images_folder, run},
+    damage::{MEMORY_LIMIT, jpeg_fixture, run},
+    inputs::fixture,
 };
 
 /// Offsets of the SOS markers.
@@ -71,7 +72,7 @@ fn reports_missing_rows_of_truncated_jpeg() {
     for name in
         ["sequential_420", "sequential_422", "sequential_444_optimised", "sequential_420_restarts"]
     {
-        let file = fixture(name);
+        let file = jpeg_fixture(name);
         let (whole, damage) = decode_jpeg(&file).unwrap();
         assert_eq!(damage, None, "{name}");
         let start = entropy_data_offset(&file, scan_offsets(&file)[0]);
@@ -111,7 +112,7 @@ fn segment_offsets(file: &[u8]) -> Vec<usize> {
 #[test]
 fn skips_stray_bytes_before_jpeg_markers() {
     for name in ["sequential_420", "sequential_420_restarts", "progressive_444", "rgb", "ycck"] {
-        let file = fixture(name);
+        let file = jpeg_fixture(name);
         let whole = decode_jpeg(&file).unwrap();
         assert_eq!(whole.1, None, "{name}");
         for at in segment_offsets(&file) {
@@ -128,7 +129,7 @@ fn skips_stray_bytes_before_jpeg_markers() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let file = fs::read(images_folder().join("metadata.jpg")).unwrap();
+    let file = fs::read(fixture("images/metadata.jpg")).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(folder.join("in.jpg"), bytes).unwrap();
         let source = gpuproc::io::Source::File(folder.join("in.jpg"));
@@ -149,7 +150,7 @@ fn skips_stray_bytes_before_jpeg_markers() {
 /// Metadata segments that are too short are skipped, as in libjpeg.
 #[test]
 fn skips_jpeg_metadata_segments_that_are_too_short() {
-    let file = fixture("sequential_420");
+    let file = jpeg_fixture("sequential_420");
     let whole = decode_jpeg(&file).unwrap().0;
     for body in
         [&b""[..], b"\0\0", b"\0\x01", b"\0\x07JFIF\0", b"\0\x09Adobe\0\0", b"\0\x0aExif\0\0MM"]
@@ -179,13 +180,13 @@ fn damaged_jpeg_data_decodes_like_libjpeg() {
         ("wrong_restart", 16),
         ("progressive", 16),
     ] {
-        let path = format!("{}/fixtures/jpeg/damaged/{name}", env!("CARGO_MANIFEST_DIR"));
-        let file = fs::read(format!("{path}.jpg")).unwrap();
+        let path = fixture("jpeg/damaged").join(name);
+        let file = fs::read(path.with_extension("jpg")).unwrap();
         let (found, damage) = decode_jpeg(&file).unwrap();
         let damage = damage.unwrap_or_else(|| panic!("{name}: no damage reported"));
         assert!(damage.contains("rows are missing or damaged"), "{name}: {damage}");
         assert_eq!(leading_number(&damage), rows, "{name}: {damage}");
-        let expected = image::open(format!("{path}.png")).unwrap();
+        let expected = image::open(path.with_extension("png")).unwrap();
         assert!(found.samples.as_bytes() == expected.as_bytes(), "{name}");
         let (coefficients, picture) = jpeg::read_coefficients(&file, MEMORY_LIMIT.into()).unwrap();
         assert_eq!(picture.damage, Some(damage), "{name}");
@@ -233,7 +234,7 @@ fn reports_missing_scans_of_progressive_jpeg() {
     for name in
         ["progressive_420", "progressive_444", "progressive_grey", "progressive_422_restarts"]
     {
-        let file = fixture(name);
+        let file = jpeg_fixture(name);
         assert_eq!(decode_jpeg(&file).unwrap().1, None, "{name}");
         let scans = scan_offsets(&file);
         assert!(scans.len() > 3);
@@ -256,8 +257,7 @@ fn reports_missing_scans_of_progressive_jpeg() {
 fn second_frame_header_ends_a_jpeg_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg/progressive_420.jpg");
-    let file = fs::read(path).unwrap();
+    let file = jpeg_fixture("progressive_420");
     let marker_offsets = |marker: u8| -> Vec<usize> {
         (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, marker]).collect()
     };

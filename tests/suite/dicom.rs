@@ -1,44 +1,24 @@
 //! DICOM: values, slice order and positions are those that other programs read. Slices that are missing, duplicated or
 //! of another series are reported.
 
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, path::Path};
 
 use gpuproc::{
-    data::{placement::Space, samples::Samples},
-    for_samples,
-    io::{
-        Source,
-        volume::{Layout, SeriesId, VolumeFile},
-    },
-    util::{
-        error::{Error, Kind},
-        timings::Timings,
-    },
+    data::placement::Space,
+    io::volume::{Layout, SeriesId, VolumeFile},
+    util::{error::Kind, timings::Timings},
 };
 use serde_json::Value;
 
-use crate::common::{run, works};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dicom")
-}
-
-fn describe(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
-    VolumeFile::describe(&Source::File(path.to_owned()), layout)
-}
+use crate::{
+    common::{run, works},
+    inputs::{as_f64, describe, describe_as, fixture, json_numbers},
+    mesh_readers::read_ply,
+};
 
 fn open(path: &Path) -> VolumeFile {
-    let file = describe(path, &Layout::default());
+    let file = describe(path);
     file.unwrap_or_else(|error| panic!("{}: {}", path.display(), error.one_line()))
-}
-
-#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
-fn as_f64(samples: &Samples) -> Vec<f64> {
-    for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
 }
 
 fn values(file: &VolumeFile) -> Vec<f64> {
@@ -46,14 +26,10 @@ fn values(file: &VolumeFile) -> Vec<f64> {
     as_f64(&volume.unwrap_or_else(|error| panic!("{}", error.one_line())).samples)
 }
 
-fn numbers(list: &Value) -> Vec<f64> {
-    list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
-}
-
 /// Copies the files of a fixture into a folder, except those in `except`.
 fn copy_fixture(name: &str, to: &Path, except: &[&str]) {
     fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(fixtures().join(name)).unwrap() {
+    for entry in fs::read_dir(fixture("dicom").join(name)).unwrap() {
         let path = entry.unwrap().path();
         let file = path.file_name().unwrap();
         if !except.iter().any(|name| file == *name) {
@@ -67,7 +43,7 @@ const TEST_POINTS: [[f64; 3]; 5] =
 
 #[test]
 fn series_match_reference_values_and_positions() {
-    let text = fs::read_to_string(fixtures().join("series.json")).unwrap();
+    let text = fs::read_to_string(fixture("dicom/series.json")).unwrap();
     let Value::Array(all) = serde_json::from_str(&text).unwrap() else { panic!("a list") };
     assert!(all.len() > 17);
     for entry in all {
@@ -75,10 +51,10 @@ fn series_match_reference_values_and_positions() {
         if name == "jpeg2000" && !cfg!(feature = "jpeg2000") {
             continue;
         }
-        let file = open(&fixtures().join(name));
+        let file = open(&fixture("dicom").join(name));
         let dims: Vec<f64> = file.dims.iter().map(|&n| n as f64).collect();
-        assert_eq!((dims, file.format()), (numbers(&entry["dims"]), "DICOM"), "{name}");
-        let (found, expected) = (values(&file), numbers(&entry["values"]));
+        assert_eq!((dims, file.format()), (json_numbers(&entry["dims"]), "DICOM"), "{name}");
+        let (found, expected) = (values(&file), json_numbers(&entry["values"]));
         assert_eq!(found.len(), expected.len(), "{name}");
         for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
             // Fractions are f32 in gpuproc and f64 in the reference.
@@ -99,7 +75,7 @@ fn series_match_reference_values_and_positions() {
         }
         assert_eq!((placement.space, placement.unit.as_deref()), (Some(Space::Lps), Some("mm")));
         for (at, point) in TEST_POINTS.into_iter().zip(entry["lps"].as_array().unwrap()) {
-            for (found, expected) in placement.at(at).into_iter().zip(numbers(point)) {
+            for (found, expected) in placement.at(at).into_iter().zip(json_numbers(point)) {
                 assert!(
                     (found - expected).abs() < 1e-6,
                     "{name} at {at:?}: {found}, expected {expected}"
@@ -123,7 +99,7 @@ fn sample_type_is_no_wider_than_needed() {
         ("narrow", "i16", "i16"),
         ("jpeg_12_bits", "i16", "u16"),
     ] {
-        let file = open(&fixtures().join(name));
+        let file = open(&fixture("dicom").join(name));
         assert_eq!((file.dtype.name(), file.header.stored.name()), (dtype, stored), "{name}");
     }
 }
@@ -189,7 +165,7 @@ fn clips_values_beyond_the_stated_range_with_a_warning() {
 fn warns_of_missing_and_duplicate_slices() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let whole = open(&fixtures().join("ct"));
+    let whole = open(&fixture("dicom/ct"));
     assert_eq!(whole.warnings().count(), 0);
     // Slice 2 of the slices 0 to 5 is missing.
     copy_fixture("ct", &folder.join("gap"), &["06.dcm"]);
@@ -232,11 +208,11 @@ fn selects_one_of_several_series() {
     assert!(stderr.contains("skipped readme.txt"), "{stderr}");
     let of = |series: &str| {
         let series: SeriesId = series.parse().unwrap();
-        describe(&folder.join("mixed"), &Layout { series: Some(series), ..Layout::default() })
+        describe_as(folder.join("mixed"), &Layout { series: Some(series), ..Layout::default() })
     };
-    assert_eq!(values(&of("1").unwrap()), values(&open(&fixtures().join("ct"))));
-    assert_eq!(values(&of("3").unwrap()), values(&open(&fixtures().join("big"))));
-    assert_eq!(values(&of("1.2.3.5").unwrap()), values(&open(&fixtures().join("deflated"))));
+    assert_eq!(values(&of("1").unwrap()), values(&open(&fixture("dicom/ct"))));
+    assert_eq!(values(&of("3").unwrap()), values(&open(&fixture("dicom/big"))));
+    assert_eq!(values(&of("1.2.3.5").unwrap()), values(&open(&fixture("dicom/deflated"))));
     let error = of("4").unwrap_err();
     assert_eq!(error.kind(), Kind::Usage);
     assert!(error.one_line().contains("series 3 (3 slices, 1.2.3.3)"), "{}", error.one_line());
@@ -248,13 +224,13 @@ fn selects_one_of_several_series() {
 #[test]
 fn slices_at_equal_positions_are_time_steps() {
     let folder = tempfile::tempdir().unwrap();
-    let path = fixtures().join("time");
-    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
+    let path = fixture("dicom/time");
+    let error = describe(&path).unwrap_err().one_line();
     assert!(error.contains("contains 2 volumes"), "{error}");
     let all: Vec<f64> = (0..2)
         .flat_map(|volume| {
             let layout = Layout { volume: Some(volume), ..Layout::default() };
-            let file = describe(&path, &layout).unwrap();
+            let file = describe_as(&path, &layout).unwrap();
             assert_eq!((file.dims, file.header.volumes), ([5, 4, 3], 2));
             values(&file)
         })
@@ -273,7 +249,7 @@ fn slices_at_equal_positions_are_time_steps() {
     copy_fixture("time", &rounded, &[]);
     replace_bytes(&rounded.join("time-01.dcm"), b"109.3303161", b"109.3303162");
     let first = Layout { volume: Some(0), ..Layout::default() };
-    assert_eq!(values(&describe(&rounded, &first).unwrap()), all[..all.len() / 2]);
+    assert_eq!(values(&describe_as(&rounded, &first).unwrap()), all[..all.len() / 2]);
 }
 
 /// Replaces the only occurrence of `from` in a file by `to`, which has the same length.
@@ -301,7 +277,7 @@ fn ignores_invalid_pixel_spacing_with_a_warning() {
 fn meshes_and_outputs_keep_world_coordinates() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let ct = fixtures().join("ct");
+    let ct = fixture("dicom/ct");
     let own = open(&ct);
     let input = ct.display();
     for output in ["o.nii.gz", "o.nrrd", "o.mha"] {
@@ -319,9 +295,8 @@ fn meshes_and_outputs_keep_world_coordinates() {
         works(folder, &format!("mesh {output} a.ply --iso 300 --space lps"));
         works(folder, &format!("mesh {input} b.ply --iso 300"));
         works(folder, &format!("mesh {input} c.ply --iso 300 --max-memory 400"));
-        let [a, b, c] = ["a.ply", "b.ply", "c.ply"].map(|name| {
-            crate::mesh_readers::read_ply(&fs::read(folder.join(name)).unwrap()).positions
-        });
+        let [a, b, c] = ["a.ply", "b.ply", "c.ply"]
+            .map(|name| read_ply(&fs::read(folder.join(name)).unwrap()).positions);
         assert!(!a.is_empty() && a.len() == b.len() && b == c, "{output}");
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
             assert!((a - b).abs() < 1e-3, "{output}: {a}, expected {b}");
@@ -338,26 +313,26 @@ fn refuses_unsupported_transfer_syntaxes_and_truncated_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
     // The UID of lossless JPEG ends with .70, that of JPEG-LS with .80.
-    let mut other = fs::read(fixtures().join("lossless/03.dcm")).unwrap();
+    let mut other = fs::read(fixture("dicom/lossless/03.dcm")).unwrap();
     let uid = b"1.2.840.10008.1.2.4.70";
     let at = other.windows(uid.len()).position(|part| part == uid).unwrap();
     other[at..at + uid.len()].copy_from_slice(b"1.2.840.10008.1.2.4.80");
     fs::write(&path, &other).unwrap();
-    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
+    let error = describe(&path).unwrap_err().one_line();
     assert!(error.contains("JPEG-LS") && error.contains("1.2.840.10008.1.2.4.80"), "{error}");
     assert!(error.contains("a.dcm"), "{error}");
     if !cfg!(feature = "jpeg2000") {
-        let file = fixtures().join("jpeg2000/03.dcm");
-        let error = describe(&file, &Layout::default()).unwrap_err().one_line();
+        let file = fixture("dicom/jpeg2000/03.dcm");
+        let error = describe(&file).unwrap_err().one_line();
         assert!(error.contains("JPEG 2000") && error.contains("1.2.840.10008.1.2.4.90"), "{error}");
     }
-    let whole = fs::read(fixtures().join("ct/03.dcm")).unwrap();
+    let whole = fs::read(fixture("dicom/ct/03.dcm")).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
-    let error = describe(&path, &Layout::default()).unwrap_err().one_line();
+    let error = describe(&path).unwrap_err().one_line();
     assert!(error.contains("take 40 bytes, but the file has only 20"), "{error}");
     for len in [0, 100, 132, 140, 300, 500] {
         fs::write(&path, &whole[..len]).unwrap();
-        let error = describe(&path, &Layout::default()).unwrap_err();
+        let error = describe(&path).unwrap_err();
         assert_eq!(error.kind(), Kind::BadInput, "{len}: {}", error.one_line());
     }
     // DICOM is recognised by its content, not by its name.
@@ -380,26 +355,40 @@ fn us_element(tag: [u16; 2], value: u16) -> Vec<u8> {
     dicom_element(tag, b"US", &value.to_le_bytes())
 }
 
-/// If frames state only their pixel spacing, a slice spacing of 1 mm is assumed with a warning.
-#[test]
-fn warns_of_missing_slice_spacing() {
-    let data = [
-        dicom_element([0x18, 0x1164], b"DS", b"0.5\\0.25"),
+/// The elements of five frames of 2 x 2 pixels of 8 bits.
+fn frame_elements() -> Vec<u8> {
+    [
         us_element([0x28, 2], 1),
         dicom_element([0x28, 4], b"CS", b"MONOCHROME2 "),
         dicom_element([0x28, 8], b"IS", b"5 "),
         us_element([0x28, 0x10], 2),
         us_element([0x28, 0x11], 2),
         us_element([0x28, 0x100], 8),
-        [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &[7; 20]].concat(),
-    ];
-    let syntax = dicom_element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1\0");
+    ]
+    .concat()
+}
+
+/// The pixel data of the frames of [`frame_elements`].
+fn pixel_data(frames: &[u8; 20]) -> Vec<u8> {
+    [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), frames].concat()
+}
+
+/// Writes a DICOM file with the transfer syntax `uid` to the folder, and opens it.
+fn open_written(folder: &Path, uid: &[u8], data: &[u8]) -> VolumeFile {
+    let syntax = dicom_element([2, 0x10], b"UI", uid);
     let length = dicom_element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
-    let file = [&[0; 128][..], b"DICM", &length, &syntax, &data.concat()].concat();
+    let path = folder.join("a.dcm");
+    fs::write(&path, [&[0; 128][..], b"DICM", &length, &syntax, data].concat()).unwrap();
+    open(&path)
+}
+
+/// If frames state only their pixel spacing, a slice spacing of 1 mm is assumed with a warning.
+#[test]
+fn warns_of_missing_slice_spacing() {
+    let spacing = dicom_element([0x18, 0x1164], b"DS", b"0.5\\0.25");
+    let data = [spacing, frame_elements(), pixel_data(&[7; 20])].concat();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.dcm");
-    fs::write(&path, file).unwrap();
-    let file = open(&path);
+    let file = open_written(folder.path(), b"1.2.840.10008.1.2.1\0", &data);
     assert_eq!(file.placement().unwrap().spacing(), [0.25, 0.5, 1.0]);
     assert!(file.warnings().any(|what| what == "slice spacing is missing; assuming 1 mm"));
 }
@@ -407,35 +396,27 @@ fn warns_of_missing_slice_spacing() {
 /// The frames of this deflated file are stored from top to bottom, so they have to be reversed.
 #[test]
 fn reads_deflated_frames_in_reverse_order() {
-    let frames: Vec<u8> = (0..5u8).flat_map(|frame| [10 * frame; 4]).collect();
+    let frames: [u8; 20] = std::array::from_fn(|i| 10 * (i / 4) as u8);
     let data = [
         dicom_element([0x20, 0x32], b"DS", b"0\\0\\0 "),
         dicom_element([0x20, 0x37], b"DS", b"1\\0\\0\\0\\1\\0 "),
-        us_element([0x28, 2], 1),
-        dicom_element([0x28, 4], b"CS", b"MONOCHROME2 "),
-        dicom_element([0x28, 8], b"IS", b"5 "),
-        us_element([0x28, 0x10], 2),
-        us_element([0x28, 0x11], 2),
-        us_element([0x28, 0x100], 8),
+        frame_elements(),
         // Offsets of the frames along z.
         dicom_element([0x3004, 12], b"DS", b"8\\6\\4\\2\\0 "),
-        [&[0xe0, 0x7f, 0x10, 0][..], b"OB\0\0", &20u32.to_le_bytes(), &frames].concat(),
+        pixel_data(&frames),
     ];
     let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     deflated.write_all(&data.concat()).unwrap();
-    let syntax = dicom_element([2, 0x10], b"UI", b"1.2.840.10008.1.2.1.99");
-    let length = dicom_element([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
-    let file = [&[0; 128][..], b"DICM", &length, &syntax, &deflated.finish().unwrap()].concat();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.dcm");
-    fs::write(&path, file).unwrap();
+    let uid = b"1.2.840.10008.1.2.1.99";
+    let file = open_written(folder.path(), uid, &deflated.finish().unwrap());
     let expected: Vec<f64> = (0..5u8).rev().flat_map(|frame| [f64::from(10 * frame); 4]).collect();
-    assert_eq!(values(&open(&path)), expected);
+    assert_eq!(values(&file), expected);
 }
 
 #[test]
 fn fixtures_are_small() {
-    let mut folders = vec![fixtures()];
+    let mut folders = vec![fixture("dicom")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();

@@ -9,24 +9,19 @@ use ::tiff::{
 };
 use gpuproc::{
     data::{dtype::Dtype, image::Image, samples::Samples},
-    io::{
-        Source,
-        image::{Encoding, ImageFormat, ImageTarget, read_image},
-    },
+    io::image::{Encoding, ImageFormat, ImageTarget},
     util::timings::Timings,
 };
 use predicates::prelude::*;
 
-use crate::common::{Noise, gpuproc};
+use crate::{
+    common::{Noise, gpuproc},
+    inputs::load_image,
+};
 
 fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
     let mut command = gpuproc();
     command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).arg("blur").args(arguments).assert()
-}
-
-fn read(folder: &Path, name: &str) -> Image {
-    let source = Source::File(folder.join(name));
-    read_image(&source, 1 << 30, &Timings::new(false)).unwrap()
 }
 
 fn floats(image: &Image) -> &[f32] {
@@ -140,7 +135,7 @@ fn reads_blurs_and_writes_f32_tiff_and_exr() {
         write_tiff(&folder.join("in.tif"), channels, &values);
         write_exr(&folder.join("in.exr"), channels, &values);
         for input in ["in.tif", "in.exr"] {
-            assert_eq!(floats(&read(folder, input)), values, "{input} {channels}");
+            assert_eq!(floats(&load_image(folder.join(input))), values, "{input} {channels}");
         }
         let has_alpha = channels % 2 == 0;
         // In EXR files, colours are already premultiplied.
@@ -149,7 +144,8 @@ fn reads_blurs_and_writes_f32_tiff_and_exr() {
             let out = |kind: &str| format!("{kind}{extension}");
             blur(folder, &[name, &out("same"), "--sigma", "0"]).success().stderr("");
             blur(folder, &[name, &out("soft"), "--sigma", "1.5"]).success().stderr("");
-            let (same, soft) = (read(folder, &out("same")), read(folder, &out("soft")));
+            let (same, soft) =
+                (load_image(folder.join(out("same"))), load_image(folder.join(out("soft"))));
             assert_eq!(floats(&same), values, "{name} {channels}");
             assert_eq!((soft.width, soft.height, soft.channels), (WIDTH, HEIGHT, channels));
             let expected = reference(&values, channels, 1.5, alpha);
@@ -172,7 +168,7 @@ fn reads_blurs_and_writes_f32_tiff_and_exr() {
             }
         }
         blur(folder, &["light.exr", "back.tif", "--sigma", "0"]).success().stderr("");
-        let back = read(folder, "back.tif");
+        let back = load_image(folder.join("back.tif"));
         for (a, b) in floats(&back).iter().zip(&values) {
             assert!((a - b).abs() <= 1e-6 * b, "{a} {b}");
         }
@@ -233,7 +229,7 @@ fn nan_and_infinity_are_accepted_and_stay_local() {
                     blur(folder, &[input, out, "--sigma", "1", "-m", method]).success();
                 }
                 // Pixels beyond the radius stay finite.
-                let out = read(folder, "out.tif");
+                let out = load_image(folder.join("out.tif"));
                 assert!(floats(&out)[..channels].iter().all(|v| v.is_finite()), "{input} {method}");
             }
             for command in [&["histogram", input, "-o", "out.csv"][..], &["scan", input, "out.npy"]]
@@ -301,7 +297,7 @@ fn applies_tiff_orientation_with_all_channels() {
         assert!(::image::open(folder.join("colour2.tif")).unwrap() == upright, "{value}");
         for out in ["grey2.tif", "grey2.png"] {
             blur(folder, &["grey.tif", out, "--sigma", "0"]).success().stderr("");
-            let found = read(folder, out);
+            let found = load_image(folder.join(out));
             let expected = Samples::U8(upright_grey.as_bytes().to_vec());
             assert!(found.samples == expected && found.channels == 2, "{out} {value}");
             assert_eq!(found.width, upright_grey.width() as usize);
@@ -340,7 +336,7 @@ fn reads_f16_and_planar_tiff() {
         assert_eq!(file.len(), 170);
         file.extend(pixels);
         fs::write(folder.join("in.tif"), file).unwrap();
-        let image = read(folder, "in.tif");
+        let image = load_image(folder.join("in.tif"));
         assert_eq!((image.width, image.height, image.channels), (2, 1, 3));
         floats(&image).to_vec()
     };
@@ -462,7 +458,7 @@ fn keeps_exif_and_icc_profile_across_formats() {
     }
     // A file without metadata gets no EXIF.
     write_tiff(&folder.join("plain.tif"), 3, &noise(3, 1));
-    assert_eq!(read(folder, "plain.tif").metadata.exif, None);
+    assert_eq!(load_image(folder.join("plain.tif")).metadata.exif, None);
 }
 
 /// If EXIF has cyclic directories, or entries that are out of bounds or too long, only the EXIF is lost.
@@ -489,12 +485,12 @@ fn broken_exif_does_not_lose_the_image() {
         encoder.set_exif_metadata(block).unwrap();
         encoder.write_image(&pixels, 20, 10, ExtendedColorType::Rgb8).unwrap();
         fs::write(folder.join("in.png"), png).unwrap();
-        let image = read(folder, "in.png");
+        let image = load_image(folder.join("in.png"));
         let sink = gpuproc::io::Sink::File(folder.join("out.tif"));
         let timings = Timings::new(false);
         let target = ImageTarget::new(&sink, ImageFormat::Tiff, Encoding::default(), &timings);
         target.write(&image).unwrap();
-        let again = read(folder, "out.tif");
+        let again = load_image(folder.join("out.tif"));
         assert!(again.samples == image.samples && again.samples.dtype() == Dtype::U8);
     }
 }

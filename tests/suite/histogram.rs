@@ -7,7 +7,10 @@ use gpuproc::{
     },
 };
 
-use crate::common::{Noise, assert_twins, works};
+use crate::{
+    common::{Noise, assert_twins, works},
+    inputs::fixture,
+};
 
 /// Counts values by comparison with the bin edges. Edges are multiplied by `unit`, as the values are, so that
 /// luminances are integers.
@@ -410,15 +413,15 @@ fn luminance_of_three_colours_falls_into_three_bins() {
 /// JPEG files are counted in parts. The counts must equal those of the pixels that `djpeg` decodes.
 #[test]
 fn jpeg_counts_equal_those_of_decoded_pixels() {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg"));
+    let folder = fixture("jpeg");
     let out = tempfile::tempdir().unwrap();
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut counted = 0;
     for jpeg in names.filter(|path| path.extension().is_some_and(|name| name == "jpg")) {
         let counts = |path: &std::path::Path, options: &str| {
             let json = out.path().join("counts.json");
             let line = format!("histogram {} -o {} {options}", path.display(), json.display());
-            works(folder, &line);
+            works(&folder, &line);
             let counts: serde_json::Value =
                 serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
             counts[0]["channels"].clone()

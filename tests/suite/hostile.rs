@@ -12,6 +12,8 @@ use flate2::{
 };
 use image::{ImageFormat, RgbImage};
 
+use crate::inputs::png_chunk;
+
 /// Entries of a TIFF directory: tag, type, count, and value or offset.
 type Entries = Vec<[u32; 4]>;
 
@@ -19,7 +21,7 @@ const SHORT: u32 = 3;
 const LONG: u32 = 4;
 
 /// `count` bytes of one value, compressed with zlib.
-fn deflated(value: u8, count: usize) -> Vec<u8> {
+pub fn deflated(value: u8, count: usize) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let block = vec![value; count.min(1 << 20)];
     for start in (0..count).step_by(block.len().max(1)) {
@@ -122,14 +124,6 @@ fn tiff_with_claimed_planes() -> Vec<u8> {
     let at = TIFF.len() + tiff_directory(&entries, 0).len() + 12;
     entries.insert(5, [270, 2, text.len() as u32, at as u32]);
     [TIFF, &tiff_directory(&entries, 0), text.as_bytes()].concat()
-}
-
-pub fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
-    let mut crc = flate2::Crc::new();
-    crc.update(name);
-    crc.update(data);
-    let len = (data.len() as u32).to_be_bytes();
-    [&len, &name[..], data, &crc.sum().to_be_bytes()].concat()
 }
 
 /// An RGB image with `chunks` before its pixels.

@@ -19,7 +19,10 @@ use image::{
 };
 use predicates::prelude::*;
 
-use crate::common::{Noise, assert_twins};
+use crate::{
+    common::{Noise, assert_twins},
+    inputs::fixture,
+};
 
 fn gpuproc() -> Command {
     let mut command = crate::common::gpuproc();
@@ -79,11 +82,10 @@ fn keeps_depth_and_channels() {
 /// The fixtures contain the pixels that libjpeg decodes.
 #[test]
 fn jpeg_decodes_bit_exactly_like_libjpeg() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
     let timings = Timings::new(false);
     let read = |path: &Path| read_image(&Source::File(path.into()), 1 << 30, &timings);
     let (mut files, mut by_coefficients) = (0, 0);
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(fixture("jpeg")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "jpg") {
             let (found, expected) =
@@ -111,7 +113,7 @@ fn skips_fill_bytes_in_jpeg_scans() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filled.jpg");
     for name in ["sequential_444_optimised", "sequential_420_restarts", "progressive_grey"] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg").join(name);
+        let file = fixture("jpeg").join(name);
         let whole = fs::read(file.with_extension("jpg")).unwrap();
         let scan = whole.windows(2).position(|at| at == [0xff, 0xda]).unwrap();
         let (head, scans) = whole.split_at(scan);
@@ -136,8 +138,7 @@ fn damaged_jpeg_gives_an_error_or_an_image_of_full_size() {
     let timings = Timings::new(false);
     let mut noise = Noise(31);
     for name in ["progressive_420", "sequential_420_restarts", "progressive_grey"] {
-        let file = format!("{}/fixtures/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
-        let whole = fs::read(file).unwrap();
+        let whole = fs::read(fixture(&format!("jpeg/{name}.jpg"))).unwrap();
         for round in 0..60 {
             let mut bytes = whole.clone();
             match round % 3 {

@@ -23,6 +23,7 @@ use ply_rs_bw::{
 use crate::{
     common::{assert_twins, run, works},
     label_reference::{NaiveSurfaceNets, cases, noise, voronoi},
+    mesh_readers::read_stl,
 };
 
 /// Panics unless the surface of each label is a closed manifold that is oriented outwards. Returns six times the volume
@@ -273,24 +274,6 @@ fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<Labelled>) {
     (positions, faces.filter(|(_, label)| *label != 0).collect())
 }
 
-/// The corners of the triangles of a binary STL, and triangles as indices of corners.
-fn read_stl(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
-    let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    let mut numbers: HashMap<[u32; 3], u32> = HashMap::new();
-    let mut positions = Vec::new();
-    let triangles = (84..bytes.len()).step_by(50).map(|at| {
-        [1, 2, 3].map(|corner| {
-            let place = [0, 4, 8].map(|axis| float(at + 12 * corner + axis));
-            *numbers.entry(place.map(f32::to_bits)).or_insert_with(|| {
-                positions.push(place);
-                positions.len() as u32 - 1
-            })
-        })
-    });
-    let triangles = triangles.collect();
-    (positions, triangles)
-}
-
 #[test]
 fn ply_stores_both_labels_of_each_face() {
     let folder = tempfile::tempdir().unwrap();
@@ -367,10 +350,9 @@ fn writes_labels_to_separate_files_and_to_parts_of_one_file() {
     let name = write_raw(folder, &volume, "uint16", 1);
     let stderr = works(folder, &format!("mesh {name} o-{{label}}.stl --labels --smooth 0 --stats"));
     for (label, count) in &counts {
-        let (positions, triangles) =
-            read_stl(&fs::read(folder.join(format!("o-{label}.stl"))).unwrap());
-        let volumes =
-            enclosed_volumes(&positions, triangles.into_iter().map(|t| (t, u64::from(*label))));
+        let mesh = read_stl(&fs::read(folder.join(format!("o-{label}.stl"))).unwrap());
+        let labelled = mesh.triangles.into_iter().map(|triangle| (triangle, u64::from(*label)));
+        let volumes = enclosed_volumes(&mesh.positions, labelled);
         assert_counts(&volumes, &BTreeMap::from([(*label, *count)]), 1);
         let line = stderr.lines().find(|line| line.contains(&format!("label {label}:"))).unwrap();
         assert!(line.contains(&format!(" {count} voxels")) && line.contains(", closed"), "{line}");

@@ -35,6 +35,7 @@ mod histogram;
 mod histogram_command;
 mod hostile;
 mod image;
+mod inputs;
 mod jpeg;
 mod jpeg_peers;
 mod label_reference;

@@ -3,31 +3,16 @@
 
 use std::{
     fs::{self, File},
-    io::Write,
     path::Path,
 };
 
-use flate2::{Compression, write::ZlibEncoder};
 use gpuproc::jpeg::{Frame, Quality};
 use tempfile::TempDir;
 
 use crate::{
     common::{Measured, Noise, encode_jpeg, measured, tiff_of_jpeg},
-    hostile,
+    hostile::{self, deflated},
 };
-
-/// `count` zero bytes, compressed with zlib.
-pub fn deflated_zeros(count: u64) -> Vec<u8> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    let block = vec![0; 1 << 20];
-    let mut left = count;
-    while left > 0 {
-        let len = left.min(block.len() as u64);
-        encoder.write_all(&block[..len as usize]).unwrap();
-        left -= len;
-    }
-    encoder.finish().unwrap()
-}
 
 /// An EXR file of three f16 channels with the block height of `compression`, all of whose blocks are `block`.
 pub fn exr(size: [u32; 2], compression: u8, tile: Option<u32>, block: &[u8]) -> Vec<u8> {
@@ -162,7 +147,7 @@ pub fn input_folder() -> TempDir {
     // Blocks that declare 3 MB and decompress to 400 MB, and a block without data that declares 2^49 bytes.
     write(
         "bomb.exr",
-        &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &deflated_zeros(400 << 20))),
+        &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &deflated(0, 400 << 20))),
     );
     write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
     write("count.exr", &exr([64, 64], 8, None, &dwa_block(0, 1 << 40, &[1])));

@@ -10,8 +10,9 @@ use crate::{
     common::{Noise, assert_twins},
     mesh_reference::{
         assert_matches_reference, assert_same_surface, byte_noise, gyroid_volume, is_closed, noise,
-        signed_volume, volume,
+        volume,
     },
+    surface_geometry::enclosed_volume,
 };
 
 /// Meshes on every device and checks the surface against the reference.
@@ -37,7 +38,7 @@ fn all_256_cases_match_the_reference_and_close() {
         mesh_on_all_devices(&MarchingCubes::new(80.0), cell.clone());
         let closed = mesh_on_all_devices(&closing_kernel(80.0), cell);
         assert!(is_closed(&closed), "case {case}");
-        assert!(case == 0 || signed_volume(&closed) > 0.0, "case {case}");
+        assert!(case == 0 || enclosed_volume(&closed) > 0.0, "case {case}");
     }
 }
 
@@ -113,7 +114,7 @@ fn only_samples_above_the_isovalue_are_inside() {
     assert!(kernel.cpu(&slab(80)).unwrap().positions.is_empty());
     let octahedron = kernel.cpu(&slab(81)).unwrap();
     assert_eq!((octahedron.positions.len(), octahedron.triangles.len()), (6, 8));
-    assert!(signed_volume(&octahedron) > 0.0);
+    assert!(enclosed_volume(&octahedron) > 0.0);
     // The sample lies at 1.5, the surface 1/81 of a step from it.
     let low = octahedron.bounds().unwrap()[0][0];
     assert!((f64::from(low) - (1.5 - 1.0 / 81.0)).abs() < 1e-6);

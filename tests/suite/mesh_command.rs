@@ -1,9 +1,6 @@
 //! The command `mesh`: files, options and messages.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use gpuproc::{
     data::{dtype::Dtype, samples::Samples, surface::Surface},
@@ -13,11 +10,11 @@ use gpuproc::{
 
 use crate::{
     common::subjects,
+    inputs::fixture,
     mesh::mesh_on_all_devices,
     mesh_processing::balls,
     mesh_readers::read_ply,
     mesh_reference::{assert_same_surface, gyroid_volume, is_closed, noise, volume},
-    skull::fixture,
 };
 
 /// A temporary folder in which the program runs.
@@ -343,11 +340,11 @@ fn bad_input_prints_one_line_and_writes_no_output() {
 #[test]
 fn json_timings_list_stages_and_mesh_statistics() {
     let folder = tempfile::tempdir().unwrap();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
+    let skull = fixture("skull_64x64x64_uint8.raw");
     let output = crate::common::gpuproc()
         .current_dir(&folder)
         .args(["mesh", "--iso", "80", "--stats", "--timings=json", "--device", "cpu", "-q"])
-        .arg(fixture)
+        .arg(skull)
         .args(["skull.ply", "--preview", "skull.png", "--size", "64x48", "--background", "#336699"])
         .assert()
         .success();
@@ -370,11 +367,11 @@ fn json_timings_list_stages_and_mesh_statistics() {
 #[test]
 fn rejects_invalid_previews_before_meshing() {
     let folder = tempfile::tempdir().unwrap();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
+    let skull = fixture("skull_64x64x64_uint8.raw");
     let cases = [("80", "p.doc", 2), ("80,90", "p.png", 2), ("80", "no/p.png", 7)];
     for (iso, picture, code) in cases {
         let mut command = crate::common::gpuproc();
-        command.current_dir(&folder).arg("mesh").arg(&fixture).args([
+        command.current_dir(&folder).arg("mesh").arg(&skull).args([
             "--iso",
             iso,
             "--preview",
@@ -384,7 +381,7 @@ fn rejects_invalid_previews_before_meshing() {
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{picture}");
     }
     let mut command = crate::common::gpuproc();
-    command.current_dir(&folder).arg("mesh").arg(&fixture);
+    command.current_dir(&folder).arg("mesh").arg(&skull);
     command.args(["p.png", "--format", "ply", "--iso", "80", "--preview", "./p.png"]);
     let twice = predicates::str::contains("p.png would be the mesh and its preview");
     command.args(["--device", "cpu"]).assert().code(2).stderr(twice);

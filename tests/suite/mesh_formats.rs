@@ -9,7 +9,10 @@ use gpuproc::{
     kernels::mesh::{MarchingCubes, Slab, post::Stats},
 };
 
-use crate::common::{gpuproc, run, works};
+use crate::{
+    common::{gpuproc, run, works},
+    inputs::between,
+};
 
 /// A folder with a volume, and the expected surface of that volume at 128.5.
 struct MeshExporter {
@@ -144,12 +147,6 @@ fn vtp_stores_the_surface() {
         assert!(bytes.ends_with(b"\n</AppendedData>\n</VTKFile>\n"));
     }
     assert!(!meshes.write_empty("e.vtp").is_empty());
-}
-
-/// The text between `before` and `after`.
-fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
-    let rest = &text[text.find(before).unwrap() + before.len()..];
-    &rest[..rest.find(after).unwrap()]
 }
 
 /// Names and contents of the files of a ZIP archive, found by its central directory.

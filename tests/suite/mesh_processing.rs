@@ -14,7 +14,8 @@ use gpuproc::{
 use crate::{
     common::Noise,
     mesh::closing_kernel,
-    mesh_reference::{is_closed, signed_volume, volume},
+    mesh_reference::{is_closed, volume},
+    surface_geometry::enclosed_volume,
 };
 
 /// Balls in a box with `n` samples along each side. The value falls by 10 per step, and is 100 on the surface.
@@ -41,7 +42,7 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
     assert!((stats.area / area - 1.0).abs() < 0.01, "{stats:?}");
     assert!((stats.volume / enclosed - 1.0).abs() < 0.02, "{stats:?}");
-    assert!((stats.volume - signed_volume(&two)).abs() < 1e-3);
+    assert!((stats.volume - enclosed_volume(&two)).abs() < 1e-3);
     assert_eq!((stats.components, stats.closed), (2, true));
 
     let one = balls(48, &[([17.0; 3], 13.0)]);
@@ -103,7 +104,7 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
             .map(|largest| {
                 let mut kept = surface.clone();
                 keep_parts(&mut kept, &PartFilter { largest: Some(largest), ..all }).unwrap();
-                signed_volume(&kept)
+                enclosed_volume(&kept)
             })
             .collect::<Vec<f64>>()
     };

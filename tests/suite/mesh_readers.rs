@@ -1,5 +1,7 @@
 //! Readers of mesh files that are independent of gpuproc.
 
+use std::collections::HashMap;
+
 use gpuproc::data::surface::Surface;
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
@@ -21,4 +23,22 @@ pub fn read_ply(bytes: &[u8]) -> Surface {
             .collect(),
         ..Surface::default()
     }
+}
+
+/// Reads a binary STL. Equal corners become one vertex.
+pub fn read_stl(bytes: &[u8]) -> Surface {
+    let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut numbers: HashMap<[u32; 3], u32> = HashMap::new();
+    let mut positions = Vec::new();
+    let triangles = (84..bytes.len()).step_by(50).map(|at| {
+        [1, 2, 3].map(|corner| {
+            let position = [0, 4, 8].map(|axis| float(at + 12 * corner + axis));
+            *numbers.entry(position.map(f32::to_bits)).or_insert_with(|| {
+                positions.push(position);
+                positions.len() as u32 - 1
+            })
+        })
+    });
+    let triangles = triangles.collect();
+    Surface { positions, triangles, ..Surface::default() }
 }

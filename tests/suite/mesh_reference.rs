@@ -262,17 +262,6 @@ pub fn is_closed(surface: &Surface) -> bool {
     balance.values().all(|&n| n == 0)
 }
 
-/// The enclosed volume, positive if the triangles face outwards.
-pub fn signed_volume(surface: &Surface) -> f64 {
-    let at = |i: u32| surface.positions[i as usize].map(f64::from);
-    let parts = surface.triangles.iter().map(|t| {
-        let [a, b, c] = t.map(at);
-        a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
-            + a[2] * (b[0] * c[1] - b[1] * c[0])
-    });
-    parts.sum::<f64>() / 6.0
-}
-
 // ---- volumes ----
 
 pub fn volume(dims: [usize; 3], samples: Samples) -> Volume {

@@ -19,10 +19,11 @@ use predicates::prelude::*;
 use crate::{
     animations::{ANIMATIONS, checksum},
     common::gpuproc,
+    inputs::{fixture, load_image},
 };
 
-pub fn fixture(name: &str) -> Source {
-    Source::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(name))
+pub fn image_source(name: &str) -> Source {
+    Source::File(fixture("images").join(name))
 }
 
 pub fn run(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -34,7 +35,7 @@ pub fn run(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
 pub fn folder(names: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in names {
-        fs::copy(fixture(name).path().unwrap(), folder.path().join(name)).unwrap();
+        fs::copy(fixture("images").join(name), folder.path().join(name)).unwrap();
     }
     folder
 }
@@ -175,7 +176,7 @@ fn grey_palettes_decode_to_one_channel() {
     for (name, checksum_of_pillow) in
         [("pillow.bmp", 0x5cb4f82b), ("four-bits.bmp", 0x5f5248a8), ("grey.gif", 0x35016007)]
     {
-        let image = read_image(&fixture(name), 1 << 30, &Timings::new(false)).unwrap();
+        let image = load_image(fixture("images").join(name));
         assert_eq!((image.channels, image.width, image.height), (1, 23, 17), "{name}");
         assert_eq!(checksum(&image), checksum_of_pillow, "{name}");
     }
@@ -190,13 +191,13 @@ fn pfm_keeps_values_and_row_order() {
         Samples::F32(values) => values.clone(),
         other => panic!("expected f32 samples, found {}", other.dtype()),
     };
-    let magick = read(&fixture("magick.pfm"));
+    let magick = read(&image_source("magick.pfm"));
     assert_eq!((magick.channels, magick.width, magick.height), (1, 23, 17));
     for (i, value) in floats(&magick).into_iter().enumerate() {
         assert!((value - (i % 256) as f32 / 255.0).abs() < 1e-6, "{i}: {value}");
     }
-    let vips = read(&fixture("vips.pfm"));
-    let photo = read(&fixture("pillow.png"));
+    let vips = read(&image_source("vips.pfm"));
+    let photo = read(&image_source("pillow.png"));
     let Samples::U8(bytes) = &photo.samples else { panic!("expected u8 samples") };
     // ImageMagick writes rows from the top, contrary to the format.
     let rows = bytes.chunks_exact(23 * 3).rev().flatten();

@@ -1,14 +1,13 @@
 //! Images keep their sample type if the output format supports it; otherwise the conversion is reported.
 
-use std::{fs, path::Path};
+use std::fs;
 
-use gpuproc::{
-    data::{dtype::Dtype, image::Image, samples::Samples},
-    io::{Source, image::read_image},
-    util::timings::Timings,
+use gpuproc::data::dtype::Dtype;
+
+use crate::{
+    common::{run, works},
+    inputs::{as_f64, fixture, load_image},
 };
-
-use crate::common::{run, works};
 
 /// Fixtures of 13 x 9 pixels with three channels, and their sample types.
 const IMAGES: [(&str, Dtype); 5] = [
@@ -19,20 +18,9 @@ const IMAGES: [(&str, Dtype); 5] = [
     ("f64_predictor_be.tif", Dtype::F64),
 ];
 
-fn fixture(name: &str) -> String {
-    format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name)
-}
-
-fn read(path: impl AsRef<Path>) -> Image {
-    let source = Source::File(path.as_ref().to_owned());
-    read_image(&source, u64::MAX, &Timings::new(false)).unwrap()
-}
-
-fn numbers(samples: &Samples) -> Vec<f64> {
-    match samples.converted(Dtype::F64).unwrap() {
-        Samples::F64(values) => values,
-        other => panic!("{}", other.dtype()),
-    }
+/// The path of a TIFF fixture, for a command line.
+fn tiff_path(name: &str) -> String {
+    fixture(&format!("tiff/{name}")).display().to_string()
 }
 
 /// 3x3 box filter with the edge mode `clamp`.
@@ -57,17 +45,17 @@ fn blur_keeps_the_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (name, dtype) in IMAGES {
-        let input = fixture(name);
-        let before = read(&input);
+        let input = tiff_path(name);
+        let before = load_image(&input);
         assert_eq!(before.samples.dtype(), dtype, "{name}");
         assert_eq!(works(folder, &format!("blur {input} same.tif --sigma 0 --strict")), "");
-        assert_eq!(read(folder.join("same.tif")).samples, before.samples, "{name}");
-        let expected = box_filtered(&numbers(&before.samples), [13, 9], 3);
+        assert_eq!(load_image(folder.join("same.tif")).samples, before.samples, "{name}");
+        let expected = box_filtered(&as_f64(&before.samples), [13, 9], 3);
         // Types without a defined full intensity count as linear light, so `--linear` changes nothing.
         for flags in ["", " --linear", " --max-memory 33k"] {
             let line = format!("blur {input} o.tif --method box --radius 1 --device cpu{flags}");
             assert_eq!(works(folder, &line), "", "{name}{flags}");
-            let blurred = read(folder.join("o.tif"));
+            let blurred = load_image(folder.join("o.tif"));
             assert_eq!(blurred.samples.dtype(), dtype, "{name}");
             let tolerance = match dtype {
                 Dtype::F64 => 1e-12,
@@ -75,16 +63,15 @@ fn blur_keeps_the_sample_type() {
                 Dtype::I16 => 1.0,
                 _ => 0.501,
             };
-            for (i, (found, wanted)) in numbers(&blurred.samples).iter().zip(&expected).enumerate()
-            {
+            for (i, (found, wanted)) in as_f64(&blurred.samples).iter().zip(&expected).enumerate() {
                 assert!((found - wanted).abs() <= tolerance, "{name}{flags} {i}: {found} {wanted}");
             }
         }
         // A blur of one channel leaves the others unchanged.
         works(folder, &format!("blur {input} g.tif --method box --radius 1 --channels g"));
-        let one = numbers(&read(folder.join("g.tif")).samples);
+        let one = as_f64(&load_image(folder.join("g.tif")).samples);
         for (i, found) in one.iter().enumerate() {
-            let wanted = if i % 3 == 1 { expected[i] } else { numbers(&before.samples)[i] };
+            let wanted = if i % 3 == 1 { expected[i] } else { as_f64(&before.samples)[i] };
             assert!((found - wanted).abs() <= 1.0, "{name} {i}: {found} {wanted}");
         }
     }
@@ -95,8 +82,8 @@ fn reports_sample_type_conversions() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (name, dtype) in IMAGES {
-        let input = fixture(name);
-        let before = numbers(&read(&input).samples);
+        let input = tiff_path(name);
+        let before = as_f64(&load_image(&input).samples);
         for (output, output_type) in
             [("o.png", Dtype::U16), ("o.jpg", Dtype::U8), ("o.pfm", Dtype::F32)]
         {
@@ -115,7 +102,7 @@ fn reports_sample_type_conversions() {
             if output == "o.jpg" {
                 continue;
             }
-            let after = numbers(&read(folder.join(output)).samples);
+            let after = as_f64(&load_image(folder.join(output)).samples);
             for (found, wanted) in after.iter().zip(&before) {
                 let wanted = match (output_type, dtype) {
                     (Dtype::F32, _) => *wanted,
@@ -135,8 +122,8 @@ fn histogram_counts_images_of_every_sample_type() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (name, dtype) in IMAGES {
-        let input = fixture(name);
-        let values = numbers(&read(&input).samples);
+        let input = tiff_path(name);
+        let values = as_f64(&load_image(&input).samples);
         works(folder, &format!("histogram {input} --stats -o h.json --bins 4"));
         let text = fs::read_to_string(folder.join("h.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -160,10 +147,10 @@ fn histogram_counts_images_of_every_sample_type() {
 fn folders_of_12_bit_slices_have_the_range_of_their_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let input = fixture("stack_bits12.tif");
+    let input = tiff_path("stack_bits12.tif");
     fs::create_dir(folder.join("s")).unwrap();
-    fs::copy(fixture("bits12.tif"), folder.join("s/0.tif")).unwrap();
-    fs::copy(fixture("bits12.tif"), folder.join("s/1.tif")).unwrap();
+    fs::copy(tiff_path("bits12.tif"), folder.join("s/0.tif")).unwrap();
+    fs::copy(tiff_path("bits12.tif"), folder.join("s/1.tif")).unwrap();
     let range = |line: &str| -> serde_json::Value {
         let output = crate::common::gpuproc()
             .current_dir(folder)
@@ -174,7 +161,7 @@ fn folders_of_12_bit_slices_have_the_range_of_their_pages() {
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()[0].clone()
     };
-    let one = range(&format!("{} --stack", fixture("bits12.tif")));
+    let one = range(&format!("{} --stack", tiff_path("bits12.tif")));
     let many = range("s");
     assert_eq!((&many["range"], &many["type"]), (&one["range"], &one["type"]));
     assert!(many["range"][1].as_f64().unwrap() <= 4095.0, "{many}");

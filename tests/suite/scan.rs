@@ -227,18 +227,23 @@ fn f64_sums_are_near_the_serial_scan() {
     assert!(max_relative_error(&input, &found.values, false) < 1e-14);
 }
 
+/// Scans `input` in parts of `length` numbers, each of which continues from the one before.
+fn scan_in_parts<T: Scannable>(mut scan: Scan<T>, input: &[T], length: usize) -> Scanned<T> {
+    let mut values = Vec::new();
+    for part in input.chunks(length) {
+        let scanned = scan.cpu(part).unwrap();
+        values.extend(scanned.values);
+        scan.carry_in = scanned.carry_out;
+    }
+    Scanned { values, carry_out: scan.carry_in }
+}
+
 #[test]
 fn scanning_in_two_parts_equals_one_scan() {
     let input: Vec<f32> = noise(BLOCK + 5000, 21);
-    let mut scan = Scan::new(Op::Sum, false);
+    let scan = Scan::new(Op::Sum, false);
     let whole = scan.cpu(&input).unwrap();
-    let mut parts = Vec::new();
-    for part in input.chunks(BLOCK) {
-        let scanned = scan.cpu(part).unwrap();
-        parts.extend(scanned.values);
-        scan.carry_in = scanned.carry_out;
-    }
-    assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "in two parts");
+    assert_same(&whole, &scan_in_parts(scan, &input, BLOCK), "in two parts");
 }
 
 #[test]
@@ -248,14 +253,8 @@ fn scanning_in_parts_of_any_length_equals_one_scan() {
         for inclusive in [false, true] {
             let whole = Scan::new(op, inclusive).cpu(&input).unwrap();
             for length in [1, 7, 4096] {
-                let mut scan = Scan::<T>::new(op, inclusive);
-                let mut parts = Vec::new();
-                for part in input.chunks(length) {
-                    let scanned = scan.cpu(part).unwrap();
-                    parts.extend(scanned.values);
-                    scan.carry_in = scanned.carry_out;
-                }
-                assert_same(&whole, &Scanned { values: parts, carry_out: scan.carry_in }, "parts");
+                let found = scan_in_parts(Scan::new(op, inclusive), &input, length);
+                assert_same(&whole, &found, &format!("parts of {length}"));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The GPU algorithms of scan, each selected and changed by hand.
 
 use gpuproc::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, number::Number},
     device::Kernel,
-    gpu::Features,
+    gpu::{Context, Features, Shader},
     kernels::scan::{Algorithm, BLOCK, Op, Scan, ScanBuffers, Spec, lookback},
 };
 
@@ -44,6 +44,28 @@ fn blelloch_scan_equals_the_serial_scan() {
     assert_scan(&scan, &input, &serial_scan(&input, true, 0.0, |a, b| a + b));
 }
 
+/// Runs the look-back scan with `shader` and the initial contents of the carry buffer. Returns the result and the first
+/// two numbers of the carry buffer after the scan.
+fn scan_with_shader<T: Number>(
+    spec: &Spec,
+    context: &Context,
+    input: &[T],
+    carry: &[T],
+    shader: &Shader,
+) -> (Vec<T>, Vec<T>) {
+    let padded = (input.len().next_multiple_of(4) * 4) as u64;
+    let source = context.allocate("source", padded).unwrap();
+    context.write(&source, 0, input).unwrap();
+    let result = context.allocate("result", padded).unwrap();
+    let carry_len = carry.len().min(2);
+    let carry = context.upload("carry", carry).unwrap();
+    let mut batch = context.batch();
+    let buffers = ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
+    lookback::record_with(spec, context, &mut batch, buffers, shader).unwrap();
+    batch.run().unwrap();
+    (context.read(&result, input.len()).unwrap(), context.read(&carry, carry_len).unwrap())
+}
+
 /// Runs the look-back scan with changed constants on each device that supports it, and checks the result.
 fn assert_lookback_scan(
     spec: Spec,
@@ -56,19 +78,9 @@ fn assert_lookback_scan(
         if !lookback::is_supported(&spec, context) {
             continue;
         }
-        let padded = (input.len().next_multiple_of(4) * 4) as u64;
-        let source = context.allocate("source", padded).unwrap();
-        context.write(&source, 0, input).unwrap();
-        let result = context.allocate("result", padded).unwrap();
-        let places = vec![before; spec.carry_len(context, input.len())];
-        let carry = context.upload("carry", &places).unwrap();
+        let carry = vec![before; spec.carry_len(context, input.len())];
         let shader = lookback::LOOKBACK.with(changed);
-        let mut batch = context.batch();
-        let arrays =
-            ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
-        lookback::record_with(&spec, context, &mut batch, arrays, &shader).unwrap();
-        batch.run().unwrap();
-        let found: Vec<u32> = context.read(&result, input.len()).unwrap();
+        let (found, _) = scan_with_shader(&spec, context, input, &carry, &shader);
         let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
         assert_eq!(wrong, None, "{name}, {} numbers, {changed:?}", input.len());
     }
@@ -173,22 +185,12 @@ fn assert_chained_scan(op: Op, inclusive: bool, input: &[f32], changed: &[(&str,
         if !lookback::is_supported(&spec, context) {
             continue;
         }
-        let padded = (input.len().next_multiple_of(4) * 4) as u64;
-        let source = context.allocate("source", padded).unwrap();
-        context.write(&source, 0, input).unwrap();
-        let result = context.allocate("result", padded).unwrap();
-        let carry = context.upload("carry", &[before; 3]).unwrap();
-        let mut batch = context.batch();
-        let arrays =
-            ScanBuffers { source: &source, result: &result, len: input.len(), carry: &carry };
-        lookback::record_with(&spec, context, &mut batch, arrays, &lookback::CHAINED.with(changed))
-            .unwrap();
-        batch.run().unwrap();
-        let found: Vec<f32> = context.read(&result, input.len()).unwrap();
+        let shader = lookback::CHAINED.with(changed);
+        let (found, carry) = scan_with_shader(&spec, context, input, &[before; 3], &shader);
         let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
         let wrong = found.iter().zip(&expected.values).position(differs);
         assert_eq!(wrong, None, "{name}, {} numbers, {changed:?}", input.len());
-        let after = context.read::<f32>(&carry, 2).unwrap()[1];
+        let after = carry[1];
         assert_eq!(after.to_bits(), expected.carry_out.to_bits(), "{name}, {}", input.len());
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::BufRead,
+    io::{BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -11,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::common::{Noise, gpuproc, measured, program, subjects, works};
+use crate::common::{Noise, device_names, gpuproc, measured, program, works};
 
 pub struct Server {
     child: Child,
@@ -68,11 +69,7 @@ fn server_writes_the_same_outputs_as_separate_processes() {
         ("scan n.raw OUT --inclusive", "s.npy"),
         ("sort n.raw OUT", "o.npy"),
     ];
-    let mut devices = vec!["cpu"];
-    if !subjects().is_empty() {
-        devices.push("gpu");
-    }
-    for device in devices {
+    for device in device_names() {
         let mut server = Server::start(path, device);
         for round in 0..3 {
             for (line, output) in lines {

@@ -7,12 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Noise, gpuproc, program, subjects};
-
-/// The devices that shards use in turn: the CPU, and the GPU if there is one.
-pub fn devices() -> Vec<&'static str> {
-    if subjects().is_empty() { vec!["cpu"] } else { vec!["cpu", "gpu"] }
-}
+use crate::common::{Noise, device_names, gpuproc, program};
 
 fn start(folder: &Path, line: &str) -> Child {
     let mut command = Command::new(program());
@@ -24,7 +19,7 @@ fn start(folder: &Path, line: &str) -> Child {
 /// Runs `line` for each of `count` shards, with `{}` replaced by I/N and `{i}` by I. The device `mixed` stands for all
 /// devices in turn. With `with_kills`, some shards are killed and restarted, and others run twice at the same time.
 pub fn run_shards(folder: &Path, line: &str, count: usize, device: &str, with_kills: bool) {
-    let devices = devices();
+    let devices = device_names();
     let mut noise = Noise(count as u64);
     for index in 0..count {
         let device = match device {

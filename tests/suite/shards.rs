@@ -5,6 +5,7 @@ use std::{fs, path::Path, time::Duration};
 
 use crate::{
     common::{Noise, gpuproc, run, works},
+    inputs::fixture,
     shard_runs::{run_shards, write_volume},
 };
 
@@ -25,7 +26,7 @@ const TABLES: [&str; 3] = ["csv", "json", "svg"];
 fn merged_histogram_shards_equal_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let mut turn = 0;
+    let mut devices = ["cpu", "mixed"].into_iter().cycle();
     for (dtype, counts) in
         [("uint8", &SHARD_COUNTS[..]), ("uint16", &[7]), ("int32", &[2, 7]), ("float32", &[2, 64])]
     {
@@ -34,8 +35,7 @@ fn merged_histogram_shards_equal_one_process() {
         let line = format!("histogram {name} --bins 50 --percentiles 1,33.3,99");
         works(path, &format!("{line} -o whole.csv -o whole.json -o whole.svg"));
         for &count in counts {
-            let device = ["cpu", "mixed"][turn % 2];
-            turn += 1;
+            let device = devices.next().unwrap();
             run_shards(
                 path,
                 &format!("{line} --shard {{}} -o {{i}}.part"),
@@ -71,12 +71,11 @@ fn merged_mesh_shards_equal_one_process() {
         .step_by(4 * 61)
         .for_each(|at| bytes[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes()));
     fs::write(&nan, bytes).unwrap();
-    let nifti = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/volumes");
-    for entry in fs::read_dir(nifti).unwrap() {
+    for entry in fs::read_dir(fixture("volumes")).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), path.join(entry.file_name())).unwrap();
     }
-    let mut turn = 0;
+    let mut devices = ["cpu", "mixed"].into_iter().cycle();
     for (line, counts) in [
         ("v_19x21x23_uint8.raw --iso 100", &SHARD_COUNTS[..]),
         ("v_19x21x23_uint8.raw --iso 100 --close --normals --ascii", &[7]),
@@ -89,8 +88,7 @@ fn merged_mesh_shards_equal_one_process() {
         let (input, flags) = line.split_once(' ').unwrap();
         let whole = works(path, &format!("mesh {input} whole.ply {flags}"));
         for &count in counts {
-            let device = ["cpu", "mixed"][turn % 2];
-            turn += 1;
+            let device = devices.next().unwrap();
             let line = format!("mesh {input} {{i}}.part {flags} --shard {{}}");
             run_shards(path, &line, count, device, count == 7);
             let parts: Vec<String> = (0..count).rev().map(|i| format!("{i}.part")).collect();
@@ -113,7 +111,7 @@ fn merged_mesh_shards_equal_one_process() {
 fn blur_shards_write_one_volume() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let mut turn = 0;
+    let mut devices = ["cpu", "mixed"].into_iter().cycle();
     for (dtype, flags, counts) in [
         ("uint8", "--sigma 1.5", &SHARD_COUNTS[..]),
         ("uint8", "--sigma 1,1,9 --edge reflect", &[7]),
@@ -133,8 +131,8 @@ fn blur_shards_write_one_volume() {
                 let whole = flags.replace("--max-memory 40k", "");
                 works(path, &format!("blur {input} whole.{extension} {whole}"));
                 let _ = fs::remove_file(path.join(format!("joined.{extension}")));
-                let device = if dtype == "uint8" { ["cpu", "mixed"][turn % 2] } else { "mixed" };
-                turn += 1;
+                let next = devices.next().unwrap();
+                let device = if dtype == "uint8" { next } else { "mixed" };
                 let line = format!("blur {input} joined.{extension} {flags} --shard {{}}");
                 run_shards(path, &line, count, device, count == 7);
                 assert_same_files(
@@ -160,7 +158,7 @@ fn scan_shards_continue_from_a_carry() {
     fs::write(path.join("n.txt"), text.join(" ")).unwrap();
     // An array with a header.
     works(path, "scan n.raw n.npy --type u64 --op max");
-    let mut turn = 0;
+    let mut devices = ["cpu", "mixed"].into_iter().cycle();
     for (line, counts) in [
         ("n.raw --type u32", &SHARD_COUNTS[..]),
         ("n.raw --type i64 --inclusive --op min --init 5", &[7]),
@@ -173,8 +171,7 @@ fn scan_shards_continue_from_a_carry() {
         let (input, flags) = line.split_once(' ').unwrap();
         works(path, &format!("scan {input} whole.npy {flags}"));
         for &count in counts {
-            let device = ["cpu", "mixed"][turn % 2];
-            turn += 1;
+            let device = devices.next().unwrap();
             run_shards(
                 path,
                 &format!("scan {input} {{i}}.part {flags} --shard {{}}"),

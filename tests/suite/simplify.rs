@@ -13,10 +13,11 @@ use gpuproc::{
 
 use crate::{
     common::{Noise, run, works},
+    inputs::fixture,
     surface_geometry::{
         Topology, Vec3, assert_orientation_kept, centroids, corners, distance_to_surface,
-        distance_to_triangle, dot, normal, rms_and_max_distance, sample_points, sub, topology,
-        vertices, volume,
+        distance_to_triangle, dot, enclosed_volume, normal, rms_and_max_distance, sample_points,
+        sub, topology, vertices,
     },
 };
 
@@ -171,7 +172,7 @@ fn keeps_volume_and_bounds_at_extreme_reductions() {
     for (name, whole, share, lost) in &cases {
         let mut simple = whole.clone();
         let done = simplify(&mut simple, &Goal::share(*share)).unwrap();
-        let ratio = volume(&simple) / volume(whole);
+        let ratio = enclosed_volume(&simple) / enclosed_volume(whole);
         assert!((ratio - 1.0).abs() <= *lost, "{name}: {ratio}");
         let ([low, high], [new_low, new_high]) =
             (whole.bounds().unwrap(), simple.bounds().unwrap());
@@ -272,8 +273,7 @@ fn removes_degenerate_triangles_and_parts() {
 /// An 8-bit volume at an integer isovalue, where degenerate triangles join parts of the surface.
 #[test]
 fn max_error_holds_where_samples_equal_the_isovalue() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
-    let samples = Samples::U8(std::fs::read(path).unwrap());
+    let samples = Samples::U8(std::fs::read(fixture("skull_64x64x64_uint8.raw")).unwrap());
     let whole = mesh_volume(Volume { dims: [64; 3], samples }, 40.0, false);
     assert!(whole.flat_triangles() > 100);
     let mut simple = whole.clone();

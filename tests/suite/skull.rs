@@ -1,9 +1,8 @@
 //! The skull of `fixtures`, made of a few smooth shapes.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+
+use crate::inputs::fixture;
 
 // ---- the fixture ----
 
@@ -71,10 +70,6 @@ fn skull_distance(p: [f64; 3]) -> f64 {
     let holes = [(eye, 0.05), (nose, 0.04), (temple, 0.08), (inside, 0.02), (mouth, 0.04)];
     let skull = holes.into_iter().fold(bone, |bone, (hole, width)| cut(bone, hole, width));
     skull.min(teeth(-0.575)).min(teeth(-0.735)).min(jaw)
-}
-
-pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 #[test]

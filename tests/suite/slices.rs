@@ -4,23 +4,15 @@ use std::{fs, path::Path};
 
 use gpuproc::{
     data::samples::Samples,
-    io::{
-        Limits, Source,
-        reader::Reader,
-        volume::{Layout, VolumeFile},
-    },
-    util::{
-        error::{Error, Kind},
-        timings::Timings,
-    },
+    io::{Limits, reader::Reader},
+    util::{error::Kind, timings::Timings},
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 
-use crate::common::{Noise, run, works};
-
-fn describe(path: &Path) -> Result<VolumeFile, Error> {
-    VolumeFile::describe(&Source::File(path.to_owned()), &Layout::default())
-}
+use crate::{
+    common::{Noise, run, works},
+    inputs::describe,
+};
 
 fn read(path: &Path) -> Samples {
     let file = describe(path).unwrap_or_else(|error| panic!("{}", error.one_line()));
@@ -46,7 +38,7 @@ fn folder_of_images_equals_the_raw_volume() {
     fs::write(folder.join("v_9x7x12_uint8.raw"), &samples).unwrap();
     assert_eq!(read(&folder.join("s")), Samples::U8(samples.clone()));
     // Reading some slices at a time, with an overlap.
-    let file = describe(&folder.join("s")).unwrap();
+    let file = describe(folder.join("s")).unwrap();
     assert_eq!((file.dims, file.format(), file.can_reopen()), ([9, 7, 12], "PNG slices", true));
     let mut reader = file.reader().unwrap();
     let first = reader.read(5).unwrap();
@@ -98,7 +90,7 @@ fn reads_16_bit_slices_of_several_formats() {
         assert_eq!(read(&folder.join(pattern)), Samples::U16(all.clone()), "{pattern}");
     }
     // A single image is a volume of one slice.
-    assert_eq!(describe(&folder.join("a1.tif")).unwrap().dims, [5, 4, 1]);
+    assert_eq!(describe(folder.join("a1.tif")).unwrap().dims, [5, 4, 1]);
 }
 
 #[test]
@@ -120,7 +112,7 @@ fn colour_slices_become_grey_with_a_warning() {
     assert!(stderr.contains("2 colour images converted to grey, (r + g + b) / 3"), "{stderr}");
     assert!(stderr.contains("skipped notes.txt") && !stderr.contains("DS_Store"), "{stderr}");
     let strict = Limits { strict: true, ..Limits::from(1 << 20) };
-    let error = describe(&folder.join("s")).unwrap().check(strict).unwrap_err();
+    let error = describe(folder.join("s")).unwrap().check(strict).unwrap_err();
     assert_eq!(error.kind(), Kind::BadInput);
     let (code, stderr) = run(folder, "histogram s --stack -o o.csv --strict");
     assert_eq!(code, 4, "{stderr}");

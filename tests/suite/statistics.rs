@@ -8,7 +8,7 @@ use image::ColorType;
 use serde_json::Value;
 
 use crate::{
-    common::{Noise, gpuproc, subjects, works},
+    common::{Noise, device_names, gpuproc, works},
     serve::Server,
     shard_runs::run_shards,
 };
@@ -67,10 +67,6 @@ fn assert_close(found: &[f64], expected: &[f64], context: &str) {
 
 const FLAGS: &str = "--percentiles 7,25,75,99.5";
 
-fn devices() -> &'static [&'static str] {
-    if subjects().is_empty() { &["cpu"] } else { &["cpu", "gpu"] }
-}
-
 /// Volumes of 8000 samples, many of them far from the lower end of the range compared with their spread, and options
 /// for the range.
 fn volumes() -> Vec<(Dtype, Vec<f64>, &'static str)> {
@@ -116,7 +112,7 @@ fn volume_statistics_equal_those_of_the_sorted_samples() {
         let pairs: Vec<(f64, u64)> = values.iter().map(|&value| (value + 0.0, 1)).collect();
         let expected = reference_statistics(&pairs, |value| value);
         let line = format!("histogram {name} {FLAGS} {range}");
-        for device in devices() {
+        for device in device_names() {
             let mut server = Server::start(path, device);
             for (line, output) in [
                 (line.clone(), "whole.json"),
@@ -155,7 +151,7 @@ fn statistics_of_float_images_are_accurate_with_a_wide_range() {
     let header = b"PF\n50 40\n-1.0\n".to_vec();
     let bytes = [header, bytemuck::cast_slice(&samples).to_vec()].concat();
     fs::write(folder.path().join("a.pfm"), bytes).unwrap();
-    for device in devices() {
+    for device in device_names() {
         let line = format!("histogram a.pfm -o h.json {FLAGS} --range=-1000000000,1000000000");
         let mut server = Server::start(folder.path(), device);
         assert_eq!(server.run_job(&line)["code"], 0);
@@ -220,7 +216,7 @@ fn luminance_statistics_are_independent_of_the_bins() {
         assert!(weighted || expected[3..5] == [0.0, 0.0]);
         // Weighted counts are reported in pixels.
         expected[0] /= if weighted { 255.0 } else { 1.0 };
-        for device in devices() {
+        for device in device_names() {
             let mut server = Server::start(path, device);
             for bins in [1, 16, 256, 512, 65_536] {
                 let line = format!("histogram a.png -o h.json {FLAGS} --bins {bins} {how}");

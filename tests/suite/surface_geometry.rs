@@ -75,8 +75,8 @@ pub fn sample_points(surface: &Surface, steps: u32) -> impl Iterator<Item = Vec3
     })
 }
 
-/// The volume inside a closed surface, by the divergence theorem.
-pub fn volume(surface: &Surface) -> f64 {
+/// The volume inside a closed surface, by the divergence theorem. Positive if the triangles face outwards.
+pub fn enclosed_volume(surface: &Surface) -> f64 {
     let tetrahedron = |&triangle: &[u32; 3]| {
         let [a, b, c] = corners(surface, triangle);
         dot(a, [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]])

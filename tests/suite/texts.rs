@@ -3,37 +3,32 @@
 
 use std::{
     fs,
-    io::{BufReader, Cursor, Read, Write},
-    path::{Path, PathBuf},
+    io::{BufReader, Cursor, Read},
+    path::Path,
 };
 
 use exr::meta::{MetaData, attribute::AttributeValue};
 use gpuproc::{
-    data::image::{DensityUnit, Image, StackDescription, Text},
+    data::image::{DensityUnit, StackDescription, Text},
     io::{
-        Sink, Source,
-        image::{Encoding, ImageFormat, ImageTarget, read_image},
+        Sink,
+        image::{Encoding, ImageFormat, ImageTarget},
     },
     util::timings::Timings,
 };
 
-use crate::common::{run, works};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(name)
-}
-
-fn read(path: impl AsRef<Path>) -> Image {
-    read_image(&Source::File(path.as_ref().to_owned()), 1u64 << 30, &Timings::new(false)).unwrap()
-}
+use crate::{
+    common::{run, works},
+    inputs::{fixture, load_image, png_chunk, zlib},
+};
 
 /// Keywords and texts of an image, in order.
 fn texts(path: impl AsRef<Path>) -> Vec<(String, String)> {
-    read(path).metadata.texts.into_iter().map(|text| (text.keyword, text.text)).collect()
+    load_image(path).metadata.texts.into_iter().map(|text| (text.keyword, text.text)).collect()
 }
 
 fn blurred(folder: &Path, input: &str, output: &str) -> String {
-    works(folder, &format!("blur {} {output} --sigma 0", fixture(input).display()))
+    works(folder, &format!("blur {} {output} --sigma 0", fixture("images").join(input).display()))
 }
 
 fn pair(keyword: &str, text: &str) -> (String, String) {
@@ -70,13 +65,13 @@ fn png_text_is_kept_or_reported_in_every_format() {
         pair("Camera lens", "50 mm"),
         pair("Source", "a scanner"),
     ];
-    assert_eq!(texts(fixture("texts.png")), all);
+    assert_eq!(texts(fixture("images/texts.png")), all);
     assert_eq!(blurred(folder, "texts.png", "o.png"), "");
     let mut sorted = all.to_vec();
     sorted.sort();
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
     // Text is also kept if the image is blurred in blocks.
-    let input = fixture("texts.png");
+    let input = fixture("images/texts.png");
     works(folder, &format!("blur {} o.png --sigma 0 --max-memory 3k", input.display()));
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
     let strict = format!("blur {} o.png --sigma 0 --strict", input.display());
@@ -122,7 +117,7 @@ fn converts_comments_between_formats() {
     let folder = folder.path();
     let comment = "says d\u{e9}j\u{e0} vu";
     for input in ["comment.jpg", "comment.gif"] {
-        assert_eq!(texts(fixture(input)), [pair("Comment", comment)], "{input}");
+        assert_eq!(texts(fixture("images").join(input)), [pair("Comment", comment)], "{input}");
         for output in ["o.jpg", "o.png", "o.gif", "o.exr"] {
             let stderr = blurred(folder, input, output);
             assert!(!stderr.contains("text"), "{input} {output}: {stderr}");
@@ -172,7 +167,7 @@ fn pnm_comments_are_kept_or_reported() {
     fs::write(folder.join("f.png"), png_with(&[(b"tEXt", b"Comment\0one\ntwo".to_vec())])).unwrap();
     works(folder, "blur f.png o.ppm --sigma 0 --strict");
     assert!(fs::read(folder.join("o.ppm")).unwrap().starts_with(b"P5\n# one\n# two\n1 1\n255\n"));
-    works(folder, &format!("blur {} o.pam --sigma 0", fixture("clear.gif").display()));
+    works(folder, &format!("blur {} o.pam --sigma 0", fixture("images/clear.gif").display()));
     assert!(fs::read(folder.join("o.pam")).unwrap().starts_with(b"P7"));
     let long = [b"P5\n".to_vec(), b"# so long\n".repeat(20_000), b"1 1 255\n7".to_vec()].concat();
     fs::write(folder.join("long.pgm"), long).unwrap();
@@ -202,8 +197,8 @@ fn exr_header(path: &Path) -> exr::meta::header::Header {
 fn keeps_exr_attributes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let input = fixture("attributes.exr");
-    let density = read(&input).metadata.density.unwrap();
+    let input = fixture("images/attributes.exr");
+    let density = load_image(&input).metadata.density.unwrap();
     assert_eq!((density.pixels, density.unit), ([300.0, 600.0], DensityUnit::Inch));
     let before = exr_header(&input);
     let stderr = works(folder, &format!("blur {} o.exr --sigma 0 --strict", input.display()));
@@ -220,7 +215,7 @@ fn keeps_exr_attributes() {
     assert_eq!((own.exposure, own.capture_date.is_some()), (Some(0.25), true));
     let long = own.other.iter().find(|(name, _)| name.to_string().starts_with("an attribute"));
     assert_eq!(long.unwrap().1, &AttributeValue::Text("long".into()));
-    assert_eq!(read(folder.join("o.exr")).samples, read(&input).samples);
+    assert_eq!(load_image(folder.join("o.exr")).samples, load_image(&input).samples);
     // In other formats, texts are kept and other attributes are reported.
     let stderr = works(folder, &format!("blur {} o.png --sigma 0", input.display()));
     assert!(stderr.contains("attributes of OpenEXR are dropped"), "{stderr}");
@@ -228,38 +223,27 @@ fn keeps_exr_attributes() {
     assert!(found.contains(&pair("Comment", "lit by two lamps")), "{found:?}");
     assert!(found.contains(&pair("Copyright", "Jane")), "{found:?}");
     // PNG stores the density in whole pixels per metre.
-    let density = read(folder.join("o.png")).metadata.density.unwrap();
+    let density = load_image(folder.join("o.png")).metadata.density.unwrap();
     assert!((density.pixels[1] / density.pixels[0] - 2.0).abs() < 1e-3);
 }
 
 /// A PNG file of one pixel with additional chunks.
 fn png_with(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
-    let mut add = |name: &[u8; 4], body: &[u8]| {
-        file.extend((body.len() as u32).to_be_bytes());
-        file.extend([&name[..], body].concat());
-        file.extend(crc32fast::hash(&[&name[..], body].concat()).to_be_bytes());
-    };
-    add(b"IHDR", &[0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]);
-    for (name, body) in chunks {
-        add(name, body);
+    file.extend(png_chunk(b"IHDR", &[0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]));
+    for (name, data) in chunks {
+        file.extend(png_chunk(name, data));
     }
-    add(b"IDAT", &zlib_compressed(&[0, 7]));
-    add(b"IEND", &[]);
+    file.extend(png_chunk(b"IDAT", &zlib(&[0, 7])));
+    file.extend(png_chunk(b"IEND", &[]));
     file
-}
-
-fn zlib_compressed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 #[test]
 fn malformed_and_long_text_chunks_are_bounded_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let ztxt = |text: &[u8]| [b"Comment\0\0".to_vec(), zlib_compressed(text)].concat();
+    let ztxt = |text: &[u8]| [b"Comment\0\0".to_vec(), zlib(text)].concat();
     let bomb = ztxt(&vec![b' '; 50 << 20]);
     let many: Vec<(&[u8; 4], Vec<u8>)> =
         (0..2000).map(|_| (b"zTXt", ztxt(&[b'a'; 60_000]))).collect();
@@ -310,7 +294,7 @@ fn malformed_and_long_text_chunks_are_bounded_and_reported() {
     fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
     let stderr = works(folder, "blur in.png o.exr --sigma 0");
     assert!(stderr.contains("the texts channels, dataWindow and 1 more are dropped"), "{stderr}");
-    assert_eq!(read(folder.join("o.exr")).width, 1);
+    assert_eq!(load_image(folder.join("o.exr")).width, 1);
 }
 
 #[test]
@@ -318,7 +302,7 @@ fn rejects_keywords_that_the_format_does_not_allow() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("in.png");
     fs::write(&path, png_with(&[])).unwrap();
-    let mut image = read(&path);
+    let mut image = load_image(&path);
     let (long, longer) = ("k".repeat(80), "k".repeat(256));
     for (keyword, in_png, in_exr) in [
         ("lens", true, true),
@@ -343,11 +327,11 @@ fn rejects_keywords_that_the_format_does_not_allow() {
 fn stacks_keep_their_spacing_with_selected_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let tiff = |name: &str| format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name);
-    let description_in =
-        |output: &str| -> Option<StackDescription> { read(folder.join(output)).metadata.pages };
-    let imagej = tiff("stack_imagej.tif");
-    let own = read(&imagej).metadata;
+    let description_in = |output: &str| -> Option<StackDescription> {
+        load_image(folder.join(output)).metadata.pages
+    };
+    let imagej = fixture("tiff/stack_imagej.tif").display().to_string();
+    let own = load_image(&imagej).metadata;
     let spacing =
         |text: &str| text.lines().find_map(|line| line.strip_prefix("spacing=").map(str::to_owned));
     let wanted = spacing(&own.pages.as_ref().unwrap().text);
@@ -358,23 +342,23 @@ fn stacks_keep_their_spacing_with_selected_pages() {
         let found = description_in("o.tif").unwrap();
         assert_eq!((found.pages, spacing(&found.text)), (pages, wanted.clone()), "{flags}");
         assert!(found.text.contains(&format!("images={pages}\n")), "{}", found.text);
-        assert_eq!(read(folder.join("o.tif")).metadata.density, own.density, "{flags}");
+        assert_eq!(load_image(folder.join("o.tif")).metadata.density, own.density, "{flags}");
         let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
         assert!(stderr.contains("the slice spacing is dropped"), "{flags}: {stderr}");
     }
     // A single page has no slice spacing, but keeps the pixel size.
     works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));
-    let found = read(folder.join("o.tif")).metadata;
+    let found = load_image(folder.join("o.tif")).metadata;
     assert_eq!((found.pages, found.density), (None, own.density));
 
-    let ome = tiff("stack.ome.tif");
-    let own = read(&ome).metadata;
+    let ome = fixture("tiff/stack.ome.tif").display().to_string();
+    let own = load_image(&ome).metadata;
     assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict")), "");
     assert_eq!(description_in("o.tif"), own.pages);
     for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", "")] {
         let stderr = works(folder, &format!("blur {ome} {output} --sigma 0{flags}"));
         assert!(stderr.contains("OME-XML is dropped"), "{output}{flags}: {stderr}");
-        let density = read(folder.join(output)).metadata.density.unwrap();
+        let density = load_image(folder.join(output)).metadata.density.unwrap();
         let [found, wanted] =
             [density, own.density.unwrap()].map(|d| d.per(DensityUnit::Centimetre).unwrap()[0]);
         assert!((found / wanted - 1.0).abs() < 1e-3, "{output}{flags}: {found} {wanted}");
@@ -388,7 +372,7 @@ fn stacks_keep_their_spacing_with_selected_pages() {
 fn reports_dropped_mpf_images_and_keeps_the_exif_resolution() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let jpeg = fs::read(fixture("comment.jpg")).unwrap();
+    let jpeg = fs::read(fixture("images/comment.jpg")).unwrap();
     // A multi-picture index (CIPA DC-007): a directory with the number of images.
     let mut body = b"MPF\0II*\0\x08\0\0\0\x01\0\x01\xb0\x04\0\x01\0\0\0\x02\0\0\0\0\0\0\0".to_vec();
     let segment = |body: &[u8]| {
@@ -412,7 +396,7 @@ fn reports_dropped_mpf_images_and_keeps_the_exif_resolution() {
     fs::write(folder.join("exif.jpg"), with_exif).unwrap();
     for output in ["o.png", "o.jpg", "o.tif", "o.bmp"] {
         works(folder, &format!("blur exif.jpg {output} --sigma 0"));
-        let density = read(folder.join(output)).metadata.density.unwrap();
+        let density = load_image(folder.join(output)).metadata.density.unwrap();
         let per_inch = density.per(DensityUnit::Inch).unwrap()[0];
         assert!((per_inch - 300.0).abs() < 0.1, "{output}: {per_inch}");
     }

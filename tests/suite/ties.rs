@@ -14,7 +14,10 @@ use gpuproc::{
     },
 };
 
-use crate::common::{Noise, run, works};
+use crate::{
+    common::{Noise, run, works},
+    surface_geometry::enclosed_volume,
+};
 
 /// The surface at `iso` of random samples, many of which equal `iso`.
 fn tied_surface(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
@@ -48,17 +51,6 @@ fn count_sides<K: Copy + Eq + std::hash::Hash>(
         }
     }
     sides
-}
-
-/// Six times the enclosed volume. It is exact for corners at multiples of a power of two.
-fn volume_times_six(surface: &Surface) -> f64 {
-    let six_times = |&triangle: &[u32; 3]| {
-        let [a, b, c] = surface.corners::<f64>(triangle);
-        let cross =
-            [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]];
-        (0..3).map(|i| a[i] * cross[i]).sum::<f64>()
-    };
-    surface.triangles.iter().map(six_times).sum()
 }
 
 /// The number of holes whose boundary vertices all share one position.
@@ -141,7 +133,7 @@ fn cleaned_surfaces_are_closed_manifolds_of_the_same_volume() {
             cleaned.positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
         assert_eq!(places.len(), cleaned.positions.len(), "{name}: two vertices share a position");
         // A tube that is pinched to a point is opened slightly.
-        let [one, other] = [&whole, &cleaned].map(volume_times_six);
+        let [one, other] = [&whole, &cleaned].map(enclosed_volume);
         assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
         assert_eq!(cleaned.normals.is_empty(), whole.normals.is_empty(), "{name}");
         assert!(cleaned.normals.is_empty() || cleaned.normals.len() == cleaned.positions.len());

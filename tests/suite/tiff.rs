@@ -1,43 +1,26 @@
 //! TIFF files of other programs: `fixtures/tiff`, with expected values as tifffile, Pillow, vips and ImageMagick read
 //! them.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs};
 
 use gpuproc::{
-    data::{
-        dtype::Dtype,
-        image::{Density, DensityUnit, Image},
-        samples::Samples,
-    },
+    data::image::{Density, DensityUnit, Image},
     io::{
         Source,
-        image::{Encoding, ImageFile, ImageFormat, ImageTarget, Series, read_image},
+        image::{Encoding, ImageFile, ImageFormat, ImageTarget, Series},
     },
     util::timings::Timings,
 };
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::common::{Noise, gpuproc, run};
-
-fn fixtures() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
-}
+use crate::{
+    common::{Noise, gpuproc, run},
+    inputs::{as_f64, fixture, load_image},
+};
 
 fn expected_values() -> BTreeMap<String, Value> {
-    serde_json::from_slice(&fs::read(fixtures().join("values.json")).unwrap()).unwrap()
-}
-
-fn read(path: &Path) -> Image {
-    let source = Source::File(path.to_owned());
-    read_image(&source, u64::MAX, &Timings::new(false)).unwrap()
-}
-
-fn numbers(samples: &Samples) -> Vec<f64> {
-    match samples.converted(Dtype::F64).unwrap() {
-        Samples::F64(values) => values,
-        other => panic!("{}", other.dtype()),
-    }
+    serde_json::from_slice(&fs::read(fixture("tiff/values.json")).unwrap()).unwrap()
 }
 
 #[test]
@@ -45,7 +28,7 @@ fn reads_files_of_other_programs() {
     let expected = expected_values();
     assert!(expected.len() > 25);
     for (name, expected) in expected {
-        let image = read(&fixtures().join(&name));
+        let image = load_image(fixture("tiff").join(&name));
         assert_eq!(image.samples.dtype().name(), expected["type"], "{name}");
         let size: Vec<usize> = serde_json::from_value(expected["size"].clone()).unwrap();
         assert_eq!(
@@ -55,7 +38,7 @@ fn reads_files_of_other_programs() {
         );
         let tolerance = expected["tolerance"].as_f64().unwrap();
         let wanted: Vec<f64> = serde_json::from_value(expected["values"].clone()).unwrap();
-        let found = numbers(&image.samples);
+        let found = as_f64(&image.samples);
         assert_eq!(found.len(), wanted.len(), "{name}");
         for (i, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
             assert!(
@@ -74,7 +57,7 @@ fn written_pages_are_read_back_unchanged() {
     let mut noise = Noise(3);
     let mut images: Vec<Image> = Vec::new();
     for (name, _) in expected_values() {
-        let mut image = read(&fixtures().join(name));
+        let mut image = load_image(fixture("tiff").join(name));
         image.metadata.xmp = Some(noise.bytes(3));
         image.metadata.iptc = Some(noise.bytes(9));
         image.metadata.icc = Some(noise.bytes(90));
@@ -111,7 +94,7 @@ fn written_pages_are_read_back_unchanged() {
 fn names_unsupported_kinds_and_reports_losses() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let grey = fs::read(fixtures().join("min_is_white.tif")).unwrap();
+    let grey = fs::read(fixture("tiff/min_is_white.tif")).unwrap();
     // Sets the value of a SHORT entry in the first directory of a little-endian file.
     let set_entry = |file: &[u8], tag: u16, value: u16| {
         let mut file = file.to_vec();
@@ -152,10 +135,10 @@ fn names_unsupported_kinds_and_reports_losses() {
         ("i8_packbits.tif", "its predictor is ignored: PackBits compression has none"),
         ("min_is_white.tif", "its predictor is ignored: it is not compressed"),
     ] {
-        let path = fixtures().join(name);
+        let path = fixture("tiff").join(name);
         fs::write(folder.join("in.tif"), set_entry(&fs::read(&path).unwrap(), 317, 2)).unwrap();
-        let found = read(&folder.join("in.tif"));
-        assert!(found.samples == read(&path).samples, "{name}");
+        let found = load_image(folder.join("in.tif"));
+        assert!(found.samples == load_image(&path).samples, "{name}");
         for line in ["blur in.tif o.tif --sigma 0", "blur in.tif o.tif --sigma 0 --stack"] {
             let (code, stderr) = run(folder, line);
             assert!(code == 0 && stderr.contains(message), "{name}: {stderr}");
@@ -170,7 +153,7 @@ fn names_unsupported_kinds_and_reports_losses() {
         ("cmyk.tif", "CMYK becomes RGB"),
         ("f64_predictor_be.tif", ""),
     ] {
-        let input = fixtures().join(name);
+        let input = fixture("tiff").join(name);
         let input = input.to_str().unwrap();
         let mut command = gpuproc();
         let line = ["blur", input, "o.tif", "--sigma", "0", "--device", "cpu"];
@@ -261,7 +244,7 @@ fn blur_in_blocks_writes_the_same_file() {
     }
     write("strips.tif", strips.into_inner());
     for name in ["tiles3.tif", "tiles4.tif", "wide.tif", "strips.tif"] {
-        let image = read(&folder.join(name));
+        let image = load_image(folder.join(name));
         let bytes = image.samples.as_bytes();
         assert!(bytes == &samples[..bytes.len()], "{name}");
         let run = |output: &str, memory: usize| {
@@ -274,7 +257,7 @@ fn blur_in_blocks_writes_the_same_file() {
         for [whole, blocks] in [["whole.tif", "bands.tif"], ["whole.png", "bands.png"]] {
             assert!(!run(whole, 1 << 30), "{name}");
             assert!(run(blocks, 3 * bytes.len()), "{name} {blocks}");
-            let [whole, blocks] = [whole, blocks].map(|name| read(&folder.join(name)));
+            let [whole, blocks] = [whole, blocks].map(|name| load_image(folder.join(name)));
             assert!(whole == blocks, "{name}");
         }
     }

@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use gpuproc::{
-    data::{placement::Placement, samples::Samples, volume::Volume},
-    for_samples,
+    data::{placement::Placement, volume::Volume},
     io::{
-        Sink, Source,
+        Sink,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     util::timings::Timings,
@@ -14,24 +13,17 @@ use gpuproc::{
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::common::gpuproc;
-
-fn fixtures() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
-}
+use crate::{
+    common::gpuproc,
+    inputs::{as_f64, describe_as, fixture},
+};
 
 fn expected_stacks() -> BTreeMap<String, Value> {
-    serde_json::from_slice(&fs::read(fixtures().join("stacks.json")).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(fixture("tiff/stacks.json")).unwrap()).unwrap()
 }
 
-fn describe(path: &Path, volume: Option<usize>) -> VolumeFile {
-    let source = Source::File(path.to_owned());
-    VolumeFile::describe(&source, &Layout { volume, ..Layout::default() }).unwrap()
-}
-
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64 itself")]
-fn numbers(samples: &Samples) -> Vec<f64> {
-    for_samples!(samples, values => values.iter().map(|&value| value as f64).collect())
+fn open_stack(path: impl AsRef<Path>, volume: Option<usize>) -> VolumeFile {
+    describe_as(path, &Layout { volume, ..Layout::default() }).unwrap()
 }
 
 fn read(file: &VolumeFile) -> Volume {
@@ -50,7 +42,7 @@ fn reads_pages_as_the_slices_of_volumes() {
         let volumes = expected["volumes"].as_u64().unwrap() as usize;
         let mut values = Vec::new();
         for number in 0..volumes {
-            let file = describe(&fixtures().join(&name), Some(number));
+            let file = open_stack(fixture("tiff").join(&name), Some(number));
             assert_eq!(Value::from(file.dims.to_vec()), expected["dims"], "{name}");
             assert_eq!(
                 (file.header.volumes, file.format()),
@@ -64,11 +56,11 @@ fn reads_pages_as_the_slices_of_volumes() {
             );
             let unit = file.placement().and_then(|placement| placement.unit.clone());
             assert_eq!(serde_json::to_value(unit).unwrap(), expected["unit"], "{name}");
-            values.extend(numbers(&read(&file).samples));
+            values.extend(as_f64(&read(&file).samples));
             // Reading in parts, as meshes and histograms do.
             let mut reader = file.reader().unwrap();
             let parts = [reader.read(1).unwrap(), reader.read(file.dims[2] - 1).unwrap()];
-            let parts: Vec<f64> = parts.iter().flat_map(numbers).collect();
+            let parts: Vec<f64> = parts.iter().flat_map(as_f64).collect();
             assert!(values.ends_with(&parts), "{name}");
         }
         let wanted: Vec<f64> = serde_json::from_value(expected["values"].clone()).unwrap();
@@ -95,14 +87,14 @@ fn written_stacks_are_read_back_unchanged() {
     let path = folder.path().join("o.tif");
     let sink = Sink::File(path.clone());
     for name in expected_stacks().keys() {
-        let file = describe(&fixtures().join(name), Some(0));
+        let file = open_stack(fixture("tiff").join(name), Some(0));
         let volume = read(&file);
         let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
         let is_ome = name.contains(".ome.");
         let lost = is_ome.then(|| "metadata is dropped (OME-XML)".to_owned());
         assert_eq!(target.losses(), lost, "{name}");
         write(&target, &volume);
-        let again = describe(&path, None);
+        let again = open_stack(&path, None);
         assert_eq!((again.format(), again.dims), ("ImageJ stack", volume.dims));
         assert!(read(&again).samples == volume.samples, "{name}");
         assert_eq!(spacing(&again), spacing(&file), "{name}");
@@ -110,11 +102,10 @@ fn written_stacks_are_read_back_unchanged() {
         assert_eq!(unit(&again), unit(&file), "{name}");
     }
     // From another format, with an origin.
-    let nifti = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/volumes/i16_itk.mha");
-    let file = describe(Path::new(nifti), None);
+    let file = open_stack(fixture("volumes/i16_itk.mha"), None);
     let target = VolumeTarget::new(&sink, &file, file.dtype, Endian::Little).unwrap();
     write(&target, &read(&file));
-    let again = describe(&path, None);
+    let again = open_stack(&path, None);
     assert!(read(&again).samples == read(&file).samples && again.dtype == file.dtype);
     assert_eq!(spacing(&again), spacing(&file));
 }
@@ -124,7 +115,7 @@ fn commands_accept_stacks() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["stack_imagej.tif", "stack_hyper.tif"] {
-        fs::copy(fixtures().join(name), folder.join(name)).unwrap();
+        fs::copy(fixture("tiff").join(name), folder.join(name)).unwrap();
     }
     let run = |line: &str| {
         let mut command = gpuproc();
@@ -132,11 +123,11 @@ fn commands_accept_stacks() {
     };
     run("blur stack_imagej.tif o.nii --stack --sigma 0").success().stderr("");
     let [stack, nifti] =
-        ["stack_imagej.tif", "o.nii"].map(|name| describe(&folder.join(name), None));
+        ["stack_imagej.tif", "o.nii"].map(|name| open_stack(folder.join(name), None));
     assert!(read(&stack).samples == read(&nifti).samples);
     assert_eq!(spacing(&stack), spacing(&nifti));
     run("blur stack_imagej.tif soft.tif --stack --sigma 0,0,1").success().stderr("");
-    let soft = describe(&folder.join("soft.tif"), None);
+    let soft = open_stack(folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
     // Without `--stack`, pages are written as the same kind of stack.
@@ -147,13 +138,13 @@ fn commands_accept_stacks() {
         run(line).success().stderr("");
         for volume in 0..if input == "stack_hyper.tif" { 4 } else { 1 } {
             let [one, other] =
-                [input, "pages.tif"].map(|name| describe(&folder.join(name), Some(volume)));
+                [input, "pages.tif"].map(|name| open_stack(folder.join(name), Some(volume)));
             assert!(read(&one).samples == read(&other).samples, "{input}");
             assert_eq!(spacing(&one), spacing(&other), "{input}");
         }
     }
     run("blur stack_hyper.tif pages.tif --sigma 0 --page 1..4").success().stderr("");
-    let pages = describe(&folder.join("pages.tif"), None);
+    let pages = open_stack(folder.join("pages.tif"), None);
     assert_eq!((pages.dims, spacing(&pages)), ([13, 9, 4], Some(vec![1.0, 1.0, 3.0])));
     run("blur stack_hyper.tif page.tif --sigma 0 --page 2").success().stderr("");
     assert!(!fs::read(folder.join("page.tif")).unwrap().windows(6).any(|text| text == b"ImageJ"));
@@ -166,7 +157,7 @@ fn commands_accept_stacks() {
     run("mesh stack_hyper.tif m.ply --iso 9000").code(4).stderr(contains("4 volumes"));
     run("mesh stack_hyper.tif m.ply --iso 9000 --volume 4").success();
     // Pages of different sizes are not a volume.
-    let mut odd = fs::read(fixtures().join("stack_i32_zstd_tiles.tif")).unwrap();
+    let mut odd = fs::read(fixture("tiff/stack_i32_zstd_tiles.tif")).unwrap();
     let first = u32::from_le_bytes(odd[4..8].try_into().unwrap()) as usize;
     let count = usize::from(u16::from_le_bytes(odd[first..first + 2].try_into().unwrap()));
     let width = (0..count).map(|i| first + 2 + 12 * i).find(|&at| odd[at..at + 2] == [0, 1]);
@@ -179,15 +170,15 @@ fn commands_accept_stacks() {
 #[test]
 fn warns_about_pages_of_other_ome_images() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = fs::read(fixtures().join("stack.ome.tif")).unwrap();
-    let file = describe(&fixtures().join("stack.ome.tif"), Some(0));
+    let whole = fs::read(fixture("tiff/stack.ome.tif")).unwrap();
+    let file = open_stack(fixture("tiff/stack.ome.tif"), Some(0));
     assert!(file.warnings().all(|warning| !warning.contains("left out")));
     let size = b"SizeZ=\"";
     let at = whole.windows(size.len()).position(|text| text == size).unwrap() + size.len();
     let mut fewer = whole.clone();
     fewer[at] -= 1;
     fs::write(folder.path().join("fewer.ome.tif"), fewer).unwrap();
-    let fewer = describe(&folder.path().join("fewer.ome.tif"), Some(0));
+    let fewer = open_stack(folder.path().join("fewer.ome.tif"), Some(0));
     assert_eq!(fewer.dims[2], file.dims[2] - 1);
     let message = "pages that are not of the first image of its OME-XML are left out";
     assert!(fewer.warnings().any(|warning| warning.contains(message)));

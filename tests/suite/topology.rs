@@ -337,6 +337,15 @@ fn slices_larger_than_a_binding_are_identical_on_all_devices() {
     assert_twins(&kernel, &Slab::whole(volume, &kernel), assert_same_surface);
 }
 
+/// Checks that all devices give the same surface, and that a closed one is a manifold.
+fn assert_devices_agree(kernel: &MarchingCubes, volume: &Volume) {
+    let slab = Slab::whole(volume.clone(), kernel);
+    let surface = assert_twins(kernel, &slab, assert_same_surface);
+    if kernel.close {
+        invariants_of(&surface);
+    }
+}
+
 /// Corners alternate everywhere, so all 32 cells of a bit mask word are ambiguous.
 #[test]
 fn devices_agree_where_every_cell_is_ambiguous() {
@@ -348,11 +357,7 @@ fn devices_agree_where_every_cell_is_ambiguous() {
         values.map(|is_inside| (noise.next() % 128) as u8 + 128 * u8::from(is_inside)).collect();
     let volume = Volume { dims, samples: Samples::U8(samples) };
     for kernel in [false, true].map(|close| exact_kernel(127.0, close)) {
-        let surface =
-            assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), assert_same_surface);
-        if kernel.close {
-            invariants_of(&surface);
-        }
+        assert_devices_agree(&kernel, &volume);
     }
 }
 
@@ -363,11 +368,7 @@ fn devices_agree_on_noise_of_every_type() {
         let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
         for iso in isos {
             let kernel = exact_kernel(iso, seed % 2 == 0);
-            let surface =
-                assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), assert_same_surface);
-            if kernel.close {
-                invariants_of(&surface);
-            }
+            assert_devices_agree(&kernel, &volume);
         }
     }
 }

@@ -1,26 +1,20 @@
 //! Damaged, truncated and ambiguous volume files are rejected.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, io::Write};
 
 use gpuproc::{
     io::{
         Source,
         volume::{Layout, VolumeFile},
     },
-    util::{
-        error::{Error, Kind},
-        timings::Timings,
-    },
+    util::{error::Kind, timings::Timings},
 };
 
 use crate::{
     common::{run, works},
-    volumes::{Fixture, as_f64, assert_values},
+    inputs::{as_f64, describe},
+    volumes::{Fixture, assert_values},
 };
-
-pub fn describe(path: &Path) -> Result<VolumeFile, Error> {
-    VolumeFile::describe(&Source::File(path.to_owned()), &Layout::default())
-}
 
 #[test]
 fn rejects_truncated_files_and_warns_about_surplus_bytes() {
@@ -157,7 +151,7 @@ fn false_sizes_in_headers_are_not_allocated() {
     }
     // A header that does not end.
     fs::write(folder.join("long.nrrd"), [b"NRRD0004\n", &[b'#'; 2_000_000][..]].concat()).unwrap();
-    let error = describe(&folder.join("long.nrrd")).unwrap_err();
+    let error = describe(folder.join("long.nrrd")).unwrap_err();
     assert!(error.one_line().contains("longer than 1 MiB"), "{}", error.one_line());
 }
 

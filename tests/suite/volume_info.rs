@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::{
     common::{Noise, gpuproc, run, works},
-    volume_errors::describe,
-    volumes::{Fixture, as_f64, assert_close, assert_values, numbers},
+    inputs::{as_f64, describe, fixture, json_numbers},
+    volumes::{Fixture, assert_close, assert_values},
 };
 
 #[test]
@@ -26,14 +26,14 @@ fn detects_the_format_from_the_content() {
         // A name without an extension, and one with the extension of another format.
         for other in ["volume", "volume.nrrd"] {
             fs::copy(fixture.path(), folder.join(other)).unwrap();
-            let volume = describe(&folder.join(other)).unwrap();
+            let volume = describe(folder.join(other)).unwrap();
             let volume = volume.read(1 << 20, &Timings::new(false)).unwrap();
             assert_values(&as_f64(&volume.samples), &fixture.values(), name);
         }
     }
     fs::write(folder.join("text.nii"), "no volume at all, but long enough to be one".repeat(30))
         .unwrap();
-    let error = describe(&folder.join("text.nii")).unwrap_err();
+    let error = describe(folder.join("text.nii")).unwrap_err();
     assert!(error.one_line().contains("NIfTI"), "{}", error.one_line());
     let typed = VolumeFile::describe(
         &Source::File(Fixture::named("i8.mrc").path()),
@@ -83,9 +83,9 @@ fn info_prints_the_range_of_arrays() {
     fs::write(folder.join("t.txt"), "4 -2.5\n1e3").unwrap();
     let found = info(folder, "i64.npy f32.npy empty.npy t.txt --range");
     assert_eq!(found[0]["range"].to_string(), format!("[-7,{large}]"));
-    assert_eq!(numbers(&found[1]["range"]), [-3.0, 0.25]);
+    assert_eq!(json_numbers(&found[1]["range"]), [-3.0, 0.25]);
     assert!(found[2]["range"].is_null());
-    assert_eq!(numbers(&found[3]["range"]), [-2.5, 1000.0]);
+    assert_eq!(json_numbers(&found[3]["range"]), [-2.5, 1000.0]);
     assert!(info(folder, "i64.npy t.txt").iter().all(|found| found["range"].is_null()));
     let truncated = fs::read(folder.join("i64.npy")).unwrap();
     fs::write(folder.join("short.npy"), &truncated[..truncated.len() - 8]).unwrap();
@@ -117,7 +117,7 @@ fn detects_volumes_in_pipes() {
         assert!(file == pipe, "{name}");
     }
     // An image from a pipe is not a volume.
-    let png = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images/texts.png")).unwrap();
+    let png = fs::read(fixture("images/texts.png")).unwrap();
     for line in ["histogram - -o h.csv", "blur - o.png", "blur - o.tif"] {
         gpuproc()
             .current_dir(folder)
@@ -160,17 +160,17 @@ fn info_prints_size_type_and_placement() {
         };
         let length =
             |to: [f64; 3]| (0..3).map(|i| (to[i] - world[0][i]).powi(2)).sum::<f64>().sqrt();
-        let spacing: [f64; 3] = numbers(&found["spacing"]).try_into().unwrap();
+        let spacing: [f64; 3] = json_numbers(&found["spacing"]).try_into().unwrap();
         assert_close(
             spacing,
             [length(world[1]), length(world[2]), length(world[3])],
             fixture.name(),
         );
-        assert_close(numbers(&found["first"]).try_into().unwrap(), world[0], fixture.name());
+        assert_close(json_numbers(&found["first"]).try_into().unwrap(), world[0], fixture.name());
     }
     let scaled = info(folder, Fixture::named("i16_scaled.nii").path().to_str().unwrap());
     assert_eq!(
-        (&scaled[0]["stored"], numbers(&scaled[0]["scale"])),
+        (&scaled[0]["stored"], json_numbers(&scaled[0]["scale"])),
         (&"i16".into(), vec![0.5, -1024.0])
     );
     assert!(scaled[0]["metadata"].to_string().contains("scaled"), "{}", scaled[0]);

@@ -6,8 +6,8 @@ use gpuproc::{data::placement::Placement, io::volume::VolumeFile, util::timings:
 
 use crate::{
     common::{Noise, run, works},
-    volume_errors::describe,
-    volumes::{Fixture, PROBES, as_f64, assert_close},
+    inputs::{as_f64, describe},
+    volumes::{Fixture, PROBES, assert_close},
 };
 
 /// Reads a volume file and returns its description and values.

@@ -3,13 +3,12 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
 use gpuproc::{
-    data::{placement::Space, samples::Samples, surface::Surface},
-    for_samples,
+    data::{placement::Space, surface::Surface},
     io::{
         Source,
         reader::Reader,
@@ -21,19 +20,17 @@ use serde_json::Value;
 
 use crate::{
     common::{run, works},
+    inputs::{self, as_f64, json_numbers},
     mesh_readers::read_ply,
+    surface_geometry::enclosed_volume,
 };
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/volumes")
-}
 
 /// An entry of `volumes.json`: a file, and its contents as the program `read_by` reads them.
 pub struct Fixture(pub Value);
 
 impl Fixture {
     pub fn all() -> Vec<Self> {
-        let text = fs::read_to_string(fixtures().join("volumes.json")).unwrap();
+        let text = fs::read_to_string(inputs::fixture("volumes/volumes.json")).unwrap();
         let Value::Array(all) = serde_json::from_str(&text).unwrap() else {
             panic!("expected a list")
         };
@@ -50,7 +47,7 @@ impl Fixture {
     }
 
     pub fn path(&self) -> PathBuf {
-        fixtures().join(self.name())
+        inputs::fixture("volumes").join(self.name())
     }
 
     pub fn layout(&self) -> Layout {
@@ -59,7 +56,7 @@ impl Fixture {
     }
 
     pub fn values(&self) -> Vec<f64> {
-        numbers(&self.0["values"])
+        json_numbers(&self.0["values"])
     }
 
     /// The world coordinates of the samples at [`PROBES`].
@@ -73,22 +70,13 @@ impl Fixture {
     }
 }
 
-pub fn numbers(list: &Value) -> Vec<f64> {
-    list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
-}
-
 fn points(list: &Value) -> Option<Vec<[f64; 3]>> {
-    Some(list.as_array()?.iter().map(|point| numbers(point).try_into().unwrap()).collect())
+    Some(list.as_array()?.iter().map(|point| json_numbers(point).try_into().unwrap()).collect())
 }
 
 /// Positions whose world coordinates each entry states.
 pub const PROBES: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
-
-#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
-pub fn as_f64(samples: &Samples) -> Vec<f64> {
-    for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
-}
 
 /// Checks that numbers are equal except for the last digit, which the JSON parser may round.
 pub fn assert_values(found: &[f64], expected: &[f64], what: &str) {
@@ -115,7 +103,7 @@ fn reads_files_of_other_programs() {
         let (name, file) = (fixture.name(), fixture.describe());
         assert_eq!(
             file.dims.to_vec(),
-            numbers(&fixture.0["dims"]).iter().map(|&n| n as usize).collect::<Vec<_>>()
+            json_numbers(&fixture.0["dims"]).iter().map(|&n| n as usize).collect::<Vec<_>>()
         );
         assert_eq!(file.dtype.name(), fixture.0["dtype"].as_str().unwrap(), "{name}");
         let volume = file.read(1 << 20, &Timings::new(false));
@@ -166,18 +154,6 @@ fn read_mesh(folder: &Path, name: &str) -> Surface {
     read_ply(&fs::read(folder.join(name)).unwrap())
 }
 
-/// Six times the volume that a surface encloses, positive if its triangles face outwards.
-fn volume_times_six(surface: &Surface) -> f64 {
-    let corners = surface.triangles.iter().map(|&triangle| surface.corners::<f64>(triangle));
-    corners
-        .map(|[a, b, c]| {
-            a[0] * (b[1] * c[2] - b[2] * c[1])
-                + a[1] * (b[2] * c[0] - b[0] * c[2])
-                + a[2] * (b[0] * c[1] - b[1] * c[0])
-        })
-        .sum()
-}
-
 #[test]
 fn meshes_have_the_world_coordinates_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +182,7 @@ fn meshes_have_the_world_coordinates_of_the_file() {
         );
         assert_eq!(voxel, grid, "{name}");
         assert!(
-            volume_times_six(&grid) > 0.0 && volume_times_six(&world) > 0.0,
+            enclosed_volume(&grid) > 0.0 && enclosed_volume(&world) > 0.0,
             "{name}: faces point inwards"
         );
         let Some(corners) = fixture.world() else {
@@ -348,9 +324,11 @@ fn reads_slices_with_overlap_up_to_the_end_of_the_file() {
     }
     assert_values(&all, &fixture.values(), fixture.name());
     assert_eq!(reader.read(1).unwrap_err().kind(), Kind::BadInput);
-    let mut text = String::new();
-    fs::File::open(fixtures().join("volumes.json")).unwrap().read_to_string(&mut text).unwrap();
-    for entry in fs::read_dir(fixtures()).unwrap() {
+}
+
+#[test]
+fn fixtures_are_small() {
+    for entry in fs::read_dir(inputs::fixture("volumes")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         let size = entry.metadata().unwrap().len();

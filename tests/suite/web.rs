@@ -5,12 +5,13 @@ use std::{fs, io::Read};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use flate2::read::DeflateDecoder;
-use gpuproc::data::surface::Surface;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
     common::{Noise, run, works},
+    inputs::{between, fixture},
+    mesh_readers::{read_ply, read_stl},
     web_packing::{quantized, unpack_surface},
 };
 
@@ -78,11 +79,6 @@ impl HtmlPage {
     }
 }
 
-fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
-    let start = text.find(begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
-    &text[start..start + text[start..].find(end).unwrap()]
-}
-
 pub fn inflate(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     DeflateDecoder::new(bytes).read_to_end(&mut all).unwrap();
@@ -92,7 +88,8 @@ pub fn inflate(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn page_contains_the_mesh() {
     let folder = tempfile::tempdir().unwrap();
-    let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
+    let volume = fixture("skull_64x64x64_uint8.raw");
+    let volume = volume.display();
     works(folder.path(), &format!("mesh {volume} --iso 80,140 skull.html --space voxel"));
     let text = fs::read_to_string(folder.path().join("skull.html")).unwrap();
     let (bytes, page) = (text.len(), HtmlPage::new(text));
@@ -172,7 +169,8 @@ fn page_contains_every_label() {
 #[test]
 fn placeholder_in_the_output_name_writes_one_page_per_isovalue() {
     let folder = tempfile::tempdir().unwrap();
-    let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
+    let volume = fixture("skull_64x64x64_uint8.raw");
+    let volume = volume.display();
     works(folder.path(), &format!("mesh {volume} --iso 80,140 s{{iso}}.html"));
     for (iso, name) in [(80, "s80.html"), (140, "s140.html")] {
         let page = HtmlPage::new(fs::read_to_string(folder.path().join(name)).unwrap());
@@ -189,7 +187,8 @@ fn placeholder_in_the_output_name_writes_one_page_per_isovalue() {
 #[test]
 fn live_page_contains_the_volume_and_the_hash() {
     let folder = tempfile::tempdir().unwrap();
-    let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
+    let volume = fixture("skull_64x64x64_uint8.raw");
+    let volume = volume.display();
     let stderr = works(folder.path(), &format!("mesh {volume} --iso 80 --live -o live.html"));
     works(folder.path(), &format!("mesh {volume} --iso 80 -o m.ply"));
     let page = HtmlPage::new(fs::read_to_string(folder.path().join("live.html")).unwrap());
@@ -203,7 +202,7 @@ fn live_page_contains_the_volume_and_the_hash() {
     assert!(stderr.contains(&hash), "{stderr}");
     assert_eq!(live["hash"]["sha256"], hash.as_str());
     // Samples are stored as differences.
-    let samples = fs::read(volume).unwrap();
+    let samples = fs::read(fixture("skull_64x64x64_uint8.raw")).unwrap();
     let found: Vec<u8> = page
         .data(1)
         .iter()
@@ -262,7 +261,8 @@ fn live_page_packs_every_sample_type() {
 #[test]
 fn histogram_page_contains_the_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
+    let picture = fixture("skull.png");
+    let picture = picture.display();
     works(folder.path(), &format!("histogram {picture} {picture} -o h.html --stats --log"));
     works(folder.path(), &format!("histogram {picture} -o h.json"));
     let page = HtmlPage::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
@@ -294,12 +294,13 @@ fn histogram_page_contains_the_counts() {
 #[test]
 fn comparison_page_contains_both_images() {
     let folder = tempfile::tempdir().unwrap();
-    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
+    let picture = fixture("skull.png");
+    let picture = picture.display();
     works(folder.path(), &format!("blur {picture} --compare --sigma 4 -o c.html"));
     works(folder.path(), &format!("blur {picture} --sigma 4 -o blurred.png"));
     let page = HtmlPage::new(fs::read_to_string(folder.path().join("c.html")).unwrap());
     page.assert_self_contained();
-    for (i, expected) in [picture, "blurred.png"].into_iter().enumerate() {
+    for (i, expected) in [&picture.to_string(), "blurred.png"].into_iter().enumerate() {
         let text = between(&page.text, &format!("id=\"data{i}\">"), "</script>");
         let found = image::load_from_memory(&BASE64.decode(text).unwrap()).unwrap();
         assert_eq!(page.facts["types"][i], "image/png");
@@ -307,37 +308,4 @@ fn comparison_page_contains_both_images() {
     }
     let (code, text) = run(folder.path(), &format!("blur {picture} --compare -o c.png"));
     assert!(code == 2 && text.contains(".html"), "{code} {text}");
-}
-
-/// Reads a binary STL, with a vertex for each corner.
-fn read_stl(stl: &[u8]) -> Surface {
-    let float = |at: usize| f32::from_le_bytes(stl[at..at + 4].try_into().unwrap());
-    let count = (stl.len() - 84) / 50;
-    let corner = |i: usize| [0, 4, 8].map(|at| float(84 + 50 * (i / 3) + 12 + 12 * (i % 3) + at));
-    Surface {
-        positions: (0..3 * count).map(corner).collect(),
-        triangles: (0..count as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect(),
-        ..Surface::default()
-    }
-}
-
-/// Reads a binary PLY without normals.
-fn read_ply(ply: &[u8]) -> Surface {
-    let head = String::from_utf8_lossy(&ply[..400.min(ply.len())]).into_owned();
-    let count =
-        |name| -> usize { between(&head, &format!("element {name} "), "\n").parse().unwrap() };
-    let (vertices, faces) = (count("vertex"), count("face"));
-    let start = head.find("end_header\n").unwrap() + "end_header\n".len();
-    let word = |at: usize| <[u8; 4]>::try_from(&ply[at..at + 4]).unwrap();
-    let position =
-        |i: usize| [0, 1, 2].map(|axis| f32::from_le_bytes(word(start + 12 * i + 4 * axis)));
-    let begin = start + 12 * vertices;
-    let triangle = |i: usize| {
-        [0, 1, 2].map(|corner| u32::from_le_bytes(word(begin + 13 * i + 1 + 4 * corner)))
-    };
-    Surface {
-        positions: (0..vertices).map(position).collect(),
-        triangles: (0..faces).map(triangle).collect(),
-        ..Surface::default()
-    }
 }

@@ -11,9 +11,11 @@ use gpuproc::{io::volume::Layout, util::timings::Timings};
 use serde_json::{Value, json};
 
 use crate::{
-    common::{gpuproc, run, works},
-    shard_runs::{devices, run_shards, write_volume},
-    zarr_reader::{Store, as_f64, describe, files, fnv, read_level, values},
+    common::{device_names, gpuproc, run, works},
+    inputs::{as_f64, describe_as},
+    mesh_readers::read_ply,
+    shard_runs::{run_shards, write_volume},
+    zarr_reader::{Store, files, fnv, read_level, values},
 };
 
 #[test]
@@ -36,7 +38,7 @@ fn reads_stores_of_zarr_python() {
 fn axes_determine_spacing_origin_and_volumes() {
     let folder = tempfile::tempdir().unwrap();
     let path = Store::named("ngff-0.4-tczyx").write(folder.path());
-    let of = |layout: &Layout| describe(&path, layout).map_err(|error| error.one_line());
+    let of = |layout: &Layout| describe_as(&path, layout).map_err(|error| error.one_line());
     let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
     assert_eq!(
         (file.dims, file.header.volumes, file.header.volume_noun),
@@ -73,7 +75,7 @@ fn axes_determine_spacing_origin_and_volumes() {
         assert!(error.contains(message), "{error}");
     }
     let plane = Store::named("ngff-0.5-cyx").write(folder.path());
-    let file = describe(&plane, &Layout { channel: Some(1), ..Layout::default() }).unwrap();
+    let file = describe_as(&plane, &Layout { channel: Some(1), ..Layout::default() }).unwrap();
     assert_eq!((file.dims, file.header.volumes), ([7, 6, 1], 1));
 }
 
@@ -97,7 +99,7 @@ fn commands_accept_stores() {
     // The NRRD file is in mm, the store in µm.
     let surface = |line: &str, name: &str| {
         works(at, line);
-        crate::mesh_readers::read_ply(&fs::read(at.join(name)).unwrap())
+        read_ply(&fs::read(at.join(name)).unwrap())
     };
     let [here, there] = [("in.zarr", "a.ply"), ("in.nrrd", "b.ply")]
         .map(|(from, to)| surface(&format!("mesh {from} {to} --iso 20000"), to));
@@ -173,7 +175,7 @@ fn shards_write_one_store() {
     works(at, line);
     let whole = files(&at.join("out.zarr"));
     assert!(whole.len() > 100);
-    for device in devices() {
+    for device in device_names() {
         fs::remove_dir_all(at.join("out.zarr")).unwrap();
         works(at, &format!("{line} --device {device}"));
         assert!(files(&at.join("out.zarr")) == whole, "{device}");

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::memory_inputs::{deflated_zeros, run_within_memory};
+use crate::{hostile::deflated, memory_inputs::run_within_memory};
 
 /// Size of a decompressed bomb in bytes.
 const BOMB: usize = 128 << 20;
@@ -92,14 +92,14 @@ fn stores_with_false_sizes_stay_within_the_memory_limit() {
     let cube = json!([64, 128, 128]);
     let len = 1 << 20;
     stores.packed("gzip", &gzip(BOMB));
-    stores.packed("zlib", &deflated_zeros(BOMB as u64));
+    stores.packed("zlib", &deflated(0, BOMB));
     stores.packed("zstd", &zstd(10, BOMB));
     stores.packed("lz4", &[&u32::MAX.to_le_bytes()[..], &[0xff; 1 << 10]].concat());
     // Half a megabyte that decompresses to 128 MB.
     let long = [&[0x1f, 0, 1, 0][..], &[0xff; BOMB / 255], &[0, 0x50, 1, 2, 3, 4, 5]].concat();
     stores.packed("blosc", &blosc(1, [len, len], &long));
     let metadata = array(&cube, &cube, &json!("blosc"));
-    stores.put("blosc-zlib", &metadata, &blosc(3, [len, len], &deflated_zeros(BOMB as u64)));
+    stores.put("blosc-zlib", &metadata, &blosc(3, [len, len], &deflated(0, BOMB)));
     stores.put("blosc-zstd", &metadata, &blosc(4, [len, len], &zstd(10, BOMB)));
     stores.put("blosc-block", &metadata, &blosc(1, [len, u32::MAX], &[0; 9]));
     stores.put("blosc-long", &metadata, &blosc(1, [u32::MAX - 9, len], &[0; 9]));

@@ -6,23 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gpuproc::{
-    data::samples::Samples,
-    for_samples,
-    io::{
-        Source,
-        volume::{Layout, VolumeFile},
-    },
-    util::error::Error,
-};
+use gpuproc::io::volume::Layout;
 use serde_json::Value;
+
+use crate::inputs::{as_f64, describe_as, fixture};
 
 /// An entry of `fixtures/zarr/stores.json`, which `write.py` in the same folder writes.
 pub struct Store(pub Value);
 
 impl Store {
     pub fn all() -> Vec<Self> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/zarr/stores.json");
+        let path = fixture("zarr/stores.json");
         let all = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let Value::Array(all) = all else { panic!("expected a list") };
         assert!(all.len() > 30);
@@ -64,15 +58,6 @@ impl Store {
     }
 }
 
-pub fn describe(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
-    VolumeFile::describe(&Source::File(path.to_owned()), layout)
-}
-
-#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
-pub fn as_f64(samples: &Samples) -> Vec<f64> {
-    for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
-}
-
 /// FNV-1a over values as little-endian f64, in the notation of `write.py`.
 pub fn fnv(values: &[f64]) -> String {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -84,10 +69,10 @@ pub fn fnv(values: &[f64]) -> String {
 pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
     let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
     let volumes =
-        describe(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).header.volumes;
+        describe_as(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).header.volumes;
     let mut all = Vec::new();
     for volume in 0..volumes {
-        let file = describe(path, &layout(volume)).unwrap();
+        let file = describe_as(path, &layout(volume)).unwrap();
         let mut reader = file.reader().unwrap();
         let mut left = file.dims[2];
         while left > 0 {
