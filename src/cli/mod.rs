@@ -329,7 +329,7 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let wrong = |error: clap::Error| {
         Error::usage(match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing".into(),
-            _ if usage::is_answer(&error) => "help and the version are not for jobs".into(),
+            _ if usage::is_answer(&error) => "a job cannot be --help or --version".into(),
             _ => usage::one_line(&error, &line),
         })
     };
@@ -349,7 +349,7 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     }
     let Cli { command: job, shared, .. } = Cli::from_arg_matches(&matches).map_err(wrong)?;
     if matches!(job, Command::Serve(_)) {
-        return Err(Error::usage("a job cannot run serve itself"));
+        return Err(Error::usage("a job cannot be gpuproc serve"));
     }
     let session = Session {
         device: session.device.clone(),

@@ -145,7 +145,7 @@ impl<T: Copy> PerAxis<T> {
             [one] => Ok(vec![one; axes]),
             _ if self.0.len() == axes => Ok(self.0.clone()),
             _ => Err(Error::usage(format_args!(
-                "{flag} has {} values, but there are {axes} axes: give one or {axes}",
+                "{flag} has {} values, but the input has {axes} axes: give 1 value or {axes}",
                 self.0.len()
             ))),
         }

@@ -27,8 +27,8 @@ fn remedy(hint: Hint) -> String {
         Hint::ArrayFormat => "add --format text, raw or npy".into(),
         Hint::NumberType(name) => format!("try --type {name}"),
         Hint::ScanAlgorithm => "use --algorithm auto".into(),
-        Hint::Isovalue => "choose another --iso, or mesh parts of the volume".into(),
-        Hint::NoGpu => "install its Vulkan driver, or use --device cpu".into(),
+        Hint::Isovalue => "choose another --iso, or mesh the volume in parts with --roi".into(),
+        Hint::NoGpu => "install the Vulkan driver of the GPU, or use --device cpu".into(),
         Hint::Devices => "`gpuproc devices` lists the available devices".into(),
     }
 }

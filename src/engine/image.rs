@@ -226,8 +226,9 @@ fn write_blocks(
     let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
     let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
-        let rows =
-            rows.ok_or_else(|| Error::bad_input(format_args!("{}: file has changed", job.source)))?;
+        let rows = rows.ok_or_else(|| {
+            Error::bad_input(format_args!("{}: the file changed while it was read", job.source))
+        })?;
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
     let shape = Shape { dims: [width, height, 1], channels };

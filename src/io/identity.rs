@@ -134,7 +134,7 @@ impl FileState {
     pub fn new(source: &Source) -> Result<Self> {
         let Some(path) = source.path() else {
             return Err(Error::usage(
-                "standard input has no name and no modification time, which shards and resumed jobs need",
+                "standard input has no name and no modification time, which shards and resumed jobs need: use a file",
             ));
         };
         let state = |path: &Path| {

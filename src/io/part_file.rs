@@ -126,7 +126,7 @@ impl PartReader {
         let head = read(path, 0, length.min(MAGIC.len() as u64), max_memory)?;
         if head != MAGIC {
             return Err(match head.starts_with(&MAGIC[..MAGIC.len() - 2]) {
-                true => error(path, "part file of another version of gpuproc"),
+                true => error(path, "part file of another version of gpuproc; make it again"),
                 false => error(path, "not a part file"),
             });
         }

@@ -174,7 +174,9 @@ impl Sink {
                 }
             };
             if is_taken {
-                return Err(Error::usage(format_args!("{own}: named for two outputs")));
+                return Err(Error::usage(format_args!(
+                    "{own} is named for two outputs; they must differ"
+                )));
             }
         }
         Ok(())

@@ -39,7 +39,9 @@ pub fn encode(
     optimized: bool,
 ) -> Result<Vec<u8>> {
     if frame.size.iter().any(|side| !(1..=usize::from(u16::MAX)).contains(side)) {
-        return Err(Error::bad_input("JPEG pictures have 1 to 65,535 pixels per side"));
+        return Err(Error::bad_input(
+            "JPEG images have 1 to 65,535 pixels per side; write .png or .tif",
+        ));
     }
     let [across, down] = frame.mcus();
     let [width, height] = frame.max_sampling().map(|max| 8 * max);

@@ -168,7 +168,7 @@ fn images_too_wide_for_gif_are_bad_input() {
     wide.save(folder.path().join("wide.png")).unwrap();
     run(folder.path(), &["blur", "wide.png", "wide.gif", "--sigma", "0"])
         .code(4)
-        .stderr("error: cannot encode wide.gif: GIF pictures have at most 65,535 pixels a side\n");
+        .stderr("error: cannot encode wide.gif: GIF images have at most 65,535 pixels per side; write .png or .tif\n");
     assert!(!folder.path().join("wide.gif").exists());
 }
 

@@ -173,7 +173,7 @@ fn empty_mesh_is_a_warning_or_with_strict_an_error() {
             folder,
             &line,
             4,
-            &[output, "the surface is empty", "the samples are 7 to 7"],
+            &[output, "the surface is empty", "the samples range from 7 to 7"],
         );
     }
 }

@@ -174,7 +174,11 @@ fn colour_volume_is_sampled_at_world_coordinates() {
     assert!(beyond > 10);
     // Only one of the two files states world coordinates.
     let (code, stderr) = run(folder, &format!("mesh ball_12x11x10_uint8.raw {flags}"));
-    assert!(code == 4 && stderr.contains("4x11x10 samples for a volume of 12x11x10"), "{stderr}");
+    assert!(
+        code == 4
+            && stderr.contains("expected 12x11x10 samples, as in the meshed volume, found 4x11x10"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn refuses_formats_without_vertex_colours() {
         ("m.html", "html is written without colours"),
         ("m.3mf", "3mf is written without colours"),
         ("m.glb --to glb-meshopt", "is written without colours"),
-        ("m.glb --color red", "--color or --color-by"),
+        ("m.glb --color red", "--color and --color-by exclude each other"),
         ("m.ply --palette virids", "one of viridis plasma"),
         ("m.ply --color-range 3,1", "the lesser one first"),
     ] {

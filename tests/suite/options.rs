@@ -318,7 +318,12 @@ fn a_sort_keeps_rows_and_columns_or_says_that_it_does_not() {
     assert_eq!(sorted("--axis y --argsort").0, [0, 1, 1, 1, 0, 0]);
     let (numbers, is_table, told) = sorted("");
     assert_eq!((numbers, is_table), (vec![1, 2, 3, 5, 7, 9], false));
-    assert!(told.contains("warning: a.npy: 2x3 numbers become one line; --axis x"), "{told}");
+    assert!(
+        told.contains(
+            "warning: a.npy: all 2x3 numbers are sorted together; to sort each row, use --axis x"
+        ),
+        "{told}"
+    );
     fs::write(at.join("p.npy"), npy("(6,)", &[10, 11, 12, 13, 14, 15])).unwrap();
     works(at, "sort a.npy -o o.npy --axis x --payload p.npy --payload-output q.npy");
     let bytes = fs::read(at.join("q.npy")).unwrap();

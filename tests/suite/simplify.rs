@@ -435,7 +435,7 @@ fn simplify_accepts_shares_counts_and_errors() {
     );
     let reported = mesh("--simplify 0.0001");
     assert!(reported.contains("instead of 1: fewer would move the surface too far"), "{reported}");
-    assert!(reported.contains("it has moved by at most "), "{reported}");
+    assert!(reported.contains("the surface has moved by at most "), "{reported}");
     for size in [2, 25, 100] {
         let line = format!("mesh b_32x32x32_float32.raw o.ply --iso 0 --simplify {size}");
         let (code, reported) = run(folder, &line);

@@ -337,7 +337,7 @@ fn rejects_invalid_payloads_and_memory_limits() {
     assert!(!std::path::Path::new(&moved).exists());
     fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
     let same = path("same.txt");
-    let twice = format!("{same} would be the output and --payload-output");
+    let twice = format!("{same} is named as the output and as --payload-output");
     let by_another_name = path("./same.txt");
     for output in [&same, &by_another_name] {
         let payload = ["--payload", &two, "--payload-output", &same];
@@ -345,7 +345,7 @@ fn rejects_invalid_payloads_and_memory_limits() {
         run.stderr(predicates::str::contains(&twice));
     }
     let to_stdout = ["sort", "-", "--payload", &two, "--payload-output", "-"];
-    fails(&to_stdout, 2, "standard output would be the output and --payload-output");
+    fails(&to_stdout, 2, "standard output is named as the output and as --payload-output");
     assert!(!std::path::Path::new(&same).exists());
     fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
     fails(

@@ -382,7 +382,7 @@ fn reports_dropped_mpf_images_and_keeps_the_exif_resolution() {
     fs::write(folder.join("two.jpg"), segment(&body)).unwrap();
     body[22] = 1;
     fs::write(folder.join("one.jpg"), segment(&body)).unwrap();
-    let loss = "further pictures (MPF) are dropped";
+    let loss = "further images in the file (MPF) are dropped";
     let stderr = works(folder, "blur two.jpg o.jpg --sigma 0");
     assert!(stderr.contains(loss), "{stderr}");
     assert_eq!(works(folder, "blur one.jpg o.jpg --sigma 0"), "");

@@ -274,7 +274,7 @@ fn last_option_wins_and_outputs_accumulate() {
         assert!(at.join(name).exists(), "{name}");
     }
     fs::write(at.join("n.txt"), "2 1").unwrap();
-    assert_usage_error(at, "sort n.txt -o a.txt -o b.txt", &["expected one output"]);
+    assert_usage_error(at, "sort n.txt -o a.txt -o b.txt", &["an array has one output"]);
     assert_usage_error(at, "blur - -o b.png -o c.png", &["standard input can be read only once"]);
     assert_usage_error(
         at,

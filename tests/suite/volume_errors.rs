@@ -102,7 +102,7 @@ fn headers_may_only_name_files_in_their_folder() {
     for name in ["../secret.raw", "data/../../secret.raw", absolute.to_str().unwrap()] {
         let error = with(&format!("data file: {name}")).unwrap_err();
         assert_eq!(error.kind(), Kind::BadInput);
-        assert!(error.one_line().contains("is not in its folder"), "{}", error.one_line());
+        assert!(error.one_line().contains("outside of its folder"), "{}", error.one_line());
     }
     assert_eq!(with("data file: gone.raw").unwrap_err().kind(), Kind::Io);
     assert_eq!(with("data file: data").unwrap_err().kind(), Kind::Io);

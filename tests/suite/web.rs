@@ -219,7 +219,7 @@ fn live_page_contains_the_volume_and_the_hash() {
         assert!(pass["bindings"].as_object().unwrap().contains_key("params"));
     }
     for (line, message) in
-        [("-o a.ply", "--live is for pages"), ("-o a.html --smooth 3", "does not support")]
+        [("-o a.ply", "--live is for pages"), ("-o a.html --smooth 3", "leave these out")]
     {
         let (code, text) = run(folder.path(), &format!("mesh {volume} --iso 80 --live {line}"));
         assert!(code == 2 && text.contains(message), "{code} {text}");

@@ -74,7 +74,7 @@ impl Args {
         let is_known = |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json");
         match self.output.iter().find(|sink| !is_known(sink)) {
             Some(sink) => {
-                Err(Error::usage(format_args!("{sink}: figures are written as .csv or .json")))
+                Err(Error::usage(format_args!("{sink}: results are written as .csv or .json")))
             }
             None => Sink::all_differ(&self.output),
         }

@@ -119,7 +119,7 @@ impl OutputArgs {
         extension: Option<&str>,
     ) -> Result<Option<PlannedOutput>> {
         if self.output.len() > 1 {
-            return Err(Error::usage("-o: expected one output for an array of numbers"));
+            return Err(Error::usage("-o: an array has one output: give -o once"));
         }
         let Some(outputs) = self.outputs(output) else { return Ok(None) };
         let planned = outputs.of(source.clone(), extension)?;

@@ -83,7 +83,9 @@ impl Destination {
         tree: KeptFolders,
     ) -> Result<Sink> {
         let named = |place: &dyn std::fmt::Display| {
-            Error::usage(format_args!("standard input has no name for a file in {place}"))
+            Error::usage(format_args!(
+                "standard input has no file name to use in {place}: name the output file"
+            ))
         };
         match self {
             Self::One(sink) => Ok(sink.clone()),

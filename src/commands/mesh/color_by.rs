@@ -55,9 +55,9 @@ impl ColorBy {
             _ => {
                 let sizes = [&file.dims, &other.dims].map(|[x, y, z]| format!("{x}x{y}x{z}"));
                 return Err(Error::bad_input(format_args!(
-                    "{source}: {} samples for a volume of {}; where both files do not say where their samples lie, they \
-                     have to be as many",
-                    sizes[1], sizes[0]
+                    "{source}: expected {} samples, as in the meshed volume, found {}; sizes may differ only if both \
+                     files state world coordinates",
+                    sizes[0], sizes[1]
                 )));
             }
         };
@@ -103,7 +103,7 @@ impl Colors<'_> {
             .filter(|[low, high]| low <= high);
         let ColorBy { source, palette, range } = self.by;
         let Some([low, high]) = range.or(found) else {
-            log::warn!("{source} has no value on the surface: it is gray");
+            log::warn!("{source}: no value lies on the surface, which is coloured grey");
             surface.colors = parallel::mapped(&values, |_| NOTHING)?;
             return Ok(None);
         };

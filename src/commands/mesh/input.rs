@@ -89,12 +89,9 @@ impl VolumeInput {
             return Ok(found);
         }
         Err(Error::bad_input(match of {
-            1 => format!(
-                "{}: all samples are equal, so there is no threshold between them",
-                job.volume
-            ),
+            1 => format!("{}: all samples are equal, so no isovalue separates them", job.volume),
             of => format!(
-                "{}: the samples have too few values for {of} thresholds between them",
+                "{}: the samples have too few different values for {of} isovalues; use a smaller otsu:N",
                 job.volume
             ),
         }))
@@ -165,8 +162,8 @@ pub(super) fn check_cells(job: &MeshJob, file: &VolumeFile) -> Result<()> {
     match job.kernel.close || dims.iter().all(|&dim| dim > 1) {
         true => Ok(()),
         false => Err(Error::bad_input(format_args!(
-            "{}: no surface in {} samples, expected at least 2 along each axis; name a folder or a pattern for a stack \
-             of slices",
+            "{}: no surface in {} samples, expected at least 2 along each axis; if each slice is a file, name their \
+             folder or a pattern such as 'slices/*.png'",
             job.volume,
             Dims(dims)
         ))),

@@ -116,7 +116,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
     let (vertices, triangles) = (sum(|end| end.summary.vertices), sum(|end| end.summary.triangles));
     if vertices > 1 << 32 {
         return Err(Error::bad_input(
-            "the surface has more than 4,294,967,296 vertices, the maximum for 32-bit vertex numbers",
+            "the surface has more vertices than the maximum of 4,294,967,296 (32-bit vertex numbers)",
         ));
     }
     let Totals { ascii, space, .. } = &ends[0];

@@ -70,10 +70,10 @@ impl Summary {
             return Ok(());
         }
         let why = match (self.had_parts, input.range(session)?) {
-            (true, _) => "no part of it is kept".to_owned(),
+            (true, _) => "none of its parts is large enough to be kept".to_owned(),
             (false, None) => format!("no cell has samples on both sides of the isovalue {iso}"),
             (false, Some([low, high])) => {
-                format!("the isovalue is {iso}, and the samples are {low} to {high}")
+                format!("the isovalue is {iso}, but the samples range from {low} to {high}")
             }
         };
         report(sink, format_args!("the surface is empty: {why}"), session.strict)
@@ -192,7 +192,7 @@ pub(super) fn report_simplified(goal: &Goal, simplified: &Simplified, surface: &
             };
             let distance = simplified.distance.unwrap_or_default();
             log::warn!(
-                "{left} triangles are left instead of {}: {reason}; it has moved by at most {}",
+                "simplified to {left} triangles instead of {}: {reason}; the surface has moved by at most {}",
                 simplified.wanted,
                 format_number(distance)
             );

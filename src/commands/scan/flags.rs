@@ -271,7 +271,7 @@ impl Args {
             return Ok(self.table(input, ArrayOutput::new(sink, format)?));
         }
         if self.page.is_some() {
-            return Err(Error::usage("--page is for images"));
+            return Err(Error::usage("--page is for images; this input is an array"));
         }
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = match self.share.shard.is_some() && self.carry.is_none() {

@@ -80,7 +80,10 @@ impl Keys {
     /// When reading fails, and when there are more or fewer keys than numbers.
     pub fn starts(&mut self, len: usize) -> Result<Vec<bool>> {
         let wrong = |less| {
-            Err(Error::bad_input(format_args!("{}: there are {less} keys than numbers", self.name)))
+            Err(Error::bad_input(format_args!(
+                "{}: there are {less} keys than numbers; expected one for each",
+                self.name
+            )))
         };
         let starts = (self.changes)(len.max(1))?;
         match starts.len() {

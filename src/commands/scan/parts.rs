@@ -56,16 +56,16 @@ struct Carry {
 /// Scans the numbers of `shard`. Writes their sums, or with `carry` the results.
 pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session) -> Result<()> {
     let needs_all = if line.keys.is_some() {
-        Some("--by-key")
+        Some("a scan with --by-key")
     } else if line.checked {
-        Some("--checked")
+        Some("a scan with --checked")
     } else if line.input.format == ArrayFormat::Text {
-        Some("text")
+        Some("a text file: convert it to .npy or .raw")
     } else {
         None
     };
     if let Some(what) = needs_all {
-        return Err(Error::usage(format_args!("a scan of {what} cannot be divided by --shard")));
+        return Err(Error::usage(format_args!("--shard cannot divide {what}")));
     }
     let input = &line.input;
     let parameters = (line.op, line.inclusive, &line.init, input.dtype, input.format);
@@ -92,7 +92,7 @@ fn own<T: Number>(
 ) -> Result<(ArrayReader, Range<u64>)> {
     let Some(len) = reader.count() else {
         return Err(Error::usage(format_args!(
-            "{}: --shard needs a file of known length",
+            "{}: --shard needs a regular file, whose length is known",
             line.input.source
         )));
     };
@@ -185,7 +185,9 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
 
 /// Reads the value before the first number of the shard of `identity` from the file `carry`, as bits.
 fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> {
-    let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
+    let path = carry
+        .path()
+        .ok_or_else(|| Error::usage("--carry cannot be standard input: name a file"))?;
     let part = PartReader::open(path, max_memory)?;
     let wanted = Identity { command: CARRY.into(), ..identity.clone() };
     if let Some(difference) = wanted.difference(&part.identity, false) {

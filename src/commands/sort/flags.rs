@@ -132,7 +132,7 @@ impl Args {
             (Some(values), Some(sink)) => {
                 if sink.is_same(&results) {
                     return Err(Error::usage(format_args!(
-                        "{sink} would be the output and --payload-output"
+                        "{sink} is named as the output and as --payload-output; they must differ"
                     )));
                 }
                 let format = ArrayFormat::of_input(values, self.format)?;

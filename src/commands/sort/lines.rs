@@ -37,7 +37,7 @@ impl Lines {
                 let text: Vec<String> = shape.iter().map(ToString::to_string).collect();
                 let text = text.join("x");
                 log::warn!(
-                    "{source}: {text} numbers become one line; --axis x sorts each row, --axis y each column"
+                    "{source}: all {text} numbers are sorted together; to sort each row, use --axis x, or each column, --axis y"
                 );
                 Ok(None)
             }

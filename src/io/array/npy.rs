@@ -78,7 +78,9 @@ impl Header {
         let descr = entry("descr")?;
         let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
         let descr = quote.and_then(|quote| descr[1..].split(quote).next());
-        let descr = descr.ok_or_else(|| broken("`descr` is not the name of a number type"))?;
+        let descr = descr.ok_or_else(|| {
+            broken("`descr` is not one number type; structured arrays are not supported")
+        })?;
         let element = Element::from_descr(descr)
             .ok_or_else(|| broken(format!("unsupported number type `{descr}`")))?;
         let shape = entry("shape")?.strip_prefix('(').and_then(|s| s.split(')').next());

@@ -108,13 +108,13 @@ impl ArrayReader {
         let len = self.count();
         let Decoder::Binary { element, left, checks_end } = &mut self.decoder else {
             return Err(Error::bad_input(format_args!(
-                "{}: a text cannot be divided into shards: convert it to .npy or .raw",
+                "{}: a text file cannot be divided into shards: convert it to .npy or .raw",
                 self.source
             )));
         };
         let (Some(begin), Some(len)) = (self.begin, len) else {
             return Err(Error::bad_input(format_args!(
-                "{}: an array in Fortran order or of unknown length cannot be divided into shards",
+                "{}: an array in Fortran order, or from a pipe, cannot be divided into shards; store it in C order in a file",
                 self.source
             )));
         };
@@ -256,7 +256,7 @@ fn report_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Resul
 
 fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
     Error::bad_input(format_args!(
-        "{source}: {bytes} bytes, expected a multiple of {} for {dtype}",
+        "{source}: file has {bytes} bytes, expected a multiple of {}, the size of {dtype}",
         dtype.size()
     ))
 }
@@ -271,9 +271,9 @@ fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> 
     })?;
     let held = header.element.dtype();
     match wanted {
-        Some(wanted) if wanted != held => {
-            Err(Error::usage(format_args!("{source}: numbers are {held}, expected {wanted}")))
-        }
+        Some(wanted) if wanted != held => Err(Error::usage(format_args!(
+            "{source}: the file contains {held} numbers, but {wanted} is requested"
+        ))),
         _ => Ok(header),
     }
 }

@@ -267,7 +267,7 @@ impl PageWriter for GifWriter<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let sides = [image.width, image.height].map(u16::try_from);
         let [Ok(width), Ok(height)] = sides else {
-            return Err("GIF pictures have at most 65,535 pixels a side".into());
+            return Err("GIF images have at most 65,535 pixels per side; write .png or .tif".into());
         };
         let (plays, delay) = self.series.timing();
         if let Some(output) = self.output.take() {

@@ -213,7 +213,7 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
             format: "Multi-Picture Format",
             name: "MPF".into(),
             bytes: Vec::new(),
-            loss: Some("further pictures (MPF) are dropped"),
+            loss: Some("further images in the file (MPF) are dropped"),
         });
     }
     if has_extended_xmp {

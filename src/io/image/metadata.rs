@@ -50,7 +50,8 @@ impl MetadataBlock {
     pub fn fits(self, len: u64, losses: &mut Vec<String>) -> bool {
         let fits = len <= self.max_len() as u64;
         if !fits {
-            losses.push(format!("{} of {len} bytes is left out", self.name()));
+            let (name, max) = (self.name(), self.max_len());
+            losses.push(format!("{name} of {len} bytes is left out: the maximum is {max}"));
         }
         fits
     }
@@ -81,7 +82,11 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
     if text.len() > room {
         record_loss(
             losses,
-            format!("the text {} of {} bytes is left out", display_name(keyword), text.len()),
+            format!(
+                "the text {} of {} bytes is left out: the maximum is {room}",
+                display_name(keyword),
+                text.len()
+            ),
         );
     } else if !text.is_empty() {
         metadata.texts.push(Text { keyword: keyword.to_owned(), text: text.to_owned() });

@@ -258,7 +258,7 @@ impl ImagePages<'_> {
             return Ok(all);
         }
         Err(Error::bad_input(format_args!(
-            "{}: {count} pages take {all} bytes, too many for a file of {file_bytes}; select fewer pages",
+            "{}: {count} pages take {all} bytes, far too many for a file of {file_bytes} bytes",
             self.file.source
         )))
     }

@@ -119,7 +119,9 @@ impl<'a> ImageTarget<'a> {
     ) -> Result<()> {
         let (sink, codec) = (self.sink, self.format.codec());
         let Some(encode_pages) = codec.encode_pages else {
-            return Err(Error::usage(format_args!("{sink}: this format can only store one page")));
+            return Err(Error::usage(format_args!(
+                "{sink}: this format stores only one page; write .tif, .gif, .png or .webp"
+            )));
         };
         if series.animation.is_some() && !codec.capabilities.has_durations {
             self.report("frame durations are dropped")?;

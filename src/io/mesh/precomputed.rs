@@ -50,7 +50,7 @@ impl MeshFolder {
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
             return Err(Error::usage(
-                "standard output cannot be a precomputed mesh, which is a folder: name one",
+                "a precomputed mesh is a folder, not standard output: name a folder",
             ));
         };
         // If the name is a symbolic link, its target is replaced.

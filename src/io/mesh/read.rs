@@ -60,7 +60,9 @@ pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str
     if let Some(Surface { positions, triangles, .. }) = &mesh.surface {
         let count = positions.len();
         if let Some(vertex) = triangles.iter().flatten().find(|vertex| **vertex as usize >= count) {
-            return Err(wrong(format!("a triangle names vertex {vertex} of {count}")));
+            return Err(wrong(format!(
+                "a triangle refers to vertex {vertex}, but there are only {count}"
+            )));
         }
     }
     Ok(Some((name, mesh)))
@@ -142,7 +144,9 @@ fn stl(bytes: &[u8]) -> Parsed {
     } else {
         let text = text(bytes)?;
         if !text.starts_with("solid") {
-            return Err("expected `solid`, or 50 bytes for each triangle".to_owned());
+            return Err(
+                "expected `solid` (text), or 50 bytes for each triangle (binary)".to_owned()
+            );
         }
         let corners = text.lines().filter_map(|line| line.trim_start().strip_prefix("vertex "));
         corners.map(position).collect::<Result<_, _>>()?
@@ -162,7 +166,7 @@ fn stl(bytes: &[u8]) -> Parsed {
 }
 
 fn text(bytes: &[u8]) -> Result<&str, String> {
-    str::from_utf8(bytes).map_err(|_| "expected text".to_owned())
+    str::from_utf8(bytes).map_err(|_| "expected a text file".to_owned())
 }
 
 /// The first three numbers of a line.
@@ -170,7 +174,7 @@ fn position(line: &str) -> Result<[f32; 3], String> {
     let mut words = line.split_ascii_whitespace();
     let mut next = || words.next()?.parse().ok();
     let position = (|| Some([next()?, next()?, next()?]))();
-    position.ok_or_else(|| format!("`{line}` is not a position"))
+    position.ok_or_else(|| format!("expected three coordinates, found `{line}`"))
 }
 
 fn obj(bytes: &[u8]) -> Parsed {
@@ -186,7 +190,8 @@ fn obj(bytes: &[u8]) -> Parsed {
                 };
                 let corners: Option<Vec<u32>> =
                     corners.split_ascii_whitespace().map(vertex).collect();
-                let corners = corners.ok_or_else(|| format!("`{line}` is not a face"))?;
+                let corners = corners
+                    .ok_or_else(|| format!("expected the vertices of a face, found `{line}`"))?;
                 add_polygon(&mut surface, &corners);
             }
             _ => {}
@@ -205,7 +210,7 @@ fn off(bytes: &[u8]) -> Parsed {
     let mut numbers =
         counts.split_ascii_whitespace().map_while(|number| number.parse::<u64>().ok());
     let (Some(vertices), Some(faces)) = (numbers.next(), numbers.next()) else {
-        return Err(format!("`{counts}` are not two counts"));
+        return Err(format!("expected the numbers of vertices and faces, found `{counts}`"));
     };
     let mut surface = Surface::default();
     for _ in 0..vertices {
@@ -218,7 +223,7 @@ fn off(bytes: &[u8]) -> Parsed {
             Ok([count, corners @ ..]) if corners.len() >= *count as usize => {
                 add_polygon(&mut surface, &corners[..*count as usize]);
             }
-            _ => return Err(format!("`{line}` is not a face")),
+            _ => return Err(format!("expected the vertices of a face, found `{line}`")),
         }
     }
     Ok(surface.into())

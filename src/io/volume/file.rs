@@ -197,7 +197,7 @@ impl VolumeFile {
         let chooses = [layout.channel, layout.time, layout.level].iter().any(Option::is_some);
         if chooses && !format.contains(zarr::FORMAT.name) {
             return Err(Error::usage(format_args!(
-                "{source}: channel, time and level can be chosen in Zarr only; choose a volume by its number"
+                "{source}: channel, time and level can be chosen only in Zarr images; here, volumes have numbers"
             )));
         }
         let volume = match (layout.volume, volumes) {
@@ -232,7 +232,10 @@ impl VolumeFile {
         }
         let bytes = file.bytes().filter(|&bytes| isize::try_from(bytes).is_ok());
         if bytes.and(file.extent()).is_none() {
-            return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
+            return Err(Error::bad_input(format_args!(
+                "{source}: a volume of {} samples is too large for this machine",
+                Dims(dims)
+            )));
         }
         file.check_length()?;
         if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = stored {

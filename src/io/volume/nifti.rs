@@ -220,12 +220,17 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
     let is_pair = match (is_version_2, fields.text(MAGIC, 4).as_str()) {
         (false, "n+1") | (true, "n+2") => false,
         (false, "ni1") | (true, "ni2") => true,
-        (false, "") => return Err("Analyze files are not supported".into()),
+        (false, "") => return Err(
+            "Analyze files are not supported; convert it first, as by `fslchfiletype NIFTI FILE`"
+                .into(),
+        ),
         _ => return Err("bad magic number".into()),
     };
     let mut header = header(&fields, is_pair, reader.position + 4)?;
     if is_pair {
-        let path = reader.path.ok_or("the samples are in another file")?;
+        let path = reader
+            .path
+            .ok_or("the samples are in a separate .img file, which cannot be found from a pipe")?;
         let data = sibling(path, "hdr", "img").ok_or("the .img file is missing")?;
         let name = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.ends_with(".gz") {

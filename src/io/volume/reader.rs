@@ -90,7 +90,10 @@ impl VolumeFile {
         let pipe = self.pipe.as_ref().map(|pipe| {
             let pipe = pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
             pipe.ok_or_else(|| {
-                Error::bad_input(format_args!("{}: a pipe can be read only once", self.source))
+                Error::bad_input(format_args!(
+                    "{}: a pipe can be read only once; use a file",
+                    self.source
+                ))
             })
         });
         let mut extent = self.extent().expect("checked before");

@@ -103,7 +103,7 @@ impl SampleLocation {
             let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
             if name.is_empty() || !Path::new(name).components().all(below) {
                 return Err(Error::bad_input(format_args!(
-                    "{source}: data file `{}` is not in its folder",
+                    "{source}: the header refers to `{}`, a data file outside of its folder",
                     name.escape_debug()
                 )));
             }

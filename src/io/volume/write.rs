@@ -186,7 +186,7 @@ impl<'a> VolumeTarget<'a> {
         if let Some(dims) = dims.filter(|dims| dims.0 != file.dims) {
             let own = Dims(file.dims);
             return Err(Error::usage(format_args!(
-                "{sink}: the file name states {dims}, but the volume is {own}"
+                "{sink}: the file name states {dims}, but the volume is {own}; change the name"
             )));
         }
         if let Some(dtype) = dtype.filter(|dtype| !Dtype::SAMPLES.contains(dtype)) {

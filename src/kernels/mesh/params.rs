@@ -137,7 +137,7 @@ pub(super) fn check_bytes(mesh: &str, layers: &Range<usize>, bytes: u64, max: u6
 pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
     match before + count > 1 << 32 {
         true => Err(Error::bad_input(
-            "the surface has more than 4,294,967,296 vertices, the maximum for 32-bit vertex numbers",
+            "the surface has more vertices than the maximum of 4,294,967,296 (32-bit vertex numbers)",
         )
         .with_hint(Hint::Isovalue)),
         false => Ok(()),

@@ -228,9 +228,9 @@ impl Args {
         several: bool,
     ) -> Result<Sink> {
         match output {
-            Some(sink) if several && sink.is_stream() => {
-                Err(Error::usage("several --iso need an output each: name a file"))
-            }
+            Some(sink) if several && sink.is_stream() => Err(Error::usage(
+                "several --iso need a file each: name an output such as {iso}.ply",
+            )),
             Some(sink) if several => Ok(add_iso_field(sink)),
             Some(sink) => Ok(sink),
             None if self.share.shard.is_some() => {
@@ -253,7 +253,9 @@ impl Args {
             )));
         }
         if self.color_by.is_some() && !self.color.is_empty() {
-            return Err(Error::usage("give --color or --color-by"));
+            return Err(Error::usage(
+                "--color and --color-by exclude each other: give one of them",
+            ));
         }
         Ok(())
     }
@@ -268,7 +270,7 @@ impl Args {
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
-                "--live meshes the volume again in the page: it does not support --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
+                "--live meshes the volume in the browser, without --topology, --roi, --mask, --clean, --smooth, --simplify, --max-error and the flags that choose parts: leave these out",
             ));
         }
         Ok(())
@@ -279,7 +281,9 @@ impl Args {
         let in_one = format == MeshFormat::Glb && !has_field(output, ISO_FIELD);
         let preview = self.preview.job(several, in_one)?;
         match preview.as_ref().is_some_and(|preview| preview.sink.is_same(output)) {
-            true => Err(Error::usage(format_args!("{output} would be the mesh and its preview"))),
+            true => Err(Error::usage(format_args!(
+                "{output} is named as the mesh and as its --preview; they must differ"
+            ))),
             false => Ok(preview),
         }
     }

@@ -131,7 +131,7 @@ impl LabelJob<'_> {
         let max = numbers.max_label(self.file);
         let label_type = LabelType::for_labels_up_to(max).ok_or_else(|| {
             Error::usage(format_args!(
-                "{}: PLY holds labels up to 9,007,199,254,740,992, and {max} is greater: write a file a label, as \
+                "{}: PLY holds labels up to 9,007,199,254,740,992, and {max} is greater: write one file per label, as \
                  'name-{LABEL_FIELD}.ply', or GLB",
                 job.volume
             ))

@@ -170,8 +170,9 @@ impl<'a> Numbers<'a> {
         }
         let labels = self.labels.get_or_insert_with(|| vec![0]);
         let number = u32::try_from(labels.len());
-        let number =
-            number.map_err(|_| Error::bad_input("there are more than 4,294,967,295 labels"))?;
+        let number = number.map_err(|_| {
+            Error::bad_input("there are more labels than the maximum of 4,294,967,295")
+        })?;
         labels.push(label);
         self.known.insert(label, number);
         Ok(number)

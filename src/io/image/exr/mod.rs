@@ -126,7 +126,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     check_limits(&file, header.layer_size, shown.size, channels, limits)?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
-        losses.push("only one image of its layers and channels is read".into());
+        losses.push("only one image is read: other layers or channels are left out".into());
     }
     let names = if colours == 3 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
     let place = |name: &Text| names.iter().position(|known| *name == **known);

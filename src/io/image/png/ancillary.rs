@@ -94,7 +94,7 @@ fn read_chunks(
         (b"tRNS" | b"acTL", _) => {}
         (name, Some(body)) if COLOURS.contains(&name) && body.len() > MAX_COLOURS_LEN => {
             let (name, len) = (String::from_utf8_lossy(name), body.len());
-            record_loss(losses, format!("its chunk {name} of {len} bytes is left out"));
+            record_loss(losses, format!("its chunk {name} of {len} bytes is left out: too long"));
         }
         (b"iCCP", _) => has_profile = true,
         (b"pHYs", Some(body)) => metadata.density = density(body),
@@ -214,7 +214,7 @@ fn for_each_chunk(
         }
         if is_wanted && len > room.min(MAX_CHUNK_LEN) {
             let name = String::from_utf8_lossy(&name);
-            record_loss(losses, format!("its chunk {name} of {len} bytes is left out"));
+            record_loss(losses, format!("its chunk {name} of {len} bytes is left out: too long"));
             input.seek_relative(len as i64 + 4)?;
             continue;
         }

@@ -156,7 +156,7 @@ impl ColorConversion {
         if wanted.len() < count {
             let left = count - wanted.len();
             losses.push(format!(
-                "{left} of its {count} channels are left out: images have grey or red, green and blue, and alpha"
+                "{left} of its {count} channels are left out: only grey or RGB, and alpha, are read"
             ));
         }
         if matches!(made, StoredColors::Cmyk) {
@@ -164,7 +164,7 @@ impl ColorConversion {
         }
         if !made.is_supported_as(page.dtype) {
             return Err(format!(
-                "its colours are not supported with samples of type {}",
+                "its kind of colours is not supported with samples of type {}",
                 page.type_name()
             )
             .into());

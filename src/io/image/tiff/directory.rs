@@ -176,7 +176,10 @@ impl<'a> TiffFile<'a> {
         }
         let count = self.number(&count);
         if count == 0 || count > MAX_ENTRIES {
-            return Err(format!("a directory at byte {at} has {count} entries").into());
+            return Err(format!(
+                "a directory at byte {at} has {count} entries, expected 1 to {MAX_ENTRIES}"
+            )
+            .into());
         }
         let first = at + count_len;
         let bytes = self.bytes.read(first, count * entry_len + offset_len)?;
@@ -234,7 +237,11 @@ impl<'a> TiffFile<'a> {
         let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
         let len = entry.bytes();
         if len > MAX_VALUE_BYTES {
-            return Err(format!("the values of tag {} take {len} bytes", entry.tag).into());
+            return Err(format!(
+                "tag {} has {len} bytes; the maximum is {MAX_VALUE_BYTES}",
+                entry.tag
+            )
+            .into());
         }
         let outside = || format!("the values of tag {} are outside of the file", entry.tag);
         if entry.at.saturating_add(len) > self.bytes.len() {
@@ -266,7 +273,11 @@ impl<'a> TiffFile<'a> {
 
     fn numbers_of(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
         if entry.count > MAX_NUMBERS {
-            return Err(format!("tag {} has {} values", entry.tag, entry.count).into());
+            return Err(format!(
+                "tag {} has {} values; the maximum is {MAX_NUMBERS}",
+                entry.tag, entry.count
+            )
+            .into());
         }
         let bytes = self.value(entry)?;
         let mut numbers = memory::room(entry.count as usize)?;

@@ -217,7 +217,7 @@ impl Planes {
         const MAX_CHANNELS: usize = 7;
         if self.slices == 1 && times == 1 && channels > MAX_CHANNELS {
             (self.slices, self.volumes) = (channels, 1);
-            self.warnings.push(format!("{channels} channels of one slice are read as slices"));
+            self.warnings.push(format!("its {channels} channels are read as {channels} slices"));
         }
     }
 
@@ -441,7 +441,7 @@ impl Planes {
     /// Decodes plane `number` to an image, if planes have several channels.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let PlaneLayout::Pages(pages) = &self.layout else {
-            return Err("planes without directories have no colours".into());
+            return Err("colours are not supported in a stack with a single directory".into());
         };
         Ok(decode_page(&self.file, pages[number], &TiffDescription::default(), self.limits)?.image)
     }

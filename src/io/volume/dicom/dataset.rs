@@ -311,7 +311,7 @@ impl Parser {
         self.memory += 64 + bytes;
         match self.memory <= MAX_ATTRIBUTES {
             true => Ok(()),
-            false => Err("attributes take more than 64 MiB".into()),
+            false => Err("attributes take more than the maximum of 64 MiB".into()),
         }
     }
 
@@ -347,7 +347,9 @@ impl Parser {
         depth: usize,
     ) -> Result<Option<Pixels>, BoxError> {
         if depth > MAX_DEPTH {
-            return Err(format!("sequences are nested more than {MAX_DEPTH} deep").into());
+            return Err(
+                format!("sequences are nested deeper than the maximum of {MAX_DEPTH}").into()
+            );
         }
         while end.is_none_or(|end| self.at < end) {
             let ElementHeader { tag, kind, len } = match self.header() {
@@ -420,7 +422,9 @@ impl Parser {
             }
             number += 1;
             if number > MAX_FRAMES {
-                return Err(format!("more than {MAX_FRAMES} items in a sequence").into());
+                return Err(
+                    format!("a sequence has more items than the maximum of {MAX_FRAMES}").into()
+                );
             }
             let end = len.map(|len| self.at + u64::from(len));
             match (level, end, len) {

@@ -126,7 +126,7 @@ fn items(
         }
         at += bytes;
         if found.len() > MAX_FRAGMENTS {
-            return Err(format!("more than {MAX_FRAGMENTS} fragments").into());
+            return Err(format!("more fragments than the maximum of {MAX_FRAGMENTS}").into());
         }
     }
     Ok((table.unwrap_or_default(), found))

@@ -131,12 +131,12 @@ pub fn stack(
     let (images, without_pixels) = open_images(files)?;
     warnings.extend(super::slices::names::skipped(&without_pixels));
     if images.is_empty() {
-        return Err(Error::bad_input(format_args!("{source}: no DICOM file with pixels")));
+        return Err(Error::bad_input(format_args!("{source}: contains no DICOM file with pixels")));
     }
     let frames: usize = images.iter().map(|image| image.count).sum();
     if frames > dataset::MAX_FRAMES {
         return Err(Error::bad_input(format_args!(
-            "{source}: more than {} frames",
+            "{source}: more frames than the maximum of {}",
             dataset::MAX_FRAMES
         )));
     }

@@ -38,7 +38,9 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
         }
         match files.len() {
             0..=MAX_FILES => Ok(()),
-            _ => Err(Error::bad_input(format_args!("{source}: more than {MAX_FILES} files"))),
+            _ => Err(Error::bad_input(format_args!(
+                "{source}: more files than the maximum of {MAX_FILES}"
+            ))),
         }
     };
     if is_pattern(path) {

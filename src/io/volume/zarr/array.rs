@@ -186,7 +186,10 @@ impl Array {
         }
         let bytes = chunk.iter().try_fold(stored.size(), |n, &len| n.checked_mul(len));
         if bytes.is_none_or(|bytes| bytes > MAX_CHUNK_BYTES) {
-            return Err(format!("chunks of {chunk:?} samples are larger than 2 GiB").into());
+            return Err(format!(
+                "chunks of {chunk:?} samples are larger than the maximum of 2 GiB"
+            )
+            .into());
         }
         let index = self.chunks_per_file().iter().try_fold(16usize, |n, &len| n.checked_mul(len));
         if index.is_none_or(|bytes| bytes > MAX_CHUNK_BYTES / 8) {

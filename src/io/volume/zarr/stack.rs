@@ -47,7 +47,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     let Image { format, array, store, axes, name, metadata, losses, .. } = image;
     let spatial = spatial(&axes);
     if spatial[0].is_none() {
-        return Err(unreadable("none of the axes is x".into()));
+        return Err(unreadable("the image has no x axis".into()));
     }
     let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
     let dtype = convert::dtype(array.stored, None);

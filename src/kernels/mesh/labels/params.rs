@@ -127,7 +127,7 @@ impl NetGrid {
 pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
     match before + count > 1 << 32 {
         true => Err(Error::bad_input(
-            "the labels have more than 4,294,967,296 vertices, the maximum for 32-bit vertex numbers",
+            "the mesh of the labels has more vertices than the maximum of 4,294,967,296 (32-bit vertex numbers)",
         )),
         false => Ok(()),
     }
