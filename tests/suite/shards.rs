@@ -208,7 +208,7 @@ fn rejects_jobs_that_cannot_be_sharded_and_parts_that_do_not_match() {
         ("mesh v_9x9x9_uint8.raw p --iso 9 --min-volume 2 --shard 0/2", "--min-volume"),
         ("mesh v_9x9x9_uint8.raw p --iso 9,10 --shard 0/2", "one --iso"),
         ("mesh - p --iso 9 --shard 0/2", "standard input"),
-        ("histogram v_9x9x9_uint8.raw --shard 0/2", "name one -o"),
+        ("histogram v_9x9x9_uint8.raw --shard 0/2", "needs one -o FILE"),
         ("mesh v_9x9x9_uint8.raw p --iso 9 --shard 2/2", "count from 0"),
     ] {
         fails(line, 2, message);

@@ -228,7 +228,7 @@ impl FilterArgs {
         Ok(match (is_volume, self.format, sink) {
             (true, Some(_), _) => {
                 return Err(Error::usage(format_args!(
-                    "{source}: --format is for images; a volume's format follows the output's extension"
+                    "{source}: --format is for images; the format of a volume follows from the extension of the output"
                 )));
             }
             (true, None, sink) if is_zarr_path(sink) => None,
@@ -294,7 +294,7 @@ impl Jobs<'_> {
         let compares = args.compare || sink.extension() == "html" && !is_volume;
         if compares && (is_volume || sink.extension() != "html" || args.format.is_some()) {
             return Err(Error::usage(format_args!(
-                "{source}: --compare makes a page of a picture: name an output that ends with .html"
+                "{source}: --compare makes a page of one image: name an output that ends with .html"
             )));
         }
         let format = match compares {
@@ -314,7 +314,7 @@ impl Jobs<'_> {
         };
         if pyramid != PyramidOptions::default() && !(is_volume && is_zarr_path(&sink)) {
             return Err(Error::usage(format_args!(
-                "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for Zarr, whose name ends with .zarr"
+                "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
             )));
         }
         Ok(Job { source, sink, filter, volume, compares, format, makes_folder, pyramid })

@@ -26,7 +26,7 @@ impl FolderArgs {
     /// When a folder cannot be read, or has only folders and `--recursive` is not given.
     pub fn pictures(self, sources: Sources, is_volume: bool) -> Result<Sources> {
         if is_volume && self.recursive {
-            return Err(Error::usage("--recursive is for batches of pictures, not for volumes"));
+            return Err(Error::usage("--recursive is for batches of images, not for volumes"));
         }
         if is_volume || !sources.iter().any(|source| is_multi_file(&source)) {
             return Ok(sources);
@@ -61,15 +61,13 @@ impl FolderArgs {
             }
         } else if let ([folder, ..], false) = (&folders[..], has_any) {
             return Err(Error::bad_input(format_args!(
-                "{source}: it has no pictures, only folders such as {}; add --recursive for the pictures in these",
+                "{source}: contains no images, only folders such as {}; add --recursive to include these",
                 folder.display()
             )));
         }
         if let ([file, ..], true) = (&others[..], has_any) {
             let (count, name) = (others.len(), file.display());
-            log::warn!(
-                "{source}: files that are not pictures are skipped: {count}, such as {name}"
-            );
+            log::warn!("{source}: files that are not images are skipped: {count}, such as {name}");
         }
         Ok(has_any)
     }

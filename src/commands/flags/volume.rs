@@ -92,7 +92,7 @@ pub fn refuse_picture(source: &Source, layout: &Layout) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format_args!(
-        "{source}: --series, --channel, --time and --level are for volumes; pictures have --page and --channels"
+        "{source}: --series, --channel, --time and --level are for volumes; images have --page and --channels"
     )))
 }
 

@@ -182,10 +182,10 @@ impl Args {
         match &self.output[..] {
             [output] => match output.destination() {
                 Destination::One(sink) => Ok(sink),
-                _ => Err(Error::usage("with --shard, -o names one file")),
+                _ => Err(Error::usage("with --shard, -o is one part file")),
             },
             _ => {
-                Err(Error::usage("with --shard, name one -o for the part that gpuproc merge joins"))
+                Err(Error::usage("--shard needs one -o FILE: the part that `gpuproc merge` joins"))
             }
         }
     }

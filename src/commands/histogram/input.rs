@@ -148,12 +148,12 @@ impl<'a> Input<'a> {
     ) -> Result<Self> {
         if settings.selection.roi.is_some() || settings.selection.mask.is_some() {
             return Err(Error::usage(format_args!(
-                "{source}: --roi and --mask select pixels of images, not of volumes"
+                "{source}: --roi and --mask are for images; this is a volume"
             )));
         }
         if settings.pages.is_some() {
             return Err(Error::usage(format_args!(
-                "{source}: --page takes pages of images, not of volumes"
+                "{source}: --page is for images; this is a volume"
             )));
         }
         let file = VolumeFile::describe(source, &settings.layout)?;

@@ -59,9 +59,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         )));
     }
     if !job.region.is_all() {
-        return Err(Error::usage(
-            "--shard meshes layers of whole volumes: not with --roi or --mask",
-        ));
+        return Err(Error::usage("--shard divides whole volumes: leave out --roi and --mask"));
     }
     let identity =
         Identity::of_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;

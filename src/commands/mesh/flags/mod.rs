@@ -292,37 +292,31 @@ impl Args {
     fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
         let region = !self.region.is_all();
         let refused = [
-            (
-                self.goal().is_some(),
-                "--simplify would tear the borders that neighbouring labels share",
-            ),
-            (
-                self.normals,
-                "--normals come from the gradient of a volume, which labels do not have",
-            ),
+            (self.goal().is_some(), "--simplify would tear the borders between labels"),
+            (self.normals, "--normals are gradients of the samples, which labels do not have"),
             (
                 self.chooses_parts(),
                 "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume, \
                  --fill-holes",
             ),
-            (region, "--labels meshes whole volumes: not with --roi or --mask"),
-            (!self.color.is_empty(), "--color is for isovalues"),
-            (self.color_by.is_some(), "--color-by is for isovalues: labels have fixed colours"),
+            (region, "--labels meshes whole volumes: leave out --roi and --mask"),
+            (!self.color.is_empty(), "--color is for --iso: labels have fixed colours"),
+            (self.color_by.is_some(), "--color-by is for --iso: labels have fixed colours"),
+            (self.clean, "--clean is for --iso: surfaces of labels have no degenerate triangles"),
+            (self.printable, "--printable is for --iso: surfaces of labels are always closed"),
             (
-                self.clean,
-                "--clean is for isovalues: surfaces of labels have no degenerate triangles",
+                format == MeshFormat::Precomputed,
+                "--labels cannot write precomputed folders: use .ply",
             ),
-            (self.printable, "--printable is for isovalues: surfaces of labels are always closed"),
-            (format == MeshFormat::Precomputed, "--labels makes no precomputed folders"),
-            (self.live, "--live meshes anew at isovalues, not labels"),
-            (self.topology != Topology::Classic, "--topology is for isovalues"),
+            (self.live, "--live is for --iso, not for --labels"),
+            (self.topology != Topology::Classic, "--topology is for --iso, not for --labels"),
             (
                 format == MeshFormat::Html && has_field(output, LABEL_FIELD),
-                "a page shows all labels: leave {label} out of its name",
+                "a page shows all labels: leave {label} out of the output's name",
             ),
             (
                 self.share.shard.is_some() && !self.output.has_output_per_input(),
-                "--shard does not divide a volume of labels",
+                "--shard cannot divide one volume with --labels",
             ),
         ];
         if let Some((_, why)) = refused.iter().find(|(is_so, _)| *is_so) {
