@@ -50,7 +50,7 @@ const BUDGETS: [(&str, usize); 12] = [
     ("engine", 3_300),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 30_250),
+    ("io", 30_280),
     ("jpeg", 3_840),
     ("kernels", 21_950),
     ("util", 1_270),
