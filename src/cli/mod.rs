@@ -159,9 +159,9 @@ pub struct Shared {
 /// How `--timings` are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TimingsFormat {
-    /// Columns for people.
+    /// A table.
     Table,
-    /// One JSON object on one line.
+    /// One line of JSON.
     Json,
 }
 
