@@ -58,13 +58,13 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     Sink::all_differ(&args.output)?;
     let parts = open_all(&parts, args.any_time, session.max_memory)?;
     let Some(first) = parts.first() else {
-        return Err(Error::usage("there are no parts to merge"));
+        return Err(Error::usage("the list of parts is empty"));
     };
     let command = first.identity.command.clone();
     let one = || match &args.output[..] {
         [output] => Ok(output),
         _ => Err(Error::usage(format_args!(
-            "{} are joined to one output",
+            "{} are merged to one file: give one -o",
             if command == "scan" { "sums" } else { "surfaces" }
         ))),
     };

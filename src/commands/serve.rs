@@ -148,7 +148,8 @@ fn for_each_line(
         match &line[..] {
             [] => break,
             _ if is_too_long => {
-                let error = format_args!("line {number} has more than {MAX_LINE} bytes");
+                let error =
+                    format_args!("line {number} is longer than {MAX_LINE} bytes, the maximum");
                 each(Err(Error::usage(error)))?;
             }
             line if line.trim_ascii().is_empty() => {}

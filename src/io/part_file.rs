@@ -294,7 +294,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::io::Source;
+    use crate::{io::Source, util::error::Hint};
 
     fn write(path: &Path, shard: &str, parameters: &str) {
         let identity = Identity::new("count", &parameters, [], shard.parse().unwrap()).unwrap();

@@ -149,7 +149,7 @@ fn rejects_job_lines_longer_than_one_mebibyte() {
     let answers = answers(path, lines.join("\n").as_bytes());
     let codes: Vec<_> = answers.iter().map(|answer| answer["code"].as_u64().unwrap()).collect();
     assert_eq!(codes, [0, 0, 2, 2, 2, 2, 0]);
-    assert_eq!(answers[2]["error"], "line 3 has more than 1048576 bytes");
+    assert_eq!(answers[2]["error"], "line 3 is longer than 1048576 bytes, the maximum");
     let written = |name: &&str| path.join(name).exists();
     let names = ["first", "longest", "longer", "twice", "injected", "last"];
     assert_eq!(names.into_iter().filter(written).collect::<Vec<_>>(), ["first", "longest", "last"]);

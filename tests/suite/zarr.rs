@@ -376,7 +376,7 @@ fn rejects_broken_stores_in_one_line() {
     changed(&|value| {
         value["chunk_grid"]["configuration"]["chunk_shape"] = json!([1 << 10, 1 << 10, 1 << 8]);
     });
-    fails("a chunk needs at least 512 MiB of memory");
+    fails("a chunk needs at least 1 GiB of memory");
     changed(&|value| value["codecs"][1]["name"] = json!("zfp"));
     fails("codec `zfp` is not supported");
     changed(&|value| value["data_type"] = json!("complex64"));

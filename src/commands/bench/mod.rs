@@ -87,10 +87,12 @@ fn chosen_cases(args: &Args, session: &Session) -> Result<Vec<Case>> {
     match (cases.is_empty(), args.input.is_empty()) {
         (false, _) => Ok(cases),
         (true, true) => Err(Error::usage(format_args!(
-            "no case contains `{}`; without --only all are measured",
+            "no name of a case contains `{}`; leave out --only to measure all",
             args.only
         ))),
-        (true, false) => Err(Error::usage("no case is selected: --input measures mesh only")),
+        (true, false) => Err(Error::usage(
+            "--input is for the cases of mesh: leave out other families and --only",
+        )),
     }
 }
 

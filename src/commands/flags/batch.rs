@@ -91,7 +91,8 @@ fn add_names(mut list: impl Read, all: &mut Sources, limits: Limits) -> Result<(
             [] => return Err(Error::bad_input(format_args!("name {number} is empty"))),
             b"-" => all.push(&Source::File("./-".into())),
             name if name.len() as u64 > MAX_NAME => {
-                let what = format_args!("name {number} is longer than {MAX_NAME} bytes");
+                let what =
+                    format_args!("name {number} is longer than {MAX_NAME} bytes, the maximum");
                 return Err(Error::bad_input(what));
             }
             name => all.push(&name_of(name).into()),
@@ -164,7 +165,8 @@ mod tests {
     fn names_are_lines_or_end_with_nul() {
         let of = |text: &str| {
             let mut all = Sources::default();
-            add_names(text.as_bytes(), &mut all, 1000.into()).map_err(|error| error.one_line())?;
+            add_names(text.as_bytes(), &mut all, Limits::from(1000))
+                .map_err(|error| error.one_line())?;
             Ok::<_, String>(all.iter().map(|source| source.to_string()).collect::<Vec<_>>())
         };
         let names = |text| of(text).unwrap();
@@ -177,7 +179,7 @@ mod tests {
         let long = "x".repeat(MAX_NAME as usize);
         for end in ["", "\n"] {
             let error = of(&format!("a\nx{long}{end}")).unwrap_err();
-            assert_eq!(error, "name 2 is longer than 65536 bytes");
+            assert_eq!(error, "name 2 is longer than 65536 bytes, the maximum");
         }
         assert!(of(&long).unwrap_err().ends_with("more than the limit of 1000 bytes"));
         assert!(of(&"a\n".repeat(200)).is_err() && names(&"a\n".repeat(100)).len() == 100);

@@ -136,7 +136,9 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
     };
     let selected = if settings.channels.is_empty() { default } else { &settings.channels };
     let missing = |what: &str| {
-        Err(Error::bad_input(format_args!("{source}: there is no {what} channel to count")))
+        Err(Error::bad_input(format_args!(
+            "{source}: there is no {what} channel; choose others with --channels"
+        )))
     };
     let mut components = Vec::new();
     for channel in selected {

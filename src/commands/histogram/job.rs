@@ -237,10 +237,10 @@ pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
     };
     found.ok_or_else(|| {
         Error::usage(format_args!(
-            "{sink}: {}; use .csv, .json, .png, .svg or .html",
+            "{sink}: {} .csv, .json, .png, .svg or .html",
             match extension.is_empty() {
-                true => "a name without an extension needs --format".to_owned(),
-                false => format!("unknown extension `{extension}`"),
+                true => "the name has no extension; add --format, or use".to_owned(),
+                false => format!("unknown extension `{extension}`; use"),
             }
         ))
     })

@@ -110,7 +110,7 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     };
     if outcomes.len() == 0 {
         Error::if_any_failed(failed, job.inputs.len(), "inputs")?;
-        return Err(Error::bad_input("there are no inputs"));
+        return Err(Error::bad_input("the list of inputs is empty"));
     }
     output::record_results(&outcomes, &session.timings);
     Ok((outcomes, failed))

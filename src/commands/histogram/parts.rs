@@ -133,7 +133,7 @@ pub fn merge(
     }
     if outcomes.len() == 0 {
         Error::if_any_failed(failed, *inputs, "inputs")?;
-        return Err(Error::bad_input("there are no inputs"));
+        return Err(Error::bad_input("the list of inputs is empty"));
     }
     record_results(&outcomes, &session.timings);
     for (output, format) in outputs {
