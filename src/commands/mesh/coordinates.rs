@@ -178,15 +178,10 @@ impl CoordinateArgs {
 
 /// Parses three numbers, one for each axis: `1,1,2.5`.
 fn triple(text: &str) -> Result<[f64; 3], String> {
-    let numbers: Vec<f64> = text
-        .split(',')
-        .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
-        .collect::<Option<_>>()
-        .ok_or("expected three numbers such as 1,1,2.5")?;
-    match numbers[..] {
-        [x, y, z] => Ok([x, y, z]),
-        _ => Err("expected three numbers such as 1,1,2.5".into()),
-    }
+    let number = |part: &str| part.trim().parse().ok().filter(|v: &f64| v.is_finite());
+    let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+    let triple = numbers.and_then(|numbers| numbers.try_into().ok());
+    triple.ok_or_else(|| "expected three numbers such as 1,1,2.5".into())
 }
 
 /// Parses one positive step for all axes, or one for each.

@@ -88,13 +88,11 @@ impl VolumeInput {
         if found.is_some() || otsu.is_empty() {
             return Ok(found);
         }
-        Err(Error::bad_input(match of {
-            1 => format!("{}: all samples are equal, so no isovalue separates them", job.volume),
-            of => format!(
-                "{}: the samples have too few different values for {of} isovalues; use a smaller otsu:N",
-                job.volume
-            ),
-        }))
+        let why = match of {
+            1 => "all samples are equal, so no isovalue separates them".to_owned(),
+            of => format!("too few different samples for {of} isovalues; use a smaller otsu:N"),
+        };
+        Err(Error::bad_input(format_args!("{}: {why}", job.volume)))
     }
 
     /// The sample at a percentile (nearest-rank method). For types of 8 and 16 bits, 0.5 is added, so that the surface
