@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<()> {
         if args.shell == Shell::Zsh {
             let folder = folder.display();
             print_line(format_args!(
-                "zsh looks there if ~/.zshrc has, before compinit: fpath=({folder} $fpath)"
+                "zsh needs this line in ~/.zshrc, before compinit: fpath=({folder} $fpath)"
             ));
         }
     }

@@ -142,7 +142,7 @@ pub fn exit_on_hang(on_cpu: bool) {
             }
         };
         hide_bars();
-        let line = format!("the GPU's driver does not return from {what}");
+        let line = format!("the GPU driver does not return from {what}");
         if on_cpu {
             log::warn!("{line}; restarting the whole job on the CPU");
             remove_unfinished_outputs();

@@ -112,7 +112,7 @@ impl Identity {
         let mut inputs = self.inputs.iter().zip(&other.inputs);
         let difference = inputs.find_map(|(own, other)| own.difference(other, any_time));
         let parameters =
-            || (self.parameters != other.parameters).then(|| "parameters differ".to_owned());
+            || (self.parameters != other.parameters).then(|| "its parameters differ".to_owned());
         difference.or_else(parameters)
     }
 

@@ -146,7 +146,7 @@ fn open(
     (useless, name): (OFlags, &str),
 ) -> io::Result<File> {
     if RESERVED.load(Ordering::Relaxed) {
-        return Err(io::Error::other("it belongs to the server: name a file"));
+        return Err(io::Error::other("gpuproc serve uses it for jobs: name a file"));
     }
     if was_closed.load(Ordering::Relaxed) {
         return Err(io::Error::other("it is closed"));

@@ -72,7 +72,7 @@ impl PageStack<'_> {
             let (dtype, channels) = (image.samples.dtype(), image.channels);
             if (dtype, channels) != (self.dtype, self.channels) {
                 return Err(Error::bad_input(format_args!(
-                    "{}: page {} has {channels} channels of {dtype}, unlike page {} with {} of {}: \
+                    "{}: page {} has {channels} channels of {dtype}, but page {} has {} of {}; \
                      select pages with --page",
                     self.source,
                     page + 1,

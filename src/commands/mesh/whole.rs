@@ -105,7 +105,7 @@ impl MeshJob {
             return Ok(());
         }
         let reason = match (has_boundary(surface), self.kernel.close) {
-            (true, true) => "cells were left out",
+            (true, true) => "cells with NaN samples were left out",
             (true, false) => "it ends at the border of the volume (--close closes it there)",
             (false, _) => {
                 if self.printable {
@@ -114,7 +114,7 @@ impl MeshJob {
                 if !self.printable || Stats::measure(surface)?.closed {
                     return Ok(());
                 }
-                "edges have more than two triangles"
+                "some edges have more than two triangles"
             }
         };
         let message = format!("{sink}: the surface is not closed: {reason}");

@@ -161,7 +161,7 @@ impl<'a, T> ApngFrames<'a, T> {
 fn next_picture(
     reader: &mut Reader<Cursor<&[u8]>>,
 ) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
-    let len = reader.output_buffer_size().ok_or("its size is too large")?;
+    let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     let mut samples = memory::zeros(len)?;
     let output = reader.next_frame(&mut samples)?;
     Ok((samples, output))
@@ -180,7 +180,7 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
         let reader = self.reader.as_mut().ok_or("a frame is missing")?;
         let (samples, output) = next_picture(reader)?;
         let control = reader.info().frame_control;
-        let control = control.ok_or("a frame has no description")?;
+        let control = control.ok_or("a frame has no fcTL chunk")?;
         let size @ [width, height] = [output.width as usize, output.height as usize];
         let area = Area { origin: [control.x_offset as usize, control.y_offset as usize], size };
         let disposal = match control.dispose_op {
@@ -194,7 +194,7 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
             true => reader.output_line_size(reader.info().width),
             false => Some(output.line_size),
         };
-        let (row, sample) = (row.ok_or("its size is too large")?, size_of::<T>());
+        let (row, sample) = (row.ok_or("the image is too large for this machine")?, size_of::<T>());
         // Samples are big-endian.
         let value =
             |bytes: &[u8]| T::from_number(bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b)));

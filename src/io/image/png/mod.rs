@@ -73,7 +73,7 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let (mut reader, page) = open::open(Cursor::new(bytes), Cursor::new(bytes))?;
-    let len = reader.output_buffer_size().ok_or("its size is too large")?;
+    let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     check_size(limits, page.size(), len as u64)?;
     let mut samples = page.zeros()?;
     reader.next_frame(samples.as_bytes_mut())?;

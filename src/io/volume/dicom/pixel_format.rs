@@ -70,7 +70,7 @@ impl PixelFormat {
             ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
             (other, samples) => {
                 return Err(format!(
-                    "pixels of {samples} samples as {} are not supported",
+                    "{} with {samples} samples per pixel is not supported",
                     excerpt(other)
                 )
                 .into());
