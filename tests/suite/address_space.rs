@@ -5,14 +5,14 @@ use std::{fs, path::Path};
 use predicates::{prelude::*, str::contains};
 
 use crate::{
-    bad_input::{assert_refused, file_names, folder},
+    bad_input::{assert_rejected, file_names, folder},
     common::{Noise, gpuproc, program},
     hostile::deflated,
     inputs::{fixture, png_chunk, zlib},
 };
 
 #[test]
-fn refuses_png_with_huge_claimed_size_before_allocating() {
+fn rejects_png_with_huge_claimed_size_before_allocating() {
     let folder = folder();
     let folder = folder.path();
     let mut bomb = fs::read(folder.join("good.png")).unwrap();
@@ -27,8 +27,8 @@ fn refuses_png_with_huge_claimed_size_before_allocating() {
             true => &["bomb.png", "not have enough data"],
             false => &["100000", "memory", "30000000000"],
         };
-        assert_refused(folder, &limited("--max-memory 1G"), 4, expected_texts);
-        assert_refused(
+        assert_rejected(folder, &limited("--max-memory 1G"), 4, expected_texts);
+        assert_rejected(
             folder,
             &limited("--max-pixels 100M"),
             4,
@@ -80,7 +80,7 @@ fn reports_failed_allocations() {
         "mesh v_96x96x96_uint8.raw o.obj --iso 128 --simplify 0.5",
         "mesh v_96x96x96_uint8.raw o.stl --iso 128 --preview o.png",
     ] {
-        let mut refused = 0;
+        let mut failures = 0;
         for mib in (180..=340).step_by(20) {
             let output =
                 run_in_address_space(mib, folder, &format!("--max-memory 9G --quiet {command}"));
@@ -99,18 +99,18 @@ fn reports_failed_allocations() {
                 assert!(stderr.starts_with("error: ") && has_reason, "{context}");
                 assert_eq!(stderr.lines().count(), 1, "{context}");
                 assert_eq!(file_names(folder), before, "{context}");
-                refused += 1;
+                failures += 1;
             }
             for name in file_names(folder).iter().filter(|name| !before.contains(name)) {
                 fs::remove_file(folder.join(name)).unwrap();
             }
         }
-        assert!(refused > 0, "{command}: no run reported a failed allocation");
+        assert!(failures > 0, "{command}: no run reported a failed allocation");
     }
 }
 
 /// Runs `command` with [`run_in_1_gib`]. It must refuse its input with one line that contains all of `expected_texts`.
-fn assert_refused_in_1_gib(folder: &Path, command: &str, expected_texts: &[&str]) {
+fn assert_rejected_in_1_gib(folder: &Path, command: &str, expected_texts: &[&str]) {
     let output = run_in_1_gib(folder, command);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{command}: {stderr}");
@@ -148,7 +148,7 @@ fn does_not_pass_on_png_metadata_bombs() {
 }
 
 #[test]
-fn refuses_huge_claimed_sizes_in_other_image_formats() {
+fn rejects_huge_claimed_sizes_in_other_image_formats() {
     let folder = folder();
     let folder = folder.path();
     // A JPEG whose frame header claims 65,500 x 65,500 pixels.
@@ -224,8 +224,8 @@ fn refuses_huge_claimed_sizes_in_other_image_formats() {
         // Blur reads the u8 TIFF in bands, until it reaches the missing data.
         let expected_texts =
             if name == "huge.tif" { ["strip 0", "early"] } else { [side, "memory"] };
-        assert_refused_in_1_gib(folder, &blur, &[name, expected_texts[0], expected_texts[1]]);
-        assert_refused_in_1_gib(
+        assert_rejected_in_1_gib(folder, &blur, &[name, expected_texts[0], expected_texts[1]]);
+        assert_rejected_in_1_gib(
             folder,
             &format!("--max-pixels 1M histogram {name}"),
             &[name, side, "--max-pixels"],
@@ -248,16 +248,16 @@ fn applies_limits_to_claimed_array_and_volume_sizes() {
         file.extend([0; 16]);
         fs::write(folder.join(name), file).unwrap();
     }
-    assert_refused_in_1_gib(folder, "scan long.npy out.npy", &["long.npy", "999999999996"]);
-    assert_refused_in_1_gib(folder, "sort long.npy out.npy", &["long.npy", "--max-memory"]);
-    assert_refused_in_1_gib(folder, "scan deep.npy out.npy", &["deep.npy", "too large"]);
+    assert_rejected_in_1_gib(folder, "scan long.npy out.npy", &["long.npy", "999999999996"]);
+    assert_rejected_in_1_gib(folder, "sort long.npy out.npy", &["long.npy", "--max-memory"]);
+    assert_rejected_in_1_gib(folder, "scan deep.npy out.npy", &["deep.npy", "too large"]);
     // 512 MB of zeros in 0.5 MB.
     let file = fs::File::create(folder.join("zeros_800x800x800_uint8.raw.gz")).unwrap();
     let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     (0..800).for_each(|_| std::io::Write::write_all(&mut encoder, &[0; 800 * 800]).unwrap());
     encoder.finish().unwrap();
     let zeros = "zeros_800x800x800_uint8.raw.gz";
-    assert_refused_in_1_gib(
+    assert_rejected_in_1_gib(
         folder,
         &format!("--max-memory 8M blur {zeros} out.raw"),
         &["a slice with the 12 around it", "--max-memory"],
@@ -265,12 +265,12 @@ fn applies_limits_to_claimed_array_and_volume_sizes() {
     // Histograms read the volume in parts.
     let output = run_in_1_gib(folder, &format!("--max-memory 64M histogram {zeros} --bins 2"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("512000000"), "{output:?}");
-    assert_refused_in_1_gib(
+    assert_rejected_in_1_gib(
         folder,
         &format!("--max-pixels 9M mesh {zeros} --iso 1"),
         &["512000000", "--max-pixels"],
     );
-    assert_refused_in_1_gib(
+    assert_rejected_in_1_gib(
         folder,
         &format!("--max-memory 64M mesh {zeros} --iso 1 --dims 9x9x9"),
         &["more data"],

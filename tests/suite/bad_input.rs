@@ -29,7 +29,7 @@ pub fn file_names(folder: &Path) -> Vec<String> {
 
 /// Runs `command` in `folder` and checks the exit code and that stderr contains all of `expected_texts`. Stderr must be
 /// a single `error:` line (usage errors may have more), and no file may appear or disappear.
-pub fn assert_refused(folder: &Path, command: &str, code: i32, expected_texts: &[&str]) {
+pub fn assert_rejected(folder: &Path, command: &str, code: i32, expected_texts: &[&str]) {
     let before = file_names(folder);
     let mut run = gpuproc();
     run.current_dir(folder).args(["--device", "cpu"]).args(command.split(' '));
@@ -46,7 +46,7 @@ pub fn assert_refused(folder: &Path, command: &str, code: i32, expected_texts: &
 }
 
 #[test]
-fn refuses_missing_files_and_folders_without_slices() {
+fn rejects_missing_files_and_folders_without_slices() {
     let folder = folder();
     let folder = folder.path();
     fs::create_dir(folder.join("folder.png")).unwrap();
@@ -56,17 +56,17 @@ fn refuses_missing_files_and_folders_without_slices() {
         "scan missing.txt",
         "mesh missing.raw --iso 80",
     ] {
-        assert_refused(folder, command, 7, &["missing", "No such file"]);
+        assert_rejected(folder, command, 7, &["missing", "No such file"]);
     }
     // A folder is read as the slices of a volume.
-    assert_refused(folder, "blur folder.png out.png", 2, &["cannot write a volume as .png"]);
-    assert_refused(folder, "histogram folder.png", 4, &["folder.png", "no image slices"]);
-    assert_refused(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no image slices"]);
-    assert_refused(folder, "scan folder.png --axis x o.npy", 7, &["folder.png", "directory"]);
+    assert_rejected(folder, "blur folder.png out.png", 2, &["cannot write a volume as .png"]);
+    assert_rejected(folder, "histogram folder.png", 4, &["folder.png", "no image slices"]);
+    assert_rejected(folder, "mesh folder.png --iso 80", 4, &["folder.png", "no image slices"]);
+    assert_rejected(folder, "scan folder.png --axis x o.npy", 7, &["folder.png", "directory"]);
 }
 
 #[test]
-fn refuses_broken_png_files() {
+fn rejects_broken_png_files() {
     let folder = folder();
     let folder = folder.path();
     let good = fs::read(folder.join("good.png")).unwrap();
@@ -78,65 +78,70 @@ fn refuses_broken_png_files() {
     palette[25] = 3;
     fs::write(folder.join("palette.png"), palette).unwrap();
     for name in ["empty.png", "text.png", "cut.png", "palette.png"] {
-        assert_refused(folder, &format!("blur {name} out.png"), 4, &[name]);
-        assert_refused(folder, &format!("histogram {name} -o out.csv"), 4, &[name]);
+        assert_rejected(folder, &format!("blur {name} out.png"), 4, &[name]);
+        assert_rejected(folder, &format!("histogram {name} -o out.csv"), 4, &[name]);
     }
 }
 
 #[test]
-fn refuses_images_without_pixels() {
+fn rejects_images_without_pixels() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("wide.ppm"), "P6\n3 0\n255\n").unwrap();
     fs::write(folder.join("high.ppm"), "P6\n0 20\n255\nxxxxx").unwrap();
     for name in ["wide.ppm", "high.ppm"] {
-        assert_refused(folder, &format!("blur {name} out.png"), 4, &[name]);
-        assert_refused(folder, &format!("histogram {name}"), 4, &[name]);
-        assert_refused(folder, &format!("scan {name} out.npy"), 4, &[name]);
+        assert_rejected(folder, &format!("blur {name} out.png"), 4, &[name]);
+        assert_rejected(folder, &format!("histogram {name}"), 4, &[name]);
+        assert_rejected(folder, &format!("scan {name} out.npy"), 4, &[name]);
     }
 }
 
 #[test]
-fn refuses_raw_volumes_with_wrong_shape() {
+fn rejects_raw_volumes_with_wrong_shape() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("short_8x8x8_uint8.raw"), [0; 500]).unwrap();
     fs::write(folder.join("odd.raw"), [0; 500]).unwrap();
     fs::write(folder.join("empty.raw"), b"").unwrap();
-    assert_refused(folder, "mesh short_8x8x8_uint8.raw --iso 80", 4, &["512", "500"]);
-    assert_refused(folder, "mesh odd.raw --iso 80", 4, &["--dims"]);
-    assert_refused(folder, "mesh empty.raw --iso 80", 4, &["empty.raw"]);
-    assert_refused(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 0x8x8", 2, &["0x8x8"]);
-    assert_refused(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 8x8", 2, &["8x8"]);
+    assert_rejected(folder, "mesh short_8x8x8_uint8.raw --iso 80", 4, &["512", "500"]);
+    assert_rejected(folder, "mesh odd.raw --iso 80", 4, &["--dims"]);
+    assert_rejected(folder, "mesh empty.raw --iso 80", 4, &["empty.raw"]);
+    assert_rejected(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 0x8x8", 2, &["0x8x8"]);
+    assert_rejected(folder, "mesh good_8x8x8_uint8.raw --iso 80 --dims 8x8", 2, &["8x8"]);
     let huge = "18446744073709551615x2x2";
-    assert_refused(folder, &format!("mesh odd.raw --iso 80 --dims {huge}"), 4, &["too large"]);
+    assert_rejected(folder, &format!("mesh odd.raw --iso 80 --dims {huge}"), 4, &["too large"]);
 }
 
 #[test]
-fn refuses_text_with_invalid_numbers() {
+fn rejects_text_with_invalid_numbers() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("bad.txt"), "1 2\n3 four 5\n").unwrap();
     fs::write(folder.join("large.txt"), "1 4294967296\n").unwrap();
-    assert_refused(folder, "scan bad.txt", 4, &["line 2", "four"]);
-    assert_refused(folder, "scan large.txt", 4, &["line 1", "4294967296"]);
+    assert_rejected(folder, "scan bad.txt", 4, &["line 2", "four"]);
+    assert_rejected(folder, "scan large.txt", 4, &["line 1", "4294967296"]);
 }
 
 #[test]
-fn refuses_impossible_outputs() {
+fn rejects_impossible_outputs() {
     let folder = folder();
     let folder = folder.path();
     let volume = "good_8x8x8_uint8.raw";
-    assert_refused(folder, "blur good.png out.doc", 2, &["out.doc"]);
-    assert_refused(folder, "histogram good.png -o out.doc", 2, &["out.doc"]);
-    assert_refused(folder, &format!("mesh {volume} out.doc --iso 80"), 2, &["out.doc"]);
-    assert_refused(folder, "blur good.png nowhere/out.png", 7, &["nowhere"]);
-    assert_refused(folder, "histogram good.png -o nowhere/out.csv", 7, &["nowhere"]);
-    assert_refused(folder, "scan good.txt nowhere/out.txt", 7, &["nowhere"]);
-    assert_refused(folder, &format!("mesh {volume} nowhere/out.ply --iso 80"), 7, &["nowhere"]);
-    fs::write(folder.join("there.png"), b"precious").unwrap();
-    assert_refused(folder, "--no-clobber blur good.png there.png", 7, &["there.png", "exists"]);
-    assert_eq!(fs::read(folder.join("there.png")).unwrap(), b"precious");
+    assert_rejected(folder, "blur good.png out.doc", 2, &["out.doc"]);
+    assert_rejected(folder, "histogram good.png -o out.doc", 2, &["out.doc"]);
+    assert_rejected(folder, &format!("mesh {volume} out.doc --iso 80"), 2, &["out.doc"]);
+    assert_rejected(folder, "blur good.png nowhere/out.png", 7, &["nowhere"]);
+    assert_rejected(folder, "histogram good.png -o nowhere/out.csv", 7, &["nowhere"]);
+    assert_rejected(folder, "scan good.txt nowhere/out.txt", 7, &["nowhere"]);
+    assert_rejected(folder, &format!("mesh {volume} nowhere/out.ply --iso 80"), 7, &["nowhere"]);
+    fs::write(folder.join("existing.png"), b"precious").unwrap();
+    assert_rejected(
+        folder,
+        "--no-clobber blur good.png existing.png",
+        7,
+        &["existing.png", "exists"],
+    );
+    assert_eq!(fs::read(folder.join("existing.png")).unwrap(), b"precious");
 }
 
 #[cfg(target_os = "linux")]
@@ -148,14 +153,14 @@ fn reports_full_disk() {
     for name in ["full.png", "full.csv", "full.ply", "full.txt"] {
         std::os::unix::fs::symlink("/dev/full", folder.path().join(name)).unwrap();
     }
-    assert_refused(folder.path(), "blur good.png full.png", 7, &["full.png"]);
-    assert_refused(folder.path(), "histogram good.png -o full.csv", 7, &["full.csv"]);
-    assert_refused(folder.path(), "scan good.txt full.txt", 7, &["full.txt"]);
-    assert_refused(folder.path(), &format!("mesh {volume} full.ply --iso 80"), 7, &["full.ply"]);
+    assert_rejected(folder.path(), "blur good.png full.png", 7, &["full.png"]);
+    assert_rejected(folder.path(), "histogram good.png -o full.csv", 7, &["full.csv"]);
+    assert_rejected(folder.path(), "scan good.txt full.txt", 7, &["full.txt"]);
+    assert_rejected(folder.path(), &format!("mesh {volume} full.ply --iso 80"), 7, &["full.ply"]);
 }
 
 #[test]
-fn empty_mesh_is_a_warning_or_with_strict_an_error() {
+fn empty_mesh_is_a_warning_or_an_error_with_strict() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("low_4x4x4_uint8.raw"), [7; 64]).unwrap();
@@ -169,7 +174,7 @@ fn empty_mesh_is_a_warning_or_with_strict_an_error() {
     assert!(ply.starts_with(b"ply\n"));
     for output in ["a.ply", "a.stl", "a.glb", "a.html"] {
         let line = format!("mesh low_4x4x4_uint8.raw {output} --iso 80 --strict");
-        assert_refused(
+        assert_rejected(
             folder,
             &line,
             4,
@@ -179,7 +184,7 @@ fn empty_mesh_is_a_warning_or_with_strict_an_error() {
 }
 
 #[test]
-fn warns_of_nan_voxels() {
+fn warns_about_nan_voxels() {
     let folder = folder();
     let folder = folder.path();
     let mut values: Vec<f32> = (0..64).map(|i| i as f32).collect();
@@ -197,7 +202,7 @@ fn warns_of_nan_voxels() {
 /// Tests `--files-from` lists and configuration files that are endless or too large for memory.
 #[test]
 #[cfg(target_os = "linux")]
-fn refuses_endless_and_oversized_file_lists() {
+fn rejects_endless_and_oversized_file_lists() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("lines"), "a\n".repeat(8 << 20)).unwrap();

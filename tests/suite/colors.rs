@@ -182,7 +182,7 @@ fn colour_volume_is_sampled_at_world_coordinates() {
 }
 
 #[test]
-fn refuses_formats_without_vertex_colours() {
+fn rejects_formats_without_vertex_colours() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_volumes(folder);

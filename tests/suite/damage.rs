@@ -24,7 +24,7 @@ pub fn run(folder: &Path, arguments: &str) -> assert_cmd::assert::Assert {
 }
 
 #[test]
-fn damage_is_a_warning_or_with_strict_an_error() {
+fn damage_is_a_warning_or_an_error_with_strict() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
@@ -69,7 +69,7 @@ fn damage_is_a_warning_or_with_strict_an_error() {
 }
 
 #[test]
-fn refuses_truncated_files_of_other_formats() {
+fn rejects_truncated_files_of_other_formats() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let picture = image::RgbImage::from_raw(200, 150, Noise(5).bytes(200 * 150 * 3)).unwrap();
@@ -220,7 +220,7 @@ fn reports_missing_tiff_pages() {
 
 /// A strip whose offset lies beyond the end of the file is an error. A strip that a sparse file omits is not.
 #[test]
-fn refuses_tiff_strips_beyond_the_end_of_the_file() {
+fn rejects_tiff_strips_beyond_the_end_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let expected_text = contains("strip 0: it ends early");

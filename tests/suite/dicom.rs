@@ -162,7 +162,7 @@ fn clips_values_beyond_the_stated_range_with_a_warning() {
 }
 
 #[test]
-fn warns_of_missing_and_duplicate_slices() {
+fn warns_about_missing_and_duplicate_slices() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let whole = open(&fixture("dicom/ct"));
@@ -309,7 +309,7 @@ fn meshes_and_outputs_keep_world_coordinates() {
 }
 
 #[test]
-fn refuses_unsupported_transfer_syntaxes_and_truncated_files() {
+fn rejects_unsupported_transfer_syntaxes_and_truncated_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
     // The UID of lossless JPEG ends with .70, that of JPEG-LS with .80.
@@ -384,7 +384,7 @@ fn open_written(folder: &Path, uid: &[u8], data: &[u8]) -> VolumeFile {
 
 /// If frames state only their pixel spacing, a slice spacing of 1 mm is assumed with a warning.
 #[test]
-fn warns_of_missing_slice_spacing() {
+fn warns_about_missing_slice_spacing() {
     let spacing = dicom_element([0x18, 0x1164], b"DS", b"0.5\\0.25");
     let data = [spacing, frame_elements(), pixel_data(&[7; 20])].concat();
     let folder = tempfile::tempdir().unwrap();

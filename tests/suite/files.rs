@@ -174,7 +174,7 @@ fn stderr_write_errors_are_ignored_and_stdout_write_errors_reported() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn refuses_output_folders_that_are_not_writable() {
+fn rejects_output_folders_that_are_not_writable() {
     let folder = folder();
     // Not even root can create files in /proc.
     for (line, name) in COMMANDS {
@@ -313,14 +313,14 @@ fn concurrent_runs_share_a_gpu() {
 fn long_batch_skips_bad_files_in_bounded_memory() {
     let count: usize = env::var("GPUPROC_LOAD").map_or(60, |count| count.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let mut noise = Noise(9);
     // Eleven kinds of files: images of four formats in two sizes, and three kinds of broken files.
     let kinds: Vec<(String, Vec<u8>, bool)> = (0..11)
         .map(|kind| {
             let (side, extension) =
                 (100 + 150 * (kind / 4), ["png", "jpg", "bmp", "tif"][kind % 4]);
-            let path = at.join(format!("kind.{extension}"));
+            let path = folder.join(format!("kind.{extension}"));
             let pixels = noise.bytes(side * side * 3);
             let side = side as u32;
             image::save_buffer(&path, &pixels, side, side, image::ColorType::Rgb8).unwrap();
@@ -338,23 +338,23 @@ fn long_batch_skips_bad_files_in_bounded_memory() {
     let name = |i: usize| format!("{i:05}.{}", kinds[i % 11].0);
     let mut expected = Vec::new();
     for (i, (extension, file, good)) in kinds.iter().enumerate() {
-        fs::write(at.join(name(i)), file).unwrap();
+        fs::write(folder.join(name(i)), file).unwrap();
         let line = format!("blur {} one.png --sigma 2", name(i));
-        assert_eq!(command(at, &line).stderr(Stdio::null()).status().unwrap().success(), *good);
+        assert_eq!(command(folder, &line).stderr(Stdio::null()).status().unwrap().success(), *good);
         let effort = if extension == "png" { " --compression 0" } else { "" };
         let line = format!("blur {} --out-dir single --sigma 2{effort}", name(i));
-        command(at, &line).stderr(Stdio::null()).status().unwrap();
-        expected.push(fs::read(at.join("single").join(name(i))).ok());
+        command(folder, &line).stderr(Stdio::null()).status().unwrap();
+        expected.push(fs::read(folder.join("single").join(name(i))).ok());
     }
-    (11..count).for_each(|i| fs::write(at.join(name(i)), &kinds[i % 11].1).unwrap());
-    let mut child = command(at, "blur --out-dir out --sigma 2 --compression 0");
-    child.args((0..count).map(name)).stderr(File::create(at.join("stderr")).unwrap());
+    (11..count).for_each(|i| fs::write(folder.join(name(i)), &kinds[i % 11].1).unwrap());
+    let mut child = command(folder, "blur --out-dir out --sigma 2 --compression 0");
+    child.args((0..count).map(name)).stderr(File::create(folder.join("stderr")).unwrap());
     let mut child = child.spawn().unwrap();
     let (status, peak) = peak_memory(&mut child);
-    let stderr = fs::read_to_string(at.join("stderr")).unwrap();
+    let stderr = fs::read_to_string(folder.join("stderr")).unwrap();
     assert_eq!(status.code(), Some(3), "{stderr}");
     for i in 0..count {
-        let found = fs::read(at.join("out").join(name(i))).ok();
+        let found = fs::read(folder.join("out").join(name(i))).ok();
         assert!(found == expected[i % 11], "{}", name(i));
         assert_eq!(stderr.contains(&name(i)), found.is_none(), "{}: {stderr}", name(i));
     }

@@ -57,7 +57,7 @@ fn run_target(name: &str, mutations: usize) {
 }
 
 #[test]
-fn arguments_are_read_or_refused() {
+fn arguments_are_read_or_rejected() {
     run_target("arguments", 500);
 }
 
@@ -67,7 +67,7 @@ fn text_numbers_parse_as_in_rust() {
 }
 
 #[test]
-fn npy_headers_are_read_or_refused() {
+fn npy_headers_are_read_or_rejected() {
     run_target("npy", 500);
 }
 
@@ -77,52 +77,52 @@ fn png_encoder_round_trips() {
 }
 
 #[test]
-fn jpeg_files_are_decoded_or_refused() {
+fn jpeg_files_are_decoded_or_rejected() {
     run_target("jpeg", 500);
 }
 
 #[test]
-fn exr_files_decode_like_the_exr_crate_or_are_refused() {
+fn exr_files_decode_like_the_exr_crate_or_are_rejected() {
     run_target("exr", 500);
 }
 
 #[test]
-fn tiff_files_are_read_or_refused() {
+fn tiff_files_are_read_or_rejected() {
     run_target("tiff", 1500);
 }
 
 #[test]
-fn images_are_blurred_or_refused() {
+fn images_are_blurred_or_rejected() {
     run_target("blur", 500);
 }
 
 #[test]
-fn image_histograms_are_computed_or_refused() {
+fn image_histograms_are_computed_or_rejected() {
     run_target("histogram", 500);
 }
 
 #[test]
-fn arrays_are_scanned_and_sorted_or_refused() {
+fn arrays_are_scanned_and_sorted_or_rejected() {
     run_target("scan", 500);
 }
 
 #[test]
-fn raw_volumes_are_meshed_or_refused() {
+fn raw_volumes_are_meshed_or_rejected() {
     run_target("mesh", 500);
 }
 
 #[test]
-fn volumes_are_read_or_refused() {
+fn volumes_are_read_or_rejected() {
     run_target("volume", 1500);
 }
 
 #[test]
-fn part_files_are_merged_or_refused() {
+fn part_files_are_merged_or_rejected() {
     run_target("part", 300);
 }
 
 #[test]
-fn zarr_stores_are_read_or_refused() {
+fn zarr_stores_are_read_or_rejected() {
     run_target("zarr", 500);
 }
 

@@ -52,7 +52,7 @@ fn buffer_slice_is_read_and_written_separately() {
 }
 
 #[test]
-fn refuses_buffers_beyond_the_device_limit() {
+fn rejects_buffers_beyond_the_device_limit() {
     for Subject { context, .. } in subjects() {
         let error = context.allocate("huge", context.limits.buffer_bytes + 4).unwrap_err();
         assert_eq!(error.kind().exit_code(), 6);
@@ -62,7 +62,7 @@ fn refuses_buffers_beyond_the_device_limit() {
 /// A binding has the size of its buffer, not of the memory allocation. If a shader needs more, the batch fails on every
 /// driver.
 #[test]
-fn refuses_bindings_smaller_than_the_shader_needs() {
+fn rejects_bindings_smaller_than_the_shader_needs() {
     for Subject { name, context } in subjects() {
         for (bytes, is_enough) in [(4, false), (12, false), (16, true)] {
             let [source, target] =

@@ -229,7 +229,7 @@ fn blurs_files_larger_than_memory_in_bands() {
 }
 
 #[test]
-fn format_losses_are_warnings_or_with_strict_errors() {
+fn format_losses_are_warnings_or_errors_with_strict() {
     let folder = tempfile::tempdir().unwrap();
     test_image(4, 16).save(folder.path().join("in.png")).unwrap();
     blur(folder.path(), &["in.png", "out.jpg"])
@@ -273,7 +273,7 @@ fn applies_orientation_once() {
 }
 
 #[test]
-fn reads_standard_input_and_refuses_invalid_arguments() {
+fn reads_standard_input_and_rejects_invalid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     test_image(3, 8).save(path("in.png")).unwrap();

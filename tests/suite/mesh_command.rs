@@ -300,7 +300,7 @@ fn writes_the_filtered_smoothed_and_simplified_mesh() {
 }
 
 #[test]
-fn bad_input_prints_one_line_and_writes_no_output() {
+fn bad_inputs_give_one_error_line_and_no_output() {
     let folder = Folder::new();
     folder.write("short_4x4x4_uint8.raw", &[7; 63]);
     folder.write("plain.raw", &[7; 65]);

@@ -211,27 +211,28 @@ fn three_mf_stores_the_surface() {
 #[test]
 fn printable_meshes_are_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let mut noise = Noise(8);
     let samples: Vec<u8> = (0..10 * 11 * 12).map(|_| (noise.next() % 4) as u8).collect();
-    fs::write(at.join("v_10x11x12_uint8.raw"), samples).unwrap();
+    fs::write(folder.join("v_10x11x12_uint8.raw"), samples).unwrap();
     for flags in ["--iso 1", "--iso 1 --smooth 3", "--iso 1.5 --simplify 50%"] {
         for name in ["m.3mf", "m.stl"] {
-            works(at, &format!("mesh v_10x11x12_uint8.raw {flags} --printable {name}"));
+            works(folder, &format!("mesh v_10x11x12_uint8.raw {flags} --printable {name}"));
         }
         let (positions, triangles) =
-            parse_3mf_model(&read_zip(&fs::read(at.join("m.3mf")).unwrap())[2].1);
+            parse_3mf_model(&read_zip(&fs::read(folder.join("m.3mf")).unwrap())[2].1);
         let places: HashSet<[u32; 3]> =
             positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
         assert_eq!(places.len(), positions.len(), "{flags}: vertices at the same position");
         let surface = Surface { positions, triangles, ..Surface::default() };
         let stats = Stats::measure(&surface).unwrap();
         assert!(stats.closed && stats.flat == 0 && stats.volume > 0.0, "{flags}: {stats:?}");
-        let info = gpuproc().current_dir(at).args(["info", "--json", "m.stl"]).output().unwrap();
+        let info =
+            gpuproc().current_dir(folder).args(["info", "--json", "m.stl"]).output().unwrap();
         let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
         assert_eq!(info[0]["watertight"], true, "{flags}: {info}");
     }
-    let (code, stderr) = run(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
+    let (code, stderr) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
     assert!(code == 2 && stderr.contains("--printable is for STL and 3MF"), "{stderr}");
 
     // The surface has a hole at the NaN sample.
@@ -243,16 +244,16 @@ fn printable_meshes_are_closed() {
             _ => 0f32.to_le_bytes(),
         })
         .collect();
-    fs::write(at.join("cube_4x4x4_float32.raw"), cube).unwrap();
+    fs::write(folder.join("cube_4x4x4_float32.raw"), cube).unwrap();
     for name in ["hole.stl", "hole.3mf"] {
         let line = format!("mesh cube_4x4x4_float32.raw --iso 1 {name}");
-        let (code, stderr) = run(at, &format!("{line} --printable"));
+        let (code, stderr) = run(folder, &format!("{line} --printable"));
         assert!(
             code == 4 && stderr.contains("not closed: cells with NaN samples were left out"),
             "{stderr}"
         );
-        assert!(!at.join(name).exists());
-        assert!(works(at, &line).contains("not closed"));
+        assert!(!folder.join(name).exists());
+        assert!(works(folder, &line).contains("not closed"));
     }
 }
 

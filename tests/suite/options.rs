@@ -43,7 +43,7 @@ fn short_help_has_at_most_50_lines_and_names_the_other_groups() {
 }
 
 #[test]
-fn help_shows_chapters_of_the_guide() {
+fn help_prints_chapters_of_the_guide() {
     gpuproc()
         .args(["help", "volumes"])
         .assert()
@@ -57,7 +57,7 @@ fn help_shows_chapters_of_the_guide() {
 }
 
 #[test]
-fn help_of_a_command_has_three_ways() {
+fn help_is_the_same_by_flag_and_by_command_and_fits_80_columns() {
     let help = |words: &[&str]| {
         let output = gpuproc().args(words).assert().success();
         String::from_utf8(output.get_output().stdout.clone()).unwrap()
@@ -82,7 +82,7 @@ fn help_of_a_command_has_three_ways() {
 }
 
 #[test]
-fn the_version_tells_what_runs() {
+fn version_lists_features_and_instruction_set() {
     let short = concat!("gpuproc ", env!("CARGO_PKG_VERSION"));
     gpuproc().arg("-V").assert().success().stdout(format!("{short}\n"));
     gpuproc()
@@ -98,7 +98,7 @@ fn the_version_tells_what_runs() {
 }
 
 #[test]
-fn a_mistake_is_one_line_and_a_hint() {
+fn usage_errors_have_one_line_and_a_hint() {
     for (words, line) in [
         (
             "blur a.png b.png --sigma",
@@ -122,24 +122,24 @@ fn a_mistake_is_one_line_and_a_hint() {
 }
 
 #[test]
-fn flags_come_from_the_environment_too() {
+fn reads_flags_from_the_environment_and_a_file() {
     let folder = files();
-    let at = folder.path();
-    fs::write(at.join("flags"), "# mine\n[blur]\n--sigma\n3\n[sort]\n--descending\n").unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("flags"), "# mine\n[blur]\n--sigma\n3\n[sort]\n--descending\n").unwrap();
     let output = |flags: &str, line: &str| {
         let mut command = gpuproc();
-        command.current_dir(at).env("GPUPROC_CONFIG_PATH", "flags").env("GPUPROC_FLAGS", flags);
+        command.current_dir(folder).env("GPUPROC_CONFIG_PATH", "flags").env("GPUPROC_FLAGS", flags);
         let output = command.args(line.split(' ')).write_stdin("1 3 2").output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap(), String::from_utf8(text).unwrap())
     };
     let dry = "blur photo.png soft.png --dry-run";
-    let told = |sigma| {
+    let expected = |sigma| {
         format!("photo.png -> soft.png: sigma {sigma},{sigma}, radius {0},{0}\n", 3 * sigma)
     };
-    assert_eq!(output("", dry), (0, told(3)));
-    assert_eq!(output("--sigma=4", dry), (0, told(4)));
-    assert_eq!(output("--sigma=4", &format!("{dry} -s 5")), (0, told(5)));
+    assert_eq!(output("", dry), (0, expected(3)));
+    assert_eq!(output("--sigma=4", dry), (0, expected(4)));
+    assert_eq!(output("--sigma=4", &format!("{dry} -s 5")), (0, expected(5)));
     assert_eq!(output("--device cpu", "sort"), (0, "3\n2\n1\n".into()));
     let (code, text) = output("--sigma=x", dry);
     assert_eq!(code, 2);
@@ -154,67 +154,67 @@ fn flags_come_from_the_environment_too() {
 }
 
 #[test]
-fn an_output_is_a_file_a_folder_or_a_template() {
+fn output_option_accepts_files_folders_and_templates() {
     let folder = files();
-    let at = folder.path();
-    let there = |name: &str| at.join(name).is_file();
-    works(at, "blur photo.png -o soft.png");
-    works(at, "blur photo.png -o photos");
-    works(at, "blur photo.png -o new/");
-    works(at, "blur photo.png new2/");
-    works(at, "blur photo.png -o new3/{stem}-blur.{ext} --to jpeg");
-    works(at, "blur photo.png -o new --to webp");
+    let folder = folder.path();
+    let exists = |name: &str| folder.join(name).is_file();
+    works(folder, "blur photo.png -o soft.png");
+    works(folder, "blur photo.png -o photos");
+    works(folder, "blur photo.png -o new/");
+    works(folder, "blur photo.png new2/");
+    works(folder, "blur photo.png -o new3/{stem}-blur.{ext} --to jpeg");
+    works(folder, "blur photo.png -o new --to webp");
     for name in
         ["soft.png", "photos/photo.png", "new/photo.png", "new2/photo.png", "new3/photo-blur.jpg"]
     {
-        assert!(there(name), "{name}");
+        assert!(exists(name), "{name}");
     }
-    assert!(there("new/photo.webp"));
+    assert!(exists("new/photo.webp"));
     // Results of absolute names are put directly into the folder, unless --keep-tree is given.
-    let (one, two) = (at.join("photo.png"), at.join("photos/photo.png"));
+    let (one, two) = (folder.join("photo.png"), folder.join("photos/photo.png"));
     let (one, two) = (one.display(), two.display());
-    let (code, text) = run(at, &format!("blur {one} {two} -o flat/"));
+    let (code, text) = run(folder, &format!("blur {one} {two} -o flat/"));
     assert_eq!(code, 2);
     assert!(text.contains("two inputs would become flat/photo.png; --keep-tree"), "{text}");
-    works(at, &format!("blur {one} -o flat/"));
-    works(at, &format!("blur {one} --out-dir flat2"));
-    works(at, &format!("blur {one} {two} --out-dir tree --keep-tree"));
-    assert!(there("flat/photo.png") && there("flat2/photo.png"));
-    assert!(there(&format!("tree{two}")));
-    works(at, "blur photo.png photos/photo.png --out-dir relative");
-    assert!(there("relative/photos/photo.png"));
+    works(folder, &format!("blur {one} -o flat/"));
+    works(folder, &format!("blur {one} --out-dir flat2"));
+    works(folder, &format!("blur {one} {two} --out-dir tree --keep-tree"));
+    assert!(exists("flat/photo.png") && exists("flat2/photo.png"));
+    assert!(exists(&format!("tree{two}")));
+    works(folder, "blur photo.png photos/photo.png --out-dir relative");
+    assert!(exists("relative/photos/photo.png"));
 
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
-    works(at, "mesh v_4x4x4_uint8.raw --iso 3 -o one.stl");
-    works(at, "mesh v_4x4x4_uint8.raw --iso 3 -o meshes/");
-    works(at, "mesh v_4x4x4_uint8.raw --iso 3,4 -o meshes/ --to obj");
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    works(folder, "mesh v_4x4x4_uint8.raw --iso 3 -o one.stl");
+    works(folder, "mesh v_4x4x4_uint8.raw --iso 3 -o meshes/");
+    works(folder, "mesh v_4x4x4_uint8.raw --iso 3,4 -o meshes/ --to obj");
     for name in ["one.stl", "meshes/v_4x4x4_uint8.ply", "meshes/v_4x4x4_uint8-4.obj"] {
-        assert!(there(name), "{name}");
+        assert!(exists(name), "{name}");
     }
-    fs::write(at.join("n.txt"), "3 1 2").unwrap();
-    works(at, "sort n.txt -o sorted.txt");
-    works(at, "sort n.txt -o numbers/");
-    works(at, "scan n.txt -o {stem}-sums.{ext}");
-    works(at, "scan photo.png -o numbers/");
+    fs::write(folder.join("n.txt"), "3 1 2").unwrap();
+    works(folder, "sort n.txt -o sorted.txt");
+    works(folder, "sort n.txt -o numbers/");
+    works(folder, "scan n.txt -o {stem}-sums.{ext}");
+    works(folder, "scan photo.png -o numbers/");
     // Names of inputs cannot lead out of the folder of a template.
-    fs::create_dir(at.join("deep")).unwrap();
-    fs::copy(at.join("photo.png"), at.join("...png")).unwrap();
-    works(at, "blur ...png -o deep/{stem}/x.{ext} --to png");
-    assert!(there("deep/...png/x.png") && !there("x.png"));
-    let (code, text) = run(at, "sort photos -o deep/.{ext}/x");
+    fs::create_dir(folder.join("deep")).unwrap();
+    fs::copy(folder.join("photo.png"), folder.join("...png")).unwrap();
+    works(folder, "blur ...png -o deep/{stem}/x.{ext} --to png");
+    assert!(exists("deep/...png/x.png") && !exists("x.png"));
+    let (code, text) = run(folder, "sort photos -o deep/.{ext}/x");
     assert_eq!((code, text.contains("`.{ext}` becomes `.`")), (2, true), "{text}");
     for name in ["sorted.txt", "numbers/n.txt", "n-sums.txt", "numbers/photo.npy"] {
-        assert!(there(name), "{name}");
+        assert!(exists(name), "{name}");
     }
 }
 
 #[test]
-fn timings_as_json_are_alone() {
+fn json_timings_are_the_only_line_on_stderr() {
     let folder = files();
-    let at = folder.path();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     let json = |line: &str| -> serde_json::Value {
-        let (_, text) = run(at, &format!("{line} --timings=json"));
+        let (_, text) = run(folder, &format!("{line} --timings=json"));
         assert_eq!(text.lines().count(), 1, "{text}");
         serde_json::from_str(&text).unwrap()
     };
@@ -227,7 +227,7 @@ fn timings_as_json_are_alone() {
             .any(|line| line.as_str().unwrap().contains("vertices"))
     );
     // Each command reports its results.
-    fs::write(at.join("n.txt"), "3 1 2").unwrap();
+    fs::write(folder.join("n.txt"), "3 1 2").unwrap();
     for (line, key) in [
         ("blur photo.png -o soft.png", "sigma"),
         ("histogram photo.png -o h.json", "channels"),
@@ -242,7 +242,7 @@ fn timings_as_json_are_alone() {
         let json = json(line);
         assert!(json["results"][0].get(key).is_some(), "{line}: {json}");
     }
-    assert!(run(at, "sort n.txt -o s.txt -v").1.contains("device: CPU"));
+    assert!(run(folder, "sort n.txt -o s.txt -v").1.contains("device: CPU"));
     let failed = json("blur nothing.png -o x.png");
     assert!(failed["error"].as_str().unwrap().starts_with("cannot read nothing.png"), "{failed}");
     let partly = json("blur nothing.png photo.png -o soft/");
@@ -250,26 +250,26 @@ fn timings_as_json_are_alone() {
 }
 
 #[test]
-fn keys_of_any_width_part_a_scan() {
+fn scan_by_key_accepts_keys_of_any_width() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::write(at.join("n.txt"), "1 2 3 4 5").unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("n.txt"), "1 2 3 4 5").unwrap();
     let sums = |keys: &str, kind: &str| {
         let line = format!("scan n.txt -o s.txt --inclusive --by-key {keys} --key-type {kind}");
-        let (code, text) = run(at, &line);
+        let (code, text) = run(folder, &line);
         if code == 0 {
-            fs::read_to_string(at.join("s.txt")).unwrap()
+            fs::read_to_string(folder.join("s.txt")).unwrap()
         } else {
             format!("{code} {text}")
         }
     };
-    fs::write(at.join("u8.raw"), [7, 7, 7, 8, 8]).unwrap();
+    fs::write(folder.join("u8.raw"), [7, 7, 7, 8, 8]).unwrap();
     assert_eq!(sums("u8.raw", "u8").trim(), "1 3 6 4 9");
-    fs::write(at.join("names.raw"), b"anaanabobbobbob").unwrap();
+    fs::write(folder.join("names.raw"), b"anaanabobbobbob").unwrap();
     assert_eq!(sums("names.raw", "3").trim(), "1 3 3 7 12");
     let floats: Vec<u8> =
         [0.0f64, -0.0, 1.0, 1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-    fs::write(at.join("f64.raw"), floats).unwrap();
+    fs::write(folder.join("f64.raw"), floats).unwrap();
     assert_eq!(sums("f64.raw", "f64").trim(), "1 3 3 7 5");
     assert_eq!(sums("f64.raw", "u64").trim(), "1 2 3 7 5");
     assert!(sums("names.raw", "4").starts_with("4 error: names.raw"));
@@ -279,65 +279,66 @@ fn keys_of_any_width_part_a_scan() {
 }
 
 #[test]
-fn floats_far_from_one_have_exponents() {
+fn very_large_and_small_floats_are_printed_with_exponents() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::write(at.join("n.txt"), "1e300 2.5e-300 -1.5 0.001 123456789012345680000 1e21").unwrap();
-    works(at, "scan n.txt -o s.txt --type f64 --op max --inclusive --init=-9");
-    works(at, "scan n.txt -o p.txt --type f64 --op min --inclusive");
-    let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("n.txt"), "1e300 2.5e-300 -1.5 0.001 123456789012345680000 1e21")
+        .unwrap();
+    works(folder, "scan n.txt -o s.txt --type f64 --op max --inclusive --init=-9");
+    works(folder, "scan n.txt -o p.txt --type f64 --op min --inclusive");
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     assert_eq!(text("s.txt").trim(), "1e300 1e300 1e300 1e300 1e300 1e300");
     assert_eq!(text("p.txt").trim(), "1e300 2.5e-300 -1.5 -1.5 -1.5 -1.5");
-    fs::write(at.join("n.txt"), "123456789012345680000 1e21").unwrap();
-    works(at, "scan n.txt -o s.txt --type f64 --op max --inclusive");
+    fs::write(folder.join("n.txt"), "123456789012345680000 1e21").unwrap();
+    works(folder, "scan n.txt -o s.txt --type f64 --op max --inclusive");
     assert_eq!(text("s.txt").trim(), "123456789012345680000 1e21");
 }
 
 #[test]
-fn a_sort_keeps_rows_and_columns_or_says_that_it_does_not() {
+fn sort_keeps_rows_and_columns_or_warns() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let npy = |shape: &str, numbers: &[u32]| {
         let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
         let head = format!("\u{1}\0v\0{header:<117}\n");
         let numbers: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         [b"\x93NUMPY", head.as_bytes(), &numbers].concat()
     };
-    fs::write(at.join("a.npy"), npy("(2, 3)", &[5, 2, 9, 7, 1, 3])).unwrap();
+    fs::write(folder.join("a.npy"), npy("(2, 3)", &[5, 2, 9, 7, 1, 3])).unwrap();
     let sorted = |flags: &str| {
-        let told = works(at, &format!("sort a.npy -o o.npy {flags}"));
-        let bytes = fs::read(at.join("o.npy")).unwrap();
+        let stderr = works(folder, &format!("sort a.npy -o o.npy {flags}"));
+        let bytes = fs::read(folder.join("o.npy")).unwrap();
         let head = String::from_utf8_lossy(&bytes[..128]).into_owned();
         let numbers = bytes[128..].as_chunks::<4>().0.iter().map(|&n| u32::from_le_bytes(n));
-        (numbers.collect::<Vec<u32>>(), head.contains("(2, 3)"), told)
+        (numbers.collect::<Vec<u32>>(), head.contains("(2, 3)"), stderr)
     };
     assert_eq!(sorted("--axis x"), (vec![2, 5, 9, 1, 3, 7], true, String::new()));
     assert_eq!(sorted("--axis y"), (vec![5, 1, 3, 7, 2, 9], true, String::new()));
     assert_eq!(sorted("--axis x --descending").0, [9, 5, 2, 7, 3, 1]);
     assert_eq!(sorted("--axis x --argsort").0, [1, 0, 2, 1, 2, 0]);
     assert_eq!(sorted("--axis y --argsort").0, [0, 1, 1, 1, 0, 0]);
-    let (numbers, is_table, told) = sorted("");
+    let (numbers, is_table, stderr) = sorted("");
     assert_eq!((numbers, is_table), (vec![1, 2, 3, 5, 7, 9], false));
     assert!(
-        told.contains(
+        stderr.contains(
             "warning: a.npy: all 2x3 numbers are sorted together; to sort each row, use --axis x"
         ),
-        "{told}"
+        "{stderr}"
     );
-    fs::write(at.join("p.npy"), npy("(6,)", &[10, 11, 12, 13, 14, 15])).unwrap();
-    works(at, "sort a.npy -o o.npy --axis x --payload p.npy --payload-output q.npy");
-    let bytes = fs::read(at.join("q.npy")).unwrap();
+    fs::write(folder.join("p.npy"), npy("(6,)", &[10, 11, 12, 13, 14, 15])).unwrap();
+    works(folder, "sort a.npy -o o.npy --axis x --payload p.npy --payload-output q.npy");
+    let bytes = fs::read(folder.join("q.npy")).unwrap();
     let moved = bytes[128..].as_chunks::<4>().0.iter().map(|&n| u32::from_le_bytes(n));
     assert_eq!(moved.collect::<Vec<_>>(), [11, 10, 12, 14, 15, 13]);
-    let (code, text) = run(at, "sort p.npy -o o.npy --axis x");
+    let (code, text) = run(folder, "sort p.npy -o o.npy --axis x");
     assert_eq!((code, text.contains("two or three axes")), (2, true), "{text}");
 }
 
 #[test]
-fn colours_have_the_names_of_css() {
+fn background_accepts_css_colours() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     for (name, colour) in [
         ("white", [255, 255, 255, 255]),
         ("SteelBlue", [70, 130, 180, 255]),
@@ -347,15 +348,15 @@ fn colours_have_the_names_of_css() {
         ("transparent", [0; 4]),
     ] {
         works(
-            at,
+            folder,
             &format!(
                 "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --size 32x32 --background {name}"
             ),
         );
-        let corner = image::open(at.join("p.png")).unwrap().to_rgba8().get_pixel(0, 0).0;
+        let corner = image::open(folder.join("p.png")).unwrap().to_rgba8().get_pixel(0, 0).0;
         assert_eq!(corner, colour, "{name}");
     }
     let (code, text) =
-        run(at, "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --background blurple");
+        run(folder, "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --background blurple");
     assert_eq!((code, text.contains("'blurple' for '--background")), (2, true), "{text}");
 }

@@ -52,12 +52,12 @@ fn entropy_and_median<T: Copy + PartialOrd>(samples: &[T]) -> (f64, T) {
 #[test]
 fn statistics_are_exact_with_any_number_of_bins() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let wide = write_slice(at);
+    let folder = folder.path();
+    let wide = write_slice(folder);
     let floats: Vec<f32> = wide.iter().map(|&v| f32::from(v) * 0.37 - 500.0).collect();
-    fs::write(at.join("f_64x48x1_float32.raw"), bytemuck::cast_slice(&floats)).unwrap();
+    fs::write(folder.join("f_64x48x1_float32.raw"), bytemuck::cast_slice(&floats)).unwrap();
     let doubles: Vec<f64> = floats.iter().map(|&v| f64::from(v) / 3.0).collect();
-    fs::write(at.join("d_64x48x1_float64.raw"), bytemuck::cast_slice(&doubles)).unwrap();
+    fs::write(folder.join("d_64x48x1_float64.raw"), bytemuck::cast_slice(&doubles)).unwrap();
     let (entropy, median) = entropy_and_median(&wide);
     for bins in [1, 7, 256, 65_536] {
         for (file, median) in [
@@ -65,14 +65,14 @@ fn statistics_are_exact_with_any_number_of_bins() {
             ("f_64x48x1_float32.raw", f64::from(entropy_and_median(&floats).1)),
             ("d_64x48x1_float64.raw", entropy_and_median(&doubles).1),
         ] {
-            let found = statistics(at, &format!("{file} --bins {bins}"));
+            let found = statistics(folder, &format!("{file} --bins {bins}"));
             assert_eq!(found["median"].as_f64(), Some(median), "{file} {bins}");
             let error = found["entropy"].as_f64().unwrap() - entropy;
             assert!(error.abs() < 1e-9, "{file} {bins}: {found} {entropy}");
         }
     }
     // Statistics exclude values outside the range.
-    let found = statistics(at, "f_64x48x1_float32.raw --range 0,100");
+    let found = statistics(folder, "f_64x48x1_float32.raw --range 0,100");
     let inside: Vec<f32> = floats.iter().copied().filter(|v| (0.0..=100.0).contains(v)).collect();
     assert_eq!(found["median"].as_f64(), Some(f64::from(entropy_and_median(&inside).1)));
 }
@@ -80,16 +80,19 @@ fn statistics_are_exact_with_any_number_of_bins() {
 #[test]
 fn sum_combines_grey_and_colour_images() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    write_photo(at, "colour.png", 1);
+    let folder = folder.path();
+    write_photo(folder, "colour.png", 1);
     let grey: Vec<u8> = Noise(2).bytes(64 * 48);
-    image::GrayImage::from_raw(64, 48, grey.clone()).unwrap().save(at.join("grey.png")).unwrap();
+    image::GrayImage::from_raw(64, 48, grey.clone())
+        .unwrap()
+        .save(folder.join("grey.png"))
+        .unwrap();
     // A colour image with equal channels has the luminance of the grey one.
     let same: Vec<u8> = grey.iter().flat_map(|&v| [v; 3]).collect();
-    RgbImage::from_raw(64, 48, same).unwrap().save(at.join("same.png")).unwrap();
+    RgbImage::from_raw(64, 48, same).unwrap().save(folder.join("same.png")).unwrap();
     for order in ["colour.png grey.png", "grey.png colour.png"] {
-        let mixed = statistics(at, &format!("{order} --sum --channels luma"));
-        let plain = statistics(at, "colour.png same.png --sum --channels luma");
+        let mixed = statistics(folder, &format!("{order} --sum --channels luma"));
+        let plain = statistics(folder, "colour.png same.png --sum --channels luma");
         for key in ["count", "min", "max", "median", "mode", "entropy"] {
             assert_eq!(mixed[key], plain[key], "{key}");
         }
@@ -98,7 +101,7 @@ fn sum_combines_grey_and_colour_images() {
             assert!((a - b).abs() < 1e-9 * b, "{key}: {a} {b}");
         }
     }
-    let (code, text) = run(at, "histogram colour.png grey.png --sum");
+    let (code, text) = run(folder, "histogram colour.png grey.png --sum");
     assert_eq!(code, 4);
     assert!(text.contains("cannot be summed"), "{text}");
 }
@@ -106,77 +109,84 @@ fn sum_combines_grey_and_colour_images() {
 #[test]
 fn plots_use_the_requested_theme_size_and_title() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    write_photo(at, "a.png", 1);
-    write_photo(at, "b.png", 2);
-    let ground = |name: &str| *image::open(at.join(name)).unwrap().to_rgb8().get_pixel(0, 0);
+    let folder = folder.path();
+    write_photo(folder, "a.png", 1);
+    write_photo(folder, "b.png", 2);
+    let ground = |name: &str| *image::open(folder.join(name)).unwrap().to_rgb8().get_pixel(0, 0);
     for (theme, colour) in
         [("dark", [0x16, 0x18, 0x1d]), ("light", [0xf6, 0xf7, 0xf9]), ("print", [0xff; 3])]
     {
-        works(at, &format!("histogram a.png -o {theme}.png --theme {theme} --size 640x300"));
+        works(folder, &format!("histogram a.png -o {theme}.png --theme {theme} --size 640x300"));
         assert_eq!(ground(&format!("{theme}.png")).0, colour);
-        let picture = image::open(at.join(format!("{theme}.png"))).unwrap();
+        let picture = image::open(folder.join(format!("{theme}.png"))).unwrap();
         assert_eq!((picture.width(), picture.height()), (640, 300));
     }
-    works(at, "histogram a.png -o a.svg --theme light --title Noise<1>");
-    let svg = fs::read_to_string(at.join("a.svg")).unwrap();
+    works(folder, "histogram a.png -o a.svg --theme light --title Noise<1>");
+    let svg = fs::read_to_string(folder.join("a.svg")).unwrap();
     assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
     assert!(svg.contains(">samples per bin</text>"), "{svg}");
     // The `print` theme outlines the bars.
-    works(at, "histogram a.png -o print.svg --theme print");
-    let print = fs::read_to_string(at.join("print.svg")).unwrap();
+    works(folder, "histogram a.png -o print.svg --theme print");
+    let print = fs::read_to_string(folder.join("print.svg")).unwrap();
     for colour in ["#e03c3c", "#2fa84a", "#3b62e6"] {
         let outline = format!("fill=\"none\" stroke=\"{colour}\"");
         assert!(print.contains(&outline) && !svg.contains(&outline), "{colour}");
     }
     // Several inputs share one plot, or each has its own.
-    works(at, "histogram a.png b.png -o both.svg");
-    let svg = fs::read_to_string(at.join("both.svg")).unwrap();
+    works(folder, "histogram a.png b.png -o both.svg");
+    let svg = fs::read_to_string(folder.join("both.svg")).unwrap();
     assert!(
         svg.contains(">luminance of 2 inputs</text>") && svg.contains(">b.png</tspan>"),
         "{svg}"
     );
-    works(at, "histogram a.png b.png -o plots/{stem}.svg -o tables/");
-    assert!(at.join("plots/b.svg").is_file() && at.join("tables/a.csv").is_file());
-    write_slice(at);
-    let (code, text) = run(at, "histogram a.png ct.png -o x.png");
+    works(folder, "histogram a.png b.png -o plots/{stem}.svg -o tables/");
+    assert!(folder.join("plots/b.svg").is_file() && folder.join("tables/a.csv").is_file());
+    write_slice(folder);
+    let (code, text) = run(folder, "histogram a.png ct.png -o x.png");
     assert_eq!((code, text.contains("give one --range for all")), (4, true), "{text}");
     for wrong in ["--size 10x10", "--size 1000", "--theme pink"] {
-        assert_eq!(run(at, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");
+        assert_eq!(run(folder, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");
     }
 }
 
 #[test]
 fn clipped_bars_are_labelled_with_their_value() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let mut samples = Noise(1).bytes(64 * 48);
     samples[..2000].fill(0);
-    image::GrayImage::from_raw(64, 48, samples.clone()).unwrap().save(at.join("g.png")).unwrap();
+    image::GrayImage::from_raw(64, 48, samples.clone())
+        .unwrap()
+        .save(folder.join("g.png"))
+        .unwrap();
     let zeros = samples.iter().filter(|&&sample| sample == 0).count() as f64;
-    works(at, "histogram g.png -o g.svg");
-    let svg = fs::read_to_string(at.join("g.svg")).unwrap();
+    works(folder, "histogram g.png -o g.svg");
+    let svg = fs::read_to_string(folder.join("g.svg")).unwrap();
     assert!(svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
     // An axis up to the largest count clips no bar; a lower limit clips more of them.
-    works(at, "histogram g.png --ymax max -o full.svg");
-    let full = fs::read_to_string(at.join("full.svg")).unwrap();
+    works(folder, "histogram g.png --ymax max -o full.svg");
+    let full = fs::read_to_string(folder.join("full.svg")).unwrap();
     assert!(!full.contains(&format!(">{}k</text>", zeros / 1000.0)), "{full}");
     assert!(full.contains(">2k</text>"), "{full}");
-    works(at, "histogram g.png --ymax 1 -o low.svg");
+    works(folder, "histogram g.png --ymax 1 -o low.svg");
     let labels = |svg: &str| svg.matches("stroke-linejoin").count();
-    let low = fs::read_to_string(at.join("low.svg")).unwrap();
+    let low = fs::read_to_string(folder.join("low.svg")).unwrap();
     assert!(labels(&low) > labels(&svg) && labels(&svg) > labels(&full), "{low}");
     for wrong in ["0", "-3", "inf", "top"] {
-        assert_eq!(run(at, &format!("histogram g.png -o x.svg --ymax={wrong}")).0, 2, "{wrong}");
+        assert_eq!(
+            run(folder, &format!("histogram g.png -o x.svg --ymax={wrong}")).0,
+            2,
+            "{wrong}"
+        );
     }
     // A wide peak is not cut off.
     let peak = samples.iter().map(|sample| 100 + sample % 20).collect();
-    image::GrayImage::from_raw(64, 48, peak).unwrap().save(at.join("peak.png")).unwrap();
-    works(at, "histogram peak.png -o peak.svg");
-    let peak = fs::read_to_string(at.join("peak.svg")).unwrap();
+    image::GrayImage::from_raw(64, 48, peak).unwrap().save(folder.join("peak.png")).unwrap();
+    works(folder, "histogram peak.png -o peak.svg");
+    let peak = fs::read_to_string(folder.join("peak.svg")).unwrap();
     assert_eq!(labels(&peak), labels(&full), "{peak}");
-    works(at, "histogram g.png --log -o log.svg");
-    let svg = fs::read_to_string(at.join("log.svg")).unwrap();
+    works(folder, "histogram g.png --log -o log.svg");
+    let svg = fs::read_to_string(folder.join("log.svg")).unwrap();
     assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
 }
 
@@ -196,9 +206,9 @@ fn output_in_terminal(folder: &Path, [columns, lines]: [usize; 2], line: &str) -
 #[test]
 fn terminal_output_fits_the_window() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let samples = write_slice(at);
-    write_photo(at, "photo.png", 1);
+    let folder = folder.path();
+    let samples = write_slice(folder);
+    write_photo(folder, "photo.png", 1);
     for window in [[40, 24], [80, 30], [80, 50], [200, 60]] {
         for line in [
             "histogram photo.png",
@@ -207,7 +217,7 @@ fn terminal_output_fits_the_window() {
             "--help",
             "bench copy --repeats 1",
         ] {
-            let text = output_in_terminal(at, window, &format!("{line} --device cpu"));
+            let text = output_in_terminal(folder, window, &format!("{line} --device cpu"));
             let widest = text.iter().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= window[0], "{line} in {window:?}: {widest}\n{}", text.join("\n"));
             assert!(text.len() > 1);
@@ -217,7 +227,7 @@ fn terminal_output_fits_the_window() {
         }
     }
     // The plot is scaled to the 12 bits in use.
-    let text = output_in_terminal(at, [80, 30], "histogram ct.png --device cpu");
+    let text = output_in_terminal(folder, [80, 30], "histogram ct.png --device cpu");
     let axis = text.iter().find(|line| line.contains(" grey ")).unwrap();
     let (first, last) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
     assert!(axis.starts_with(&format!("{first} ")), "{axis}");

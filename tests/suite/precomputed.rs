@@ -35,38 +35,38 @@ fn read_segment(path: &Path) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
 #[test]
 fn writes_surfaces_as_segments_in_nanometres() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let nrrd = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 6 5 4\nencoding: raw\nspacings: 0.5 0.5 2\n\
                 units: \"um\" \"um\" \"um\"\n\n";
     let samples: Vec<u8> = (0..120u32).map(|i| (i * 53 % 251) as u8).collect();
-    fs::write(at.join("v.nrrd"), [nrrd.as_bytes(), &samples].concat()).unwrap();
-    works(at, "mesh v.nrrd v.ply --iso 100");
-    let stderr = works(at, "mesh v.nrrd v.precomputed --iso 100");
+    fs::write(folder.join("v.nrrd"), [nrrd.as_bytes(), &samples].concat()).unwrap();
+    works(folder, "mesh v.nrrd v.ply --iso 100");
+    let stderr = works(folder, "mesh v.nrrd v.precomputed --iso 100");
     assert!(stderr.contains("v.precomputed") && !stderr.contains("warning"), "{stderr}");
-    let (vertices, triangles) = read_segment(&at.join("v.precomputed"));
-    let ply = read_ply(&fs::read(at.join("v.ply")).unwrap());
+    let (vertices, triangles) = read_segment(&folder.join("v.precomputed"));
+    let ply = read_ply(&fs::read(folder.join("v.ply")).unwrap());
     assert!(vertices.len() > 20 && triangles == ply.triangles);
     let expected = |p: &[f32; 3]| p.map(|v| (f64::from(v) * 1000.0) as f32);
     assert!(ply.positions.iter().map(expected).eq(vertices));
     // An existing mesh folder is replaced, but no other folder.
-    works(at, "mesh v.nrrd v.precomputed --iso 50");
-    assert_ne!(read_segment(&at.join("v.precomputed")).1, ply.triangles);
-    fs::create_dir(at.join("mine.precomputed")).unwrap();
-    fs::write(at.join("mine.precomputed/thesis.txt"), "mine").unwrap();
+    works(folder, "mesh v.nrrd v.precomputed --iso 50");
+    assert_ne!(read_segment(&folder.join("v.precomputed")).1, ply.triangles);
+    fs::create_dir(folder.join("mine.precomputed")).unwrap();
+    fs::write(folder.join("mine.precomputed/thesis.txt"), "mine").unwrap();
     for (line, message) in [
         ("mesh v.nrrd mine.precomputed --iso 50", "refusing to overwrite mine.precomputed"),
         ("mesh v.nrrd v.precomputed --iso 50 --no-clobber", "v.precomputed"),
         ("mesh v.nrrd - --format precomputed --iso 50", "is a folder"),
     ] {
-        let (code, stderr) = run(at, line);
+        let (code, stderr) = run(folder, line);
         assert!(code != 0 && stderr.contains(message), "{line}: {stderr}");
     }
-    fs::write(at.join("v_6x5x4_uint8.raw"), samples).unwrap();
-    let stderr = works(at, "mesh v_6x5x4_uint8.raw o/ --to precomputed --iso 100");
+    fs::write(folder.join("v_6x5x4_uint8.raw"), samples).unwrap();
+    let stderr = works(folder, "mesh v_6x5x4_uint8.raw o/ --to precomputed --iso 100");
     assert!(stderr.contains("states no unit"), "{stderr}");
-    assert_eq!(read_segment(&at.join("o/v_6x5x4_uint8.precomputed")).1, triangles);
+    assert_eq!(read_segment(&folder.join("o/v_6x5x4_uint8.precomputed")).1, triangles);
     let mut names: Vec<_> =
-        fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     let expected =
         ["mine.precomputed", "o", "v.nrrd", "v.ply", "v.precomputed", "v_6x5x4_uint8.raw"];

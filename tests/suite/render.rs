@@ -61,7 +61,7 @@ fn cpu_and_gpu_draw_the_same_image() {
 }
 
 #[test]
-fn a_ball_is_round_centred_and_lit_from_above_left() {
+fn ball_is_round_centred_and_lit_from_above_left() {
     let mut mesh = Surface::default();
     add_ball(&mut mesh, [7.0, -3.0, 100.0], 5.0);
     let size = 101;

@@ -82,7 +82,7 @@ fn assert_same<T: Number>(a: &Scanned<T>, b: &Scanned<T>, label: &str) {
 }
 
 #[test]
-fn comparison_detects_one_wrong_bit() {
+fn comparison_detects_a_wrong_bit() {
     let right = Scanned { values: vec![0.0f32, 1.0], carry_out: 3.0 };
     let mut wrong = right.clone();
     wrong.values[0] = -0.0;

@@ -263,8 +263,8 @@ fn scans_in_parts_that_fit_in_memory() {
     let highest = text(&serial_scan(&numbers, true, 0, Ord::max));
     run(&["--op", "max", "--type", "f32"]).success().stdout(highest);
     // Float sums can only be split at block boundaries, because the split affects rounding.
-    let refused = run(&["--type", "f32"]).code(4);
-    refused.stderr(predicates::str::contains(
+    let rejected = run(&["--type", "f32"]).code(4);
+    rejected.stderr(predicates::str::contains(
         "a scan with sums of f32 in blocks of 16777216 numbers needs at least",
     ));
 }

@@ -96,7 +96,7 @@ fn zsh_completes_commands_flags_values_and_files() {
 }
 
 #[test]
-fn powershell_asks_the_same() {
+fn powershell_completes_values() {
     let output = gpuproc().args(["completions", "powershell"]).assert().success();
     let script = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     assert!(script.contains("Register-ArgumentCompleter -Native -CommandName gpuproc"), "{script}");
@@ -141,7 +141,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn man_finds_commands_and_subjects_in_the_folder_of_manuals() {
+fn man_finds_commands_and_chapters_in_the_installed_pages() {
     let folder = tempfile::tempdir().unwrap();
     works(folder.path(), "man share/man");
     for (page, line) in [

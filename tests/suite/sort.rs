@@ -200,7 +200,7 @@ fn onesweep_recomputes_tiles_that_never_publish() {
 }
 
 #[test]
-fn nan_sort_last_in_both_directions() {
+fn nan_sorts_last_in_both_directions() {
     let keys = vec![f32::NAN, 1.0, -f32::NAN, f32::INFINITY, -2.0];
     for descending in [false, true] {
         let records = Records { keys: keys.clone(), payload: None };

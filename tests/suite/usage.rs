@@ -34,77 +34,81 @@ fn assert_usage_error(folder: &Path, line: &str, messages: &[&str]) {
 #[test]
 fn processes_a_folder_of_photos_as_a_batch() {
     let folder = write_photos();
-    let at = folder.path();
+    let folder = folder.path();
     for input in ["photos", "photos/", "photos/*.*"] {
-        let text = works(at, &format!("blur {input} -o soft/ --sigma 1"));
+        let text = works(folder, &format!("blur {input} -o soft/ --sigma 1"));
         assert!(text.contains("notes.txt"), "{text}");
-        assert_eq!(image_size(&at.join("soft/a.png")), (9, 5), "{input}");
-        assert_eq!(image_size(&at.join("soft/b.jpg")), (6, 7), "{input}");
-        assert_eq!(fs::read_dir(at.join("soft")).unwrap().count(), 2, "{input}");
-        fs::remove_dir_all(at.join("soft")).unwrap();
+        assert_eq!(image_size(&folder.join("soft/a.png")), (9, 5), "{input}");
+        assert_eq!(image_size(&folder.join("soft/b.jpg")), (6, 7), "{input}");
+        assert_eq!(fs::read_dir(folder.join("soft")).unwrap().count(), 2, "{input}");
+        fs::remove_dir_all(folder.join("soft")).unwrap();
     }
-    works(at, "threshold photos -o masks/ --value 9");
-    assert_eq!(image_size(&at.join("masks/a.png")), (9, 5));
-    works(at, "histogram photos -o counts.json");
-    let counts = fs::read_to_string(at.join("counts.json")).unwrap();
+    works(folder, "threshold photos -o masks/ --value 9");
+    assert_eq!(image_size(&folder.join("masks/a.png")), (9, 5));
+    works(folder, "histogram photos -o counts.json");
+    let counts = fs::read_to_string(folder.join("counts.json")).unwrap();
     let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
     assert_eq!(counts.as_array().unwrap().len(), 2);
     assert!(counts[0]["inputs"][0].as_str().unwrap().ends_with("a.png"), "{counts}");
     // Images of the same name need separate output folders.
-    assert_usage_error(at, "blur photos -R -o soft/", &["two inputs would become", "--keep-tree"]);
-    works(at, "blur photos --recursive -o soft/ --keep-tree");
-    assert_eq!(image_size(&at.join("soft/photos/more/b.jpg")), (6, 7));
-    assert_eq!(image_size(&at.join("soft/photos/b.jpg")), (6, 7));
-    fs::create_dir(at.join("albums")).unwrap();
-    fs::rename(at.join("photos"), at.join("albums/photos")).unwrap();
-    let (code, text) = run(at, "blur albums -o all/");
+    assert_usage_error(
+        folder,
+        "blur photos -R -o soft/",
+        &["two inputs would become", "--keep-tree"],
+    );
+    works(folder, "blur photos --recursive -o soft/ --keep-tree");
+    assert_eq!(image_size(&folder.join("soft/photos/more/b.jpg")), (6, 7));
+    assert_eq!(image_size(&folder.join("soft/photos/b.jpg")), (6, 7));
+    fs::create_dir(folder.join("albums")).unwrap();
+    fs::rename(folder.join("photos"), folder.join("albums/photos")).unwrap();
+    let (code, text) = run(folder, "blur albums -o all/");
     assert!(code == 4 && text.contains("--recursive"), "{text}");
-    works(at, "blur albums -R --out-dir all");
-    assert_eq!(image_size(&at.join("all/albums/photos/more/a.png")), (9, 5));
+    works(folder, "blur albums -R --out-dir all");
+    assert_eq!(image_size(&folder.join("all/albums/photos/more/a.png")), (9, 5));
 }
 
 #[test]
 fn folder_of_slices_is_a_volume_if_output_or_options_require_it() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::create_dir(at.join("s")).unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("s")).unwrap();
     for z in 0..3u8 {
-        GrayImage::from_pixel(4, 4, Luma([z])).save(at.join(format!("s/{z}.png"))).unwrap();
+        GrayImage::from_pixel(4, 4, Luma([z])).save(folder.join(format!("s/{z}.png"))).unwrap();
     }
-    works(at, "blur s o.nrrd --sigma 0");
-    works(at, "blur s/*.png -o o_4x4x3_uint8.raw --sigma 0");
-    let samples = fs::read(at.join("o_4x4x3_uint8.raw")).unwrap();
+    works(folder, "blur s o.nrrd --sigma 0");
+    works(folder, "blur s/*.png -o o_4x4x3_uint8.raw --sigma 0");
+    let samples = fs::read(folder.join("o_4x4x3_uint8.raw")).unwrap();
     assert_eq!(samples, [[0; 16], [1; 16], [2; 16]].concat());
-    works(at, "blur s -o o.zarr --sigma 0");
-    works(at, "blur s o.tif --sigma 0");
-    works(at, "blur s -o {stem}-soft.nii --sigma 0");
-    works(at, "blur s --stack -o volumes/ --sigma 0");
+    works(folder, "blur s -o o.zarr --sigma 0");
+    works(folder, "blur s o.tif --sigma 0");
+    works(folder, "blur s -o {stem}-soft.nii --sigma 0");
+    works(folder, "blur s --stack -o volumes/ --sigma 0");
     for name in ["o.nrrd", "o.zarr", "o.tif", "s-soft.nii", "volumes/s.nrrd"] {
-        assert!(at.join(name).exists(), "{name}");
+        assert!(folder.join(name).exists(), "{name}");
     }
-    works(at, "blur s -o pictures/ --to tif --sigma 0");
-    assert_eq!(fs::read_dir(at.join("pictures")).unwrap().count(), 3);
-    works(at, "histogram s --stack --bins 3 --range 0,3 -o all.json");
-    works(at, "histogram s --bins 3 --range 0,3 -o each.json");
+    works(folder, "blur s -o pictures/ --to tif --sigma 0");
+    assert_eq!(fs::read_dir(folder.join("pictures")).unwrap().count(), 3);
+    works(folder, "histogram s --stack --bins 3 --range 0,3 -o all.json");
+    works(folder, "histogram s --bins 3 --range 0,3 -o each.json");
     let inputs = |name: &str| {
-        let text = fs::read_to_string(at.join(name)).unwrap();
+        let text = fs::read_to_string(folder.join(name)).unwrap();
         serde_json::from_str::<serde_json::Value>(&text).unwrap().as_array().unwrap().len()
     };
     assert_eq!((inputs("all.json"), inputs("each.json")), (1, 3));
-    assert_usage_error(at, "blur s --stack -R -o o.nrrd", &["--recursive"]);
-    assert_usage_error(at, "blur s o.png", &["3 inputs cannot all go to o.png"]);
+    assert_usage_error(folder, "blur s --stack -R -o o.nrrd", &["--recursive"]);
+    assert_usage_error(folder, "blur s o.png", &["3 inputs cannot all go to o.png"]);
 }
 
 #[test]
 fn replaces_an_input_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let dot = GrayImage::from_fn(5, 5, |x, y| Luma([if (x, y) == (2, 2) { 225 } else { 0 }]));
-    let save = || ["a.png", "b.png"].map(|name| dot.save(at.join(name)).unwrap());
-    let bytes = || ["a.png", "b.png"].map(|name| fs::read(at.join(name)).unwrap());
+    let save = || ["a.png", "b.png"].map(|name| dot.save(folder.join(name)).unwrap());
+    let bytes = || ["a.png", "b.png"].map(|name| fs::read(folder.join(name)).unwrap());
     save();
     let before = bytes();
-    let absolute = at.join("a.png");
+    let absolute = folder.join("a.png");
     for line in [
         "blur a.png b.png -o . --sigma 1".to_owned(),
         "blur a.png b.png --out-dir . --sigma 1".to_owned(),
@@ -112,49 +116,53 @@ fn replaces_an_input_only_on_request() {
         "threshold a.png -o ./ --value 3".to_owned(),
         format!("blur {} -o . --sigma 1", absolute.display()),
     ] {
-        assert_usage_error(at, &line, &["a.png: the output would replace the input", "--in-place"]);
+        assert_usage_error(
+            folder,
+            &line,
+            &["a.png: the output would replace the input", "--in-place"],
+        );
         assert!(bytes() == before, "{line}");
     }
     for line in
         ["blur a.png b.png -o . --in-place", "blur a.png b.png --in-place", "blur *.png --in-place"]
     {
         save();
-        works(at, &format!("{line} --method box --radius 1"));
+        works(folder, &format!("{line} --method box --radius 1"));
         for name in ["a.png", "b.png"] {
-            let found = image::open(at.join(name)).unwrap().to_luma8();
+            let found = image::open(folder.join(name)).unwrap().to_luma8();
             assert_eq!(found.get_pixel(1, 1).0, [25], "{line}");
         }
     }
     // A name that the user typed twice is intended.
     save();
-    works(at, "blur a.png a.png --sigma 1");
-    assert!(fs::read(at.join("a.png")).unwrap() != before[0]);
-    works(at, "blur b.png -o b.png --sigma 1");
-    assert_usage_error(at, "blur - --in-place", &["standard input has no name"]);
-    fs::write(at.join("n.txt"), "2 1").unwrap();
-    assert_usage_error(at, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
+    works(folder, "blur a.png a.png --sigma 1");
+    assert!(fs::read(folder.join("a.png")).unwrap() != before[0]);
+    works(folder, "blur b.png -o b.png --sigma 1");
+    assert_usage_error(folder, "blur - --in-place", &["standard input has no name"]);
+    fs::write(folder.join("n.txt"), "2 1").unwrap();
+    assert_usage_error(folder, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
     assert_usage_error(
-        at,
+        folder,
         "scan n.txt -o {stem}.txt",
         &["n.txt: the output would replace the input"],
     );
-    works(at, "sort n.txt -o n.txt");
-    assert_eq!(fs::read_to_string(at.join("n.txt")).unwrap(), "1\n2\n");
+    works(folder, "sort n.txt -o n.txt");
+    assert_eq!(fs::read_to_string(folder.join("n.txt")).unwrap(), "1\n2\n");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn refuses_to_write_binary_data_to_a_terminal() {
+fn rejects_to_write_binary_data_to_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
-    fs::write(at.join("n.txt"), "2 1").unwrap();
+    let folder = folder.path();
+    GrayImage::new(4, 4).save(folder.join("a.png")).unwrap();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    fs::write(folder.join("n.txt"), "2 1").unwrap();
     let program = crate::common::program().into_string().unwrap();
     let on_terminal = |line: &str| {
         let line = format!("{program} {line} --device cpu");
         let mut command = std::process::Command::new("script");
-        let output = command.args(["-qec", &line, "/dev/null"]).current_dir(at);
+        let output = command.args(["-qec", &line, "/dev/null"]).current_dir(folder);
         let output = output.stdin(std::process::Stdio::null()).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
@@ -182,8 +190,8 @@ fn refuses_to_write_binary_data_to_a_terminal() {
 #[test]
 fn rejects_options_without_effect() {
     let folder = write_photos();
-    let at = folder.path();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     let mesh = "mesh v_4x4x4_uint8.raw --iso 3";
     for (line, message) in [
         ("blur photos/a.png o.png --quality 80", "--quality is for JPEG"),
@@ -203,24 +211,24 @@ fn rejects_options_without_effect() {
         (&format!("{mesh} o.ply --preview {{stem}}.png"), "{stem}"),
         ("mesh v_4x4x4_uint8.raw --labels -o {iso}.ply", "{iso}"),
     ] {
-        assert_usage_error(at, line, &[message]);
+        assert_usage_error(folder, line, &[message]);
     }
     // In a batch, an option is accepted if it applies to at least one output. Defaults from the environment are never
     // rejected.
-    works(at, "blur photos -o soft/ --quality 80 --compression 2");
-    works(at, &format!("{mesh} -o {{stem}}-{{iso}}.ply"));
+    works(folder, "blur photos -o soft/ --quality 80 --compression 2");
+    works(folder, &format!("{mesh} -o {{stem}}-{{iso}}.ply"));
     let mut command = crate::common::gpuproc();
-    command.current_dir(at).env("GPUPROC_FLAGS", "--quality=80");
+    command.current_dir(folder).env("GPUPROC_FLAGS", "--quality=80");
     command.args(["blur", "photos/a.png", "o.png"]).assert().success();
-    works(at, "blur photos/a.png -o x{1}.png");
-    assert!(at.join("x{1}.png").exists());
+    works(folder, "blur photos/a.png -o x{1}.png");
+    assert!(folder.join("x{1}.png").exists());
 }
 
 #[test]
 fn errors_suggest_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     for (line, code, message) in [
         ("sort n.txt --reverse", 2, "--descending"),
         ("sort -n n.txt", 2, "always sorted by value"),
@@ -233,12 +241,12 @@ fn errors_suggest_a_remedy() {
         ("mesh https://example.org/a.nii.gz --iso 3", 2, "only Zarr stores"),
         ("resize a.png b.png", 2, "there is no command `resize`"),
     ] {
-        let (found, text) = run(at, line);
+        let (found, text) = run(folder, line);
         assert!(found == code && text.contains(message), "{line}: {found} {text}");
         assert!(!text.contains("serve") && !text.contains("--verbose"), "{line}: {text}");
     }
     // A store with two channels.
-    let store = at.join("two.zarr");
+    let store = folder.join("two.zarr");
     fs::create_dir(&store).unwrap();
     let array = r#"{"zarr_format":2,"shape":[2,2,2,2],"chunks":[2,2,2,2],"dtype":"|u1","compressor":null,
         "fill_value":0,"order":"C","filters":null}"#;
@@ -250,34 +258,38 @@ fn errors_suggest_a_remedy() {
         {"name":"z","type":"space"},{"name":"y","type":"space"},{"name":"x","type":"space"}],
         "datasets":[{"path":"0","coordinateTransformations":[{"type":"scale","scale":[1,1,1,1]}]}]}]}"#;
     fs::write(store.join(".zattrs"), axes).unwrap();
-    let (code, text) = run(at, "mesh two.zarr --iso 3 o.ply");
+    let (code, text) = run(folder, "mesh two.zarr --iso 3 o.ply");
     assert!(code == 4 && text.contains("choose one with --channel N"), "{text}");
 }
 
 #[test]
 fn last_option_wins_and_outputs_accumulate() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    GrayImage::new(4, 4).save(at.join("a.png")).unwrap();
-    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    let folder = folder.path();
+    GrayImage::new(4, 4).save(folder.join("a.png")).unwrap();
+    fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     let output = crate::common::gpuproc()
-        .current_dir(at)
+        .current_dir(folder)
         .args(["blur", "a.png", "b.png", "-s", "3", "--sigma", "4", "--dry-run", "--dry-run"])
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("sigma 4,4"), "{text}");
-    works(at, "blur a.png -o b.jpg -o soft/ -o {stem}-blur.tif --sigma 1");
-    works(at, "mesh v_4x4x4_uint8.raw --iso 3 -o m.ply -o m.stl");
-    works(at, "histogram a.png -o h.csv -o h.json");
+    works(folder, "blur a.png -o b.jpg -o soft/ -o {stem}-blur.tif --sigma 1");
+    works(folder, "mesh v_4x4x4_uint8.raw --iso 3 -o m.ply -o m.stl");
+    works(folder, "histogram a.png -o h.csv -o h.json");
     for name in ["b.jpg", "soft/a.png", "a-blur.tif", "m.ply", "m.stl", "h.csv", "h.json"] {
-        assert!(at.join(name).exists(), "{name}");
+        assert!(folder.join(name).exists(), "{name}");
     }
-    fs::write(at.join("n.txt"), "2 1").unwrap();
-    assert_usage_error(at, "sort n.txt -o a.txt -o b.txt", &["an array has one output"]);
-    assert_usage_error(at, "blur - -o b.png -o c.png", &["standard input can be read only once"]);
+    fs::write(folder.join("n.txt"), "2 1").unwrap();
+    assert_usage_error(folder, "sort n.txt -o a.txt -o b.txt", &["an array has one output"]);
     assert_usage_error(
-        at,
+        folder,
+        "blur - -o b.png -o c.png",
+        &["standard input can be read only once"],
+    );
+    assert_usage_error(
+        folder,
         "mesh - --iso 3 -o b.ply -o c.ply",
         &["standard input can be read only once"],
     );
@@ -286,19 +298,19 @@ fn last_option_wins_and_outputs_accumulate() {
 #[test]
 fn rejects_isosurfaces_of_a_single_slice() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::create_dir(at.join("s")).unwrap();
-    GrayImage::from_fn(5, 5, |x, _| Luma([50 * x as u8])).save(at.join("s/a.png")).unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("s")).unwrap();
+    GrayImage::from_fn(5, 5, |x, _| Luma([50 * x as u8])).save(folder.join("s/a.png")).unwrap();
     for input in ["s/a.png", "s", "s/*.png"] {
-        let (code, text) = run(at, &format!("mesh {input} o.ply --iso 60"));
+        let (code, text) = run(folder, &format!("mesh {input} o.ply --iso 60"));
         assert!(code == 4 && text.contains("5x5x1 samples"), "{input}: {text}");
-        assert!(!at.join("o.ply").exists());
+        assert!(!folder.join("o.ply").exists());
     }
-    assert_eq!(run(at, "mesh s o.part --iso 60 --shard 0/2").0, 4);
-    works(at, "mesh s o.ply --iso 60 --close");
-    GrayImage::new(5, 5).save(at.join("s/b.png")).unwrap();
-    works(at, "mesh s o.ply --iso 60");
-    assert_eq!(run(at, "mesh s o.ply --iso 60 --roi 0,0,0,5,5,1").0, 4);
+    assert_eq!(run(folder, "mesh s o.part --iso 60 --shard 0/2").0, 4);
+    works(folder, "mesh s o.ply --iso 60 --close");
+    GrayImage::new(5, 5).save(folder.join("s/b.png")).unwrap();
+    works(folder, "mesh s o.ply --iso 60");
+    assert_eq!(run(folder, "mesh s o.ply --iso 60 --roi 0,0,0,5,5,1").0, 4);
 }
 
 #[test]
@@ -388,19 +400,19 @@ fn info_describes_meshes_of_every_format() {
 #[test]
 fn verbose_batches_list_their_files() {
     let folder = write_photos();
-    let at = folder.path();
-    let text = works(at, "blur photos -o soft/ --sigma 1 -v");
+    let folder = folder.path();
+    let text = works(folder, "blur photos -o soft/ --sigma 1 -v");
     for name in ["a.png", "b.jpg"] {
         let line = format!("photos/{name} -> soft/{name}: done in ");
         assert!(text.contains(&line), "{text}");
     }
-    assert!(!works(at, "blur photos -o soft/ --sigma 1").contains("done in"));
+    assert!(!works(folder, "blur photos -o soft/ --sigma 1").contains("done in"));
 }
 
 #[test]
 fn sort_keeps_the_type_of_its_input() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let npy = |descr: &str, numbers: &[u8], count: usize| {
         let header =
             format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({count},), }}");
@@ -421,19 +433,19 @@ fn sort_keeps_the_type_of_its_input() {
             &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0],
         ),
     ] {
-        fs::write(at.join("a.npy"), npy(descr, numbers, 3)).unwrap();
-        works(at, "sort a.npy -o s.npy");
-        let bytes = fs::read(at.join("s.npy")).unwrap();
+        fs::write(folder.join("a.npy"), npy(descr, numbers, 3)).unwrap();
+        works(folder, "sort a.npy -o s.npy");
+        let bytes = fs::read(folder.join("s.npy")).unwrap();
         let head = String::from_utf8_lossy(&bytes[..128]).into_owned();
         assert!(head.contains(&format!("'descr': '{written}'")), "{descr}: {head}");
         assert_eq!(&bytes[128..], sorted, "{descr}");
-        works(at, "sort a.npy -o s.raw");
-        assert_eq!(fs::read(at.join("s.raw")).unwrap(), sorted, "{descr}");
-        works(at, "sort a.npy -o s.npy --argsort");
-        let places = fs::read(at.join("s.npy")).unwrap();
+        works(folder, "sort a.npy -o s.raw");
+        assert_eq!(fs::read(folder.join("s.raw")).unwrap(), sorted, "{descr}");
+        works(folder, "sort a.npy -o s.npy --argsort");
+        let places = fs::read(folder.join("s.npy")).unwrap();
         assert!(String::from_utf8_lossy(&places[..128]).contains("'<u4'"), "{descr}");
-        works(at, "sort a.npy -o s.npy --payload a.npy --payload-output p.npy");
-        let moved = fs::read(at.join("p.npy")).unwrap();
+        works(folder, "sort a.npy -o s.npy --payload a.npy --payload-output p.npy");
+        let moved = fs::read(folder.join("p.npy")).unwrap();
         assert!(String::from_utf8_lossy(&moved[..128]).contains(written), "{descr}");
         assert_eq!(&moved[128..], sorted, "{descr}");
     }

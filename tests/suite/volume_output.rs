@@ -61,33 +61,35 @@ fn converted_volumes_keep_values_and_placement() {
                 }
                 false => assert_eq!(found, values, "{name} {output}"),
             }
-            let Some(place) = own.placement() else {
+            let Some(expected) = own.placement() else {
                 assert_eq!(file.placement().map(Placement::spacing).unwrap_or([1.0; 3]), [1.0; 3]);
                 continue;
             };
-            let Some(there) = file.placement() else {
+            let Some(placement) = file.placement() else {
                 assert!(
                     stderr.contains("spacing and orientation are dropped"),
                     "{output}: {stderr}"
                 );
                 continue;
             };
-            let dropped = output.contains("mrc") && place.has_orientation();
+            let dropped = output.contains("mrc") && expected.has_orientation();
             assert_eq!(
                 stderr.contains("the orientation is dropped"),
                 dropped,
                 "{output}: {stderr}"
             );
-            let place =
-                there.space.and_then(|space| place.to(space)).unwrap_or_else(|| place.clone());
-            let place = match there.unit.as_deref() {
-                Some(unit) => place.in_unit_of(&[unit]).unwrap(),
-                None => place,
+            let expected = placement
+                .space
+                .and_then(|space| expected.to(space))
+                .unwrap_or_else(|| expected.clone());
+            let expected = match placement.unit.as_deref() {
+                Some(unit) => expected.in_unit_of(&[unit]).unwrap(),
+                None => expected,
             };
             for at in PROBES {
                 match dropped {
-                    true => assert_close(there.spacing(), place.spacing(), output),
-                    false => assert_close(there.at(at), place.at(at), output),
+                    true => assert_close(placement.spacing(), expected.spacing(), output),
+                    false => assert_close(placement.at(at), expected.at(at), output),
                 }
             }
         }

@@ -82,24 +82,24 @@ fn axes_determine_spacing_origin_and_volumes() {
 #[test]
 fn commands_accept_stores() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let path = Store::named("ngff-0.5-zyx").write(at);
-    fs::rename(path, at.join("in.zarr")).unwrap();
+    let folder = folder.path();
+    let path = Store::named("ngff-0.5-zyx").write(folder);
+    fs::rename(path, folder.join("in.zarr")).unwrap();
     let prints = |line: &str| {
-        let output = gpuproc().current_dir(at).args(line.split(' ')).output().unwrap();
+        let output = gpuproc().current_dir(folder).args(line.split(' ')).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let info = prints("info in.zarr --range");
     for part in ["OME-Zarr 0.5 volume, 7x6x5 of u16", "spacing", "0.25 0.25 2", "um"] {
         assert!(info.contains(part), "{info}");
     }
-    works(at, "blur --sigma 0 in.zarr in.nrrd");
+    works(folder, "blur --sigma 0 in.zarr in.nrrd");
     let counts = |name: &str| prints(&format!("histogram {name} --bins 16 --range 15000,25000"));
     assert_eq!(counts("in.zarr"), counts("in.nrrd"));
     // The NRRD file is in mm, the store in µm.
     let surface = |line: &str, name: &str| {
-        works(at, line);
-        read_ply(&fs::read(at.join(name)).unwrap())
+        works(folder, line);
+        read_ply(&fs::read(folder.join(name)).unwrap())
     };
     let [here, there] = [("in.zarr", "a.ply"), ("in.nrrd", "b.ply")]
         .map(|(from, to)| surface(&format!("mesh {from} {to} --iso 20000"), to));
@@ -109,28 +109,28 @@ fn commands_accept_stores() {
     }
     // Shards give the same result.
     for i in 0..3 {
-        works(at, &format!("mesh in.zarr part-{i} --iso 20000 --shard {i}/3"));
+        works(folder, &format!("mesh in.zarr part-{i} --iso 20000 --shard {i}/3"));
         works(
-            at,
+            folder,
             &format!("histogram in.zarr -o count-{i} --bins 16 --range 15000,25000 --shard {i}/3"),
         );
     }
-    works(at, "merge part-0 part-1 part-2 -o c.ply");
-    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("c.ply")).unwrap());
+    works(folder, "merge part-0 part-1 part-2 -o c.ply");
+    assert_eq!(fs::read(folder.join("a.ply")).unwrap(), fs::read(folder.join("c.ply")).unwrap());
 }
 
 #[test]
 fn pyramid_levels_are_means_of_the_blurred_volume() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     for (dtype, size) in [("uint8", 1), ("uint16", 2)] {
         let raw = format!("v_37x29x21_{dtype}.raw");
-        write_volume(&at.join(&raw), [37, 29, 21], dtype);
-        works(at, &format!("blur {raw} b_37x29x21_{dtype}.raw --sigma 1.5"));
-        let blurred = fs::read(at.join(format!("b_37x29x21_{dtype}.raw"))).unwrap();
+        write_volume(&folder.join(&raw), [37, 29, 21], dtype);
+        works(folder, &format!("blur {raw} b_37x29x21_{dtype}.raw --sigma 1.5"));
+        let blurred = fs::read(folder.join(format!("b_37x29x21_{dtype}.raw"))).unwrap();
         let line = format!("blur {raw} out.zarr --sigma 1.5 --levels 4 --chunks 16x8x4");
-        works(at, &line);
-        let store = at.join("out.zarr");
+        works(folder, &line);
+        let store = folder.join("out.zarr");
         let (shape, mut values) = read_level(&store, 0, size);
         assert_eq!(shape, [37, 29, 21]);
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
@@ -156,43 +156,43 @@ fn pyramid_levels_are_means_of_the_blurred_volume() {
             (values, dims) = (found, shape);
         }
         // The store can be read as a volume and is independent of the memory limit.
-        works(at, "blur out.zarr back.raw --sigma 0");
-        assert!(fs::read(at.join("back.raw")).unwrap() == blurred);
+        works(folder, "blur out.zarr back.raw --sigma 0");
+        assert!(fs::read(folder.join("back.raw")).unwrap() == blurred);
         let whole = files(&store);
         let small = line.replace("out.zarr", "small.zarr") + " --max-memory 600k --threads 2";
-        works(at, &small);
-        assert!(files(&at.join("small.zarr")) == whole);
+        works(folder, &small);
+        assert!(files(&folder.join("small.zarr")) == whole);
     }
 }
 
 #[test]
 fn shards_write_one_store() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    write_volume(&at.join("v_23x19x37_uint8.raw"), [23, 19, 37], "uint8");
-    works(at, "blur v_23x19x37_uint8.raw in.zarr --sigma 0 --chunks 8x8x2 --levels 2");
+    let folder = folder.path();
+    write_volume(&folder.join("v_23x19x37_uint8.raw"), [23, 19, 37], "uint8");
+    works(folder, "blur v_23x19x37_uint8.raw in.zarr --sigma 0 --chunks 8x8x2 --levels 2");
     let line = "blur in.zarr out.zarr --sigma 1 --levels 4";
-    works(at, line);
-    let whole = files(&at.join("out.zarr"));
+    works(folder, line);
+    let whole = files(&folder.join("out.zarr"));
     assert!(whole.len() > 100);
     for device in device_names() {
-        fs::remove_dir_all(at.join("out.zarr")).unwrap();
-        works(at, &format!("{line} --device {device}"));
-        assert!(files(&at.join("out.zarr")) == whole, "{device}");
+        fs::remove_dir_all(folder.join("out.zarr")).unwrap();
+        works(folder, &format!("{line} --device {device}"));
+        assert!(files(&folder.join("out.zarr")) == whole, "{device}");
     }
-    let before = fs::read_dir(at).unwrap().count();
+    let before = fs::read_dir(folder).unwrap().count();
     for (count, device) in [(1, "cpu"), (2, "mixed"), (7, "cpu"), (30, "mixed")] {
         // An existing store of another job is replaced.
-        works(at, "blur in.zarr out.zarr --sigma 3 --levels 1 --chunks 64x64x64");
-        run_shards(at, &format!("{line} --shard {{}}"), count, device, count == 7);
-        let found = files(&at.join("out.zarr"));
+        works(folder, "blur in.zarr out.zarr --sigma 3 --levels 1 --chunks 64x64x64");
+        run_shards(folder, &format!("{line} --shard {{}}"), count, device, count == 7);
+        let found = files(&folder.join("out.zarr"));
         let (names, expected): (Vec<_>, Vec<_>) = (found.keys().collect(), whole.keys().collect());
         assert_eq!(names, expected, "{count} shards");
         assert!(found == whole, "{count} shards on {device}");
-        let marker = fs::read_dir(at).unwrap().count();
+        let marker = fs::read_dir(folder).unwrap().count();
         assert!(marker <= before + 1, "{count} shards leave {marker} names");
     }
-    let (code, stderr) = run(at, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
+    let (code, stderr) = run(folder, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
     assert!(code == 2 && stderr.contains("cannot replace its input"), "{stderr}");
 }
 
@@ -201,13 +201,13 @@ fn shards_write_one_store() {
 #[test]
 fn file_chunks_option_stores_several_chunks_per_file() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    write_volume(&at.join("v_37x29x21_uint16.raw"), [37, 29, 21], "uint16");
+    let folder = folder.path();
+    write_volume(&folder.join("v_37x29x21_uint16.raw"), [37, 29, 21], "uint16");
     let line = "blur v_37x29x21_uint16.raw OUT --sigma 1 --levels 3 --chunks 8x8x4";
-    let to = |out: &str, more: &str| works(at, &format!("{}{more}", line.replace("OUT", out)));
+    let to = |out: &str, more: &str| works(folder, &format!("{}{more}", line.replace("OUT", out)));
     to("one.zarr", "");
     to("out.zarr", " --file-chunks 3");
-    let (one, whole) = (files(&at.join("one.zarr")), files(&at.join("out.zarr")));
+    let (one, whole) = (files(&folder.join("one.zarr")), files(&folder.join("out.zarr")));
     // 5 x 4 chunks are in 2 x 2 files, 3 x 2 chunks in one. Each level also has a metadata file.
     let names = |store: &BTreeMap<PathBuf, Vec<u8>>, level: &str| {
         store.keys().filter(|name| name.starts_with(level)).count()
@@ -222,7 +222,7 @@ fn file_chunks_option_stores_several_chunks_per_file() {
         );
     }
     for level in 0..3 {
-        let of = |name: &str| values(&at.join(name), level, 5);
+        let of = |name: &str| values(&folder.join(name), level, 5);
         assert_eq!(of("one.zarr"), of("out.zarr"), "{level}");
     }
     // A shard file contains the chunks of the other store, one after the other, and an index.
@@ -236,26 +236,26 @@ fn file_chunks_option_stores_several_chunks_per_file() {
         from += chunk.len() as u64;
     }
     assert!(file[..file.len() - 4] == expected);
-    fs::remove_dir_all(at.join("out.zarr")).unwrap();
+    fs::remove_dir_all(folder.join("out.zarr")).unwrap();
     for count in [2, 7] {
         let line = line.replace("OUT", "out.zarr") + " --file-chunks 3 --shard {}";
-        run_shards(at, &line, count, "cpu", true);
-        assert!(files(&at.join("out.zarr")) == whole, "{count}");
-        fs::remove_dir_all(at.join("out.zarr")).unwrap();
+        run_shards(folder, &line, count, "cpu", true);
+        assert!(files(&folder.join("out.zarr")) == whole, "{count}");
+        fs::remove_dir_all(folder.join("out.zarr")).unwrap();
     }
     // Empty chunks take no space, and a file without chunks is not written.
     let mut bytes = vec![0; 2 * 37 * 29 * 21];
     bytes[0] = 1;
-    fs::write(at.join("z_37x29x21_uint16.raw"), bytes).unwrap();
+    fs::write(folder.join("z_37x29x21_uint16.raw"), bytes).unwrap();
     works(
-        at,
+        folder,
         "blur z_37x29x21_uint16.raw z.zarr --sigma 0 --levels 1 --chunks 8x8x4 --file-chunks 3",
     );
-    assert_eq!(names(&files(&at.join("z.zarr")), "0"), 2);
-    let back = values(&at.join("z.zarr"), 0, 5);
+    assert_eq!(names(&files(&folder.join("z.zarr")), "0"), 2);
+    let back = values(&folder.join("z.zarr"), 0, 5);
     assert!(back[0] == 1.0 && back[1..].iter().all(|&value| value == 0.0));
     let (code, stderr) =
-        run(at, &format!("{} --file-chunks 3 --zarr-version 2", line.replace("OUT", "b.zarr")));
+        run(folder, &format!("{} --file-chunks 3 --zarr-version 2", line.replace("OUT", "b.zarr")));
     assert!(code == 2 && stderr.contains("cannot store several chunks in a file"), "{stderr}");
 }
 
@@ -295,75 +295,75 @@ fn many_chunks_are_grouped_into_shards_by_default() {
 #[test]
 fn overwrites_only_zarr_stores() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    write_volume(&at.join("v_9x8x7_uint8.raw"), [9, 8, 7], "uint8");
-    works(at, "blur v_9x8x7_uint8.raw a.zarr --sigma 1");
-    let first = files(&at.join("a.zarr"));
-    works(at, "blur a.zarr a.zarr --sigma 2 --zarr-version 2");
-    let second = files(&at.join("a.zarr"));
+    let folder = folder.path();
+    write_volume(&folder.join("v_9x8x7_uint8.raw"), [9, 8, 7], "uint8");
+    works(folder, "blur v_9x8x7_uint8.raw a.zarr --sigma 1");
+    let first = files(&folder.join("a.zarr"));
+    works(folder, "blur a.zarr a.zarr --sigma 2 --zarr-version 2");
+    let second = files(&folder.join("a.zarr"));
     assert!(
         !second.contains_key(Path::new("zarr.json")) && second.contains_key(Path::new(".zgroup"))
     );
-    assert!(first != second && fs::read_dir(at).unwrap().count() == 2);
-    assert_eq!(values(&at.join("a.zarr"), 0, 9).len(), 9 * 8 * 7);
-    let refused = |line: &str, what: &str| {
-        let (code, stderr) = run(at, line);
+    assert!(first != second && fs::read_dir(folder).unwrap().count() == 2);
+    assert_eq!(values(&folder.join("a.zarr"), 0, 9).len(), 9 * 8 * 7);
+    let rejects = |line: &str, what: &str| {
+        let (code, stderr) = run(folder, line);
         assert!(code != 0 && stderr.contains(what), "{stderr}");
-        assert_eq!(files(&at.join("a.zarr")), second);
+        assert_eq!(files(&folder.join("a.zarr")), second);
     };
-    refused("blur v_9x8x7_uint8.raw a.zarr --no-clobber", "a.zarr");
-    fs::create_dir(at.join("b.zarr")).unwrap();
-    fs::write(at.join("b.zarr/thesis.txt"), "mine").unwrap();
-    refused("blur v_9x8x7_uint8.raw b.zarr", "it exists and is not a Zarr store");
-    refused("blur v_9x8x7_uint8.raw a.zarr --max-memory 1k", "--max-memory");
-    refused("blur v_9x8x7_uint8.raw c.nrrd --levels 2", "whose name ends with .zarr");
-    assert_eq!(fs::read_dir(at).unwrap().count(), 3, "temporary files remain");
-    assert_eq!(fs::read_to_string(at.join("b.zarr/thesis.txt")).unwrap(), "mine");
+    rejects("blur v_9x8x7_uint8.raw a.zarr --no-clobber", "a.zarr");
+    fs::create_dir(folder.join("b.zarr")).unwrap();
+    fs::write(folder.join("b.zarr/thesis.txt"), "mine").unwrap();
+    rejects("blur v_9x8x7_uint8.raw b.zarr", "it exists and is not a Zarr store");
+    rejects("blur v_9x8x7_uint8.raw a.zarr --max-memory 1k", "--max-memory");
+    rejects("blur v_9x8x7_uint8.raw c.nrrd --levels 2", "whose name ends with .zarr");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 3, "temporary files remain");
+    assert_eq!(fs::read_to_string(folder.join("b.zarr/thesis.txt")).unwrap(), "mine");
 }
 
 /// All channels and times are blurred and keep their metadata, or only the selected one.
 #[test]
 fn blur_keeps_all_five_axes() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let path = Store::named("ngff-0.4-tczyx").write(at);
-    fs::rename(&path, at.join("in.zarr")).unwrap();
-    works(at, "blur in.zarr out.zarr --sigma 0 --levels 2 --chunks 4x4x2");
-    assert_eq!(values(&at.join("out.zarr"), 0, 2), values(&at.join("in.zarr"), 0, 2));
+    let folder = folder.path();
+    let path = Store::named("ngff-0.4-tczyx").write(folder);
+    fs::rename(&path, folder.join("in.zarr")).unwrap();
+    works(folder, "blur in.zarr out.zarr --sigma 0 --levels 2 --chunks 4x4x2");
+    assert_eq!(values(&folder.join("out.zarr"), 0, 2), values(&folder.join("in.zarr"), 0, 2));
     let axes = |name: &str| {
-        let text = fs::read(at.join(name).join(".zattrs")).unwrap();
+        let text = fs::read(folder.join(name).join(".zattrs")).unwrap();
         let value: Value = serde_json::from_slice(&text).unwrap();
         let image = &value["multiscales"][0];
         let first = &image["datasets"][0]["coordinateTransformations"];
         (image["axes"].clone(), first.clone())
     };
     assert_eq!(axes("in.zarr"), axes("out.zarr"));
-    works(at, "blur in.zarr one.zarr --sigma 0 --channel 2 --time 1");
-    let one = values(&at.join("one.zarr"), 0, 2);
-    let all = values(&at.join("in.zarr"), 0, 2);
+    works(folder, "blur in.zarr one.zarr --sigma 0 --channel 2 --time 1");
+    let one = values(&folder.join("one.zarr"), 0, 2);
+    let all = values(&folder.join("in.zarr"), 0, 2);
     assert_eq!(one, all[all.len() / 4..all.len() / 2]);
     assert_eq!(axes("one.zarr").0.as_array().unwrap().len(), 3);
     // Labels are subsampled, not averaged.
-    let labels = Store::named("ngff-0.5-zyx-labels").write(at);
-    fs::rename(&labels, at.join("labels.zarr")).unwrap();
-    works(at, "blur labels.zarr thin.zarr --sigma 0 --levels 2");
+    let labels = Store::named("ngff-0.5-zyx-labels").write(folder);
+    fs::rename(&labels, folder.join("labels.zarr")).unwrap();
+    works(folder, "blur labels.zarr thin.zarr --sigma 0 --levels 2");
     let (thin, labels) =
-        (values(&at.join("thin.zarr"), 1, 9), values(&at.join("labels.zarr"), 0, 9));
+        (values(&folder.join("thin.zarr"), 1, 9), values(&folder.join("labels.zarr"), 0, 9));
     assert!(thin.len() == 4 * 3 * 5 && thin[1] == labels[2] && thin[4] == labels[14]);
 }
 
 #[test]
 fn rejects_broken_stores_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let path = Store::named("v3-zstd-int16").write(at);
-    fs::rename(path, at.join("a.zarr")).unwrap();
+    let folder = folder.path();
+    let path = Store::named("v3-zstd-int16").write(folder);
+    fs::rename(path, folder.join("a.zarr")).unwrap();
     let fails = |what: &str| {
-        let (code, stderr) = run(at, "info a.zarr --range --max-memory 100M");
+        let (code, stderr) = run(folder, "info a.zarr --range --max-memory 100M");
         assert!((2..6).contains(&code) && stderr.trim().lines().count() == 1, "{code} {stderr}");
         assert!(stderr.contains(what), "{what}: {stderr}");
     };
-    let metadata = at.join("a.zarr/zarr.json");
+    let metadata = folder.join("a.zarr/zarr.json");
     let good: Value = serde_json::from_slice(&fs::read(&metadata).unwrap()).unwrap();
     let put = |value: &Value| fs::write(&metadata, value.to_string()).unwrap();
     let changed = |change: &dyn Fn(&mut Value)| {
@@ -386,8 +386,8 @@ fn rejects_broken_stores_in_one_line() {
     fs::write(&metadata, "{").unwrap();
     fails("zarr.json");
     put(&good);
-    works(at, "info a.zarr --range");
-    let chunk = at.join("a.zarr/c/0/0/0");
+    works(folder, "info a.zarr --range");
+    let chunk = folder.join("a.zarr/c/0/0/0");
     let bytes = fs::read(&chunk).unwrap();
     fs::write(&chunk, &bytes[..bytes.len() / 2]).unwrap();
     fails("c/0/0/0");
@@ -407,23 +407,26 @@ fn rejects_broken_stores_in_one_line() {
 #[test]
 fn warns_about_dropped_attributes_and_labels() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::write(at.join("in_4x3x2_uint8.raw"), [7; 24]).unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("in_4x3x2_uint8.raw"), [7; 24]).unwrap();
     for (version, attributes) in [("2", ".zattrs"), ("3", "zarr.json")] {
-        works(at, &format!("blur in_4x3x2_uint8.raw in.zarr --sigma 0 --zarr-version {version}"));
-        let file = at.join("in.zarr").join(attributes);
+        works(
+            folder,
+            &format!("blur in_4x3x2_uint8.raw in.zarr --sigma 0 --zarr-version {version}"),
+        );
+        let file = folder.join("in.zarr").join(attributes);
         let mut json: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         match version {
             "2" => json["microscope"] = "mine".into(),
             _ => json["attributes"]["microscope"] = "mine".into(),
         }
         fs::write(&file, json.to_string()).unwrap();
-        assert!(works(at, "blur in.zarr o.zarr --sigma 0").contains("is dropped (microscope)"));
-        let labels = at.join("in.zarr/labels/nuclei");
+        assert!(works(folder, "blur in.zarr o.zarr --sigma 0").contains("is dropped (microscope)"));
+        let labels = folder.join("in.zarr/labels/nuclei");
         fs::create_dir_all(&labels).unwrap();
         fs::write(labels.join(".zgroup"), "{\"zarr_format\": 2}").unwrap();
-        let stderr = works(at, "blur in.zarr o.zarr --sigma 0");
+        let stderr = works(folder, "blur in.zarr o.zarr --sigma 0");
         assert!(stderr.contains("metadata is dropped (microscope, labels)"), "{stderr}");
-        fs::remove_dir_all(at.join("in.zarr")).unwrap();
+        fs::remove_dir_all(folder.join("in.zarr")).unwrap();
     }
 }

@@ -154,7 +154,7 @@ fn stores_with_false_sizes_stay_within_the_memory_limit() {
     stores.put("sum", &sharded(&small, &small, true), &[0; 300]);
     stores.put("short", &sharded(&small, &small, true), &[0; 30]);
 
-    let refused = |command: &str, message: &str| {
+    let rejects = |command: &str, message: &str| {
         let run = run_within_memory(folder, 64, command);
         assert!(run.code != Some(0) && run.stderr.contains(message), "{command}: {run:?}");
     };
@@ -186,7 +186,7 @@ fn stores_with_false_sizes_stay_within_the_memory_limit() {
         ("short", "shorter than its index"),
         ("chunk", "a chunk takes"),
     ] {
-        refused(&format!("histogram {name}"), message);
+        rejects(&format!("histogram {name}"), message);
     }
     for command in [
         "info edge --range",

@@ -62,9 +62,9 @@ fn write_volume(folder: &Path, layout: StoreLayout, dtype: Dtype, fill: u8) -> (
                 let mut shard = fs::read(root.join(&name)).unwrap_or_default();
                 let mut index = shard.split_off(shard.len().saturating_sub(32));
                 index.resize(32, 0xff);
-                let there = [shard.len() as u64, chunk.len() as u64].map(u64::to_le_bytes).concat();
-                index[16 * (z % 2)..][..16].copy_from_slice(&there);
-                assert_eq!(missing.len(), there.len());
+                let entry = [shard.len() as u64, chunk.len() as u64].map(u64::to_le_bytes).concat();
+                index[16 * (z % 2)..][..16].copy_from_slice(&entry);
+                assert_eq!(missing.len(), entry.len());
                 put(name, &[shard, chunk, index].concat());
             }
         }

@@ -43,15 +43,15 @@ fn zip_folder(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8>
 #[test]
 fn reads_zip_files_like_folders() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     for (i, store) in Store::all().into_iter().enumerate() {
-        let path = store.write(at);
+        let path = store.write(folder);
         for method in [CompressionMethod::STORE, CompressionMethod::DEFLATE] {
             let (prefix, name) = if i % 2 == 0 { ("", "s.ozx") } else { ("in/", "s.zarr.zip") };
-            let file = at.join(name);
+            let file = folder.join(name);
             fs::write(&file, zip_folder(&path, prefix, method)).unwrap();
             if method == CompressionMethod::DEFLATE && store.name().starts_with("v3-shard") {
-                let (code, stderr) = run(at, &format!("histogram {name}"));
+                let (code, stderr) = run(folder, &format!("histogram {name}"));
                 assert!(code == 4 && stderr.contains("deflated shards in ZIP files"), "{stderr}");
                 continue;
             }
@@ -80,75 +80,78 @@ fn ignores_unrelated_folders_in_zip_files() {
 #[test]
 fn commands_accept_zip_files() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let path = Store::named("ngff-0.5-zyx").write(at);
-    fs::rename(path, at.join("in.zarr")).unwrap();
-    let bytes = zip_folder(&at.join("in.zarr"), "", CompressionMethod::STORE);
+    let folder = folder.path();
+    let path = Store::named("ngff-0.5-zyx").write(folder);
+    fs::rename(path, folder.join("in.zarr")).unwrap();
+    let bytes = zip_folder(&folder.join("in.zarr"), "", CompressionMethod::STORE);
     for name in ["in.ozx", "other.zip"] {
-        fs::write(at.join(name), &bytes).unwrap();
+        fs::write(folder.join(name), &bytes).unwrap();
     }
-    works(at, "mesh in.zarr a.ply --iso 20000");
-    works(at, "mesh in.ozx b.ply --iso 20000");
-    works(at, "mesh other.zip/s0 c.ply --iso 20000");
-    let read = |name: &str| fs::read(at.join(name)).unwrap();
+    works(folder, "mesh in.zarr a.ply --iso 20000");
+    works(folder, "mesh in.ozx b.ply --iso 20000");
+    works(folder, "mesh other.zip/s0 c.ply --iso 20000");
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert_eq!(read("a.ply"), read("b.ply"));
     // An array without a group does not state world coordinates.
     assert_eq!(read("c.ply").len(), read("a.ply").len());
-    works(at, "blur in.zarr a.zarr --sigma 1");
-    works(at, "blur in.ozx b.zarr --sigma 1");
-    assert_eq!(files(&at.join("a.zarr")), files(&at.join("b.zarr")));
+    works(folder, "blur in.zarr a.zarr --sigma 1");
+    works(folder, "blur in.ozx b.zarr --sigma 1");
+    assert_eq!(files(&folder.join("a.zarr")), files(&folder.join("b.zarr")));
     for i in 0..3 {
-        works(at, &format!("mesh in.ozx part-{i} --iso 20000 --shard {i}/3 --resume"));
+        works(folder, &format!("mesh in.ozx part-{i} --iso 20000 --shard {i}/3 --resume"));
     }
-    works(at, "merge part-0 part-1 part-2 -o d.ply");
+    works(folder, "merge part-0 part-1 part-2 -o d.ply");
     assert_eq!(read("a.ply"), read("d.ply"));
     // A ZIP file whose only folder is the store.
     fs::write(
-        at.join("deep.zip"),
-        zip_folder(&at.join("in.zarr"), "in/", CompressionMethod::STORE),
+        folder.join("deep.zip"),
+        zip_folder(&folder.join("in.zarr"), "in/", CompressionMethod::STORE),
     )
     .unwrap();
-    works(at, "mesh deep.zip/s0 e.ply --iso 20000");
+    works(folder, "mesh deep.zip/s0 e.ply --iso 20000");
     assert_eq!(read("c.ply"), read("e.ply"));
     // A file that is not a store is refused.
-    fs::write(at.join("text.ozx"), "no ZIP file").unwrap();
-    fs::create_dir(at.join("texts")).unwrap();
-    fs::write(at.join("texts/a.txt"), "a").unwrap();
-    fs::write(at.join("a.ozx"), zip_folder(&at.join("texts"), "", CompressionMethod::STORE))
-        .unwrap();
+    fs::write(folder.join("text.ozx"), "no ZIP file").unwrap();
+    fs::create_dir(folder.join("texts")).unwrap();
+    fs::write(folder.join("texts/a.txt"), "a").unwrap();
+    fs::write(
+        folder.join("a.ozx"),
+        zip_folder(&folder.join("texts"), "", CompressionMethod::STORE),
+    )
+    .unwrap();
     for (line, what) in [
         ("info text.ozx", "cannot read text.ozx as Zarr"),
         ("info a.ozx", "no Zarr metadata found"),
         ("info in.ozx/none", "no Zarr metadata found"),
     ] {
-        let (code, stderr) = run(at, line);
+        let (code, stderr) = run(folder, line);
         assert!(code == 4 && stderr.contains(what) && stderr.lines().count() == 1, "{stderr}");
     }
-    let (code, stderr) = run(at, "blur in.zarr out.ozx --sigma 1");
-    assert!(code == 2 && !at.join("out.ozx").exists(), "{stderr}");
+    let (code, stderr) = run(folder, "blur in.zarr out.ozx --sigma 1");
+    assert!(code == 2 && !folder.join("out.ozx").exists(), "{stderr}");
 }
 
 /// The checksum of the ZIP file detects a changed byte that no codec would notice.
 #[test]
 fn verifies_checksums_of_zip_files() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let meta = serde_json::json!({
         "zarr_format": 3, "node_type": "array", "shape": [4, 4, 4], "data_type": "uint8",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4, 4]}},
         "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": [{"name": "bytes"}],
     });
     let samples: Vec<u8> = (100..164).collect();
-    fs::create_dir_all(at.join("in/c/0/0")).unwrap();
-    fs::write(at.join("in/zarr.json"), meta.to_string()).unwrap();
-    fs::write(at.join("in/c/0/0/0"), &samples).unwrap();
-    let mut bytes = zip_folder(&at.join("in"), "", CompressionMethod::STORE);
-    fs::write(at.join("in.ozx"), &bytes).unwrap();
-    works(at, "histogram in.ozx -o o.csv");
+    fs::create_dir_all(folder.join("in/c/0/0")).unwrap();
+    fs::write(folder.join("in/zarr.json"), meta.to_string()).unwrap();
+    fs::write(folder.join("in/c/0/0/0"), &samples).unwrap();
+    let mut bytes = zip_folder(&folder.join("in"), "", CompressionMethod::STORE);
+    fs::write(folder.join("in.ozx"), &bytes).unwrap();
+    works(folder, "histogram in.ozx -o o.csv");
     let from = bytes.windows(64).position(|window| window == samples).unwrap();
     bytes[from + 9] = 0;
-    fs::write(at.join("broken.ozx"), bytes).unwrap();
-    let (code, stderr) = run(at, "histogram broken.ozx -o o.csv");
+    fs::write(folder.join("broken.ozx"), bytes).unwrap();
+    let (code, stderr) = run(folder, "histogram broken.ozx -o o.csv");
     assert!(code == 4 && stderr.contains("Invalid checksum"), "{stderr}");
 }
 
@@ -160,7 +163,7 @@ fn damaged_zip_files_are_read_or_rejected_in_one_line() {
     let good =
         [CompressionMethod::STORE, CompressionMethod::DEFLATE].map(|m| zip_folder(&path, "", m));
     let mut noise = Noise(4);
-    let (mut done, mut refused) = (0, 0);
+    let (mut read, mut rejected) = (0, 0);
     for round in 0..60 {
         let mut bytes = good[round % 2].clone();
         match round % 3 {
@@ -174,17 +177,17 @@ fn damaged_zip_files_are_read_or_rejected_in_one_line() {
         fs::write(at.join("in.ozx"), bytes).unwrap();
         let (code, stderr) = run(at, "histogram in.ozx --bins 4 -o o.csv --max-memory 64M");
         match code {
-            0 => done += 1,
+            0 => read += 1,
             code => {
                 assert!(
                     [2, 4, 7].contains(&code) && stderr.lines().count() == 1,
                     "{code} {stderr}"
                 );
-                refused += 1;
+                rejected += 1;
             }
         }
     }
-    assert!(done > 0 && refused > 0, "{done} {refused}");
+    assert!(read > 0 && rejected > 0, "{read} read, {rejected} rejected");
 }
 
 #[cfg(not(feature = "http"))]

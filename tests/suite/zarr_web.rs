@@ -132,11 +132,11 @@ fn run(folder: &Path, line: &str, endpoint: Option<&str>) -> (i32, String) {
 #[test]
 fn reads_urls_like_folders() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let servers =
-        [ServerBehaviour::Good, ServerBehaviour::Simple].map(|behaviour| serve(at, behaviour).0);
+    let folder = folder.path();
+    let servers = [ServerBehaviour::Good, ServerBehaviour::Simple]
+        .map(|behaviour| serve(folder, behaviour).0);
     for (i, store) in Store::all().into_iter().enumerate() {
-        store.write(at);
+        store.write(folder);
         let path = PathBuf::from(format!("{}/{}", servers[i % 2], store.name()));
         assert_eq!(fnv(&values(&path, 0, 2)), store.hash(), "{}", store.name());
     }
@@ -151,19 +151,19 @@ fn reads_urls_like_folders() {
 #[test]
 fn commands_accept_urls() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    fs::create_dir(at.join("my bucket")).unwrap();
-    write_volume(&at.join("v_60x50x40_uint8.raw"), [60, 50, 40], "uint8");
-    works(at, "blur v_60x50x40_uint8.raw plain.zarr --sigma 0 --chunks 8x8x8 --levels 2");
-    fs::rename(at.join("plain.zarr"), at.join("my bucket/in.zarr")).unwrap();
-    let (good, request_counts) = serve(at, ServerBehaviour::Good);
-    let (busy, _) = serve(at, ServerBehaviour::Busy);
+    let folder = folder.path();
+    fs::create_dir(folder.join("my bucket")).unwrap();
+    write_volume(&folder.join("v_60x50x40_uint8.raw"), [60, 50, 40], "uint8");
+    works(folder, "blur v_60x50x40_uint8.raw plain.zarr --sigma 0 --chunks 8x8x8 --levels 2");
+    fs::rename(folder.join("plain.zarr"), folder.join("my bucket/in.zarr")).unwrap();
+    let (good, request_counts) = serve(folder, ServerBehaviour::Good);
+    let (busy, _) = serve(folder, ServerBehaviour::Busy);
     let done = |line: &str, endpoint: Option<&str>| {
-        let (code, stderr) = run(at, line, endpoint);
+        let (code, stderr) = run(folder, line, endpoint);
         assert_eq!(code, 0, "{line}: {stderr}");
     };
     done("blur v_60x50x40_uint8.raw a.zarr --sigma 1.5 --chunks 8x8x8 --levels 2", None);
-    let expected = files(&at.join("a.zarr"));
+    let expected = files(&folder.join("a.zarr"));
     for (i, (line, endpoint)) in [
         (format!("blur {good}/my%20bucket/in.zarr"), None),
         (format!("blur {good}/my%20bucket/in.zarr/?token=1"), None),
@@ -177,7 +177,7 @@ fn commands_accept_urls() {
             continue;
         }
         done(&format!("{line} o{i}.zarr --sigma 1.5 --levels 2"), *endpoint);
-        assert!(files(&at.join(format!("o{i}.zarr"))) == expected, "{line}");
+        assert!(files(&folder.join(format!("o{i}.zarr"))) == expected, "{line}");
     }
     // Each chunk of the first level is requested once or twice.
     let counts = request_counts.lock().unwrap().clone();
@@ -189,7 +189,7 @@ fn commands_accept_urls() {
         done(&format!("mesh {url} part-{i} --iso 100 --shard {i}/2 --resume"), None);
     }
     done("merge part-0 part-1 -o b.ply", None);
-    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("b.ply")).unwrap());
+    assert_eq!(fs::read(folder.join("a.ply")).unwrap(), fs::read(folder.join("b.ply")).unwrap());
     done(&format!("info {url}"), None);
     done(&format!("info {url}/1"), None);
 }
@@ -197,9 +197,9 @@ fn commands_accept_urls() {
 #[test]
 fn reports_server_errors_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let folder = folder.path();
     let store = Store::named("v3-zstd-int16");
-    store.write(at);
+    store.write(folder);
     for (behaviour, code, message) in [
         (ServerBehaviour::Refuses(403), 7, "status 403"),
         (ServerBehaviour::Refuses(500), 7, "status 500"),
@@ -207,12 +207,12 @@ fn reports_server_errors_in_one_line() {
         // All chunks are missing.
         (ServerBehaviour::Refuses(404), 0, ""),
     ] {
-        let (server, _) = serve(at, behaviour);
-        let (found, stderr) = run(at, &format!("histogram {server}/{}", store.name()), None);
+        let (server, _) = serve(folder, behaviour);
+        let (found, stderr) = run(folder, &format!("histogram {server}/{}", store.name()), None);
         assert!(found == code && stderr.contains(message), "{found} {stderr}");
         assert!(code == 0 || stderr.lines().count() == 1, "{stderr}");
     }
-    let (server, _) = serve(at, ServerBehaviour::Good);
+    let (server, _) = serve(folder, ServerBehaviour::Good);
     for (line, code, message) in [
         (format!("info {server}/none"), 4, "no Zarr metadata found"),
         ("info http://127.0.0.1:1/a.zarr".to_owned(), 7, "cannot read http://127.0.0.1:1/a.zarr"),
@@ -220,7 +220,7 @@ fn reports_server_errors_in_one_line() {
         ("info s3://".to_owned(), 4, "s3://BUCKET/KEY"),
         (format!("blur {server}/{} {server}/o.zarr", store.name()), 7, ""),
     ] {
-        let (found, stderr) = run(at, &line, None);
+        let (found, stderr) = run(folder, &line, None);
         assert!(found == code && stderr.contains(message), "{line}: {found} {stderr}");
     }
 }
