@@ -61,7 +61,7 @@ fn reports_a_guessed_raw_layout() {
     let (code, stderr) = run(folder, "mesh odd.raw o.ply --iso 99");
     assert_eq!(code, 4);
     assert!(
-        stderr.contains("500 of u8 or i8, 250 of u16 or i16, 125 of u32, i32 or f32;"),
+        stderr.contains("500 samples of u8 or i8, or 250 samples of u16 or i16, or 125 samples of u32, i32 or f32;"),
         "{stderr}"
     );
 }

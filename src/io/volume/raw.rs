@@ -116,12 +116,12 @@ fn unknown_shape(source: &Source, bytes: Option<u64>) -> Error {
     let known = match bytes {
         Some(bytes) => {
             let of = |size: u64, names: &str| {
-                bytes.is_multiple_of(size).then(|| format!("{} of {names}", bytes / size))
+                bytes.is_multiple_of(size).then(|| format!("{} samples of {names}", bytes / size))
             };
             let fits =
                 [of(1, "u8 or i8"), of(2, "u16 or i16"), of(4, "u32, i32 or f32"), of(8, "f64")];
             let fits: Vec<String> = fits.into_iter().flatten().collect();
-            format!("; its {bytes} bytes are {}", fits.join(", "))
+            format!("; its {bytes} bytes may be {}", fits.join(", or "))
         }
         None => String::new(),
     };
