@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use predicates::{prelude::*, str::contains};
 
 use crate::{
+    asserts::assert_absent,
     bad_input::{assert_rejected, file_names, folder},
     common::{Noise, gpuproc, program},
     hostile::deflated,
@@ -231,7 +232,7 @@ fn rejects_huge_claimed_sizes_in_other_image_formats() {
             &[name, side, "--max-pixels"],
         );
     }
-    assert!(!folder.join("out.png").exists());
+    assert_absent(folder.join("out.png"));
 }
 
 #[test]
@@ -278,7 +279,8 @@ fn applies_limits_to_claimed_array_and_volume_sizes() {
     // Meshes read the volume in slabs.
     let output = run_in_1_gib(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!folder.join("out.npy").exists() && !folder.join("out.raw").exists());
+    assert_absent(folder.join("out.npy"));
+    assert_absent(folder.join("out.raw"));
     let output = run_in_1_gib(folder, &format!("--max-memory 256M blur {zeros} out.raw"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::metadata(folder.join("out.raw")).unwrap().len(), 512_000_000);

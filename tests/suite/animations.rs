@@ -15,6 +15,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_absent,
     inputs::png_chunk,
     pages::{folder, image_source, pages, run},
 };
@@ -169,7 +170,7 @@ fn images_too_wide_for_gif_are_bad_input() {
     run(folder.path(), &["blur", "wide.png", "wide.gif", "--sigma", "0"])
         .code(4)
         .stderr("error: cannot encode wide.gif: GIF images have at most 65,535 pixels per side; write .png or .tif\n");
-    assert!(!folder.path().join("wide.gif").exists());
+    assert_absent(folder.path().join("wide.gif"));
 }
 
 /// An image with at most 256 colours is lossless in GIF.

@@ -18,6 +18,7 @@ use predicates::{prelude::*, str::contains};
 use serde_json::Value;
 
 use super::common::{Noise, Subject, subjects};
+use crate::asserts::assert_near;
 
 /// Runs `gpuproc bench` in `folder` on the CPU with few runs.
 fn run_bench(folder: &Path, arguments: &[&str]) -> Assert {
@@ -59,7 +60,7 @@ fn figures_are_consistent_in_table_json_and_csv() {
         assert!(order.map(number).is_sorted(), "{figure}");
         let bytes = number("gb_per_s") * number("median_ms") * 1e6;
         assert!((bytes - 613.0 * 377.0 * 4.0).abs() < 1.0, "{figure}");
-        assert!((number("of_copy") * copy - number("gb_per_s")).abs() < 1e-9);
+        assert_near(number("of_copy") * copy, number("gb_per_s"), 1e-9);
         assert_eq!((number("runs"), &figure["clock"]), (5.0, &Value::from("wall")));
     }
 

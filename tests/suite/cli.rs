@@ -2,13 +2,16 @@
 
 use predicates::{prelude::*, str::contains};
 
-use crate::common::{gpuproc, subjects};
+use crate::{
+    asserts::assert_contains,
+    common::{gpuproc, subjects},
+};
 
 #[test]
 fn help_of_every_command_has_examples() {
     let help = gpuproc().arg("--help").assert().success();
     let text = String::from_utf8(help.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("Exit codes"));
+    assert_contains(&text, "Exit codes");
     let commands: Vec<&str> = text
         .lines()
         .skip_while(|line| *line != "Commands:")

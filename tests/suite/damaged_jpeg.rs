@@ -12,6 +12,7 @@ use gpuproc::{
 use predicates::str::contains;
 
 use crate::{
+    asserts::assert_contains,
     common::{Noise, decode_jpeg, encode_jpeg},
     damage::{MEMORY_LIMIT, jpeg_fixture, run},
     inputs::fixture,
@@ -82,7 +83,7 @@ fn reports_missing_rows_of_truncated_jpeg() {
             let (found, damage) = decode_jpeg(cut).unwrap();
             let damage = damage
                 .unwrap_or_else(|| panic!("{name}: {share} % of the data: no damage reported"));
-            assert!(damage.contains(&format!("of its {} rows are missing", whole.height)));
+            assert_contains(&damage, &format!("of its {} rows are missing", whole.height));
             let (rows, lost) = (leading_number(&damage), differing_rows(&whole, &found));
             assert!(lost.len() <= rows + 1, "{name} {share}: {} rows differ: {damage}", lost.len());
             assert!(rows <= lost.len() + 16, "{name} {share}: {} differ: {damage}", lost.len());
@@ -237,7 +238,7 @@ fn reports_missing_scans_of_progressive_jpeg() {
         let file = jpeg_fixture(name);
         assert_eq!(decode_jpeg(&file).unwrap().1, None, "{name}");
         let scans = scan_offsets(&file);
-        assert!(scans.len() > 3);
+        assert!(scans.len() > 3, "{}", scans.len());
         // A cut after the tables in front of a scan header also gives a file that ends with a scan.
         for &scan in &scans[2..] {
             let cut = [&file[..scan], &[0xff, 0xd9]].concat();

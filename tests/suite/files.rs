@@ -13,6 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
+    asserts::assert_absent,
     common::{Noise, gpuproc, peak_memory, program, subjects},
     harness::ignore,
 };
@@ -195,11 +196,11 @@ fn output_may_replace_the_input() {
         ("sort n.u32 o.u32", "o.u32", "n.u32"),
         ("histogram a.png --auto-levels o.png", "o.png", "a.png"),
     ] {
-        assert!(command(folder.path(), line).status().unwrap().success());
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
         let expected = fs::read(folder.path().join(name)).unwrap();
         fs::copy(folder.path().join(input), folder.path().join(name)).unwrap();
         let line = line.replace(input, name);
-        assert!(command(folder.path(), &line).status().unwrap().success());
+        assert!(command(folder.path(), &line).status().unwrap().success(), "{line}");
         assert!(fs::read(folder.path().join(name)).unwrap() == expected, "{line}");
     }
 }
@@ -212,7 +213,7 @@ fn writes_outputs_to_named_pipes() {
         assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
         let expected = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success(), "mkfifo(1) failed");
         let reader = thread::spawn({
             let path = path.clone();
             move || fs::read(path).unwrap()
@@ -228,7 +229,7 @@ fn concurrent_runs_leave_one_complete_output() {
     let folder = folder();
     let lines = ["scan n.u32 o.npy", "scan --inclusive n.u32 o.npy"];
     let results = lines.map(|line| {
-        assert!(command(folder.path(), line).status().unwrap().success());
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
         fs::read(folder.path().join("o.npy")).unwrap()
     });
     for _ in 0..5 {
@@ -275,7 +276,7 @@ fn file_that_shrinks_while_it_is_read_is_an_error() {
     let mut child = child.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&[7; 100_000]).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
-    assert!(!folder.path().join("o.ply").exists());
+    assert_absent(folder.path().join("o.ply"));
 }
 
 #[test]
@@ -286,7 +287,7 @@ fn concurrent_runs_share_a_gpu() {
     let folder = folder();
     let count = env::var("GPUPROC_KILL_TRIES").map_or(4, |_| 8);
     for (line, name) in [COMMANDS[0], COMMANDS[4]] {
-        assert!(command(folder.path(), line).status().unwrap().success());
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
         let expected = fs::read(folder.path().join(name)).unwrap();
         let runs = (0..count).map(|i| {
             let own = format!("{i}{name}");

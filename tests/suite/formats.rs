@@ -15,6 +15,7 @@ use gpuproc::{
 use predicates::prelude::*;
 
 use crate::{
+    asserts::assert_absent,
     common::{Noise, gpuproc},
     inputs::load_image,
 };
@@ -452,7 +453,7 @@ fn keeps_exif_and_icc_profile_across_formats() {
                 blur(folder, &[input, output]).success().stderr(predicate::str::contains(loss));
                 fs::remove_file(folder.join(output)).unwrap();
                 blur(folder, &[input, output, "--strict"]).code(4);
-                assert!(!folder.join(output).exists());
+                assert_absent(folder.join(output));
             }
         }
     }

@@ -5,7 +5,10 @@ use std::{fs, path::PathBuf};
 use image::{GrayImage, ImageBuffer, Luma, RgbImage, RgbaImage};
 use predicates::{prelude::*, str::contains};
 
-use crate::common::{Noise, gpuproc, program};
+use crate::{
+    asserts::{assert_contains, assert_lacks, assert_near},
+    common::{Noise, gpuproc, program},
+};
 
 struct Folder(tempfile::TempDir);
 
@@ -110,7 +113,7 @@ fn json_contains_counts_and_statistics() {
     assert_eq!(luma["values"], serde_json::json!([18, 16, 8]));
     // The luminances of the three colours are 62.1146, 121.142 and 212.2722.
     let mean = (18.0 * 62.1146 + 16.0 * 121.142 + 8.0 * 212.2722) / 42.0;
-    assert!((luma["statistics"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+    assert_near(luma["statistics"]["mean"].as_f64().unwrap(), mean, 1e-9);
     assert!(fs::read_to_string(folder.path("b.csv")).unwrap().starts_with("bin,"));
 }
 
@@ -126,11 +129,14 @@ fn plots_contain_colours_and_labels() {
         assert_eq!(plot.dimensions(), (1152, 588));
         let distinct: std::collections::BTreeSet<[u8; 3]> =
             plot.pixels().map(|pixel| pixel.0).collect();
-        assert!(distinct.len() > 20);
+        assert!(distinct.len() > 20, "{}", distinct.len());
         let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
-        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
-        assert!(svg.contains("luminance") && svg.contains("mix-blend-mode:screen"));
-        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert!(svg.starts_with("<svg"), "{svg}");
+        assert!(svg.ends_with("</svg>\n"), "{svg}");
+        assert_contains(&svg, "luminance");
+        assert_contains(&svg, "mix-blend-mode:screen");
+        assert_lacks(&svg, "NaN");
+        assert_lacks(&svg, "inf");
     }
 }
 
@@ -141,11 +147,12 @@ fn empty_selection_gives_empty_plots_and_null_statistics() {
     GrayImage::from_raw(2, 2, vec![0; 4]).unwrap().save(folder.path("m.png")).unwrap();
     let arguments = ["g.png", "--mask", "m.png", "-o", "p.svg", "-o", "p.png", "-o", "p.json"];
     let picture = folder.stdout(&[&arguments[..], &["--picture", "--log"]].concat());
-    assert!(picture.contains("no samples in the range"));
+    assert_contains(&picture, "no samples in the range");
     let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
-    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    assert_lacks(&svg, "NaN");
+    assert_lacks(&svg, "inf");
     let json = fs::read_to_string(folder.path("p.json")).unwrap();
-    assert!(json.contains("\"statistics\": null"));
+    assert_contains(&json, "\"statistics\": null");
 }
 
 #[test]
@@ -164,7 +171,9 @@ fn terminal_picture_has_bars_and_statistics() {
     let folder = Folder::new();
     folder.save_three_colours("a.png");
     let picture = folder.stdout(&["a.png", "--picture"]);
-    assert!(picture.contains('█') && picture.contains("std dev") && picture.contains("luma"));
+    assert_contains(&picture, "█");
+    assert_contains(&picture, "std dev");
+    assert_contains(&picture, "luma");
     // Standard output is not a terminal, so there are no escape sequences.
     assert!(!picture.contains('\x1b'));
 }

@@ -20,6 +20,7 @@ use image::{
 use predicates::prelude::*;
 
 use crate::{
+    asserts::assert_absent,
     common::{Noise, assert_twins},
     inputs::fixture,
 };
@@ -237,7 +238,7 @@ fn format_losses_are_warnings_or_errors_with_strict() {
         .stderr("warning: out.jpg: u16 samples become u8 and alpha is dropped in this format\n");
     fs::remove_file(folder.path().join("out.jpg")).unwrap();
     blur(folder.path(), &["in.png", "out.jpg", "--strict"]).code(4);
-    assert!(!folder.path().join("out.jpg").exists());
+    assert_absent(folder.path().join("out.jpg"));
 }
 
 /// A big-endian EXIF block with one entry, orientation `value`.
@@ -330,7 +331,7 @@ fn batch_continues_after_failures() {
     blur(folder.path(), &[&all[..], &["--dry-run"]].concat())
         .success()
         .stdout(predicate::str::contains("sub/a.png -> out/sub/a.png: sigma 2,2, radius 6,6"));
-    assert!(!path("out").exists());
+    assert_absent(path("out"));
     blur(folder.path(), &all)
         .code(3)
         .stderr(predicate::str::contains("error: cannot decode b.png"))
@@ -340,7 +341,7 @@ fn batch_continues_after_failures() {
     for name in ["out/a.png", "out/sub/a.png", "out/c.png"] {
         assert_eq!(fs::read(path(name)).unwrap(), one, "{name}");
     }
-    assert!(!path("out/b.png").exists());
+    assert_absent(path("out/b.png"));
     blur(folder.path(), &["a.png", "./a.png", "--out-dir", "out"]).code(2);
 }
 
@@ -376,5 +377,5 @@ fn volumes_keep_their_sample_type() {
     assert_eq!(moved(&fs::read(path("i.raw")).unwrap()), fs::read(path("u.raw")).unwrap());
     blur(folder.path(), &["v_4x3x5_uint8.raw", "x.raw", "--dims", "4x3x6"]).code(4);
     blur(folder.path(), &["v_4x3x5_uint8.raw", "x.raw", "--sigma", "1,2"]).code(2);
-    assert!(!path("x.raw").exists());
+    assert_absent(path("x.raw"));
 }

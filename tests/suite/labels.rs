@@ -21,6 +21,7 @@ use ply_rs_bw::{
 };
 
 use crate::{
+    asserts::{assert_absent, assert_exists},
     common::{assert_twins, run, works},
     label_reference::{NaiveSurfaceNets, cases, noise, voronoi},
     mesh_readers::read_stl,
@@ -302,7 +303,7 @@ fn ply_stores_both_labels_of_each_face() {
     works(folder, &format!("mesh {name} large-{{label}}.ply --labels"));
     let label = counts.keys().next().unwrap();
     let name = format!("large-{}.ply", u64::from(*label) * ((1 << 53) + 1));
-    assert!(folder.join(name).exists());
+    assert_exists(folder.join(name));
 }
 
 /// If a file mirrors its volume, faces are reversed, so that they still point outwards.
@@ -415,7 +416,7 @@ fn rejects_invalid_label_options_and_inputs() {
     for output in ["none.ply", "none.glb", "none-{label}.stl"] {
         let (code, stderr) = run(folder, &format!("mesh {name} {output} --labels=200"));
         assert!(code == 4 && stderr.contains("no sample has any of the --labels"), "{stderr}");
-        assert!(!folder.join(output).exists());
+        assert_absent(folder.join(output));
     }
     let (code, stderr) = run(folder, &format!("mesh {name} none.ply --labels=1,200 --strict"));
     assert!(code == 4 && stderr.contains("no sample has label 200"), "{stderr}");

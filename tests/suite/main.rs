@@ -6,6 +6,7 @@ extern crate registry;
 
 mod address_space;
 mod animations;
+mod asserts;
 mod bad_input;
 mod batch;
 mod bench;

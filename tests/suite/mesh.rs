@@ -7,6 +7,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_near,
     common::{Noise, assert_twins},
     mesh_reference::{
         assert_matches_reference, assert_same_surface, byte_noise, gyroid_volume, is_closed, noise,
@@ -90,7 +91,7 @@ fn slices_larger_than_a_binding_are_identical_on_all_devices() {
         let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(128.0) };
         let slab = Slab::whole(volume(dims, samples.clone()), &kernel);
         let surface = assert_twins(&kernel, &slab, assert_same_surface);
-        assert!(surface.triangles.len() > 100_000);
+        assert!(surface.triangles.len() > 100_000, "{}", surface.triangles.len());
     }
 }
 
@@ -117,7 +118,7 @@ fn only_samples_above_the_isovalue_are_inside() {
     assert!(enclosed_volume(&octahedron) > 0.0);
     // The sample lies at 1.5, the surface 1/81 of a step from it.
     let low = octahedron.bounds().unwrap()[0][0];
-    assert!((f64::from(low) - (1.5 - 1.0 / 81.0)).abs() < 1e-6);
+    assert_near(f64::from(low), 1.5 - 1.0 / 81.0, 1e-6);
 }
 
 #[test]

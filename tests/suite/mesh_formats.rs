@@ -10,6 +10,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::{assert_absent, assert_contains, assert_lacks, assert_near},
     common::{gpuproc, run, works},
     inputs::between,
 };
@@ -34,7 +35,7 @@ impl MeshExporter {
         let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(128.5) };
         let volume = Volume { dims, samples: Samples::U8(samples) };
         let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
-        assert!(expected.triangles.len() > 1000);
+        assert!(expected.triangles.len() > 1000, "{}", expected.triangles.len());
         Self { folder, expected }
     }
 
@@ -204,7 +205,7 @@ fn three_mf_stores_the_surface() {
     assert_eq!(between(&files[1].1, "Target=\"/", "\""), names[2]);
     let (positions, triangles) = parse_3mf_model(&files[2].1);
     meshes.assert_surface(&positions, &triangles);
-    assert!(!read_zip(&meshes.write_empty("e.3mf"))[2].1.contains("<object"));
+    assert_lacks(&read_zip(&meshes.write_empty("e.3mf"))[2].1, "<object");
 }
 
 /// Samples that equal the isovalue, a surface that leaves the volume, and simplification.
@@ -252,8 +253,8 @@ fn printable_meshes_are_closed() {
             code == 4 && stderr.contains("not closed: cells with NaN samples were left out"),
             "{stderr}"
         );
-        assert!(!folder.join(name).exists());
-        assert!(works(folder, &line).contains("not closed"));
+        assert_absent(folder.join(name));
+        assert_contains(&works(folder, &line), "not closed");
     }
 }
 
@@ -265,7 +266,7 @@ fn gifti_stores_the_surface() {
         .split("<DataArray ")
         .skip(1)
         .map(|array| {
-            assert!(array.contains("Encoding=\"GZipBase64Binary\" Endian=\"LittleEndian\""));
+            assert_contains(&array, "Encoding=\"GZipBase64Binary\" Endian=\"LittleEndian\"");
             let packed = from_base64(between(array, "<Data>", "</Data>"));
             let mut bytes = Vec::new();
             ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
@@ -278,7 +279,8 @@ fn gifti_stores_the_surface() {
     meshes.assert_surface(&triples(&floats(positions)), &triples(&words(triangles)));
     assert_eq!(triples(&floats(normals)), meshes.expected.normals);
     let empty = String::from_utf8(meshes.write_empty("e.gii")).unwrap();
-    assert!(empty.contains("NumberOfDataArrays=\"2\"") && empty.contains("Dim0=\"0\""));
+    assert_contains(&empty, "NumberOfDataArrays=\"2\"");
+    assert_contains(&empty, "Dim0=\"0\"");
 }
 
 fn from_base64(text: &str) -> Vec<u8> {
@@ -395,7 +397,7 @@ fn meshopt_glb_stores_the_surface_within_its_quantization() {
             let sum = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>();
             let x = sum(&mut vectors.iter().map(|v| f64::from(v[0] as i8) / 127.0));
             let expected = sum(&mut normals.iter().map(|n| n[0].into()));
-            assert!((x - expected).abs() < 0.5 / 127.0 * count as f64);
+            assert_near(x, expected, 0.5 / 127.0 * count as f64);
         }
     }
     let empty = meshes.write("e.glb", "--to glb-meshopt --min-triangles 1000000");

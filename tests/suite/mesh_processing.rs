@@ -12,6 +12,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_near,
     common::Noise,
     mesh::closing_kernel,
     mesh_reference::{is_closed, volume},
@@ -42,7 +43,7 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
     assert!((stats.area / area - 1.0).abs() < 0.01, "{stats:?}");
     assert!((stats.volume / enclosed - 1.0).abs() < 0.02, "{stats:?}");
-    assert!((stats.volume - enclosed_volume(&two)).abs() < 1e-3);
+    assert_near(stats.volume, enclosed_volume(&two), 1e-3);
     assert_eq!((stats.components, stats.closed), (2, true));
 
     let one = balls(48, &[([17.0; 3], 13.0)]);
@@ -130,7 +131,7 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     simplify(&mut simple, &Goal::share(0.25)).unwrap();
     let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
     assert!((0.2..=0.27).contains(&ratio), "{ratio}");
-    assert!((Stats::measure(&simple).unwrap().volume / stats.volume - 1.0).abs() < 0.02);
+    assert_near(Stats::measure(&simple).unwrap().volume / stats.volume, 1.0, 0.02);
     assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
 
     let mut open = one.clone();

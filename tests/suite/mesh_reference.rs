@@ -11,7 +11,7 @@ use gpuproc::{
     kernels::mesh::{MarchingCubes, Slab},
 };
 
-use crate::common::Noise;
+use crate::{asserts::assert_contains, common::Noise};
 
 // ---- the naive reference ----
 
@@ -346,7 +346,7 @@ fn comparison_detects_swapped_triangles() {
     let mut bad = good.clone();
     bad.triangles.swap(3, 4);
     let panic = catch_unwind(|| assert_same_surface(&good, &bad, "swapped")).unwrap_err();
-    assert!(panic.downcast_ref::<String>().unwrap().contains("the triangles differ"));
+    assert_contains(panic.downcast_ref::<String>().unwrap(), "the triangles differ");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{env, fs};
 use predicates::{prelude::*, str::contains};
 
 use crate::{
+    asserts::assert_contains,
     common::{gpuproc, run, works},
     shell::files,
 };
@@ -242,7 +243,7 @@ fn json_timings_are_the_only_line_on_stderr() {
         let json = json(line);
         assert!(json["results"][0].get(key).is_some(), "{line}: {json}");
     }
-    assert!(run(folder, "sort n.txt -o s.txt -v").1.contains("device: CPU"));
+    assert_contains(&run(folder, "sort n.txt -o s.txt -v").1, "device: CPU");
     let failed = json("blur nothing.png -o x.png");
     assert!(failed["error"].as_str().unwrap().starts_with("cannot read nothing.png"), "{failed}");
     let partly = json("blur nothing.png photo.png -o soft/");

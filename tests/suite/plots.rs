@@ -3,9 +3,13 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{gpuproc, run, works};
 use gpuproc::data::noise::Noise;
 use image::{ImageBuffer, Luma, RgbImage};
+
+use crate::{
+    asserts::{assert_contains, assert_exists},
+    common::{gpuproc, run, works},
+};
 
 /// Writes a CT-like slice with 12 significant bits of 16 and returns its samples.
 fn write_slice(folder: &Path) -> Vec<u16> {
@@ -123,7 +127,8 @@ fn plots_use_the_requested_theme_size_and_title() {
     }
     works(folder, "histogram a.png -o a.svg --theme light --title Noise<1>");
     let svg = fs::read_to_string(folder.join("a.svg")).unwrap();
-    assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
+    assert_contains(&svg, ">Noise&lt;1&gt;</text>");
+    assert_contains(&svg, "mix-blend-mode:multiply");
     assert!(svg.contains(">samples per bin</text>"), "{svg}");
     // The `print` theme outlines the bars.
     works(folder, "histogram a.png -o print.svg --theme print");
@@ -140,7 +145,8 @@ fn plots_use_the_requested_theme_size_and_title() {
         "{svg}"
     );
     works(folder, "histogram a.png b.png -o plots/{stem}.svg -o tables/");
-    assert!(folder.join("plots/b.svg").is_file() && folder.join("tables/a.csv").is_file());
+    assert_exists(folder.join("plots/b.svg"));
+    assert_exists(folder.join("tables/a.csv"));
     write_slice(folder);
     let (code, text) = run(folder, "histogram a.png ct.png -o x.png");
     assert_eq!((code, text.contains("give one --range for all")), (4, true), "{text}");
@@ -220,7 +226,7 @@ fn terminal_output_fits_the_window() {
             let text = output_in_terminal(folder, window, &format!("{line} --device cpu"));
             let widest = text.iter().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= window[0], "{line} in {window:?}: {widest}\n{}", text.join("\n"));
-            assert!(text.len() > 1);
+            assert!(text.len() > 1, "{}", text.len());
             if line.starts_with("histogram") && window[1] > 24 {
                 assert!(text.len() < window[1], "{line} in {window:?}:\n{}", text.join("\n"));
             }

@@ -7,7 +7,10 @@ use gpuproc::{
     kernels::{otsu::Otsu, quantile::Quantile},
 };
 
-use crate::common::{run, works};
+use crate::{
+    asserts::assert_exists,
+    common::{run, works},
+};
 
 /// Random samples of three classes of different brightness.
 fn three_class_samples(count: usize, seed: u64) -> Vec<u8> {
@@ -264,7 +267,7 @@ fn one_glb_stores_the_surfaces_of_several_isovalues() {
         together.materials().map(|m| m.alpha_mode() == gltf::material::AlphaMode::Blend).collect();
     assert_eq!(blended, [true, false]);
     works(folder.path(), "mesh v_10x10x10_uint8.raw --iso 50,150 -o each-{iso}.glb");
-    assert!(folder.path().join("each-150.glb").exists());
+    assert_exists(folder.path().join("each-150.glb"));
     let line = "mesh v_10x10x10_uint8.raw --iso 50 --color red -o m.ply";
     assert_eq!(run(folder.path(), line).0, 2);
 }

@@ -6,7 +6,10 @@ use gpuproc::{
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
 };
 
-use crate::common::{Noise, assert_twins};
+use crate::{
+    asserts::assert_near,
+    common::{Noise, assert_twins},
+};
 
 pub const LENGTHS: &[usize] =
     &[0, 1, 2, 3, 4, 5, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 8191, 8193, 65_535, 65_537];
@@ -215,7 +218,7 @@ fn float_products_are_near_the_f64_scan() {
     let mut product = 1.0f64;
     for (&factor, &found) in input.iter().zip(&found.values) {
         product *= f64::from(factor);
-        assert!((f64::from(found) / product - 1.0).abs() < 1e-5);
+        assert_near(f64::from(found) / product, 1.0, 1e-5);
     }
 }
 

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use assert_cmd::Command;
 
 use crate::{
+    asserts::{assert_absent, assert_same_file},
     common::Noise,
     scan::{bytes, noise, serial_scan},
 };
@@ -175,7 +176,7 @@ fn file_format_follows_the_extension() {
         .write_stdin(bytes(&input))
         .assert()
         .success();
-    assert!(fs::read(path("piped.npy")).unwrap() == fs::read(path("out.npy")).unwrap());
+    assert_same_file(path("piped.npy"), path("out.npy"));
     let wrong = ["scan", "--type", "u32", &path("out.npy"), "-"];
     assert_fails(&wrong, "", 2, "numbers are i32, expected u32");
 }
@@ -210,7 +211,7 @@ fn broken_files_leave_no_output() {
     );
     assert_fails(&["scan", folder.path().to_str().unwrap(), &out], "", 7, "cannot read");
     assert_fails(&["scan", "-", "missing/out.txt"], "1", 7, "cannot write");
-    assert!(!Path::new(&out).exists());
+    assert_absent(&out);
     if Path::new("/dev/full").exists() {
         assert_fails(&["scan", "-", "/dev/full", "--format", "text"], "1", 7, "cannot write");
     }

@@ -193,7 +193,10 @@ fn every_job_is_answered_even_if_its_process_dies() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
-    assert!(Command::new("mkfifo").arg(path.join("endless.txt")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo").arg(path.join("endless.txt")).status().unwrap().success(),
+        "mkfifo(1) failed"
+    );
     let mut server = Server::start(path, "cpu");
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
     let worker = || fs::read_to_string(&children).unwrap().trim().to_owned();

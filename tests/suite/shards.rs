@@ -4,6 +4,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use crate::{
+    asserts::{assert_absent, assert_exists},
     common::{Noise, gpuproc, run, works},
     inputs::fixture,
     shard_runs::{run_shards, write_volume},
@@ -220,7 +221,7 @@ fn rejects_jobs_that_cannot_be_sharded_and_parts_that_do_not_match() {
         ("counts", "histogram v_9x9x9_uint8.raw -o counts --shard 1/2"),
     ] {
         works(path, line);
-        assert!(path.join(name).exists());
+        assert_exists(path.join(name));
     }
     for (parts, message) in [
         ("0", "1 of 2 shards is missing: 1"),
@@ -231,7 +232,7 @@ fn rejects_jobs_that_cannot_be_sharded_and_parts_that_do_not_match() {
     ] {
         fails(&format!("merge {parts} -o m.ply"), 4, message);
     }
-    assert!(!path.join("m.ply").exists());
+    assert_absent(path.join("m.ply"));
     fails("merge 0 1 -o m.stl", 2, "to a .ply");
     // The input has changed between two shards.
     let time = fs::metadata(path.join("v_9x9x9_uint8.raw")).unwrap().modified().unwrap();

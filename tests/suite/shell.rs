@@ -5,7 +5,10 @@ use std::{env, fs, path::Path, process::Command};
 
 use predicates::str::contains;
 
-use crate::common::{gpuproc, program, works};
+use crate::{
+    asserts::{assert_contains, assert_exists},
+    common::{gpuproc, program, works},
+};
 
 /// The output of `script` in `shell` in a folder of files; `None` if the shell is not installed.
 fn in_shell(shell: &[&str], folder: &Path, script: &str) -> Option<Vec<String>> {
@@ -114,7 +117,7 @@ fn every_command_has_a_manual_page() {
     gpuproc().arg("man").assert().success().stdout(contains(".TH gpuproc 1"));
     works(folder.path(), "man pages");
     let page = |name: &str| fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
-    assert!(page("man1/gpuproc.1").contains("Exit codes"));
+    assert_contains(&page("man1/gpuproc.1"), "Exit codes");
     for (name, flag) in [("blur", "sigma"), ("mesh", "iso"), ("man", "device")] {
         let page = page(&format!("man1/gpuproc-{name}.1"));
         assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{page}");
@@ -122,9 +125,9 @@ fn every_command_has_a_manual_page() {
         assert!(page.contains(".SH EXAMPLES\n.PP\n.RS 4\n.nf\n  gpuproc "), "{page}");
     }
     // The guide: the chapter of a command ends its page, and other chapters are pages of their own.
-    assert!(page("man1/gpuproc-mesh.1").contains(".SS \"Labels\""));
+    assert_contains(&page("man1/gpuproc-mesh.1"), ".SS \"Labels\"");
     assert!(page("man7/gpuproc-volumes.7").starts_with(".TH gpuproc\\-volumes 7\n"));
-    assert!(page("man1/gpuproc.1").contains(".BR gpuproc\\-volumes (7)"));
+    assert_contains(&page("man1/gpuproc.1"), ".BR gpuproc\\-volumes (7)");
     for entry in ['1', '7']
         .iter()
         .flat_map(|n| fs::read_dir(folder.path().join(format!("pages/man{n}"))).unwrap())
@@ -186,7 +189,7 @@ fn completions_are_installed_where_shells_look() {
         .args(["completions", "bash", "--install"])
         .assert()
         .success();
-    assert!(data.join("bash-completion/completions/gpuproc").is_file());
+    assert_exists(data.join("bash-completion/completions/gpuproc"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_contains,
     common::{Noise, run, works},
     inputs::fixture,
     surface_geometry::{
@@ -118,7 +119,8 @@ fn opposite_sides_of_thin_walls_do_not_cross() {
         let nearest = whole.triangles[distance_to_surface(*place, &whole).1];
         dot(normal(corners(&simple, **triangle)), normal(corners(&whole, nearest))) < 0.0
     });
-    assert!(against.count() <= 4);
+    let against = against.count();
+    assert!(against <= 4, "{against}");
 }
 
 /// Walls and necks of single samples, many of them at block boundaries: a neck that ends at a vertex of several blocks
@@ -223,7 +225,7 @@ fn open_boundaries_stay_on_the_volume_border() {
             .map(|side| side.map(|i| surface.positions[i as usize]))
             .collect::<Vec<_>>()
     };
-    assert!(boundary(&whole).len() > 40);
+    assert!(boundary(&whole).len() > 40, "{}", boundary(&whole).len());
     for share in [0.5, 0.1, 0.02] {
         let simple = simplified(&whole, &Goal::share(share));
         let left = boundary(&simple);
@@ -427,7 +429,7 @@ fn simplify_accepts_shares_counts_and_errors() {
         let reported = mesh(flags);
         assert!(reported.contains(triangles), "{flags}: {reported}");
     }
-    assert!(mesh("--max-error 0.1 --stats").contains("moved by at most 0.0"));
+    assert_contains(&mesh("--max-error 0.1 --stats"), "moved by at most 0.0");
     let reported = mesh("--max-error 0.1 --simplify 101");
     assert!(
         reported.contains("instead of 101: fewer would move the surface farther"),

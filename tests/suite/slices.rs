@@ -10,6 +10,7 @@ use gpuproc::{
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 
 use crate::{
+    asserts::{assert_absent, assert_same_file},
     common::{Noise, run, works},
     inputs::describe,
 };
@@ -56,9 +57,7 @@ fn folder_of_images_equals_the_raw_volume() {
         }
         works(folder, &format!("mesh {input} o.ply --iso 128 --max-memory 400"));
         works(folder, "mesh v_9x7x12_uint8.raw whole.ply --iso 128");
-        assert!(
-            fs::read(folder.join("o.ply")).unwrap() == fs::read(folder.join("whole.ply")).unwrap()
-        );
+        assert_same_file(folder.join("o.ply"), folder.join("whole.ply"));
         works(folder, &format!("histogram {input} --stack -o o.csv"));
         works(folder, "histogram v_9x7x12_uint8.raw -o whole.csv");
         let [a, b] =
@@ -139,7 +138,7 @@ fn names_files_that_do_not_fit_the_volume() {
     fs::write(folder.join("s/slice12.png"), &bytes[..bytes.len() - 30]).unwrap();
     let (code, stderr) = run(folder, "mesh s new.ply --iso 1");
     assert!(code == 4 && stderr.contains("slice12.png"), "{stderr}");
-    assert!(!folder.join("new.ply").exists());
+    assert_absent(folder.join("new.ply"));
     fs::create_dir(folder.join("empty")).unwrap();
     let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
     assert!(code == 4 && stderr.contains("no image slices"), "{stderr}");

@@ -8,7 +8,10 @@ use gpuproc::{
     kernels::sort::{Records, Sort, SortBuffers, Sortable, onesweep},
 };
 
-use crate::common::{Noise, Subject, assert_twins, subjects};
+use crate::{
+    asserts::{assert_absent, assert_same_file},
+    common::{Noise, Subject, assert_twins, subjects},
+};
 
 fn noise(len: usize, bits: u32) -> Vec<u32> {
     let mut noise = Noise(len as u64);
@@ -271,7 +274,7 @@ fn command_sorts_text_and_files() {
     let (keys, ids): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
     assert!(fs::read(path("sorted.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&keys));
     assert!(fs::read(path("moved.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&ids));
-    assert!(fs::read(path("places.raw")).unwrap() == fs::read(path("moved.raw")).unwrap());
+    assert_same_file(path("places.raw"), path("moved.raw"));
 }
 
 #[test]
@@ -334,7 +337,7 @@ fn rejects_invalid_payloads_and_memory_limits() {
     let (two, moved) = (path("two.raw"), path("moved.raw"));
     let payload = ["sort", "-", "--payload", &two, "--payload-output", &moved];
     fails(&payload, 4, "3 keys cannot be sorted with a payload of 2 values");
-    assert!(!std::path::Path::new(&moved).exists());
+    assert_absent(&moved);
     fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
     let same = path("same.txt");
     let twice = format!("{same} is named as the output and as --payload-output");
@@ -346,7 +349,7 @@ fn rejects_invalid_payloads_and_memory_limits() {
     }
     let to_stdout = ["sort", "-", "--payload", &two, "--payload-output", "-"];
     fails(&to_stdout, 2, "standard output is named as the output and as --payload-output");
-    assert!(!std::path::Path::new(&same).exists());
+    assert_absent(&same);
     fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
     fails(
         &["sort", "--max-memory", "39", &two],

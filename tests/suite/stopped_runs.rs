@@ -164,7 +164,7 @@ fn signals_ignored_at_the_start_stay_ignored() {
 fn timeout_ends_the_run_without_an_output() {
     let folder = folder();
     let fifo = folder.path().join("never.raw");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success(), "mkfifo(1) failed");
     let before = fs::read_dir(folder.path()).unwrap().count();
     for line in [
         "mesh never.raw --dims 9x9x9 --iso 1 o.ply",

@@ -18,6 +18,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_near,
     common::{run, works},
     inputs::{fixture, load_image, png_chunk, zlib},
 };
@@ -224,7 +225,7 @@ fn keeps_exr_attributes() {
     assert!(found.contains(&pair("Copyright", "Jane")), "{found:?}");
     // PNG stores the density in whole pixels per metre.
     let density = load_image(folder.join("o.png")).metadata.density.unwrap();
-    assert!((density.pixels[1] / density.pixels[0] - 2.0).abs() < 1e-3);
+    assert_near(density.pixels[1] / density.pixels[0], 2.0, 1e-3);
 }
 
 /// A PNG file of one pixel with additional chunks.

@@ -26,7 +26,7 @@ fn expected_values() -> BTreeMap<String, Value> {
 #[test]
 fn reads_files_of_other_programs() {
     let expected = expected_values();
-    assert!(expected.len() > 25);
+    assert!(expected.len() > 25, "{}", expected.len());
     for (name, expected) in expected {
         let image = load_image(fixture("tiff").join(&name));
         assert_eq!(image.samples.dtype().name(), expected["type"], "{name}");

@@ -5,6 +5,8 @@ use std::{collections::HashMap, fs, path::Path};
 
 use serde_json::Value;
 
+use crate::asserts::assert_contains;
+
 /// Number of samples along x, y and z.
 const DIMS: [usize; 3] = [6, 5, 4];
 
@@ -331,7 +333,7 @@ pub fn vertices_of_3mf(path: &Path) -> Vec<[f32; 3]> {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::DeflateDecoder::new(&bytes[at..]), &mut text)
         .unwrap();
-    assert!(text.contains("unit=\"millimeter\""));
+    assert_contains(&text, "unit=\"millimeter\"");
     let number = |line: &str, axis: &str| -> f32 {
         let rest = line.split(&format!(" {axis}=\"")).nth(1).unwrap();
         rest.split('"').next().unwrap().parse().unwrap()

@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use image::{GrayImage, Luma, RgbImage};
 
-use crate::common::{run, works};
+use crate::{
+    asserts::{assert_absent, assert_exists, assert_lacks},
+    common::{run, works},
+};
 
 /// A folder with `photos/` (`a.png`, `b.jpg`, `notes.txt`) and images of the same names in `photos/more/`.
 fn write_photos() -> tempfile::TempDir {
@@ -221,7 +224,7 @@ fn rejects_options_without_effect() {
     command.current_dir(folder).env("GPUPROC_FLAGS", "--quality=80");
     command.args(["blur", "photos/a.png", "o.png"]).assert().success();
     works(folder, "blur photos/a.png -o x{1}.png");
-    assert!(folder.join("x{1}.png").exists());
+    assert_exists(folder.join("x{1}.png"));
 }
 
 #[test]
@@ -304,7 +307,7 @@ fn rejects_isosurfaces_of_a_single_slice() {
     for input in ["s/a.png", "s", "s/*.png"] {
         let (code, text) = run(folder, &format!("mesh {input} o.ply --iso 60"));
         assert!(code == 4 && text.contains("5x5x1 samples"), "{input}: {text}");
-        assert!(!folder.join("o.ply").exists());
+        assert_absent(folder.join("o.ply"));
     }
     assert_eq!(run(folder, "mesh s o.part --iso 60 --shard 0/2").0, 4);
     works(folder, "mesh s o.ply --iso 60 --close");
@@ -364,7 +367,7 @@ fn info_describes_meshes_of_every_format() {
         works(at, &line.replace("m.ply", "m.glb --to glb-meshopt"));
         let packed = info("m.glb");
         assert_eq!((&packed["vertices"], &packed["triangles"]), (vertices, triangles));
-        assert!(packed["watertight"].is_null());
+        assert_eq!(packed["watertight"], serde_json::Value::Null);
     }
     // Two surfaces in one GLB, the labels of a volume, and an empty surface.
     works(at, "mesh ball_6x6x6_uint8.raw two.glb --iso 5,100");
@@ -406,7 +409,7 @@ fn verbose_batches_list_their_files() {
         let line = format!("photos/{name} -> soft/{name}: done in ");
         assert!(text.contains(&line), "{text}");
     }
-    assert!(!works(folder, "blur photos -o soft/ --sigma 1").contains("done in"));
+    assert_lacks(&works(folder, "blur photos -o soft/ --sigma 1"), "done in");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use gpuproc::{
 };
 
 use crate::{
+    asserts::assert_contains,
     common::{run, works},
     inputs::{as_f64, describe},
     volumes::{Fixture, assert_values},
@@ -108,7 +109,7 @@ fn headers_may_only_name_files_in_their_folder() {
     assert_eq!(with("data file: data").unwrap_err().kind(), Kind::Io);
     assert_eq!(with("data file: LIST").unwrap_err().kind(), Kind::BadInput);
     fs::write(folder.path().join("below/data/v.raw"), [2; 7]).unwrap();
-    assert!(with("data file: data/v.raw").unwrap_err().one_line().contains("has only 7"));
+    assert_contains(&with("data file: data/v.raw").unwrap_err().one_line(), "has only 7");
     // Samples in the last bytes of a file, and after skipped lines.
     fs::write(
         folder.path().join("below/data/v.raw"),

@@ -84,7 +84,7 @@ fn info_prints_the_range_of_arrays() {
     let found = info(folder, "i64.npy f32.npy empty.npy t.txt --range");
     assert_eq!(found[0]["range"].to_string(), format!("[-7,{large}]"));
     assert_eq!(json_numbers(&found[1]["range"]), [-3.0, 0.25]);
-    assert!(found[2]["range"].is_null());
+    assert_eq!(found[2]["range"], serde_json::Value::Null);
     assert_eq!(json_numbers(&found[3]["range"]), [-2.5, 1000.0]);
     assert!(info(folder, "i64.npy t.txt").iter().all(|found| found["range"].is_null()));
     let truncated = fs::read(folder.join("i64.npy")).unwrap();
@@ -155,7 +155,7 @@ fn info_prints_size_type_and_placement() {
         assert_eq!(found["type"], fixture.0["dtype"]);
         assert_eq!((&found["space"], &found["unit"]), (&fixture.0["space"], &fixture.0["unit"]));
         let Some(world) = fixture.world() else {
-            assert!(found["spacing"].is_null());
+            assert_eq!(found["spacing"], serde_json::Value::Null);
             continue;
         };
         let length =

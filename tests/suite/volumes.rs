@@ -19,6 +19,7 @@ use gpuproc::{
 use serde_json::Value;
 
 use crate::{
+    asserts::{assert_lacks, assert_near},
     common::{run, works},
     inputs::{self, as_f64, json_numbers},
     mesh_readers::read_ply,
@@ -34,7 +35,7 @@ impl Fixture {
         let Value::Array(all) = serde_json::from_str(&text).unwrap() else {
             panic!("expected a list")
         };
-        assert!(all.len() > 25);
+        assert!(all.len() > 25, "{}", all.len());
         all.into_iter().map(Self).collect()
     }
 
@@ -238,9 +239,9 @@ fn options_override_space_spacing_and_origin() {
         let text = String::from_utf8_lossy(&bytes[..80]).into_owned();
         assert!(text.contains(&format!("SPACE={space}")), "{text}");
         works(folder, &format!("mesh {input} {output} --iso 0 --space voxel"));
-        assert!(
-            !String::from_utf8_lossy(&fs::read(folder.join(output)).unwrap()[..80])
-                .contains("SPACE")
+        assert_lacks(
+            &String::from_utf8_lossy(&fs::read(folder.join(output)).unwrap()[..80]),
+            "SPACE",
         );
     }
     for axis in 0..2 {
@@ -253,7 +254,7 @@ fn options_override_space_spacing_and_origin() {
     for axis in 0..3 {
         for end in 0..2 {
             let far = |bounds: [[f32; 3]; 2]| f64::from(bounds[end][axis]) - first[axis];
-            assert!((far(twice) - 2.0 * far(world)).abs() < 1e-4);
+            assert_near(far(twice), 2.0 * far(world), 1e-4);
         }
     }
     let (here, there) = (bounds("--origin 0,0,0"), bounds("--origin 1,2,3"));

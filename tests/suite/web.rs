@@ -9,6 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
+    asserts::assert_contains,
     common::{Noise, run, works},
     inputs::{between, fixture},
     mesh_readers::{read_ply, read_stl},
@@ -215,7 +216,7 @@ fn live_page_contains_the_volume_and_the_hash() {
     // The shader has an entry point for each pass.
     let shader = live["manifest"]["shader"].as_str().unwrap();
     for pass in live["manifest"]["passes"].as_array().unwrap() {
-        assert!(shader.contains(&format!("fn {}(", pass["entry"].as_str().unwrap())));
+        assert_contains(&shader, &format!("fn {}(", pass["entry"].as_str().unwrap()));
         assert!(pass["bindings"].as_object().unwrap().contains_key("params"));
     }
     for (line, message) in

@@ -19,7 +19,7 @@ impl Store {
         let path = fixture("zarr/stores.json");
         let all = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let Value::Array(all) = all else { panic!("expected a list") };
-        assert!(all.len() > 30);
+        assert!(all.len() > 30, "{}", all.len());
         all.into_iter().map(Self).collect()
     }
 
