@@ -14,7 +14,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange},
-        volume::{PyramidOptions, VolumeFormat, is_multi_file, is_volume, is_zarr, is_zarr_path},
+        volume::{PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path},
     },
     kernels::filter::Filter,
     util::error::{Error, Result},
@@ -208,7 +208,7 @@ impl FilterArgs {
         if let Some(format) = self.format {
             return Some(format.extension().to_owned());
         }
-        let path = source.path().filter(|path| is_multi_file(source) && !is_zarr(path))?;
+        let path = folder_or_pattern(source)?;
         // The slices in a folder become one file. A dot in the name of the folder does not begin an extension: `a.b`
         // becomes `a.b.nrrd`.
         let name = path.file_name().unwrap_or_default().to_string_lossy();

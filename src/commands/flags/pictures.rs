@@ -5,7 +5,8 @@ use clap::Args;
 use crate::{
     io::{
         Source, Sources,
-        volume::{files_of, folders_in, is_dicom, is_multi_file, is_picture, is_zarr},
+        image::has_image_name,
+        volume::{files_of, folder_or_pattern, folders_in, is_dicom, is_multi_file},
     },
     util::error::{Error, Result},
 };
@@ -42,13 +43,10 @@ impl FolderArgs {
 
     /// Adds the pictures of the folder or pattern `source` to `all`. Returns whether it has any.
     fn add_pictures(self, source: &Source, all: &mut Sources) -> Result<bool> {
-        let Some(path) = source.path().filter(|path| is_multi_file(source) && !is_zarr(path))
-        else {
-            return Ok(false);
-        };
+        let Some(path) = folder_or_pattern(source) else { return Ok(false) };
         let files = files_of(source)?.unwrap_or_default();
         let (pictures, others): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|file| is_picture(file));
+            files.into_iter().partition(|file| has_image_name(&Source::File(file.clone())));
         if others.iter().any(|file| is_dicom(file)) {
             return Ok(false);
         }

@@ -108,11 +108,13 @@ fn by_extension(extension: &str) -> Option<ImageFormat> {
     FORMATS.iter().find(|(_, codec)| codec.extensions.contains(&extension)).map(|found| found.0)
 }
 
-/// Whether the extension of `source` is that of an image format, supported or not.
+/// Whether the extension of `source` is that of an image format, supported or not. `.hdr`, of the unsupported Radiance
+/// HDR, counts as NIfTI.
 pub fn has_image_name(source: &Source) -> bool {
     let extension = source.extension();
     let known = image::ImageFormat::from_extension(&extension);
-    known.is_some_and(|format| format.can_read()) || by_extension(&extension).is_some()
+    known.is_some_and(|format| format.can_read() && format != image::ImageFormat::Hdr)
+        || by_extension(&extension).is_some()
 }
 
 /// Opens a file for reading by rows; `None` if that is not possible or the header is broken.

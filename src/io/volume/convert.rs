@@ -4,23 +4,11 @@ use std::io::{self, Read};
 
 use half::f16;
 
-use super::format::{Endian, Scale, StoredType};
+use super::header::{Endian, Scale, StoredType};
 use crate::{
     data::dtype::{Dtype, Scalar},
     for_dtype,
 };
-
-/// The sample type of values stored as `stored`: the stored type, but a float type if values are rescaled, 64-bit
-/// integers or 16-bit floats.
-pub fn dtype(stored: StoredType, scale: Option<Scale>) -> Dtype {
-    match (stored, scale) {
-        (StoredType::F16, _) => Dtype::F32,
-        (StoredType::As(Dtype::U64 | Dtype::I64), _) => Dtype::F64,
-        (StoredType::As(own), None) => own,
-        (StoredType::As(Dtype::U32 | Dtype::I32 | Dtype::F64), Some(_)) => Dtype::F64,
-        (StoredType::As(_), Some(_)) => Dtype::F32,
-    }
-}
 
 /// Reads stored numbers and fills `values`, the bytes of samples of type `to`, with their rescaled values.
 ///

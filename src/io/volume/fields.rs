@@ -1,6 +1,6 @@
 //! Fields of binary headers.
 
-use super::format::Endian;
+use super::header::Endian;
 
 /// Reads the fields of a header at their offsets.
 pub struct BinaryFields<'a> {

@@ -1,9 +1,8 @@
 //! A volume whose shape is known and whose samples are still to be read.
 
 use std::{
-    borrow::Cow,
-    fmt, io,
-    path::PathBuf,
+    fmt,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -11,21 +10,20 @@ use std::{
 };
 
 use super::{
-    convert, dicom,
-    format::{Encoding, Endian, Format, Header, HeaderParser, HeaderReader, Loss, StoredType},
-    formats::{by_extension, by_signature},
-    raw::{self, Layout},
+    format::{Format, Opened},
+    formats::{by_extension, recognize},
+    header::{Encoding, Header, Loss, StoredType},
+    layout::Layout,
     slices::{
-        self,
         names::{self, is_multi_file},
-        stack::{self, Slices, Stack},
+        stack::{self, Slices},
     },
-    stream::{self, ByteExtent, OpenFile, PipeRest, SampleLocation},
+    stream::{self, ByteExtent, PipeRest, SampleLocation},
     zarr,
 };
 use crate::{
     data::{dtype::Dtype, placement::Placement, volume::Dims},
-    io::{Limits, Source, image::unsupported_format, losses, source::packed_extension},
+    io::{Limits, Source, losses},
     util::error::{Error, Hint, Result},
 };
 
@@ -41,13 +39,16 @@ pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     if is_multi_file(source) {
         return names::files(source, path).map(Some);
     }
-    if !["nhdr", "mhd", "hdr"].contains(&source.extension().as_str()) {
+    if by_extension(&source.extension()).is_none_or(|format| format.is_raw) {
         return Ok(None);
     }
     // An error is reported when the volume is read.
     let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
-    Ok(match file.map(|file| file.location) {
-        Ok(SampleLocation::DataFiles(files)) => Some([vec![path.to_owned()], files].concat()),
+    let file = file.map(|file| (file.source.path().map(Path::to_owned), file.location));
+    Ok(match file {
+        Ok((header, SampleLocation::DataFiles(files))) => {
+            Some(header.into_iter().chain(files).collect())
+        }
         _ => None,
     })
 }
@@ -68,14 +69,12 @@ pub struct VolumeFile {
     pub dims: [usize; 3],
     /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
     pub dtype: Dtype,
-    format: Cow<'static, str>,
-    /// The content of the file's header.
+    pub(super) format: &'static Format,
+    /// What is known about the volume.
     pub header: Header,
     pub(super) location: SampleLocation,
     /// Index of the chosen volume.
     pub(super) volume: usize,
-    /// Bytes of all files of a volume of slices.
-    slice_file_bytes: Option<u64>,
     /// A pipe whose header has been read. The first reader takes it.
     pub(super) pipe: Option<Arc<Mutex<Option<PipeRest>>>>,
     warnings_reported: Arc<AtomicBool>,
@@ -99,149 +98,58 @@ impl VolumeFile {
     /// unknown, or when the file's length is not that of the shape; [`Kind::Usage`](crate::util::error::Kind::Usage) when
     /// `layout` contradicts the header.
     pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
-        let (extension, is_packed) = packed_extension(source.path());
-        if let Some(stack) = slices::find(source, layout)? {
-            return Self::stacked(source, layout, stack);
-        }
-        if layout.is_raw() || raw::FORMAT.extensions.contains(&extension.as_str()) {
-            return Self::raw(source, layout, is_packed, None);
-        }
-        let by_name = by_extension(&extension);
-        let header_file = source.path().and_then(|path| (by_name?.header_file?)(path));
-        let source = &header_file.map_or_else(|| source.clone(), Source::File);
-        let opened = OpenFile::new(source)?;
-        let signed = by_signature(&opened.first);
-        if signed.is_none()
-            && let Some(refusal) = unsupported_format(&opened.first, &extension)
-        {
-            return Err(Error::bad_input(format_args!("{source}: {refusal}")));
-        }
-        match signed.or(by_name) {
-            Some(&Format { name, parse: Some(parse), .. }) => {
-                Self::with_header(source, layout, (name, parse), opened)
-            }
-            _ if opened.can_reopen => Self::raw(source, layout, is_packed, None),
-            _ => {
-                let gzip = opened.gzip && is_packed;
-                Self::raw(source, layout, gzip, Some(PipeRest { input: opened.input, position: 0 }))
-            }
-        }
-    }
-
-    fn raw(source: &Source, layout: &Layout, gzip: bool, pipe: Option<PipeRest>) -> Result<Self> {
-        let header = raw::header(source, layout)?;
-        let location = SampleLocation::HeaderFile { source: source.clone(), gzip };
-        Self::checked(source, layout, raw::FORMAT.name, header, location, pipe)
-    }
-
-    fn with_header(
-        source: &Source,
-        layout: &Layout,
-        (format, parse): (&'static str, HeaderParser),
-        opened: OpenFile,
-    ) -> Result<Self> {
-        refuse_raw_flags(source, layout, format)?;
-        let OpenFile { mut input, gzip, can_reopen, .. } = opened;
-        let mut reader = HeaderReader::new(&mut *input, source.path());
-        let header = parse(&mut reader);
-        let position = reader.position;
-        let mut header = header.map_err(|error| {
-            let io_error = error.downcast_ref::<io::Error>();
-            match io_error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
-                true => {
-                    Error::bad_input(format_args!("{source}: file ends within its {format} header"))
-                }
-                false => stream::unreadable(
-                    source,
-                    format_args!("cannot read {source} as {format}"),
-                    error,
-                ),
-            }
-        })?;
-        if header.encoding == Encoding::Text {
-            header.endian = Endian::Little;
-        }
-        let location = match &header.files {
-            None => SampleLocation::HeaderFile { source: source.clone(), gzip },
-            Some(names) => SampleLocation::data_files(source, names)?,
-        };
-        let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
-        let pipe = (!can_reopen && is_one_file).then_some(PipeRest { input, position });
-        Self::checked(source, layout, format, header, location, pipe)
-    }
-
-    fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
-        let Stack { format, header, dtype, bytes, slices } = stack;
-        refuse_raw_flags(source, layout, &format)?;
-        let location = SampleLocation::Slices(slices);
-        let mut file = Self::checked(source, layout, format, header, location, None)?;
-        file.slice_file_bytes = Some(bytes);
-        file.dtype = dtype;
-        Ok(file)
-    }
-
-    /// Checks flags against the header, and sizes before anything is allocated for them.
-    fn checked(
-        source: &Source,
-        layout: &Layout,
-        format: impl Into<Cow<'static, str>>,
-        header: Header,
-        location: SampleLocation,
-        pipe: Option<PipeRest>,
-    ) -> Result<Self> {
-        let format = format.into();
-        let Header { dims, volumes, stored, .. } = header;
-        if layout.series.is_some() && format != dicom::FORMAT.name {
-            return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
-        }
-        let chooses = [layout.channel, layout.time, layout.level].iter().any(Option::is_some);
-        if chooses && !format.contains(zarr::FORMAT.name) {
-            return Err(Error::usage(format_args!(
-                "{source}: channel, time and level can be chosen only in Zarr images; here, volumes have numbers"
-            )));
-        }
-        let volume = match (layout.volume, volumes) {
-            (Some(volume), _) if volume < volumes => volume,
+        let input = recognize(source, layout)?;
+        let (format, source) = (input.format, input.source.clone());
+        check_flags(&source, layout, format)?;
+        let Opened { header, location, pipe } = (format.open)(input)?;
+        let volume = match (layout.volume, header.volumes) {
+            (Some(volume), volumes) if volume < volumes => volume,
             (None, 1) => 0,
-            (chosen, _) => return Err(wrong_volume(source, chosen, volumes, header.volume_noun)),
+            (chosen, volumes) => {
+                return Err(wrong_volume(&source, chosen, volumes, header.volume_noun));
+            }
         };
-        let pipe = pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe))));
         let mut file = Self {
-            source: source.clone(),
-            dims,
-            dtype: convert::dtype(stored, header.scale),
+            source,
+            dims: header.dims,
+            dtype: header.dtype(),
             format,
             header,
             location,
             volume,
-            slice_file_bytes: None,
-            pipe,
+            pipe: pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe)))),
             warnings_reported: Arc::default(),
         };
-        let Header { skip, encoding, .. } = file.header;
-        let (is_packed, files) = match &file.location {
+        file.check_size()?;
+        file.check_length()?;
+        if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = file.header.stored {
+            file.header.losses.push(Loss::Integers(dtype));
+        }
+        Ok(file)
+    }
+
+    /// Checks sizes before anything is allocated for them.
+    fn check_size(&self) -> Result<()> {
+        let (source, Header { skip, encoding, dims, .. }) = (&self.source, &self.header);
+        let (is_packed, files) = match &self.location {
             SampleLocation::HeaderFile { gzip, .. } => (*gzip, 1),
             SampleLocation::DataFiles(files) => (false, files.len() as u64),
             SampleLocation::Slices(_) => (false, 1),
         };
         let skipped = skip.from.saturating_add(skip.bytes.unwrap_or(0)).saturating_mul(files);
-        if (is_packed || encoding != Encoding::Raw) && skipped > MAX_SKIPPED {
+        if (is_packed || *encoding != Encoding::Raw) && skipped > MAX_SKIPPED {
             return Err(Error::bad_input(format_args!(
                 "{source}: invalid offset of the samples in compressed data: {skipped}"
             )));
         }
-        let bytes = file.bytes().filter(|&bytes| isize::try_from(bytes).is_ok());
-        if bytes.and(file.extent()).is_none() {
-            return Err(Error::bad_input(format_args!(
+        let bytes = self.bytes().filter(|&bytes| isize::try_from(bytes).is_ok());
+        match bytes.and(self.extent()) {
+            Some(_) => Ok(()),
+            None => Err(Error::bad_input(format_args!(
                 "{source}: a volume of {} samples is too large for this machine",
-                Dims(dims)
-            )));
+                Dims(*dims)
+            ))),
         }
-        file.check_length()?;
-        if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = stored {
-            file.header.losses.push(Loss::Integers(dtype));
-        }
-        Ok(file)
     }
 
     /// Stored bytes of the volumes before the chosen one, and of all; `None` on overflow.
@@ -333,7 +241,7 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when the file is missing.
     pub fn file_bytes(&self) -> Result<Option<u64>> {
-        match self.slice_file_bytes {
+        match self.header.file_bytes {
             Some(bytes) => Ok(Some(bytes)),
             None => self.source.size(),
         }
@@ -353,7 +261,7 @@ impl VolumeFile {
 
     /// The format's name.
     pub fn format(&self) -> &str {
-        &self.format
+        self.header.variant.as_deref().unwrap_or(self.format.name)
     }
 
     /// Position and orientation in the world, if the file states them.
@@ -431,14 +339,24 @@ impl VolumeFile {
     }
 }
 
-/// Fails if `layout` has flags for raw volumes.
-fn refuse_raw_flags(source: &Source, layout: &Layout, format: &str) -> Result<()> {
-    match layout.dtype.is_some() || layout.endian.is_some() {
-        true => Err(Error::usage(format_args!(
-            "{source}: type and byte order can be set for raw volumes only; {format} files state both"
-        ))),
-        false => Ok(()),
+/// Fails if `layout` has flags for other formats.
+fn check_flags(source: &Source, layout: &Layout, format: &Format) -> Result<()> {
+    let chooses = [layout.channel, layout.time, layout.level].iter().any(Option::is_some);
+    if (layout.dtype.is_some() || layout.endian.is_some()) && !format.is_raw {
+        return Err(Error::usage(format_args!(
+            "{source}: type and byte order can be set for raw volumes only; {} files state both",
+            format.name
+        )));
     }
+    if layout.series.is_some() && !format.has_series {
+        return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
+    }
+    if chooses && !format.has_channels {
+        return Err(Error::usage(format_args!(
+            "{source}: channel, time and level can be chosen only in Zarr images; here, volumes have numbers"
+        )));
+    }
+    Ok(())
 }
 
 fn wrong_volume(

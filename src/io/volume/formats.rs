@@ -4,27 +4,65 @@ use std::path::Path;
 
 use super::{
     dicom,
-    format::{Format, WriteSupport},
-    meta_image, mrc, nifti, npy, nrrd,
-    raw::{self, Layout},
-    slices::{names::is_multi_file, tiff},
+    format::{Format, Input, WriteSupport},
+    layout::Layout,
+    meta_image, mrc, nifti, npy, nrrd, raw,
+    slices::{
+        images,
+        names::{self, display_name, folder_or_pattern, is_multi_file, skipped},
+        tiff,
+    },
+    stream::OpenFile,
     zarr,
 };
-use crate::io::{Source, image::has_image_name, source::packed_extension, standard};
+use crate::{
+    io::{
+        Source,
+        image::{has_image_name, unsupported_format},
+        source::packed_extension,
+        standard,
+    },
+    util::error::{Error, Result},
+};
 
-/// Every volume format. The first one whose signature a file has is chosen. MetaImage follows the others, since its only
-/// signature is the names of its fields.
-pub const FORMATS: [&Format; 9] = [
+/// Every volume format. The first one that a file or its signature is of is chosen. MetaImage follows other formats with
+/// signatures, since its only signature is the names of its fields.
+const FORMATS: [&Format; 10] = [
+    &zarr::FORMAT,
+    &dicom::FORMAT,
+    &tiff::FORMAT,
+    &images::FORMAT,
     &nifti::FORMAT,
     &nrrd::FORMAT,
     &npy::FORMAT,
     &mrc::FORMAT,
     &meta_image::FORMAT,
-    &dicom::FORMAT,
-    &tiff::FORMAT,
-    &zarr::FORMAT,
     &raw::FORMAT,
 ];
+
+/// The format of outputs without an extension whose input is of a format that is only read.
+pub const DEFAULT_OUTPUT: &Format = &nrrd::FORMAT;
+
+/// The formats that are written.
+pub fn writers() -> impl Iterator<Item = (&'static Format, &'static WriteSupport)> {
+    FORMATS.into_iter().filter_map(|format| Some((format, format.write.as_ref()?)))
+}
+
+/// The format of streams that has the extension `extension`.
+pub fn by_extension(extension: &str) -> Option<&'static Format> {
+    FORMATS
+        .into_iter()
+        .find(|format| format.is_file.is_none() && format.extensions.contains(&extension))
+}
+
+fn by_signature(first: &[u8]) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| (format.has_signature)(first))
+}
+
+/// The format of the file or store `path`, if it is read slice by slice.
+fn by_file(path: &Path) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| format.is_file.is_some_and(|is_file| is_file(path)))
+}
 
 /// Whether `source` is read as a volume, by its name, the flags, or the first bytes of standard input.
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
@@ -33,21 +71,19 @@ pub fn is_volume(source: &Source, layout: &Layout) -> bool {
         || *source == Source::Stdin && is_volume_piped()
 }
 
-/// Whether the name of `source` has the extension of a volume in a single file.
+/// Whether the name of `source` has the extension of a volume that is one file.
 pub fn has_volume_extension(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
-    is_packed
-        || raw::FORMAT.extensions.contains(&extension.as_str())
-        || by_extension(&extension).is_some()
+    is_packed || by_extension(&extension).is_some()
 }
 
 /// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
 fn has_volume_name(source: &Source) -> bool {
-    has_volume_extension(source)
+    let (extension, is_packed) = packed_extension(source.path());
+    is_packed
+        || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         || is_multi_file(source)
-        || source.extension() == "zarr"
-        // Many DICOM files have numbers as names, and no extension.
-        || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
+        || !has_image_name(source) && source.path().and_then(by_file).is_some()
 }
 
 /// Whether standard input begins as a volume, or as gzip, which no image does.
@@ -56,30 +92,71 @@ fn is_volume_piped() -> bool {
     first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
 }
 
-/// The formats whose files begin with a header that is parsed.
-fn with_header() -> impl Iterator<Item = &'static Format> {
-    FORMATS.into_iter().filter(|format| format.parse.is_some())
+/// Recognizes the format of `source`.
+///
+/// # Errors
+/// When `source` cannot be read, is a folder without slices, or is in an unsupported format.
+pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<Input<'a>> {
+    let input = |format: &'static Format| Input {
+        format,
+        source: source.clone(),
+        layout,
+        files: Vec::new(),
+        warnings: Vec::new(),
+        opened: None,
+    };
+    if layout.is_raw() {
+        return Ok(input(&raw::FORMAT));
+    }
+    if let Some(path) = source.path()
+        && (is_multi_file(source) || source.size()?.is_some())
+        && let Some(format) = by_file(path)
+    {
+        return Ok(Input { files: vec![path.to_owned()], ..input(format) });
+    }
+    if let Some(path) = folder_or_pattern(source) {
+        return recognize_slices(path, input);
+    }
+    let by_name = by_extension(&packed_extension(source.path()).0);
+    if let Some(format) = by_name.filter(|format| format.is_raw) {
+        return Ok(input(format));
+    }
+    let header_file = source.path().and_then(|path| (by_name?.header_file?)(path));
+    let source = header_file.map_or_else(|| source.clone(), Source::File);
+    let opened = OpenFile::new(&source)?;
+    let signed = by_signature(&opened.first);
+    if signed.is_none()
+        && let Some(refusal) = unsupported_format(&opened.first, &source.extension())
+    {
+        return Err(Error::bad_input(format_args!("{source}: {refusal}")));
+    }
+    let format = signed.or(by_name).unwrap_or(&raw::FORMAT);
+    Ok(Input { source, opened: Some(opened), ..input(format) })
 }
 
-/// How volumes are written, for each format that is.
-pub fn write_supports() -> impl Iterator<Item = &'static WriteSupport> {
-    FORMATS.into_iter().filter_map(|format| format.write.as_ref())
-}
-
-/// The format with a header that has the extension `extension`.
-pub fn by_extension(extension: &str) -> Option<&'static Format> {
-    with_header().find(|format| format.extensions.contains(&extension))
-}
-
-/// The format with a header whose signature `first` begins with.
-pub fn by_signature(first: &[u8]) -> Option<&'static Format> {
-    with_header().find(|format| (format.has_signature)(first))
-}
-
-/// Whether a name is that of an image and not of a volume: `.hdr` is both Radiance and NIfTI, and counts as NIfTI.
-pub fn is_image(path: &Path) -> bool {
+/// Recognizes the format of the slices in the folder or pattern `path`.
+fn recognize_slices<'a>(
+    path: &Path,
+    input: impl Fn(&'static Format) -> Input<'a>,
+) -> Result<Input<'a>> {
     let source = Source::File(path.to_owned());
-    has_image_name(&source) && by_extension(&source.extension()).is_none()
+    let files = names::files(&source, path)?;
+    for format in FORMATS.into_iter().filter(|format| format.has_folders) {
+        let is_slice = |file: &&Path| format.is_file.is_some_and(|is_file| is_file(file));
+        let (slices, others): (Vec<&Path>, Vec<&Path>) =
+            files.iter().map(AsRef::as_ref).partition(is_slice);
+        if !slices.is_empty() {
+            let files = slices.into_iter().map(Path::to_owned).collect();
+            return Ok(Input { files, warnings: skipped(&others), ..input(format) });
+        }
+    }
+    let only = names::folders_in(path);
+    let only =
+        only.first().map(|folder| format!(", only folders such as {}", display_name(folder)));
+    Err(Error::bad_input(format_args!(
+        "{source}: contains no image slices{}",
+        only.unwrap_or_default()
+    )))
 }
 
 #[cfg(test)]

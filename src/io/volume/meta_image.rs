@@ -6,10 +6,8 @@
 //! sample.
 
 use super::{
-    format::{
-        BoxError, Encoding, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
-        StoredType, UNITS_OF_ITK, WriteSupport, checked_dims, excerpt,
-    },
+    format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
+    header::{BoxError, Encoding, Endian, Header, HeaderReader, StoredType, checked_dims, excerpt},
     text::{TextFields, data_files, sizes},
 };
 use crate::data::{
@@ -19,21 +17,17 @@ use crate::data::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: "MetaImage",
-    extensions: &["mha", "mhd"],
     has_signature: |bytes| {
         [&b"ObjectType"[..], b"NDims", b"Comment = "].iter().any(|start| bytes.starts_with(start))
     },
-    parse: Some(parse),
     write: Some(WriteSupport {
-        default_for: &["MetaImage"],
         extensions: &["mha"],
         placement: PlacementSupport::Affine(Some(Space::Lps)),
         units: UNITS_OF_ITK,
         header: header_bytes,
         ..WriteSupport::BASE
     }),
-    ..Format::BASE
+    ..Format::new("MetaImage", &["mha", "mhd"], |input| input.with_header(parse))
 };
 
 const TYPES: [(&str, Dtype); 12] = [
@@ -229,10 +223,10 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::header::parse_bytes, *};
 
     fn parse(text: &str) -> Result<Header, BoxError> {
-        FORMAT.parse_bytes(text.as_bytes())
+        parse_bytes(super::parse, text.as_bytes())
     }
 
     const PLAIN: &str =

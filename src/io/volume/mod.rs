@@ -1,9 +1,9 @@
 //! Volumes: reads files of all formats slice by slice, and writes them.
 //!
-//! `formats` is the table of formats. Each format is one file or folder with one `format::Format`, most of them with a
-//! parser of the header, which states the type and the offset of the samples. `file` chooses the format; `reader` then
-//! streams the samples of all formats. Raw volumes have no header: flags, the name or the size of the file replace it.
-//! Volumes in slices (images, DICOM, TIFF, Zarr) come through `slices`.
+//! `formats` is the table of formats, and chooses one. Each format is one file or folder with one `format::Format`, whose
+//! function `open` returns a `header::Header` and the location of the samples; `reader` then streams them. Raw volumes
+//! have no header: flags, the name or the size of the file replace it. Volumes in slices (images, DICOM, TIFF, Zarr) are
+//! read through `slices::stack::Slices`.
 
 mod batches;
 mod convert;
@@ -13,6 +13,8 @@ mod file;
 mod format;
 mod formats;
 mod gz;
+mod header;
+mod layout;
 mod meta_image;
 mod mrc;
 mod nifti;
@@ -28,13 +30,13 @@ mod write;
 mod zarr;
 
 pub use batches::{BatchReader, SampleBatch};
-pub use dicom::{SeriesId, is_dicom};
+pub use dicom::is_dicom;
 pub use file::{VolumeFile, can_reopen, files_of};
-pub use format::{Endian, Scale, StoredType};
-pub use formats::{has_volume_extension, is_image as is_picture, is_volume};
-pub use raw::Layout;
+pub use formats::{has_volume_extension, is_volume};
+pub use header::{Endian, Scale, StoredType};
+pub use layout::{Layout, SeriesId};
 pub use reader::VolumeReader;
-pub use slices::names::{folders_in, is_multi_file};
+pub use slices::names::{folder_or_pattern, folders_in, is_multi_file};
 pub use write::{VolumeFormat, VolumeTarget, VolumeWriter};
 pub use zarr::{
     Pyramid, PyramidOptions, PyramidWriter, address_state, is_address, is_store as is_zarr,

@@ -5,21 +5,15 @@
 
 use super::{
     fields::BinaryFields,
-    format::{
-        BoxError, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
-        StoredType, UnitSupport, WriteSupport, checked_dims,
-    },
+    format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
+    header::{BoxError, Endian, Header, HeaderReader, StoredType, checked_dims},
 };
 use crate::data::{dtype::Dtype, placement::Placement};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: "MRC",
-    extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
     has_signature: |bytes| bytes.get(208..212) == Some(b"MAP "),
-    parse: Some(parse),
     write: Some(WriteSupport {
-        default_for: &["MRC"],
         extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
         can_gzip: true,
         dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
@@ -29,7 +23,9 @@ pub const FORMAT: Format = Format {
         header: header_bytes,
         ..WriteSupport::BASE
     }),
-    ..Format::BASE
+    ..Format::new("MRC", &["mrc", "map", "rec", "st", "mrcs", "ccp4"], |input| {
+        input.with_header(parse)
+    })
 };
 
 const SIZE: usize = 1024;
@@ -199,7 +195,7 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::header::parse_bytes, *};
 
     #[test]
     fn axes_may_be_swapped() {
@@ -214,13 +210,13 @@ mod tests {
         for (word, value) in [(16, 3i32), (17, 1), (18, 2), (4, 10), (7, 5), (8, 6), (9, 4)] {
             bytes[4 * word..][..4].copy_from_slice(&value.to_le_bytes());
         }
-        let place = FORMAT.parse_bytes(&bytes).unwrap().placement.unwrap();
+        let place = parse_bytes(parse, &bytes).unwrap().placement.unwrap();
         assert_eq!(place.first, [0.0, 0.0, 10.0 * 6.0 / 4.0]);
         assert_eq!(place.steps[0], [0.0, 0.0, 1.5]);
         assert_eq!(place.steps[1], [0.8, 0.0, 0.0]);
         bytes[64] = 7;
-        assert_eq!(FORMAT.parse_bytes(&bytes).unwrap().warnings.len(), 1);
+        assert_eq!(parse_bytes(parse, &bytes).unwrap().warnings.len(), 1);
         bytes[12] = 4;
-        assert!(FORMAT.parse_bytes(&bytes).is_err());
+        assert!(parse_bytes(parse, &bytes).is_err());
     }
 }

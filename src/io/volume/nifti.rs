@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{
     fields::BinaryFields,
-    format::{
-        BoxError, Encoding, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
-        Scale, StoredType, UnitSupport, WriteSupport, checked_dims,
-    },
+    format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
+    header::{BoxError, Encoding, Endian, Header, HeaderReader, Scale, StoredType, checked_dims},
     rotation::{quaternion, rotation, rotation_of},
 };
 use crate::data::{
@@ -21,13 +19,9 @@ use crate::data::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: "NIfTI",
-    extensions: &["nii", "hdr", "img"],
     has_signature,
     header_file: Some(header_file),
-    parse: Some(parse),
     write: Some(WriteSupport {
-        default_for: &["NIfTI"],
         extensions: &["nii"],
         can_gzip: true,
         keeps_metadata: |(name, text)| name == "description" && text.len() < 80,
@@ -37,6 +31,7 @@ pub const FORMAT: Format = Format {
         header: header_bytes,
         ..WriteSupport::BASE
     }),
+    ..Format::new("NIfTI", &["nii", "hdr", "img"], |input| input.with_header(parse))
 };
 
 /// Bytes of the header of version 1 and of version 2.
@@ -376,14 +371,18 @@ fn put_placement(fields: &mut FieldWriter, placement: Option<&Placement>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{format::write_and_parse, header::parse_bytes},
+        *,
+    };
 
     fn close(a: [f64; 3], b: [f64; 3]) -> bool {
         (0..3).all(|i| (a[i] - b[i]).abs() < 1e-5)
     }
 
     fn again(placement: Option<&Placement>, dims: [usize; 3], dtype: Dtype) -> Header {
-        FORMAT.write_and_parse(&HeaderContent { dims, dtype, placement, metadata: Vec::new() }).1
+        let content = HeaderContent { dims, dtype, placement, metadata: Vec::new() };
+        write_and_parse(&FORMAT, parse, &content)
     }
 
     #[test]
@@ -411,7 +410,7 @@ mod tests {
                         if without_sform {
                             bytes[if dims[0] == 4 { 254 } else { 348 }] = 0;
                         }
-                        let header = FORMAT.parse_bytes(&bytes).unwrap();
+                        let header = parse_bytes(parse, &bytes).unwrap();
                         let found = header.placement.unwrap();
                         assert_eq!(found.unit, place.unit);
                         for at in [[0.0; 3], [1.0, 0.0, 0.0], [3.0, 4.0, 5.0]] {
@@ -450,7 +449,7 @@ mod tests {
         let with = |at: usize, value: &[u8]| {
             let mut bytes = good.clone();
             bytes[at..at + value.len()].copy_from_slice(value);
-            FORMAT.parse_bytes(&bytes)
+            parse_bytes(parse, &bytes)
         };
         assert!(with(0, &[0]).is_err());
         assert!(with(40, &[9]).is_err());
@@ -464,7 +463,7 @@ mod tests {
         // A fourth axis counts volumes.
         assert_eq!(with(40, &[4, 0, 4, 0, 5, 0, 6, 0, 7, 0]).unwrap().volumes, 7);
         for len in 0..348 {
-            assert!(FORMAT.parse_bytes(&good[..len]).is_err());
+            assert!(parse_bytes(parse, &good[..len]).is_err());
         }
     }
 }

@@ -1,25 +1,21 @@
 //! NumPy's `.npy` files as volumes: arrays of axes (y, x), (z, y, x) or (volume, z, y, x), whether in C or in Fortran
 //! order. There are no world coordinates.
 
-use super::format::{
-    BoxError, Endian, Format, Header, HeaderContent, HeaderReader, StoredType, WriteSupport,
-    checked_dims,
+use super::{
+    format::{Format, HeaderContent, WriteSupport},
+    header::{BoxError, Endian, Header, HeaderReader, StoredType, checked_dims},
 };
 use crate::io::array::npy;
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: ".npy",
-    extensions: &["npy"],
     has_signature: |bytes| bytes.starts_with(b"\x93NUMPY"),
-    parse: Some(parse),
     write: Some(WriteSupport {
-        default_for: &[".npy"],
         extensions: &["npy"],
         header: |&HeaderContent { dims: [x, y, z], dtype, .. }| npy::header(dtype, &[z, y, x]),
         ..WriteSupport::BASE
     }),
-    ..Format::BASE
+    ..Format::new(".npy", &["npy"], |input| input.with_header(parse))
 };
 
 fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {

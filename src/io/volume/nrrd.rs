@@ -4,9 +4,9 @@
 //! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
 
 use super::{
-    format::{
-        BoxError, Encoding, Endian, Format, Header, HeaderContent, HeaderReader, PlacementSupport,
-        Skip, StoredType, UNITS_OF_ITK, WriteSupport, checked_dims, excerpt,
+    format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
+    header::{
+        BoxError, Encoding, Endian, Header, HeaderReader, Skip, StoredType, checked_dims, excerpt,
     },
     text::{TextFields, data_files, sizes, units, vector, vectors},
 };
@@ -17,12 +17,8 @@ use crate::data::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: "NRRD",
-    extensions: &["nrrd", "nhdr"],
     has_signature: |bytes| bytes.starts_with(b"NRRD000"),
-    parse: Some(parse),
     write: Some(WriteSupport {
-        default_for: &["NRRD"],
         extensions: &["nrrd"],
         keeps_metadata,
         placement: PlacementSupport::Affine(None),
@@ -30,7 +26,7 @@ pub const FORMAT: Format = Format {
         header: header_bytes,
         ..WriteSupport::BASE
     }),
-    ..Format::BASE
+    ..Format::new("NRRD", &["nrrd", "nhdr"], |input| input.with_header(parse))
 };
 
 /// Fields that are understood, or that need not be kept.
@@ -379,10 +375,13 @@ fn keeps_metadata((name, value): &(String, String)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{format::write_and_parse, header::parse_bytes},
+        *,
+    };
 
     fn parse(text: &str) -> Result<Header, BoxError> {
-        FORMAT.parse_bytes(text.as_bytes())
+        parse_bytes(super::parse, text.as_bytes())
     }
 
     const PLAIN: &str =
@@ -399,7 +398,7 @@ mod tests {
                 let placement = Some(&place);
                 let content =
                     HeaderContent { dims: [4, 5, 6], dtype, placement, metadata: metadata.clone() };
-                let (_, header) = FORMAT.write_and_parse(&content);
+                let header = write_and_parse(&FORMAT, super::parse, &content);
                 assert_eq!(header.placement.as_ref(), placement);
                 assert_eq!(header.metadata, metadata);
             }

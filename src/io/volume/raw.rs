@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::{
-    dicom::SeriesId,
-    format::{Endian, Format, Header, StoredType, WriteSupport},
+    format::{Format, Input, Opened, WriteSupport},
+    header::{Endian, Header, StoredType},
+    layout::Layout,
+    stream::{PipeRest, SampleLocation},
 };
 use crate::{
     data::{dtype::Dtype, volume::Dims},
@@ -17,54 +17,21 @@ use crate::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    name: "raw",
-    extensions: EXTENSIONS,
-    write: Some(WriteSupport {
-        default_for: &["raw"],
-        extensions: EXTENSIONS,
-        can_gzip: true,
-        ..WriteSupport::BASE
-    }),
-    ..Format::BASE
+    is_raw: true,
+    write: Some(WriteSupport { extensions: EXTENSIONS, can_gzip: true, ..WriteSupport::BASE }),
+    ..Format::new("raw", EXTENSIONS, open)
 };
 
 const EXTENSIONS: &[&str] = &["raw", "bin", "vol", "dat"];
 
-/// The user's flags about the input volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Layout {
-    /// Samples along x, y and z of a raw volume.
-    pub dims: Option<Dims>,
-    /// Sample type of a raw volume.
-    pub dtype: Option<Dtype>,
-    /// Byte order of a raw volume's samples; little-endian by default.
-    pub endian: Option<Endian>,
-    /// Bytes before the first sample of a raw volume.
-    pub header_bytes: u64,
-    /// Index of the volume in a file with several.
-    pub volume: Option<usize>,
-    /// Whether the pages of an image file are the slices of a volume.
-    pub stack: bool,
-    /// The series in a folder of DICOM files.
-    pub series: Option<SeriesId>,
-    /// Index of the channel of a Zarr image.
-    pub channel: Option<usize>,
-    /// Index of the time of a Zarr image.
-    pub time: Option<usize>,
-    /// Level of resolution of a Zarr image; 0 is the finest.
-    pub level: Option<usize>,
-}
-
-impl Layout {
-    /// Whether the flags say that the input is a volume.
-    pub fn is_of_volume(&self) -> bool {
-        self.is_raw() || self.dtype.is_some() || self.volume.is_some() || self.stack
-    }
-
-    /// Whether the flags say that the input is a raw volume.
-    pub fn is_raw(&self) -> bool {
-        self.dims.is_some() || self.header_bytes > 0
-    }
+fn open(input: Input<'_>) -> Result<Opened> {
+    let Input { source, layout, opened, .. } = input;
+    let header = header(&source, layout)?;
+    let is_packed = packed_extension(source.path()).1;
+    let pipe = opened.filter(|opened| !opened.can_reopen);
+    let gzip = is_packed && pipe.as_ref().is_none_or(|opened| opened.gzip);
+    let pipe = pipe.map(|opened| PipeRest { input: opened.input, position: 0 });
+    Ok(Opened { header, location: SampleLocation::HeaderFile { source, gzip }, pipe })
 }
 
 /// Makes the header of a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
@@ -72,7 +39,7 @@ impl Layout {
 /// # Errors
 /// [`Kind::Io`](crate::util::error::Kind::Io) when the file's length cannot be read;
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
-pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
+fn header(source: &Source, layout: &Layout) -> Result<Header> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let stated_dtype = layout.dtype.or(named_dtype);
     let dtype = stated_dtype.unwrap_or(Dtype::U8);

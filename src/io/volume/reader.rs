@@ -9,8 +9,7 @@ use std::{
 use super::{
     convert,
     file::VolumeFile,
-    format::{Header, Loss, StoredType},
-    raw,
+    header::{Header, Loss, StoredType},
     slices::stack::Slices,
     stream::{self, Input, SampleLocation},
 };
@@ -211,7 +210,7 @@ impl Reader for VolumeReader {
         };
         match more {
             false => Ok(()),
-            true if self.file.format() == raw::FORMAT.name => Err(Error::bad_input(format_args!(
+            true if self.file.format.is_raw => Err(Error::bad_input(format_args!(
                 "{source}: file has more data than {} samples of {dtype}",
                 Dims(*dims)
             ))),

@@ -13,7 +13,7 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::{
-    format::{BoxError, Encoding, Skip, StoredType},
+    header::{BoxError, Encoding, Skip, StoredType},
     slices::stack::Slices,
 };
 use crate::{

@@ -1,6 +1,6 @@
 //! Headers of text lines: their fields, and the values of fields.
 
-use super::format::{BoxError, HeaderReader, excerpt};
+use super::header::{BoxError, HeaderReader, excerpt};
 
 /// The fields of a header: names and values.
 #[derive(Default)]

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use super::{
     file::VolumeFile,
-    format::{Endian, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
-    formats::write_supports,
+    format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
+    formats::{DEFAULT_OUTPUT, writers},
     gz::ParallelGzWriter,
-    nrrd, raw,
+    header::Endian,
+    raw,
 };
 use crate::{
     data::{dtype::Dtype, placement::Placement, samples::Samples, volume::Dims},
@@ -18,11 +19,15 @@ use crate::{
 /// The format of a volume file to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeFormat {
-    support: &'static WriteSupport,
+    format: &'static Format,
     gzip: bool,
 }
 
 impl VolumeFormat {
+    fn support(self) -> &'static WriteSupport {
+        self.format.write.as_ref().expect("only formats that are written are chosen")
+    }
+
     /// The format that the extension of `sink` names; `None` without an extension.
     ///
     /// # Errors
@@ -33,11 +38,11 @@ impl VolumeFormat {
         if extension.is_empty() && !gzip {
             return Ok(None);
         }
-        let found = write_supports().find(|support| {
+        let found = writers().find(|(_, support)| {
             support.extensions.contains(&extension.as_str()) && (support.can_gzip || !gzip)
         });
         match found {
-            Some(support) => Ok(Some(Self { support, gzip })),
+            Some((format, _)) => Ok(Some(Self { format, gzip })),
             None => {
                 let gz = if gzip { ".gz" } else { "" };
                 Err(Error::usage(format_args!(
@@ -75,9 +80,8 @@ impl<'a> VolumeTarget<'a> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
             None => {
-                let own = write_supports().find(|own| own.default_for.contains(&file.format()));
-                let nrrd = || nrrd::FORMAT.write.as_ref().expect("NRRD is written");
-                VolumeFormat { support: own.unwrap_or_else(nrrd), gzip: false }
+                let format = if file.format.write.is_some() { file.format } else { DEFAULT_OUTPUT };
+                VolumeFormat { format, gzip: false }
             }
         };
         let mut target = Self {
@@ -90,8 +94,8 @@ impl<'a> VolumeTarget<'a> {
             has_unknown_layout: false,
             losses: Vec::new(),
         };
-        target.fit(format.support, file)?;
-        if format.support.default_for == [raw::FORMAT.name] {
+        target.fit(format.support(), file)?;
+        if format.format.is_raw {
             target.fit_raw(file, endian)?;
         }
         let (own, new) = (dtype, target.dtype);
@@ -216,7 +220,7 @@ impl<'a> VolumeTarget<'a> {
     }
 
     fn header_bytes(&self, dims: [usize; 3]) -> Vec<u8> {
-        let WriteSupport { keeps_metadata, header, .. } = self.format.support;
+        let WriteSupport { keeps_metadata, header, .. } = self.format.support();
         let metadata =
             self.metadata.iter().filter(|entry| keeps_metadata(entry)).cloned().collect();
         let placement = self.placement.as_ref();

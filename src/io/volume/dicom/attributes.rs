@@ -6,7 +6,7 @@ use crate::{
     data::dtype::Dtype,
     io::volume::{
         convert,
-        format::{Endian, StoredType},
+        header::{Endian, StoredType},
     },
 };
 

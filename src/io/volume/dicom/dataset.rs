@@ -14,7 +14,7 @@ use super::attributes::{
     Attributes, F32_PIXELS, F64_PIXELS, ITEM, ITEM_END, LUT, PER_FRAME, PIXELS, SEQUENCE_END,
     SHARED, SYNTAX, Tag, Value, parse_value, representation,
 };
-use crate::io::volume::format::{BoxError, Endian, excerpt};
+use crate::io::volume::header::{BoxError, Endian, excerpt};
 
 /// Maximum size in bytes of a value that is read.
 const MAX_VALUE: u32 = 1 << 16;

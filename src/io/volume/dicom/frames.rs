@@ -11,7 +11,7 @@ use super::{
     dataset::{Compression, Dataset, Input, Pixels},
     pixel_format::PixelFormat,
 };
-use crate::io::volume::format::BoxError;
+use crate::io::volume::header::BoxError;
 
 /// Positions of the bytes of each frame, as offsets in the data set.
 #[derive(Clone, Debug, PartialEq)]

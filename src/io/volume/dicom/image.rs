@@ -15,7 +15,7 @@ use super::{
 };
 use crate::io::{
     temporary_file, temporary_folder,
-    volume::format::{BoxError, Scale},
+    volume::header::{BoxError, Scale},
 };
 
 /// A file with pixels: its attributes, and the positions of its frames.

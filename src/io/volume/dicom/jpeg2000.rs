@@ -4,7 +4,7 @@
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
 use super::pixel_format::PixelFormat;
-use crate::io::{image::caught, volume::format::BoxError};
+use crate::io::{image::caught, volume::header::BoxError};
 
 /// Decodes `compressed` into samples of `format`, in the machine's byte order.
 ///

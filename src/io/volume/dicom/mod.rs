@@ -27,43 +27,48 @@ use std::{
     },
 };
 
-pub use series::SeriesId;
-
 use self::{
     image::{Image, Slice},
     series::Series,
 };
 use super::{
-    format::{BoxError, Format, Header, Loss, StoredType},
-    slices::stack::{Slices, Stack},
+    format::{Format, Input, Opened},
+    header::{BoxError, Header, Loss, StoredType},
+    slices::{names::skipped, stack::Slices},
     stream,
 };
 use crate::{
     data::dtype::Dtype,
-    io::{Limits, Source, losses},
+    io::{Limits, Source, image::has_image_name, losses},
     util::{
         error::{Error, Result},
         parallel::Parallel,
     },
 };
 
-/// The format. [`stack`] opens files, many of which have no extension.
+/// The format.
 pub const FORMAT: Format = Format {
-    name: "DICOM",
-    extensions: &["dcm", "dicom", "ima"],
-    has_signature: dataset::has_signature,
-    ..Format::BASE
+    is_file: Some(is_dicom),
+    has_folders: true,
+    has_series: true,
+    ..Format::new("DICOM", EXTENSIONS, open)
 };
 
-/// Whether `path` is a DICOM file: by its extension, or by `DICM` after a preamble of 128 bytes.
+/// Many files have numbers as names, and no extension.
+const EXTENSIONS: &[&str] = &["dcm", "dicom", "ima"];
+
+/// Whether `path` is a DICOM file: by its extension, or by `DICM` after a preamble of 128 bytes. Files with names of
+/// images are not opened to find out.
 pub fn is_dicom(path: &Path) -> bool {
+    if has_image_name(&Source::File(path.to_owned())) || !path.is_file() {
+        return false;
+    }
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    if extension.is_some_and(|extension| FORMAT.extensions.contains(&extension.as_str())) {
+    if extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str())) {
         return true;
     }
     let mut first = [0; 132];
-    path.is_file()
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
         && dataset::has_signature(&first)
 }
 
@@ -118,18 +123,14 @@ fn unreadable(path: &Path, error: BoxError) -> Error {
     }
 }
 
-/// Makes a volume of the series `wanted` in `files`, by default of the series with the most slices.
+/// Makes a volume of the chosen series, by default of the series with the most slices.
 ///
 /// # Errors
-/// When a file is damaged, when none has pixels, or when the series `wanted` does not exist.
-pub fn stack(
-    source: &Source,
-    files: &[PathBuf],
-    wanted: Option<&SeriesId>,
-    mut warnings: Vec<String>,
-) -> Result<Stack> {
-    let (images, without_pixels) = open_images(files)?;
-    warnings.extend(super::slices::names::skipped(&without_pixels));
+/// When a file is damaged, when none has pixels, or when the chosen series does not exist.
+fn open(input: Input<'_>) -> Result<Opened> {
+    let Input { ref source, layout, mut warnings, .. } = input;
+    let (images, without_pixels) = open_images(&input.files)?;
+    warnings.extend(skipped(&without_pixels));
     if images.is_empty() {
         return Err(Error::bad_input(format_args!("{source}: contains no DICOM file with pixels")));
     }
@@ -140,24 +141,16 @@ pub fn stack(
             dataset::MAX_FRAMES
         )));
     }
-    let series = series::choose(source, images, wanted)?;
-    let header = header(&series, warnings);
+    let series = series::choose(source, images, layout.series.as_ref())?;
+    let mut header = header(&series, warnings);
     let Series { images, slices, .. } = series;
     let dtype = value_type(&images, &slices);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
-    Ok(Stack {
-        format: FORMAT.name.into(),
-        dtype,
-        bytes: images.iter().map(size_of).sum(),
-        header,
-        slices: Arc::new(SeriesSlices {
-            images,
-            slices,
-            dtype,
-            clipping_reported: AtomicBool::new(false),
-            is_strict: AtomicBool::new(false),
-        }),
-    })
+    header.read_as = Some(dtype);
+    header.file_bytes = Some(images.iter().map(size_of).sum());
+    let (clipping_reported, is_strict) = Default::default();
+    let slices = SeriesSlices { images, slices, dtype, clipping_reported, is_strict };
+    Ok(Opened::of_slices(header, Arc::new(slices)))
 }
 
 /// Opens all `files`. Returns those with pixels, and the names of those without.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, Scale, excerpt},
+    io::volume::header::{BoxError, Scale, excerpt},
 };
 
 /// Storage of the pixels of a file.

@@ -13,7 +13,7 @@ use crate::{
     data::dtype::Dtype,
     io::volume::{
         convert::rescale,
-        format::{BoxError, Endian, Scale},
+        header::{BoxError, Endian, Scale},
     },
     jpeg::{ColourModel, ColourSource, Container, JpegFile, Process},
     util::{

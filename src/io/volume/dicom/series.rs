@@ -1,9 +1,5 @@
 //! Groups the files of a folder into series, sorts the slices of one, and finds their placement.
 
-use std::{fmt, str::FromStr};
-
-use serde::Serialize;
-
 use super::{
     attributes::{
         BETWEEN, IMAGER_SPACING, INSTANCE, OFFSETS, ORIENTATION, POSITION, SERIES_NUMBER,
@@ -16,48 +12,19 @@ use crate::{
         placement::{Placement, Space},
         vec3::{cross, dot},
     },
-    io::{Source, volume::slices::names::display_name},
+    io::{
+        Source,
+        volume::{layout::SeriesId, slices::names::display_name},
+    },
     util::error::{Error, Result},
 };
 
-/// The user's choice of a series.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum SeriesId {
-    /// Series Number (0020,0011), which viewers show.
-    Number(i64),
-    /// Series Instance UID (0020,000E), or the beginning of one.
-    Uid(String),
-}
-
-impl FromStr for SeriesId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_uid = text.contains('.') && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        match text.parse() {
-            Ok(number) => Ok(Self::Number(number)),
-            Err(_) if is_uid => Ok(Self::Uid(text.to_owned())),
-            Err(_) => Err("expected a series number, or a UID such as 1.2.840.1".into()),
-        }
-    }
-}
-
-impl fmt::Display for SeriesId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Uid(uid) => uid.fmt(f),
-        }
-    }
-}
-
-impl SeriesId {
-    fn is_of(&self, image: &Image) -> bool {
-        let top = &image.data.top;
-        match self {
-            Self::Number(number) => top.number(SERIES_NUMBER) == Some(*number as f64),
-            Self::Uid(uid) => top.text(SERIES_UID).is_some_and(|own| own.starts_with(uid.as_str())),
-        }
+/// Whether `image` is of the series `wanted`.
+fn is_of(image: &Image, wanted: &SeriesId) -> bool {
+    let top = &image.data.top;
+    match wanted {
+        SeriesId::Number(number) => top.number(SERIES_NUMBER) == Some(*number as f64),
+        SeriesId::Uid(uid) => top.text(SERIES_UID).is_some_and(|own| own.starts_with(uid.as_str())),
     }
 }
 
@@ -112,7 +79,7 @@ pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&SeriesId>) ->
     let chosen = match wanted {
         Some(wanted) => {
             let mut fitting: Vec<Vec<Image>> =
-                all.into_iter().filter(|images| wanted.is_of(&images[0])).collect();
+                all.into_iter().filter(|images| is_of(&images[0], wanted)).collect();
             if fitting.len() != 1 {
                 let problem = if fitting.is_empty() { "does not exist" } else { "is ambiguous" };
                 return Err(Error::usage(format_args!(

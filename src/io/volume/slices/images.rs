@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     grey::grey,
-    names::display_name,
-    stack::{Slices, Stack},
+    names::{display_name, is_image_file},
+    stack::Slices,
     tiff::{place, slice},
 };
 use crate::{
@@ -17,13 +17,23 @@ use crate::{
     io::{
         Limits, Source,
         image::{Probe, has_planes, probe, read_image, tiff::Planes},
-        volume::format::{Header, Loss, StoredType},
+        volume::{
+            format::{Format, Input, Opened},
+            header::{Header, Loss, StoredType},
+        },
     },
     util::{
         error::{Error, Result},
         parallel::Parallel,
         timings::Timings,
     },
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    is_file: Some(is_image_file),
+    has_folders: true,
+    ..Format::new("image slices", &[], open)
 };
 
 #[derive(Debug)]
@@ -51,11 +61,12 @@ fn summary(probe: &Probe) -> String {
 ///
 /// # Errors
 /// When one is broken, or differs from the others in format, size or type.
-pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
+fn open(input: Input<'_>) -> Result<Opened> {
     /// Maximum size in bytes of a file that is searched for several pages.
     const MAX_PAGE_SEARCH: u64 = 16 << 20;
     /// Maximum size in bytes of a slice that is decoded to find out its size and type.
     const MAX_PROBE: u64 = 16 << 20;
+    let Input { ref source, files, warnings, .. } = input;
     let probes: Vec<Probe> = files
         .iter()
         .par_map(|file| probe(&Source::File(file.clone()), MAX_PAGE_SEARCH))
@@ -103,20 +114,11 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
-    Ok(Stack {
-        format: format!("{} slices", first.format).into(),
-        header,
-        dtype,
-        bytes: files.iter().map(size_of).sum(),
-        slices: Arc::new(ImageFiles {
-            files,
-            has_planes: tiff.is_some(),
-            size,
-            dtype,
-            limits,
-            scratch,
-        }),
-    })
+    header.variant = Some(format!("{} slices", first.format).into());
+    header.file_bytes = Some(files.iter().map(size_of).sum());
+    let has_planes = tiff.is_some();
+    let slices = ImageFiles { files, has_planes, size, dtype, limits, scratch };
+    Ok(Opened::of_slices(header, Arc::new(slices)))
 }
 
 /// Checks that images have the same properties, and each one page.

@@ -7,7 +7,11 @@ use std::{
 };
 
 use crate::{
-    io::{Source, volume::zarr::is_address_or_zip},
+    io::{
+        Source,
+        image::has_image_name,
+        volume::zarr::{is_address_or_zip, is_store},
+    },
     util::error::{Error, Result},
 };
 
@@ -19,6 +23,16 @@ const MAX_FILES: usize = 1 << 20;
 pub fn is_multi_file(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
     path.is_dir() || is_address_or_zip(path) || is_pattern(path)
+}
+
+/// Whether the name of a file is that of an image.
+pub fn is_image_file(path: &Path) -> bool {
+    has_image_name(&Source::File(path.to_owned())) && path.is_file()
+}
+
+/// The path of `source`, if it is a folder or a pattern of files, not a store.
+pub fn folder_or_pattern(source: &Source) -> Option<&Path> {
+    source.path().filter(|path| is_multi_file(source) && !is_store(path))
 }
 
 fn is_pattern(path: &Path) -> bool {
@@ -112,7 +126,8 @@ pub fn display_name(file: &Path) -> String {
 }
 
 /// A warning about files that are not slices.
-pub fn skipped(files: &[PathBuf]) -> Vec<String> {
+pub fn skipped(files: &[impl AsRef<Path>]) -> Vec<String> {
+    let display_name = |file: &_| display_name(AsRef::as_ref(file));
     match files {
         [] => Vec::new(),
         [file] => vec![format!("skipped {}: not an image slice", display_name(file))],

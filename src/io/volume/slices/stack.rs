@@ -1,10 +1,10 @@
 //! Slices that are read one at a time, in any order and by several threads at once.
 
-use std::{borrow::Cow, fmt::Debug, ops::Range, sync::Arc};
+use std::{fmt::Debug, ops::Range, sync::Arc};
 
 use crate::{
-    data::{dtype::Dtype, samples::Samples},
-    io::{Limits, volume::format::Header},
+    data::samples::Samples,
+    io::Limits,
     util::{error::Result, parallel::Parallel},
 };
 
@@ -19,8 +19,8 @@ pub trait StoredChunks: Debug + Send {
 
 /// Slices of one size and type.
 pub trait Slices: Debug + Send + Sync {
-    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values of
-    /// [`Stack::dtype`] in the machine's byte order.
+    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values
+    /// of the type [`Header::dtype`](crate::io::volume::header::Header::dtype) in the machine's byte order.
     ///
     /// # Errors
     /// When the slice cannot be read, or has another size or type than the others.
@@ -83,21 +83,6 @@ pub trait Slices: Debug + Send + Sync {
     ) -> Option<Box<dyn StoredChunks>> {
         None
     }
-}
-
-/// A volume of slices.
-#[derive(Debug)]
-pub struct Stack {
-    /// The format's name.
-    pub format: Cow<'static, str>,
-    /// Sizes, type, placement and metadata. `skip`, `files` and `encoding` are not used.
-    pub header: Header,
-    /// The type of the samples once read.
-    pub dtype: Dtype,
-    /// Bytes of all files.
-    pub bytes: u64,
-    /// The slices, in order.
-    pub slices: Arc<dyn Slices>,
 }
 
 /// Maximum number of bytes of memory that concurrent reads of slices take in addition to the samples.

@@ -2,10 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{
-    grey::grey,
-    stack::{Slices, Stack},
-};
+use super::{grey::grey, names::is_image_file, stack::Slices};
 use crate::{
     data::{
         image::{Image, Metadata},
@@ -13,25 +10,22 @@ use crate::{
         samples::Samples,
     },
     io::{
-        Source,
         image::{
-            catch_panic,
+            catch_panic, has_planes,
             tiff::{Planes, stack_header},
         },
-        volume::format::{
-            BoxError, Endian, Format, Header, HeaderContent, Loss, PlacementSupport, StoredType,
-            WriteSupport,
+        volume::{
+            format::{Format, HeaderContent, Input, Opened, PlacementSupport, WriteSupport},
+            header::{BoxError, Endian, Header, Loss, StoredType},
         },
     },
     util::error::{Error, Result},
 };
 
-/// The format. [`stack`] opens files.
+/// The format.
 pub const FORMAT: Format = Format {
-    name: "TIFF stack",
-    extensions: &["tif", "tiff"],
+    is_file: Some(|path| is_image_file(path) && has_planes(path)),
     write: Some(WriteSupport {
-        default_for: &["TIFF stack", "ImageJ stack", "OME-TIFF"],
         extensions: &["tif", "tiff"],
         // Each slice has a directory, all of which precede the samples.
         max_dims: [u32::MAX as usize, u32::MAX as usize, 1 << 17],
@@ -39,19 +33,20 @@ pub const FORMAT: Format = Format {
         header: header_bytes,
         ..WriteSupport::BASE
     }),
-    ..Format::BASE
+    ..Format::new("TIFF stack", &[], open)
 };
 
 /// The pages of a file as slices.
 #[derive(Debug)]
 struct TiffPages(Planes);
 
-/// Opens the pages of the file at `path` as a stack.
+/// Opens the pages of a file as slices.
 ///
 /// # Errors
 /// When it is broken, or its pages are not of one size and type.
-pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
-    let planes = Planes::open(path).map_err(|error| {
+fn open(input: Input<'_>) -> Result<Opened> {
+    let source = &input.source;
+    let planes = Planes::open(&input.files[0]).map_err(|error| {
         Error::bad_input(format_args!("cannot read {source} as a volume")).caused_by(error)
     })?;
     let [width, height] = planes.size;
@@ -78,13 +73,9 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
         header.losses.push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
     }
     place(&mut header, &planes);
-    Ok(Stack {
-        format: planes.format.into(),
-        header,
-        dtype: planes.dtype,
-        bytes: planes.bytes(),
-        slices: Arc::new(TiffPages(planes)),
-    })
+    header.variant = Some(planes.format.into());
+    header.file_bytes = Some(planes.bytes());
+    Ok(Opened::of_slices(header, Arc::new(TiffPages(planes))))
 }
 
 /// Sets spacing, first position and unit to those of `planes`, if the file states a spacing.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{codec::Codec, fill::fill};
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, Endian, StoredType, excerpt},
+    io::volume::header::{BoxError, Endian, StoredType, excerpt},
 };
 
 /// Maximum number of dimensions, more than any image has.

@@ -14,7 +14,7 @@ use flate2::read::ZlibDecoder;
 
 use super::unpack;
 use crate::{
-    io::volume::format::BoxError,
+    io::volume::header::BoxError,
     util::{error::Result as Done, memory, simd},
 };
 

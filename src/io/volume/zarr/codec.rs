@@ -13,7 +13,7 @@ use super::{
     unpack::{TOO_LONG, TRUNCATED, lz4, read, zstd},
 };
 use crate::{
-    io::volume::format::{BoxError, excerpt},
+    io::volume::header::{BoxError, excerpt},
     util::memory,
 };
 

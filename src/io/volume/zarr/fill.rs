@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     data::dtype::Dtype,
-    io::volume::format::{BoxError, StoredType, excerpt},
+    io::volume::header::{BoxError, StoredType, excerpt},
 };
 
 /// A fill value as the little-endian bytes of a sample.

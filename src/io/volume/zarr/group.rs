@@ -13,7 +13,7 @@ use super::{
     array::{Array, object},
     store::{ByteRange, Store},
 };
-use crate::io::volume::format::{BoxError, excerpt};
+use crate::io::volume::header::{BoxError, excerpt};
 
 /// Maximum size in bytes of metadata: parsed JSON takes up to twenty times as much memory as its text.
 const MAX_TEXT: u64 = 4 << 20;

@@ -23,7 +23,7 @@ use crate::{
     },
     io::{
         Sink,
-        volume::{file::VolumeFile, raw::Layout},
+        volume::{file::VolumeFile, layout::Layout},
     },
     util::error::{Error, Result},
 };

@@ -20,7 +20,7 @@ use crate::{
     data::dtype::Dtype,
     io::volume::{
         convert,
-        format::{BoxError, Endian, StoredType},
+        header::{BoxError, Endian, StoredType},
         stream,
     },
     util::{

@@ -10,7 +10,7 @@ use super::{
     codec,
     store::{ByteRange, Store},
 };
-use crate::io::volume::format::{BoxError, Endian};
+use crate::io::volume::header::{BoxError, Endian};
 
 /// Offset and length in bytes of each chunk of a shard; `None` for missing chunks.
 #[derive(Debug)]

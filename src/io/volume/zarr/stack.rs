@@ -21,25 +21,30 @@ use crate::{
     io::{
         Source,
         volume::{
-            convert,
-            format::{BoxError, Format, Header, Loss},
-            raw::Layout,
-            slices::stack::Stack,
+            format::{Format, Input, Opened},
+            header::{BoxError, Header, Loss},
+            layout::Layout,
             stream,
         },
     },
     util::error::{Error, Result},
 };
 
-/// The format. [`stack`] opens stores. The names of its variants in messages contain this one.
-pub const FORMAT: Format = Format { name: "Zarr", extensions: &["zarr"], ..Format::BASE };
+/// The format.
+pub const FORMAT: Format = Format {
+    is_file: Some(store::is_store),
+    has_channels: true,
+    ..Format::new("Zarr", &["zarr"], open)
+};
 
-/// Opens the volume in the store at `path`.
+/// Opens the volume in a store.
 ///
 /// # Errors
 /// When the store cannot be read, contains no image, or uses an unsupported codec or type; when `layout` chooses a channel
 /// or time that does not exist.
-pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
+fn open(input: Input<'_>) -> Result<Opened> {
+    let Input { ref source, layout, .. } = input;
+    let path = &*input.files[0];
     let unreadable = |error: BoxError| {
         stream::unreadable(&path.display(), format_args!("cannot read {source} as Zarr"), error)
     };
@@ -50,7 +55,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         return Err(unreadable("the image has no x axis".into()));
     }
     let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
-    let dtype = convert::dtype(array.stored, None);
+    let dtype = array.stored.read_as(None);
     let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
     let volumes = others.iter().try_fold(1, count);
     let volumes = volumes.ok_or_else(|| unreadable("volume is too large".into()))?;
@@ -69,18 +74,10 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         header.set_placement_in(placement, spatial.map(unit));
     }
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
-    let bytes = files(path).into_iter().map(size).sum();
-    Ok(Stack {
-        format: format.into(),
-        header,
-        dtype,
-        bytes,
-        slices: Arc::new(ZarrSlices::new(
-            Slicing { array, axes: spatial, others, at },
-            store,
-            dtype,
-        )),
-    })
+    header.variant = Some(format.into());
+    header.file_bytes = Some(files(path).into_iter().map(size).sum());
+    let slicing = Slicing { array, axes: spatial, others, at };
+    Ok(Opened::of_slices(header, Arc::new(ZarrSlices::new(slicing, store, dtype))))
 }
 
 /// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that

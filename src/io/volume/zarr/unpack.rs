@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, io::Read};
 
-use crate::io::volume::format::BoxError;
+use crate::io::volume::header::BoxError;
 #[cfg(feature = "zstd-c")]
 use crate::util::memory;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::io::volume::format::BoxError;
+use crate::io::volume::header::BoxError;
 
 /// Names of metadata files.
 pub const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];

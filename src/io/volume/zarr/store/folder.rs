@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::files::{ByteRange, FileStore, METADATA, too_long};
-use crate::{io::volume::format::BoxError, util::memory};
+use crate::{io::volume::header::BoxError, util::memory};
 
 /// Whether `path` is a folder with the metadata of a store.
 pub fn is_store(path: &Path) -> bool {

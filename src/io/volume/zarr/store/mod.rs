@@ -12,7 +12,7 @@ use std::{path::Path, sync::Arc};
 pub use files::ByteRange;
 
 use self::files::FileStore;
-use crate::io::volume::format::BoxError;
+use crate::io::volume::header::BoxError;
 
 /// A folder in a store.
 #[derive(Clone, Debug)]

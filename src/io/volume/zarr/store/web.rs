@@ -16,7 +16,7 @@ use std::{
 use ureq::Agent;
 
 use super::files::{ByteRange, FileStore, too_long};
-use crate::io::volume::format::BoxError;
+use crate::io::volume::header::BoxError;
 
 /// Pauses before each retry.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];

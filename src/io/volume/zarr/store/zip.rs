@@ -17,7 +17,7 @@ use rawzip::{
 };
 
 use super::files::{ByteRange, FileStore, METADATA, too_long};
-use crate::{io::volume::format::BoxError, util::memory};
+use crate::{io::volume::header::BoxError, util::memory};
 
 /// Maximum number of members of a ZIP file, which take some 100 bytes of memory each.
 const MAX_MEMBERS: usize = 1 << 19;
