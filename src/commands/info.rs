@@ -318,8 +318,8 @@ fn array_range(
 }
 
 fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
-    let placement = file.placement();
-    let stored = file.header.stored.name();
+    let placement = file.placement.as_ref();
+    let stored = file.stored.name();
     let range = match samples {
         true => volume_range(file, session)?,
         false => None,
@@ -331,20 +331,20 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         size: file.dims.to_vec(),
         dtype: Some(file.dtype.to_string()),
         stored: (stored != file.dtype.name()).then(|| stored.into()),
-        byte_order: (file.header.stored.size() > 1).then_some(match file.header.endian {
+        byte_order: (file.stored.size() > 1).then_some(match file.endian {
             Endian::Little => "little",
             Endian::Big => "big",
         }),
-        scale: file.header.scale.map(|scale| [scale.slope, scale.intercept]),
-        pages: (file.header.volumes > 1).then_some(file.header.volumes),
-        called: file.header.volume_noun,
+        scale: file.scale.map(|scale| [scale.slope, scale.intercept]),
+        pages: (file.volumes > 1).then_some(file.volumes),
+        called: file.volume_noun,
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),
         directions: placement.map(Placement::directions),
         orientation: placement.and_then(Placement::orientation),
         space: placement.and_then(|placement| Some(placement.space?.name())),
-        metadata: file.metadata().to_vec(),
+        metadata: file.metadata.clone(),
         memory: file.bytes(),
         notes: file.warnings().collect(),
         bytes: file.file_bytes().ok().flatten(),

@@ -49,11 +49,15 @@ impl Split {
         self.len.div_ceil(self.block)
     }
 
-    /// The block with the number `index`. A block that covers the axis has no halo.
+    /// The block with the number `index`.
     pub fn span(&self, index: usize) -> Span {
         let start = index * self.block;
-        let core = start..(start + self.block).min(self.len);
-        let [before, after] = match self.wraps && self.block < self.len {
+        self.padded(start..(start + self.block).min(self.len))
+    }
+
+    /// The block `core` with its halo. A block that covers the axis has no halo.
+    pub fn padded(&self, core: Range<usize>) -> Span {
+        let [before, after] = match self.wraps && core.len() < self.len {
             true => self.halo,
             false => [self.halo[0].min(core.start), self.halo[1].min(self.len - core.end)],
         };

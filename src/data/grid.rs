@@ -1,6 +1,6 @@
 //! Samples on a regular grid of one to three dimensions: input and output of filters.
 
-use super::samples::Samples;
+use super::{dtype::Dtype, samples::Samples};
 
 /// An image (depth 1) or a volume in memory, with one to four interleaved channels.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,10 +32,24 @@ impl Grid {
         self.alpha != Alpha::None
     }
 
+    /// The size and the type of the samples.
+    pub fn grid_type(&self) -> GridType {
+        GridType { shape: self.shape(), dtype: self.samples.dtype() }
+    }
+
     /// The size in positions and channels.
     pub fn shape(&self) -> Shape {
         Shape { dims: self.dims, channels: self.channels }
     }
+}
+
+/// The size of a [`Grid`] and the type of its samples, known before a sample is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GridType {
+    /// Positions and channels.
+    pub shape: Shape,
+    /// Type of the samples.
+    pub dtype: Dtype,
 }
 
 /// The size of a [`Grid`].

@@ -121,6 +121,27 @@ impl Samples {
         });
     }
 
+    /// The samples `before`, with `more` samples of type `dtype` after them, whose values are arbitrary. Reuses the memory of
+    /// `spare`, which has that type.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn extended(
+        before: Option<&Self>,
+        more: usize,
+        dtype: Dtype,
+        spare: Option<Self>,
+    ) -> Result<Self> {
+        let len = before.map_or(0, Self::len) + more;
+        let mut samples = match spare {
+            Some(mut spare) => spare.resize(len).map(|()| spare),
+            None => Self::zeros(dtype, len),
+        }?;
+        let before = before.map_or(&[][..], Self::as_bytes);
+        samples.as_bytes_mut()[..before.len()].copy_from_slice(before);
+        Ok(samples)
+    }
+
     /// Changes the number of samples to `len`. Their values are then unspecified.
     ///
     /// # Errors

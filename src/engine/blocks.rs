@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     data::{
+        blocks::{Span, Split},
         grid::{Alpha, Grid, Shape},
         samples::Samples,
     },
@@ -44,7 +45,7 @@ impl<'a> BlockSource<'a> {
         file: &VolumeFile,
         open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
     ) -> Self {
-        let shape = Shape { dims: file.dims, channels: 1 };
+        let shape = file.grid_type().shape;
         Self { name: file.source().to_string(), shape, axis: 2, alpha: Alpha::None, open }
     }
 
@@ -59,48 +60,25 @@ impl<'a> BlockSource<'a> {
     }
 }
 
-/// Rows or slices that a block depends on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    /// Indices of these rows or slices; for a filter that wraps, modulo the length of the axis.
-    pub positions: Range<usize>,
-    /// Number of positions before the block.
-    pub before: usize,
-}
-
-impl Window {
-    /// The block `core` with `halo` positions on each side. A block that is the whole axis has no halo.
-    pub fn new(core: &Range<usize>, halo: usize, len: usize, wraps: bool) -> Self {
-        if core.len() == len || !wraps {
-            let before = halo.min(core.start);
-            return Self { positions: core.start - before..(core.end + halo).min(len), before };
-        }
-        let rounds = halo.saturating_sub(core.start).div_ceil(len);
-        let first = core.start + rounds * len - halo;
-        Self { positions: first..first + core.len() + 2 * halo, before: halo }
-    }
-}
-
-/// Division of a range of positions into blocks, each with the window that it depends on.
+/// Division of a range of positions into blocks, each with a halo.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Blocks<'a> {
     /// Positions to divide: rows, slices, or layers of cells between them.
     pub own: Range<usize>,
     /// Maximum number of positions in a block.
     pub block: usize,
-    /// Returns the window of a block.
-    pub window: &'a (dyn Fn(&Range<usize>) -> Window + Sync),
-    /// Whether windows wrap around the ends of the axis.
+    /// Adds the halo to a block.
+    pub padded: &'a (dyn Fn(Range<usize>) -> Span + Sync),
+    /// Whether halos wrap around the ends of the axis.
     pub wraps: bool,
-    /// Whether the next block is read while a block is processed. Otherwise, one window is in memory at a time.
+    /// Whether the next block is read while a block is processed. Otherwise, one block is in memory at a time.
     pub overlaps: bool,
     /// Returns the number of positions to skip from this one on, such as those whose samples are not stored.
     pub skipped: &'a (dyn Fn(usize) -> usize + Sync),
 }
 
 impl Blocks<'_> {
-    /// Ranges of the blocks.
-    fn cores(&self) -> impl Iterator<Item = Range<usize>> {
+    fn spans(&self) -> impl Iterator<Item = Span> {
         let Range { start: mut next, end } = self.own;
         iter::from_fn(move || {
             while next < end {
@@ -110,7 +88,7 @@ impl Blocks<'_> {
                     let limit = (first + self.block.max(1)).min(end);
                     let is_skipped = |&position: &usize| (self.skipped)(position) > 0;
                     next = (first + 1..limit).find(is_skipped).unwrap_or(limit);
-                    return Some(first..next);
+                    return Some((self.padded)(first..next));
                 }
             }
             None
@@ -118,7 +96,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Calls `work` with each block of `source`, its window and the samples of the window, while the next block is read.
+/// Calls `work` with each block of `source` and the samples of the block and its halo, while the next block is read.
 /// `work` returns the samples for reuse. `title` names the work in the progress bar.
 ///
 /// # Errors
@@ -128,74 +106,73 @@ pub fn read_blocks(
     blocks: &Blocks<'_>,
     title: &'static str,
     session: &Session,
-    mut work: impl FnMut(Range<usize>, Window, Grid) -> Result<Option<Samples>>,
+    mut work: impl FnMut(Span, Grid) -> Result<Option<Samples>>,
 ) -> Result<()> {
-    let (to_work, windows) = sync_channel::<(Range<usize>, Samples)>(0);
+    let (to_work, padded) = sync_channel::<(Span, Samples)>(0);
     let (recycle, done) = channel();
     let mut bar = None;
-    let work_on = move |(core, samples): (Range<usize>, Samples)| {
-        let window = (blocks.window)(&core);
+    let work_on = move |(span, samples): (Span, Samples)| {
         let row = (source.stride() * samples.dtype().size()) as u64;
         let bar =
             bar.get_or_insert_with(|| session.progress.bytes(title, row * blocks.own.len() as u64));
-        let (mut dims, advance) = (source.shape.dims, row * core.len() as u64);
-        dims[source.axis] = window.positions.len();
+        let (mut dims, advance) = (source.shape.dims, row * span.core.len() as u64);
+        dims[source.axis] = span.padded.len();
         let channels = source.shape.channels;
         let grid = Grid { dims, channels, alpha: source.alpha, samples };
         // Without a receiver, all blocks have been read.
-        let _ = recycle.send(work(core, window, grid)?);
+        let _ = recycle.send(work(span, grid)?);
         bar.advance(advance);
         Ok(())
     };
     thread::scope(|scope| {
-        let read = move || memory::catch(|| read_windows(source, blocks, session, to_work, &done));
+        let read = move || memory::catch(|| read_padded(source, blocks, session, to_work, &done));
         let read = spawn_in(scope, read)?;
-        let worked = windows.into_iter().try_for_each(work_on);
+        let worked = padded.into_iter().try_for_each(work_on);
         // If reading failed, the loop above has ended early without an error.
         read.join().expect("reading does not panic")?;
         worked
     })
 }
 
-/// Reads the window of each block. Positions that two windows share are read only once.
-fn read_windows(
+/// Reads each block with its halo. Positions that two of them share are read only once.
+fn read_padded(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
     session: &Session,
-    to_work: SyncSender<(Range<usize>, Samples)>,
+    to_work: SyncSender<(Span, Samples)>,
     done: &Receiver<Option<Samples>>,
 ) -> Result<()> {
     let stride = source.stride();
     let mut reader: Option<Box<dyn Reader + '_>> = None;
     let mut shared: Option<Samples> = None;
-    let mut cores = blocks.cores().peekable();
-    while let Some(core) = cores.next() {
-        let Window { positions, .. } = (blocks.window)(&core);
+    let mut spans = blocks.spans().peekable();
+    while let Some(span) = spans.next() {
+        let padded = span.padded.clone();
         let samples = session.timings.time("read", || {
             if blocks.wraps {
-                return read_around(source, &positions);
+                return read_around(source, &padded);
             }
             let reader = match &mut reader {
                 Some(reader) => reader,
-                none => none.insert((source.open)(positions.start)?),
+                none => none.insert((source.open)(padded.start)?),
             };
             done.try_iter().flatten().for_each(|samples| reader.reuse(samples));
             let shared = shared.take();
             let has = shared.as_ref().map_or(0, |shared| shared.len() / stride);
-            reader.read_after(shared.as_ref(), positions.len() - has)
+            reader.read_after(shared.as_ref(), padded.len() - has)
         })?;
-        let next = cores.peek().filter(|_| !blocks.wraps);
-        match next.map(|next| (blocks.window)(next).positions.start) {
-            Some(next) if next <= positions.end => {
-                let from = next - positions.start;
+        let next = spans.peek().filter(|_| !blocks.wraps).map(|next| next.padded.start);
+        match next {
+            Some(next) if next <= padded.end => {
+                let from = next - padded.start;
                 shared = Some(samples.part(from * stride..samples.len()));
             }
             Some(_) => reader = None,
             None => {}
         }
-        let is_last = next.is_none() && positions.end == source.length();
+        let is_last = next.is_none() && padded.end == source.length();
         // Without a receiver, the work has failed.
-        if to_work.send((core, samples)).is_err() {
+        if to_work.send((span, samples)).is_err() {
             return Ok(());
         }
         if let Some(reader) = reader.as_mut().filter(|_| is_last) {
@@ -242,12 +219,13 @@ pub fn filter_blocks(
     let prepared = filter.prepared(&mut |consume| read_all(source, block, session, consume))?;
     let filter = prepared.as_deref().unwrap_or(filter);
     let (halo, len, wraps) = (filter.halo(source.axis), source.length(), filter.wraps(source.axis));
-    let window = |core: &Range<usize>| Window::new(core, halo, len, wraps);
-    let blocks = Blocks { own, block, window: &window, wraps, overlaps: true, skipped: &|_| 0 };
+    let split = Split { len, block, halo: [halo; 2], wraps };
+    let padded = |core| split.padded(core);
+    let blocks = Blocks { own, block, padded: &padded, wraps, overlaps: true, skipped: &|_| 0 };
     write_behind(
         |(first, result)| write(first, result),
         |write| {
-            read_blocks(source, &blocks, filter.name(), session, |core, window, grid| {
+            read_blocks(source, &blocks, filter.name(), session, |span, grid| {
                 let (result, done) = match filter.is_identity() {
                     true => (Ok(grid.samples), None),
                     false => (filter.run(&session.device, &grid), Some(grid.samples)),
@@ -255,9 +233,9 @@ pub fn filter_blocks(
                 let mut result = result.map_err(|error| {
                     error.context(format_args!("cannot {} {}", filter.name(), source.name))
                 })?;
-                let row = result.len() / window.positions.len().max(1);
-                result.keep(window.before * row..(window.before + core.len()) * row);
-                write((core.start, result))?;
+                let row = result.len() / span.padded.len().max(1);
+                result.keep(span.before * row..(span.before + span.core.len()) * row);
+                write((span.core.start, result))?;
                 Ok(done)
             })
         },
@@ -314,32 +292,11 @@ fn read_all(
     session: &Session,
     consume: &mut dyn FnMut(&Grid) -> Result<()>,
 ) -> Result<()> {
-    let window = |core: &Range<usize>| Window::new(core, 0, source.length(), false);
-    let own = 0..source.length();
-    let skipped = &|_| 0;
-    let blocks = Blocks { own, block, window: &window, wraps: false, overlaps: true, skipped };
-    read_blocks(source, &blocks, "read", session, |_, _, grid| {
+    let (own, split) = (0..source.length(), Split::whole(source.length()));
+    let (padded, skipped) = (&|core| split.padded(core), &|_| 0);
+    let blocks = Blocks { own, block, padded, wraps: false, overlaps: true, skipped };
+    read_blocks(source, &blocks, "read", session, |_, grid| {
         consume(&grid)?;
         Ok(Some(grid.samples))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_end_with_the_axis_or_continue_at_its_other_end() {
-        let of = |core: Range<usize>, halo, wraps| {
-            let Window { positions, before } = Window::new(&core, halo, 10, wraps);
-            (positions, before)
-        };
-        assert_eq!(of(3..5, 2, false), (1..7, 2));
-        assert_eq!(of(0..5, 3, false), (0..8, 0));
-        assert_eq!(of(8..10, 30, false), (0..10, 8));
-        assert_eq!(of(0..10, 3, true), (0..10, 0));
-        assert_eq!(of(0..4, 3, true), (7..17, 3));
-        assert_eq!(of(8..10, 3, true), (5..13, 3));
-        assert_eq!(of(1..2, 25, true), (6..57, 25));
-    }
 }

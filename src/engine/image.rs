@@ -10,7 +10,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Alpha, Grid, Shape},
+        grid::{Alpha, Grid, GridType, Shape},
         image::{Image, Orientation},
         samples::Samples,
     },
@@ -25,7 +25,7 @@ use crate::{
         losses,
     },
     jpeg::{Frame, Quality, SparseCoefficients},
-    kernels::{filter::Description, jpeg::JpegOutput},
+    kernels::jpeg::JpegOutput,
     util::{
         error::{Error, Result},
         memory,
@@ -140,8 +140,8 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
     let has_alpha = matches!(channels, 2 | 4) && !is_linear;
     let alpha = if has_alpha { Alpha::Straight } else { Alpha::None };
     let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
-    let output = filter.output(Description { shape: grid.shape(), dtype: grid.samples.dtype() });
-    let run = |output: Description| -> Result<Image> {
+    let output = filter.output(grid.grid_type());
+    let run = |output: GridType| -> Result<Image> {
         let prepared = filter.prepared(&mut |consume| consume(&grid))?;
         let filter = prepared.as_deref().unwrap_or(filter);
         let samples = match filter.is_identity() {
@@ -168,7 +168,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     session.limits(1).check(&[width, height]).map_err(|error| error.context(&job.source))?;
     let shape = Shape { dims: [width, height, 1], channels };
     let filter = &*job.filter;
-    let input = Description { shape, dtype: samples.dtype() };
+    let input = GridType { shape, dtype: samples.dtype() };
     let output = filter.output(input)?;
     let cost = FilterCost::new(filter, [input, output], 1, (header.reader_bytes, 1));
     let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
@@ -205,7 +205,7 @@ fn write_blocks(
     settings: &Settings,
     session: &Session,
     mut rows: Box<dyn ReadRows>,
-    (output, block): (Description, usize),
+    (output, block): (GridType, usize),
 ) -> Result<()> {
     let image = rows.header().first.image.clone();
     let Image { width, height, channels, .. } = image;
@@ -244,7 +244,7 @@ fn obstacle(
     job: &Job,
     settings: &Settings,
     rows: &RowsHeader,
-    output: Description,
+    output: GridType,
 ) -> Option<&'static str> {
     let format = job.format.unwrap_or(ImageFormat::Png);
     let takes_first = settings.pages.map_or(rows.page_count == 1, PageRange::is_first);

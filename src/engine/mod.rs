@@ -38,6 +38,6 @@ pub mod session;
 pub mod signals;
 mod volume;
 
-pub use blocks::{BlockSource, Blocks, Window, read_ahead, read_blocks, write_behind};
+pub use blocks::{BlockSource, Blocks, read_ahead, read_blocks, write_behind};
 pub use files::{CreateJob, run, run_each};
 pub use job::{Job, Settings};

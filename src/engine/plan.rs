@@ -2,10 +2,7 @@
 //!
 //! A filter or a command states what its blocks cost in bytes; this file is the only one that divides the memory.
 
-use crate::{
-    engine::session::Session,
-    kernels::filter::{Description, Filter},
-};
+use crate::{data::grid::GridType, engine::session::Session, kernels::filter::Filter};
 
 /// Bytes of samples in a block whose halo is small. The memory of such blocks is reused and stays in the cache.
 const BLOCK: u64 = 16 << 20;
@@ -44,17 +41,17 @@ impl FilterCost {
     /// rows or slices together.
     pub fn new(
         filter: &dyn Filter,
-        [input, output]: [Description; 2],
+        [input, output]: [GridType; 2],
         axis: usize,
         (held, layer): (u64, usize),
     ) -> Self {
         let len = input.shape.dims[axis] as u64;
-        let stride = |description: Description| {
+        let stride = |description: GridType| {
             let all = description.shape.dims.iter().map(|&dim| dim as u64);
             let all = all.fold(description.shape.channels as u64, u64::saturating_mul);
             all / len.max(1)
         };
-        let bytes = |description: Description| {
+        let bytes = |description: GridType| {
             stride(description).saturating_mul(description.dtype.size() as u64)
         };
         Self {

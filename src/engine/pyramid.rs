@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     job::Job,
-    volume::{block, cost, description, filter_slices, identity},
+    volume::{block, cost, filter_slices, identity},
 };
 use crate::{
     data::shard::Shard,
@@ -36,7 +36,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     check_path(path)?;
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
-    let output = job.filter.output(description(&file))?;
+    let output = job.filter.output(file.grid_type())?;
     let pyramid = Pyramid::new(&file, output.dtype, job.source.path(), layout, job.pyramid)?;
     if let Some(lost) = pyramid.losses() {
         losses::report(&job.sink, lost, session.strict)?;

@@ -9,7 +9,7 @@ use super::{
     plan::FilterCost,
 };
 use crate::{
-    data::{grid::Shape, samples::Samples, shard::Shard},
+    data::{samples::Samples, shard::Shard},
     engine::session::Session,
     io::{
         Sink,
@@ -19,7 +19,6 @@ use crate::{
         shared_output::SharedFile,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
-    kernels::filter::Description,
     util::error::{Error, Result},
 };
 
@@ -29,7 +28,7 @@ use crate::{
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
-    let output = job.filter.output(description(&file))?;
+    let output = job.filter.output(file.grid_type())?;
     let endian = layout.endian.unwrap_or(Endian::Little);
     let target = VolumeTarget::new(&job.sink, &file, output.dtype, endian)?;
     if let Some(lost) = target.losses() {
@@ -39,11 +38,6 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
         None => process_file(job, &file, &target, session),
         Some(shard) => process_shard(job, layout, &file, &target, shard, session),
     }
-}
-
-/// Shape and type of the volume of `file`.
-pub fn description(file: &VolumeFile) -> Description {
-    Description { shape: Shape { dims: file.dims, channels: 1 }, dtype: file.dtype }
 }
 
 /// Filters a volume from file to file.
@@ -129,7 +123,7 @@ pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> 
 /// # Errors
 /// When the filter does not support the volume.
 pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
-    let input = description(file);
+    let input = file.grid_type();
     let output = job.filter.output(input)?;
     let held = held.saturating_add(file.reader_bytes());
     Ok(FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer())))

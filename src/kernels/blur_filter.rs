@@ -4,12 +4,16 @@ use serde_json::{Value, json};
 
 use super::{
     blur::{Blur, Edge, Method, Taps},
-    filter::{Description, Filter},
+    filter::Filter,
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
 };
 use crate::{
-    data::{dtype::Dtype, grid::Grid, samples::Samples},
+    data::{
+        dtype::Dtype,
+        grid::{Grid, GridType},
+        samples::Samples,
+    },
     device::Device,
     jpeg::{Frame, SparseCoefficients},
     util::error::Result,
@@ -71,7 +75,7 @@ impl Filter for Blur {
         matches!(self.edge, Edge::Constant(value) if value != 0.0)
     }
 
-    fn working_bytes(&self, input: Description) -> u64 {
+    fn working_bytes(&self, input: GridType) -> u64 {
         let size = input.dtype.size() as u64;
         match input.dtype {
             Dtype::U8 if !matches!(input.shape.channels, 2 | 4) && !self.linear => 4,

@@ -4,9 +4,12 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::filter::{Description, Filter};
+use super::filter::Filter;
 use crate::{
-    data::{grid::Grid, samples::Samples},
+    data::{
+        grid::{Grid, GridType},
+        samples::Samples,
+    },
     device::Device,
     util::error::{Error, Result},
 };
@@ -107,12 +110,12 @@ impl Filter for ChannelMask {
         self.filter.needs_straight_alpha()
     }
 
-    fn output(&self, input: Description) -> Result<Description> {
+    fn output(&self, input: GridType) -> Result<GridType> {
         self.unchanged(input.shape.channels)?;
         self.filter.output(input)
     }
 
-    fn working_bytes(&self, input: Description) -> u64 {
+    fn working_bytes(&self, input: GridType) -> u64 {
         self.filter.working_bytes(input)
     }
 

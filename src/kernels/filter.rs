@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::{
     data::{
-        dtype::Dtype,
-        grid::{Grid, Shape},
+        grid::{Grid, GridType},
         samples::Samples,
     },
     device::Device,
@@ -16,15 +15,6 @@ use crate::{
     kernels::jpeg::JpegOutput,
     util::error::{Error, Result},
 };
-
-/// Everything known about a grid before a sample is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Description {
-    /// Positions and channels.
-    pub shape: Shape,
-    /// Type of the samples.
-    pub dtype: Dtype,
-}
 
 /// Calls its argument with each block of the input in turn: one pass over all samples.
 pub type Pass<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Grid) -> Result<()>) -> Result<()>;
@@ -70,12 +60,12 @@ pub trait Filter: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the filter does not support such an input.
-    fn output(&self, input: Description) -> Result<Description> {
+    fn output(&self, input: GridType) -> Result<GridType> {
         Ok(input)
     }
 
     /// Bytes in memory for each sample while the filter runs: input, result and intermediate values.
-    fn working_bytes(&self, input: Description) -> u64 {
+    fn working_bytes(&self, input: GridType) -> u64 {
         2 * input.dtype.size() as u64 + 12
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    filter::{Description, Filter, Pass},
+    filter::{Filter, Pass},
     histogram::{Luma, type_range},
     otsu::Otsu,
     pointwise::map_words,
@@ -13,7 +13,7 @@ use crate::{
     data::{
         dtype::Dtype,
         float_key::key_of_f32,
-        grid::{Grid, Shape},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -137,8 +137,8 @@ impl Filter for Threshold {
         serde_json::json!(self)
     }
 
-    fn output(&self, input: Description) -> Result<Description> {
-        Ok(Description { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    fn output(&self, input: GridType) -> Result<GridType> {
+        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
     }
 
     fn prepared(&self, pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {

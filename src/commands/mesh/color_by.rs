@@ -43,7 +43,7 @@ impl ColorBy {
     ) -> Result<Colors<'_>> {
         let source = &self.source;
         let other = VolumeFile::describe(source, &Layout::default())?;
-        let worlds = match (file.placement(), other.placement()) {
+        let worlds = match (&file.placement, &other.placement) {
             (Some(own), Some(theirs)) => {
                 let turned = own.space.and_then(|space| theirs.to(space));
                 let turned = turned.unwrap_or_else(|| theirs.clone());

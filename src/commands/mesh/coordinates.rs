@@ -162,7 +162,7 @@ impl CoordinateArgs {
 
     /// The placement of the file in the chosen coordinates; `None` for those of the grid.
     fn file_placement(&self, source: &Source, file: &VolumeFile) -> Result<Option<Placement>> {
-        let placement = file.placement();
+        let placement = file.placement.as_ref();
         match self.coordinates {
             Coordinates::Voxel => Ok(None),
             Coordinates::World => Ok(placement.cloned()),

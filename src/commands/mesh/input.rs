@@ -37,10 +37,7 @@ impl VolumeInput {
             };
             let isovalues: Vec<f64> = job.isovalues.iter().filter_map(value).collect();
             let volume = job.region.read(&job.volume, &file, &isovalues, session)?;
-            let mut part = file;
-            part.dims = volume.dims;
-            let bytes = volume.samples.as_bytes().len() as u64;
-            let plan = plan_whole(&job.kernel, &part, bytes, session);
+            let plan = plan_whole(&job.kernel, &volume, session);
             return Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan));
         }
         let bytes = file.bytes().unwrap_or(u64::MAX);
@@ -53,8 +50,8 @@ impl VolumeInput {
             let plan = plan(job, &file, session)?;
             return Ok(Self::Stream(Box::new(file), plan));
         }
-        let plan = plan_whole(&job.kernel, &file, bytes, session);
         let volume = file.read(session.limits(1), &session.timings)?;
+        let plan = plan_whole(&job.kernel, &volume, session);
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 

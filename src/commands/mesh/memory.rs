@@ -2,6 +2,7 @@
 
 use super::job::MeshJob;
 use crate::{
+    data::volume::Volume,
     engine::{
         plan::{MeshCost, MeshPlan},
         session::Session,
@@ -47,16 +48,11 @@ pub(super) fn plan(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resul
     })
 }
 
-/// The plan for a volume in memory, whose samples take `samples` bytes.
-pub(super) fn plan_whole(
-    kernel: &MarchingCubes,
-    file: &VolumeFile,
-    samples: u64,
-    session: &Session,
-) -> MeshPlan {
-    let [width, height, depth] = file.dims;
-    let layers = kernel.layers(depth);
-    let scratch = kernel.cpu_scratch([width, height], layers, file.dtype.is_float());
+/// The plan for a volume in memory.
+pub(super) fn plan_whole(kernel: &MarchingCubes, volume: &Volume, session: &Session) -> MeshPlan {
+    let [width, height, depth] = volume.dims;
+    let (layers, samples) = (kernel.layers(depth), volume.samples.as_bytes().len() as u64);
+    let scratch = kernel.cpu_scratch([width, height], layers, volume.samples.dtype().is_float());
     MeshPlan::whole(layers, samples.saturating_add(scratch), session)
 }
 

@@ -3,9 +3,11 @@
 use std::{ops::Range, sync::Arc};
 
 use crate::{
-    data::{label_mesh::LabelMesh, samples::Samples, surface::Surface, volume::Volume},
+    data::{
+        blocks::Span, label_mesh::LabelMesh, samples::Samples, surface::Surface, volume::Volume,
+    },
     device::Kernel,
-    engine::{BlockSource, Blocks, Window, read_blocks, session::Session},
+    engine::{BlockSource, Blocks, read_blocks, session::Session},
     io::volume::VolumeFile,
     kernels::mesh::{MarchingCubes, Slab, labels::SurfaceNets},
     util::error::{Hint, Result},
@@ -63,7 +65,7 @@ pub(super) fn mesh_slabs<K: SlabKernel>(
     let Slabs { own, height, overlaps, leaves_out } = slabs;
     let (depth, last) = (file.dims[2], own.end);
     let slices = |layers: &Range<usize>| kernel.slices(layers, depth);
-    let window = |layers: &Range<usize>| Window { positions: slices(layers), before: 0 };
+    let padded = |core: Range<usize>| Span { padded: slices(&core), core, before: 0 };
     let skipped = |layer: usize| match file.missing(slices(&(layer..layer + 1)).start) {
         Some((end, fill)) if leaves_out(&fill) => {
             let is_missing = |&layer: &usize| slices(&(layer..layer + 1)).end <= end;
@@ -71,12 +73,12 @@ pub(super) fn mesh_slabs<K: SlabKernel>(
         }
         _ => 0,
     };
-    let (window, skipped) = (&window, &skipped);
-    let blocks = Blocks { own, block: height, window, wraps: false, overlaps, skipped };
+    let (padded, skipped) = (&padded, &skipped);
+    let blocks = Blocks { own, block: height, padded, wraps: false, overlaps, skipped };
     let mut first_vertex = 0;
-    read_blocks(source, &blocks, "mesh", session, |layers, window, grid| {
+    read_blocks(source, &blocks, "mesh", session, |span, grid| {
         let volume = Volume { dims: grid.dims, samples: grid.samples }.into();
-        let first_slice = window.positions.start;
+        let (first_slice, layers) = (span.padded.start, span.core);
         let slab = Slab { volume, first_slice, depth, layers, first_vertex };
         first_vertex += mesh_slab(kernel, &slab, session, consume)?;
         Ok(Arc::into_inner(slab.volume).map(|volume| volume.samples))

@@ -81,18 +81,10 @@ impl RowsReader {
 impl Reader for RowsReader {
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
         let Image { width, channels, samples, .. } = &self.rows.header().first.image;
-        let dtype = samples.dtype();
-        let held = before.map_or(0, Samples::len);
-        let len = held + width * channels * count;
-        let mut samples = match self.spare.take() {
-            Some(mut spare) => spare.resize(len).map(|()| spare),
-            None => Samples::zeros(dtype, len),
-        }?;
-        let (head, rows) = samples.as_bytes_mut().split_at_mut(held * dtype.size());
-        if let Some(before) = before {
-            head.copy_from_slice(before.as_bytes());
-        }
-        self.rows.read(rows)?;
+        let (len, dtype) = (width * channels * count, samples.dtype());
+        let mut samples = Samples::extended(before, len, dtype, self.spare.take())?;
+        self.rows
+            .read(&mut samples.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..])?;
         Ok(samples)
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Deref,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -12,7 +13,7 @@ use std::{
 use super::{
     format::{Format, Opened},
     formats::{by_extension, recognize},
-    header::{Encoding, Header, Loss, StoredType},
+    header::{Description, Encoding, Loss, StoredType},
     layout::Layout,
     slices::{
         names::{self, is_multi_file},
@@ -22,7 +23,11 @@ use super::{
     zarr,
 };
 use crate::{
-    data::{dtype::Dtype, placement::Placement, volume::Dims},
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        volume::Dims,
+    },
     io::{Limits, Source, losses},
     util::error::{Error, Hint, Result},
 };
@@ -65,13 +70,8 @@ const MAX_SKIPPED: u64 = 1 << 30;
 #[derive(Clone)]
 pub struct VolumeFile {
     pub(super) source: Source,
-    /// Samples along x, y and z.
-    pub dims: [usize; 3],
-    /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
-    pub dtype: Dtype,
     pub(super) format: &'static Format,
-    /// What is known about the volume.
-    pub header: Header,
+    description: Description,
     pub(super) location: SampleLocation,
     /// Index of the chosen volume.
     pub(super) volume: usize,
@@ -80,11 +80,19 @@ pub struct VolumeFile {
     warnings_reported: Arc<AtomicBool>,
 }
 
+impl Deref for VolumeFile {
+    type Target = Description;
+
+    fn deref(&self) -> &Description {
+        &self.description
+    }
+}
+
 impl fmt::Debug for VolumeFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VolumeFile")
             .field("source", &self.source)
-            .field("header", &self.header)
+            .field("description", &self.description)
             .finish_non_exhaustive()
     }
 }
@@ -101,20 +109,18 @@ impl VolumeFile {
         let input = recognize(source, layout)?;
         let (format, source) = (input.format, input.source.clone());
         check_flags(&source, layout, format)?;
-        let Opened { header, location, pipe } = (format.open)(input)?;
-        let volume = match (layout.volume, header.volumes) {
+        let Opened { description, location, pipe } = (format.open)(input)?;
+        let volume = match (layout.volume, description.volumes) {
             (Some(volume), volumes) if volume < volumes => volume,
             (None, 1) => 0,
             (chosen, volumes) => {
-                return Err(wrong_volume(&source, chosen, volumes, header.volume_noun));
+                return Err(wrong_volume(&source, chosen, volumes, description.volume_noun));
             }
         };
         let mut file = Self {
             source,
-            dims: header.dims,
-            dtype: header.dtype(),
             format,
-            header,
+            description,
             location,
             volume,
             pipe: pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe)))),
@@ -122,15 +128,15 @@ impl VolumeFile {
         };
         file.check_size()?;
         file.check_length()?;
-        if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = file.header.stored {
-            file.header.losses.push(Loss::Integers(dtype));
+        if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = file.stored {
+            file.description.losses.push(Loss::Integers(dtype));
         }
         Ok(file)
     }
 
     /// Checks sizes before anything is allocated for them.
     fn check_size(&self) -> Result<()> {
-        let (source, Header { skip, encoding, dims, .. }) = (&self.source, &self.header);
+        let (source, Description { skip, encoding, dims, .. }) = (&self.source, &**self);
         let (is_packed, files) = match &self.location {
             SampleLocation::HeaderFile { gzip, .. } => (*gzip, 1),
             SampleLocation::DataFiles(files) => (false, files.len() as u64),
@@ -154,7 +160,7 @@ impl VolumeFile {
 
     /// Stored bytes of the volumes before the chosen one, and of all; `None` on overflow.
     pub(super) fn extent(&self) -> Option<ByteExtent> {
-        let Header { dims, volumes, stored, .. } = &self.header;
+        let Description { dims, volumes, stored, .. } = &**self;
         let samples = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
         let bytes = samples.checked_mul(stored.size() as u64)?;
         Some(ByteExtent {
@@ -165,7 +171,7 @@ impl VolumeFile {
 
     /// Compares the length of uncompressed samples with that of the shape.
     fn check_length(&mut self) -> Result<()> {
-        let Header { skip, encoding, dims, stored, volumes, .. } = &self.header;
+        let Description { skip, encoding, dims, stored, volumes, .. } = &**self;
         let (Some(after), true) = (skip.bytes, stream::is_plain(*skip, *encoding)) else {
             return Ok(());
         };
@@ -192,7 +198,7 @@ impl VolumeFile {
             )));
         }
         if found > all {
-            self.header.losses.push(Loss::Trailing(found - all));
+            self.description.losses.push(Loss::Trailing(found - all));
         }
         Ok(())
     }
@@ -200,7 +206,7 @@ impl VolumeFile {
     /// Announces that 64-bit integers will be read by [`VolumeReader::read_integers`], without conversion to f64.
     /// Returns their type; `None` if the volume stores no such values.
     pub fn keep_integers(&mut self) -> Option<Dtype> {
-        let Header { stored, scale, ref mut losses, .. } = self.header;
+        let Description { stored, scale, ref mut losses, .. } = self.description;
         match (stored, scale) {
             (StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
                 losses.retain(|loss| !matches!(loss, Loss::Integers(_)));
@@ -220,6 +226,11 @@ impl VolumeFile {
         self.pipe.is_none() && can_reopen(&self.source)
     }
 
+    /// Size and sample type of the volume in memory.
+    pub fn grid_type(&self) -> GridType {
+        GridType { shape: Shape { dims: self.dims, channels: 1 }, dtype: self.dtype }
+    }
+
     /// Bytes of all samples in memory; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
@@ -231,7 +242,7 @@ impl VolumeFile {
     pub fn reader_bytes(&self) -> u64 {
         match &self.location {
             SampleLocation::Slices(slices) => stack::scratch_bytes(&**slices),
-            _ if self.header.transposed => self.bytes().unwrap_or(u64::MAX),
+            _ if self.transposed => self.bytes().unwrap_or(u64::MAX),
             _ => 0,
         }
     }
@@ -241,7 +252,7 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when the file is missing.
     pub fn file_bytes(&self) -> Result<Option<u64>> {
-        match self.header.file_bytes {
+        match self.description.file_bytes {
             Some(bytes) => Ok(Some(bytes)),
             None => self.source.size(),
         }
@@ -261,17 +272,7 @@ impl VolumeFile {
 
     /// The format's name.
     pub fn format(&self) -> &str {
-        self.header.variant.as_deref().unwrap_or(self.format.name)
-    }
-
-    /// Position and orientation in the world, if the file states them.
-    pub fn placement(&self) -> Option<&Placement> {
-        self.header.placement.as_ref()
-    }
-
-    /// Other entries of the header: names and texts.
-    pub fn metadata(&self) -> &[(String, String)] {
-        &self.header.metadata
+        self.variant.as_deref().unwrap_or(self.format.name)
     }
 
     /// A message about metadata that an output does not keep; `None` if it keeps all.
@@ -279,7 +280,7 @@ impl VolumeFile {
         &self,
         keeps: impl Fn(&(String, String)) -> bool,
     ) -> Option<String> {
-        let dropped = self.metadata().iter().filter(|entry| !keeps(entry));
+        let dropped = self.metadata.iter().filter(|entry| !keeps(entry));
         let names: Vec<&str> = dropped.map(|(name, _)| name.as_str()).collect();
         let list = names.join(", ");
         let list: String = list.chars().filter(|c| !c.is_control()).take(200).collect();
@@ -288,7 +289,7 @@ impl VolumeFile {
 
     /// Messages about assumptions, and about content of the file that the volume does not have.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let Header { warnings, losses, .. } = &self.header;
+        let Description { warnings, losses, .. } = &**self;
         warnings.iter().cloned().chain(losses.iter().map(ToString::to_string))
     }
 
@@ -300,7 +301,7 @@ impl VolumeFile {
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
         let bytes = self.bytes().unwrap_or(u64::MAX);
-        if self.header.transposed && bytes > limits.bytes() / 3 {
+        if self.transposed && bytes > limits.bytes() / 3 {
             let what =
                 format_args!("{}: an array in Fortran order, which is reordered,", self.source);
             return Err(limits.exceeded(what, bytes.saturating_mul(3)));
@@ -308,8 +309,8 @@ impl VolumeFile {
         self.allow(limits)?;
         if !self.warnings_reported.swap(true, Ordering::Relaxed) {
             let report = |loss| losses::report(&self.source, loss, limits.strict);
-            self.header.losses.iter().try_for_each(report)?;
-            self.header.warnings.iter().for_each(|text| log::warn!("{}: {text}", self.source));
+            self.losses.iter().try_for_each(report)?;
+            self.warnings.iter().for_each(|text| log::warn!("{}: {text}", self.source));
         }
         Ok(())
     }

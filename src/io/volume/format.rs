@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    header::{BoxError, Encoding, Endian, Header, HeaderReader},
+    header::{BoxError, Description, Encoding, Endian, HeaderReader},
     layout::Layout,
     slices::stack::Slices,
     stream::{self, OpenFile, PipeRest, SampleLocation},
@@ -87,7 +87,7 @@ pub struct Input<'a> {
 
 /// A volume that has been opened.
 pub struct Opened {
-    pub header: Header,
+    pub description: Description,
     pub location: SampleLocation,
     /// The rest of the input, if it is a pipe.
     pub pipe: Option<PipeRest>,
@@ -95,8 +95,8 @@ pub struct Opened {
 
 impl Opened {
     /// A volume of slices.
-    pub fn of_slices(header: Header, slices: Arc<dyn Slices>) -> Self {
-        Self { header, location: SampleLocation::Slices(slices), pipe: None }
+    pub fn of_slices(description: Description, slices: Arc<dyn Slices>) -> Self {
+        Self { description, location: SampleLocation::Slices(slices), pipe: None }
     }
 }
 
@@ -104,17 +104,15 @@ impl Input<'_> {
     /// Opens a file or pipe that begins with a header.
     pub fn with_header(
         self,
-        parse: fn(&mut HeaderReader<'_>) -> Result<Header, BoxError>,
+        parse: fn(&mut HeaderReader<'_>) -> Result<Description, BoxError>,
     ) -> Result<Opened> {
         let (source, name) = (self.source, self.format.name);
-        let OpenFile { mut input, gzip, can_reopen, .. } = match self.opened {
-            Some(opened) => opened,
-            None => OpenFile::new(&source)?,
-        };
+        let OpenFile { mut input, gzip, can_reopen, .. } =
+            self.opened.expect("its header was recognized");
         let mut reader = HeaderReader::new(&mut *input, source.path());
         let header = parse(&mut reader);
         let position = reader.position;
-        let mut header = header.map_err(|error| {
+        let mut description = header.map_err(|error| {
             let io_error = error.downcast_ref::<io::Error>();
             match io_error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
                 true => {
@@ -127,16 +125,16 @@ impl Input<'_> {
                 ),
             }
         })?;
-        if header.encoding == Encoding::Text {
-            header.endian = Endian::Little;
+        if description.encoding == Encoding::Text {
+            description.endian = Endian::Little;
         }
-        let location = match &header.files {
+        let location = match &description.files {
             None => SampleLocation::HeaderFile { source, gzip },
             Some(names) => SampleLocation::data_files(&source, names)?,
         };
         let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
         let pipe = (!can_reopen && is_one_file).then_some(PipeRest { input, position });
-        Ok(Opened { header, location, pipe })
+        Ok(Opened { description, location, pipe })
     }
 }
 
@@ -144,9 +142,9 @@ impl Input<'_> {
 #[cfg(test)]
 pub fn write_and_parse(
     format: &Format,
-    parse: fn(&mut HeaderReader<'_>) -> Result<Header, BoxError>,
+    parse: fn(&mut HeaderReader<'_>) -> Result<Description, BoxError>,
     content: &HeaderContent<'_>,
-) -> Header {
+) -> Description {
     use super::header::{Skip, StoredType, parse_bytes};
     let bytes = (format.write.as_ref().expect("it is written").header)(content);
     assert!((format.has_signature)(&bytes));

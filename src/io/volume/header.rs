@@ -1,4 +1,4 @@
-//! What is known about a volume before a sample is read ([`Header`]), and the beginning of a file from which it is
+//! What is known about a volume before a sample is read ([`Description`]), and the beginning of a file from which it is
 //! parsed.
 
 use std::{
@@ -83,7 +83,7 @@ pub struct Scale {
 
 /// Everything known about a volume before a sample is read.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct Description {
     /// Name of the format, if it is more specific than that of its [`Format`](super::format::Format).
     pub variant: Option<Cow<'static, str>>,
     /// Samples along x, y and z.
@@ -98,8 +98,8 @@ pub struct Header {
     pub endian: Endian,
     /// Slope and intercept from stored numbers to values; `None` if they are the same.
     pub scale: Option<Scale>,
-    /// The type of the samples once read, if it does not follow from `stored` and `scale`.
-    pub read_as: Option<Dtype>,
+    /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
+    pub dtype: Dtype,
     /// Bytes of all files of a volume of slices.
     pub file_bytes: Option<u64>,
     /// Position and orientation in the world, if the header states them.
@@ -179,8 +179,8 @@ pub enum Encoding {
     Text,
 }
 
-impl Header {
-    /// The header of one volume of little-endian samples from offset `from` on.
+impl Description {
+    /// One volume of little-endian samples from offset `from` on.
     pub fn new(dims: [usize; 3], stored: StoredType, from: u64) -> Self {
         Self {
             variant: None,
@@ -190,7 +190,7 @@ impl Header {
             stored,
             endian: Endian::Little,
             scale: None,
-            read_as: None,
+            dtype: stored.read_as(None),
             file_bytes: None,
             placement: None,
             files: None,
@@ -203,9 +203,10 @@ impl Header {
         }
     }
 
-    /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
-    pub fn dtype(&self) -> Dtype {
-        self.read_as.unwrap_or_else(|| self.stored.read_as(self.scale))
+    /// Sets slope and intercept, and the type of the samples once read.
+    pub fn set_scale(&mut self, scale: Option<Scale>) {
+        self.scale = scale;
+        self.dtype = self.stored.read_as(scale);
     }
 
     /// Sets the placement, in lengths of the units that the file names for the axes x, y and z, or adds a warning if it
@@ -291,9 +292,9 @@ impl Read for HeaderReader<'_> {
 /// Parses the header of a file that begins with `bytes`.
 #[cfg(test)]
 pub fn parse_bytes(
-    parse: fn(&mut HeaderReader<'_>) -> Result<Header, BoxError>,
+    parse: fn(&mut HeaderReader<'_>) -> Result<Description, BoxError>,
     mut bytes: &[u8],
-) -> Result<Header, BoxError> {
+) -> Result<Description, BoxError> {
     parse(&mut HeaderReader::new(&mut bytes, None))
 }
 

@@ -7,7 +7,9 @@
 
 use super::{
     format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
-    header::{BoxError, Encoding, Endian, Header, HeaderReader, StoredType, checked_dims, excerpt},
+    header::{
+        BoxError, Description, Encoding, Endian, HeaderReader, StoredType, checked_dims, excerpt,
+    },
     text::{TextFields, data_files, sizes},
 };
 use crate::data::{
@@ -88,7 +90,7 @@ fn is_true(fields: &TextFields, names: &[&str]) -> bool {
     fields.get(names).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let mut fields = TextFields::default();
     let location = loop {
         let line = reader.line()?.ok_or("ElementDataFile is missing")?;
@@ -113,7 +115,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
     Ok(header)
 }
 
-fn header(fields: &TextFields, position: u64) -> Result<Header, BoxError> {
+fn header(fields: &TextFields, position: u64) -> Result<Description, BoxError> {
     let axes = fields.count("NDims")? as usize;
     if !(1..=10).contains(&axes) {
         return Err("NDims: expected a number of axes from 1 to 10".into());
@@ -124,7 +126,7 @@ fn header(fields: &TextFields, position: u64) -> Result<Header, BoxError> {
     let size = |axis: usize| sizes.get(axis).copied().unwrap_or(1);
     let dims = checked_dims([size(0), size(1), size(2)])?;
     let volumes = (3..sizes.len()).map(size).fold(1, u64::saturating_mul);
-    let mut header = Header::new(dims, StoredType::As(dtype(fields)?), position);
+    let mut header = Description::new(dims, StoredType::As(dtype(fields)?), position);
     header.volumes = usize::try_from(volumes)?;
     if is_true(fields, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
         header.endian = Endian::Big;
@@ -162,7 +164,7 @@ fn dtype(fields: &TextFields) -> Result<Dtype, BoxError> {
 }
 
 /// Places the samples by spacing, offset and directions, if the header has one of them.
-fn place(header: &mut Header, fields: &TextFields, axes: usize) -> Result<(), BoxError> {
+fn place(header: &mut Description, fields: &TextFields, axes: usize) -> Result<(), BoxError> {
     let spacing = vector(fields, &["ElementSpacing", "ElementSize"], axes)?;
     let offset = vector(fields, &["Offset", "Position", "Origin"], axes)?;
     let matrix = vector(fields, &["TransformMatrix", "Rotation", "Orientation"], axes * axes)?;
@@ -225,7 +227,7 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
 mod tests {
     use super::{super::header::parse_bytes, *};
 
-    fn parse(text: &str) -> Result<Header, BoxError> {
+    fn parse(text: &str) -> Result<Description, BoxError> {
         parse_bytes(super::parse, text.as_bytes())
     }
 

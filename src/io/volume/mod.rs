@@ -1,7 +1,7 @@
 //! Volumes: reads files of all formats slice by slice, and writes them.
 //!
 //! `formats` is the table of formats, and chooses one. Each format is one file or folder with one `format::Format`, whose
-//! function `open` returns a `header::Header` and the location of the samples; `reader` then streams them. Raw volumes
+//! function `open` returns a `header::Description` and the location of the samples; `reader` then streams them. Raw volumes
 //! have no header: flags, the name or the size of the file replace it. Volumes in slices (images, DICOM, TIFF, Zarr) are
 //! read through `slices::stack::Slices`.
 
@@ -13,7 +13,7 @@ mod file;
 mod format;
 mod formats;
 mod gz;
-mod header;
+pub(in crate::io) mod header;
 mod layout;
 mod meta_image;
 mod mrc;

@@ -6,7 +6,7 @@
 use super::{
     fields::BinaryFields,
     format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
-    header::{BoxError, Endian, Header, HeaderReader, StoredType, checked_dims},
+    header::{BoxError, Description, Endian, HeaderReader, StoredType, checked_dims},
 };
 use crate::data::{dtype::Dtype, placement::Placement};
 
@@ -90,7 +90,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let bytes = reader.bytes::<SIZE>()?;
     let words = Words::new(&bytes);
     let stored = words.stored()?;
@@ -103,7 +103,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
     }
     let extended =
         u64::try_from(words.int(23)).map_err(|_| "invalid size of the extended header")?;
-    let mut header = Header::new([columns, rows, sections], stored, SIZE as u64 + extended);
+    let mut header = Description::new([columns, rows, sections], stored, SIZE as u64 + extended);
     header.endian = words.0.endian;
     header.volumes = volumes;
     header.metadata.extend(words.labels().map(|label| ("label".into(), label)));
@@ -115,7 +115,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
 }
 
 /// Places the samples if the header states the size of the cell; warns of unsupported axes and angles.
-fn place(header: &mut Header, words: &Words<'_>) {
+fn place(header: &mut Description, words: &Words<'_>) {
     let axes = [16, 17, 18].map(|word| words.int(word));
     let mut sorted = axes;
     sorted.sort_unstable();

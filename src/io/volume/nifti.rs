@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::{
     fields::BinaryFields,
     format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
-    header::{BoxError, Encoding, Endian, Header, HeaderReader, Scale, StoredType, checked_dims},
+    header::{
+        BoxError, Description, Encoding, Endian, HeaderReader, Scale, StoredType, checked_dims,
+    },
     rotation::{quaternion, rotation, rotation_of},
 };
 use crate::data::{
@@ -193,7 +195,7 @@ impl Fields<'_> {
     }
 }
 
-fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let mut bytes = reader.bytes::<{ SIZE_1 as usize }>()?.to_vec();
     let size = [bytes[0], bytes[1], bytes[2], bytes[3]];
     let (endian, size) = match [u32::from_le_bytes(size), u32::from_be_bytes(size)] {
@@ -239,7 +241,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
 }
 
 /// The header of a pair of files, or of one file with samples from offset `min_offset` on.
-fn header(fields: &Fields<'_>, is_pair: bool, min_offset: u64) -> Result<Header, BoxError> {
+fn header(fields: &Fields<'_>, is_pair: bool, min_offset: u64) -> Result<Description, BoxError> {
     let axes = fields.dim(0);
     if !(1..=7).contains(&axes) {
         return Err(format!("invalid number of axes: {axes}").into());
@@ -254,7 +256,7 @@ fn header(fields: &Fields<'_>, is_pair: bool, min_offset: u64) -> Result<Header,
         return Err(format!("invalid offset of the samples: {offset}").into());
     }
     let min_offset = if is_pair { 0 } else { min_offset };
-    let mut header = Header::new(dims, fields.stored()?, (offset as u64).max(min_offset));
+    let mut header = Description::new(dims, fields.stored()?, (offset as u64).max(min_offset));
     header.endian = fields.bytes.endian;
     header.volumes = volumes.ok_or("invalid number of volumes")?;
     if size(5) > 1 && VECTORS.contains(&fields.int(INTENT)) {
@@ -266,7 +268,8 @@ fn header(fields: &Fields<'_>, is_pair: bool, min_offset: u64) -> Result<Header,
             header.warnings.push(format!("scl_inter is {intercept}; assuming 0"));
             intercept = 0.0;
         }
-        header.scale = (slope != 1.0 || intercept != 0.0).then_some(Scale { slope, intercept });
+        let is_scaled = slope != 1.0 || intercept != 0.0;
+        header.set_scale(is_scaled.then_some(Scale { slope, intercept }));
     }
     header.set_placement(fields.placement());
     for (name, field, len) in [
@@ -380,7 +383,7 @@ mod tests {
         (0..3).all(|i| (a[i] - b[i]).abs() < 1e-5)
     }
 
-    fn again(placement: Option<&Placement>, dims: [usize; 3], dtype: Dtype) -> Header {
+    fn again(placement: Option<&Placement>, dims: [usize; 3], dtype: Dtype) -> Description {
         let content = HeaderContent { dims, dtype, placement, metadata: Vec::new() };
         write_and_parse(&FORMAT, parse, &content)
     }

@@ -3,7 +3,7 @@
 
 use super::{
     format::{Format, HeaderContent, WriteSupport},
-    header::{BoxError, Endian, Header, HeaderReader, StoredType, checked_dims},
+    header::{BoxError, Description, Endian, HeaderReader, StoredType, checked_dims},
 };
 use crate::io::array::npy;
 
@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     ..Format::new(".npy", &["npy"], |input| input.with_header(parse))
 };
 
-fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let array = npy::Header::read(reader)?;
     let (volumes, sizes) = match array.shape[..] {
         [y, x] => (1, [x, y, 1]),
@@ -28,7 +28,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
     };
     let dims = checked_dims(sizes)?;
     checked_dims([volumes; 3])?;
-    let mut header = Header::new(dims, StoredType::As(array.element.stored), reader.position);
+    let mut header = Description::new(dims, StoredType::As(array.element.stored), reader.position);
     header.volumes = volumes;
     header.endian = if array.element.is_big_endian { Endian::Big } else { Endian::Little };
     header.transposed = array.fortran;

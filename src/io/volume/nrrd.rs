@@ -6,7 +6,8 @@
 use super::{
     format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
     header::{
-        BoxError, Encoding, Endian, Header, HeaderReader, Skip, StoredType, checked_dims, excerpt,
+        BoxError, Description, Encoding, Endian, HeaderReader, Skip, StoredType, checked_dims,
+        excerpt,
     },
     text::{TextFields, data_files, sizes, units, vector, vectors},
 };
@@ -273,12 +274,12 @@ fn placement<'a>(
     Ok(Some((Placement::straight(spacing, first), [0, 1, 2].map(unit))))
 }
 
-fn parse(reader: &mut HeaderReader<'_>) -> Result<Header, BoxError> {
+fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let Lines { fields, pairs, others, files } = Lines::read(reader)?;
     let directions = fields.get(&["spacedirections"]).map_or_else(|| Ok(Vec::new()), vectors)?;
     let Axes { dims, volumes, spatial } = axes(&fields, &directions)?;
     let dtype = dtype(fields.require("type")?)?;
-    let mut header = Header::new(dims, StoredType::As(dtype), reader.position);
+    let mut header = Description::new(dims, StoredType::As(dtype), reader.position);
     header.volumes = volumes;
     header.encoding = match fields.require("encoding")?.to_lowercase().as_str() {
         "raw" => Encoding::Raw,
@@ -380,7 +381,7 @@ mod tests {
         *,
     };
 
-    fn parse(text: &str) -> Result<Header, BoxError> {
+    fn parse(text: &str) -> Result<Description, BoxError> {
         parse_bytes(super::parse, text.as_bytes())
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{
     format::{Format, Input, Opened, WriteSupport},
-    header::{Endian, Header, StoredType},
+    header::{Description, Endian, StoredType},
     layout::Layout,
     stream::{PipeRest, SampleLocation},
 };
@@ -26,20 +26,20 @@ const EXTENSIONS: &[&str] = &["raw", "bin", "vol", "dat"];
 
 fn open(input: Input<'_>) -> Result<Opened> {
     let Input { source, layout, opened, .. } = input;
-    let header = header(&source, layout)?;
+    let description = describe(&source, layout)?;
     let is_packed = packed_extension(source.path()).1;
     let pipe = opened.filter(|opened| !opened.can_reopen);
     let gzip = is_packed && pipe.as_ref().is_none_or(|opened| opened.gzip);
     let pipe = pipe.map(|opened| PipeRest { input: opened.input, position: 0 });
-    Ok(Opened { header, location: SampleLocation::HeaderFile { source, gzip }, pipe })
+    Ok(Opened { description, location: SampleLocation::HeaderFile { source, gzip }, pipe })
 }
 
-/// Makes the header of a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
+/// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
 ///
 /// # Errors
 /// [`Kind::Io`](crate::util::error::Kind::Io) when the file's length cannot be read;
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
-fn header(source: &Source, layout: &Layout) -> Result<Header> {
+fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let stated_dtype = layout.dtype.or(named_dtype);
     let dtype = stated_dtype.unwrap_or(Dtype::U8);
@@ -51,7 +51,7 @@ fn header(source: &Source, layout: &Layout) -> Result<Header> {
     let Some(Dims(dims)) = stated_dims.or_else(|| cube(body?, dtype)) else {
         return Err(unknown_shape(source, body));
     };
-    let mut header = Header::new(dims, StoredType::As(dtype), layout.header_bytes);
+    let mut header = Description::new(dims, StoredType::As(dtype), layout.header_bytes);
     header.endian = layout.endian.unwrap_or(Endian::Little);
     let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
     let bytes = count.and_then(|count| count.checked_mul(dtype.size() as u64));
@@ -96,8 +96,8 @@ fn unknown_shape(source: &Source, bytes: Option<u64>) -> Error {
         .with_hint(Hint::VolumeShape)
 }
 
-fn wrong_size(source: &Source, header: &Header, body: u64, bytes: u64) -> Error {
-    let Header { dims, stored, .. } = header;
+fn wrong_size(source: &Source, header: &Description, body: u64, bytes: u64) -> Error {
+    let Description { dims, stored, .. } = header;
     let count = bytes / stored.size() as u64;
     let fits: Vec<&str> = Dtype::SAMPLES
         .iter()

@@ -9,7 +9,7 @@ use std::{
 use super::{
     convert,
     file::VolumeFile,
-    header::{Header, Loss, StoredType},
+    header::{Description, Loss, StoredType},
     slices::stack::Slices,
     stream::{self, Input, SampleLocation},
 };
@@ -85,7 +85,7 @@ impl VolumeFile {
             let input = SampleSource::Slices(slices.clone(), first);
             return Ok(VolumeReader { file: self.clone(), input, spare: None });
         }
-        let Header { skip, encoding, stored, .. } = self.header;
+        let Description { skip, encoding, stored, .. } = **self;
         let pipe = self.pipe.as_ref().map(|pipe| {
             let pipe = pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
             pipe.ok_or_else(|| {
@@ -97,12 +97,12 @@ impl VolumeFile {
         });
         let mut extent = self.extent().expect("checked before");
         let before = (self.dims[0] * self.dims[1] * first * stored.size()) as u64;
-        if !self.header.transposed {
+        if !self.transposed {
             extent.before += before;
         }
         let mut input =
             stream::open(&self.location, pipe.transpose()?, skip, (encoding, stored), extent)?;
-        if self.header.transposed {
+        if self.transposed {
             input = stream::transposed(input, self.dims, stored.size())
                 .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
             stream::skip_bytes(&mut input, before)
@@ -134,10 +134,9 @@ impl VolumeReader {
     /// # Errors
     /// As [`VolumeReader::read`].
     pub fn read_integers(&mut self, count: usize) -> Result<Vec<u64>> {
-        let VolumeFile { source, dims, header, .. } = &self.file;
+        let (source, Description { dims, endian, .. }) = (&self.file.source, &*self.file);
         let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)
             .map_err(|error| error.context(format_args!("cannot read {source}")))?;
-        let endian = header.endian;
         let SampleSource::Stream(input) = &mut self.input else {
             return Err(Error::bad_input(format_args!(
                 "{source}: 64-bit integers in slices are not supported"
@@ -150,10 +149,10 @@ impl VolumeReader {
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        let VolumeFile { source, dims, .. } = &self.file;
+        let (source, dims) = (&self.file.source, self.file.dims);
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                Error::bad_input(format_args!("{source}: file ends before {} samples", Dims(*dims)))
+                Error::bad_input(format_args!("{source}: file ends before {} samples", Dims(dims)))
             }
             _ => stream::failed(source, error),
         }
@@ -162,19 +161,12 @@ impl VolumeReader {
 
 impl Reader for VolumeReader {
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
-        let VolumeFile { source, dims, dtype, header, .. } = &self.file;
-        let len = dims[0] * dims[1] * count + before.map_or(0, Samples::len);
-        let mut samples = match self.spare.take().filter(|spare| spare.dtype() == *dtype) {
-            Some(mut spare) => spare.resize(len).map(|()| spare),
-            None => Samples::zeros(*dtype, len),
-        }
-        .map_err(|error| error.context(format_args!("cannot read {source}")))?;
-        let mut new = samples.as_bytes_mut();
-        if let Some(before) = before {
-            let held = new.split_off_mut(..before.as_bytes().len()).expect("counted above");
-            held.copy_from_slice(before.as_bytes());
-        }
-        let Header { stored, endian, scale, .. } = *header;
+        let source = &self.file.source;
+        let Description { dims, dtype, stored, endian, scale, .. } = *self.file;
+        let spare = self.spare.take().filter(|spare| spare.dtype() == dtype);
+        let mut samples = Samples::extended(before, dims[0] * dims[1] * count, dtype, spare)
+            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
+        let new = &mut samples.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
         let input = match &mut self.input {
             SampleSource::Stream(input) => input,
             SampleSource::Slices(all, next) => {
@@ -185,9 +177,9 @@ impl Reader for VolumeReader {
                 return Ok(samples);
             }
         };
-        let read = match scale.is_none() && stored == StoredType::As(*dtype) {
+        let read = match scale.is_none() && stored == StoredType::As(dtype) {
             true => input.read_exact(new).map(|()| endian.to_native(new, dtype.size())),
-            false => convert::read(input, (stored, endian), scale, *dtype, new),
+            false => convert::read(input, (stored, endian), scale, dtype, new),
         };
         read.map_err(|error| self.failed(error))?;
         Ok(samples)
@@ -196,8 +188,9 @@ impl Reader for VolumeReader {
     /// Fails if data follow the samples of a raw volume, whose shape must then be wrong. For other formats, a warning
     /// reports them.
     fn expect_end(&mut self) -> Result<()> {
-        let VolumeFile { source, dims, dtype, header, .. } = &self.file;
-        if self.file.volume + 1 < header.volumes {
+        let VolumeFile { source, volume, .. } = &self.file;
+        let Description { dims, dtype, volumes, losses, .. } = &*self.file;
+        if volume + 1 < *volumes {
             return Ok(());
         }
         let SampleSource::Stream(input) = &mut self.input else { return Ok(()) };
@@ -216,7 +209,7 @@ impl Reader for VolumeReader {
             ))),
             true => {
                 // Has been reported before if the length of the file is known.
-                if !header.losses.iter().any(|loss| matches!(loss, Loss::Trailing(_))) {
+                if !losses.iter().any(|loss| matches!(loss, Loss::Trailing(_))) {
                     log::warn!("{source}: data after the samples are ignored");
                 }
                 Ok(())

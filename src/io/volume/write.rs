@@ -118,8 +118,8 @@ impl<'a> VolumeTarget<'a> {
             )));
         }
         self.dtype = nearest(support.dtypes, self.dtype);
-        self.metadata = file.metadata();
-        let placement = file.placement();
+        self.metadata = &file.metadata;
+        let placement = file.placement.as_ref();
         self.placement = match support.placement {
             PlacementSupport::Affine(None) => placement.cloned(),
             // Coordinates of an unknown space are kept.

@@ -36,10 +36,10 @@ impl Reader for LabelReader<'_, '_> {
             Some(_) => numbers.of_integers(&self.reader.read_integers(count)?)?,
             None => numbers.of_samples(self.reader.read(count)?)?,
         };
-        match before {
-            Some(before) => joined(before, &new),
-            None => Ok(new),
-        }
+        let Some(before) = before else { return Ok(new) };
+        let mut all = Samples::extended(Some(before), new.len(), new.dtype(), None)?;
+        all.as_bytes_mut()[before.as_bytes().len()..].copy_from_slice(new.as_bytes());
+        Ok(all)
     }
 
     fn expect_end(&mut self) -> Result<()> {
@@ -49,13 +49,4 @@ impl Reader for LabelReader<'_, '_> {
     fn reuse(&mut self, done: Samples) {
         self.reader.reuse(done);
     }
-}
-
-/// `before` followed by `after`, which have the same type.
-fn joined(before: &Samples, after: &Samples) -> Result<Samples> {
-    let mut all = Samples::zeros(after.dtype(), before.len() + after.len())?;
-    let (first, second) = all.as_bytes_mut().split_at_mut(before.as_bytes().len());
-    first.copy_from_slice(before.as_bytes());
-    second.copy_from_slice(after.as_bytes());
-    Ok(all)
 }

@@ -4,6 +4,7 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use super::{
+    color_conversion::ColorConversion,
     density::density,
     description::{DescriptionFormat, description_format, imagej_value},
     directory::{Directory, PageList, TiffFile},
@@ -17,10 +18,14 @@ use super::{
 };
 use crate::{
     data::{
-        dtype::Dtype,
         image::{DensityUnit, Image},
+        placement::Placement,
     },
-    io::{Limits, image::error::BoxError},
+    io::{
+        Limits,
+        image::error::BoxError,
+        volume::header::{Description, Endian, Loss, StoredType},
+    },
 };
 
 /// Planes of one size and type.
@@ -30,42 +35,18 @@ pub struct Planes {
     page: Page,
     /// Location of planes in the file, volume by volume.
     layout: PlaneLayout,
-    /// Number of samples along x and y.
-    pub size: [usize; 2],
-    /// Sample type in memory.
-    pub dtype: Dtype,
-    /// Number of planes of a volume.
-    pub slices: usize,
-    /// Number of volumes: channels times points in time.
-    pub volumes: usize,
+    /// Everything known about the volumes.
+    pub description: Description,
     /// Number of colour channels of a plane, which become grey; 1 if stored samples are read without conversion.
     pub channels: usize,
-    /// The spacing along x, y and z.
-    pub spacing: Option<[f64; 3]>,
-    /// Units of `spacing`, as named in the file.
-    pub units: [Option<String>; 3],
-    /// Whether the file states the spacing of slices. Otherwise that in `spacing` is assumed.
-    pub has_slice_spacing: bool,
-    /// Position of the first sample, in multiples of the spacing.
-    pub first: [f64; 3],
-    /// Name of the format.
-    pub format: &'static str,
-    /// Further metadata of the file.
-    pub metadata: Vec<(String, String)>,
-    /// Warnings about assumptions.
-    pub warnings: Vec<String>,
-    /// Warnings about content that is left out.
-    pub losses: Vec<String>,
+    /// Whether the file states the spacing of slices. Otherwise that of pixels is assumed.
+    has_slice_spacing: bool,
     limits: Limits,
 }
 
 impl fmt::Debug for Planes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planes")
-            .field("size", &self.size)
-            .field("slices", &self.slices)
-            .field("volumes", &self.volumes)
-            .finish_non_exhaustive()
+        f.debug_struct("Planes").field("description", &self.description).finish_non_exhaustive()
     }
 }
 
@@ -90,8 +71,8 @@ struct StackShape {
 const MAX: usize = 1 << 24;
 
 impl Planes {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> Result<Self, BoxError> {
+    /// Opens the file at `path`, which is the first of `files` files with slices.
+    pub fn open(path: &Path, files: usize) -> Result<Self, BoxError> {
         let file = TiffFile::open_path(path)?;
         let PageList { offsets: pages, loss } = file.pages()?;
         let directory = file.directory(pages[0])?;
@@ -101,11 +82,12 @@ impl Planes {
         let by = description_format(&description);
         let mut planes = Self::new(file, page, pages.len());
         planes.read_colours(pages[0])?;
-        planes.losses.extend(loss);
+        planes.description.losses.extend(loss.map(Loss::from));
         planes.limits = planes.plane_limits();
         planes.read_texts(pages[0], by.is_some());
         let shape = planes.read_description(by, &description, &directory, pages.len())?;
-        planes.warnings.extend(planes.slice_spacing_warning(pages.len().max(planes.slices)));
+        let slices = pages.len().max(planes.description.dims[2]).max(files);
+        planes.description.warnings.extend(planes.slice_spacing_warning(slices));
         if let PlaneLayout::Pages(_) = planes.layout {
             planes.arrange(pages, shape)?;
         }
@@ -114,20 +96,19 @@ impl Planes {
 
     /// Planes of one grey volume, of whose pages only the first has been read.
     fn new(file: TiffFile<'static>, page: Page, slices: usize) -> Self {
+        let [width, height] = page.size;
+        let stored = match (page.format, page.bits) {
+            (SampleFormat::Float, 16) => StoredType::F16,
+            _ => StoredType::As(page.dtype),
+        };
+        let mut description = Description::new([width, height, slices], stored, 0);
+        description.variant = Some("TIFF stack".into());
+        description.endian = if page.is_little_endian { Endian::Little } else { Endian::Big };
+        description.file_bytes = Some(file.bytes.len());
         Self {
-            size: page.size,
-            dtype: page.dtype,
-            slices,
-            volumes: 1,
+            description,
             channels: 1,
-            spacing: None,
-            units: [const { None }; 3],
             has_slice_spacing: false,
-            first: [0.0; 3],
-            format: "TIFF stack",
-            metadata: Vec::new(),
-            warnings: Vec::new(),
-            losses: Vec::new(),
             limits: Limits::from(u64::MAX),
             layout: PlaneLayout::Pages(Vec::new()),
             file,
@@ -137,8 +118,8 @@ impl Planes {
 
     /// Memory limit for decoding a plane. A strip or tile may be somewhat larger than its plane.
     fn plane_limits(&self) -> Limits {
-        let [width, height] = self.size.map(|side| side as u64);
-        let sample = (self.channels * self.dtype.size()) as u64;
+        let [width, height] = self.page.size.map(|side| side as u64);
+        let sample = (self.channels * self.description.dtype.size()) as u64;
         let plane = width.saturating_mul(height).saturating_mul(4 * sample);
         Limits::from(plane.max(64 << 20))
     }
@@ -149,7 +130,7 @@ impl Planes {
         // Software and date describe the file, not the volume.
         let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
         let texts = exif.texts().filter(is_kept);
-        self.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
+        self.description.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
     }
 
     /// Takes format, spacing and order from the description, which `by` wrote, else the spacing from the resolution.
@@ -162,12 +143,13 @@ impl Planes {
     ) -> Result<Option<StackShape>, BoxError> {
         match by {
             Some(DescriptionFormat::ImageJ) => {
-                self.format = "ImageJ stack";
+                self.description.variant = Some("ImageJ stack".into());
                 self.read_imagej(description, directory, pages)
             }
             Some(DescriptionFormat::Ome) => {
-                self.format = "OME-TIFF";
-                self.metadata.push(("OME-XML".into(), format!("{} bytes", description.len())));
+                self.description.variant = Some("OME-TIFF".into());
+                let entry = ("OME-XML".into(), format!("{} bytes", description.len()));
+                self.description.metadata.push(entry);
                 Ok(self.read_ome(description, pages))
             }
             _ => {
@@ -181,7 +163,7 @@ impl Planes {
     /// volume.
     fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<StackShape>) -> Result<(), BoxError> {
         if let Some(StackShape { counts: [channels, slices, times], pages: order }) = shape {
-            (self.slices, self.volumes) = (slices, channels * times);
+            self.set_counts(slices, channels * times);
             self.slices_called_channels(channels, times);
             pages = order.into_iter().map(|page| pages[page]).collect();
         }
@@ -196,13 +178,16 @@ impl Planes {
         let is_colour = self.page.photometric.colours() > 1;
         if is_colour && samples > 1 {
             let opened = OpenedPage::new(&self.file, first, &TiffDescription::default())?;
-            self.dtype = opened.conversion.dtype;
-            self.channels = opened.conversion.channels;
-            self.losses = opened.decoded.losses;
+            let ColorConversion { dtype, channels, .. } = opened.conversion;
+            if self.description.stored != StoredType::F16 {
+                self.description.stored = StoredType::As(dtype);
+            }
+            (self.channels, self.description.dtype) = (channels, dtype);
+            self.description.losses.extend(opened.decoded.losses.iter().map(Loss::from));
         } else {
-            self.losses.extend(self.page.loss());
+            self.description.losses.extend(self.page.loss().map(Loss::from));
             if samples > 1 {
-                self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+                self.lose(format!("{} of its {samples} channels are left out", samples - 1));
             }
         }
         if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
@@ -215,9 +200,10 @@ impl Planes {
     /// shows at most seven channels together.
     fn slices_called_channels(&mut self, channels: usize, times: usize) {
         const MAX_CHANNELS: usize = 7;
-        if self.slices == 1 && times == 1 && channels > MAX_CHANNELS {
-            (self.slices, self.volumes) = (channels, 1);
-            self.warnings.push(format!("its {channels} channels are read as {channels} slices"));
+        if self.description.dims[2] == 1 && times == 1 && channels > MAX_CHANNELS {
+            self.set_counts(channels, 1);
+            let warning = format!("its {channels} channels are read as {channels} slices");
+            self.description.warnings.push(warning);
         }
     }
 
@@ -234,7 +220,7 @@ impl Planes {
             && pages == 1
             && let Some(bytes) = self.bytes_behind(images)
         {
-            (self.slices, self.volumes) = (counts[1], counts[0] * counts[2]);
+            self.set_counts(counts[1], counts[0] * counts[2]);
             if counts[0] > 1 {
                 self.channels_apart(counts)?;
             }
@@ -242,8 +228,7 @@ impl Planes {
             return Ok(None);
         }
         if counts.iter().product::<usize>() != pages {
-            self.losses
-                .push(format!("its description states {images} images, but the file has {pages}"));
+            self.lose(format!("its description states {images} images, but the file has {pages}"));
             return Ok(None);
         }
         let [channels, slices, times] = counts;
@@ -283,12 +268,13 @@ impl Planes {
             let scale = if by_centimetre && stated == Some("um") { 1e4 } else { 1.0 };
             let side = |count: Option<f64>| count.map_or(1.0, |count| scale / count);
             let [x, y] = [side(across), side(down)];
-            self.spacing = Some([x, y, depth.unwrap_or(1.0)]);
-            self.units = units.map(|unit| unit.map(str::to_owned));
+            // Origins are in samples.
+            let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
+            let spacing = [x, y, depth.unwrap_or(1.0)];
+            let first = [0, 1, 2].map(|axis| (0.0 - origins[axis]) * spacing[axis]);
+            self.description.set_placement_in(Placement::straight(spacing, first), units);
             self.has_slice_spacing = depth.is_some();
         }
-        let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
-        self.first = origins.map(|origin| 0.0 - origin);
     }
 
     /// Bytes of a plane if `images` planes follow each other in the file, and only the first has a directory.
@@ -320,10 +306,12 @@ impl Planes {
             let lengths = [x, y, z].map(|length| length.unwrap_or(known));
             if x.is_none() {
                 let known = known.0;
-                self.warnings.push(format!("PhysicalSizeX is missing; assuming {known}"));
+                let warning = format!("PhysicalSizeX is missing; assuming {known}");
+                self.description.warnings.push(warning);
             }
-            self.spacing = Some(lengths.map(|(length, _)| length));
-            self.units = lengths.map(|(_, unit)| Some(unit.to_owned()));
+            let spacing = lengths.map(|(length, _)| length);
+            let units = lengths.map(|(_, unit)| Some(unit));
+            self.description.set_placement_in(Placement::straight(spacing, [0.0; 3]), units);
             self.has_slice_spacing = z.is_some();
         }
         // Channels that are colours of a plane share one plane.
@@ -333,7 +321,7 @@ impl Planes {
         let all = z_len.checked_mul(c_len)?.checked_mul(t_len)?;
         let missing = format!("its OME-XML states {all} planes, but the file has {pages}");
         if all > pages {
-            self.losses.push(missing);
+            self.lose(missing);
             return None;
         }
         let order = ome::PlaneOrder::read(text, [z_len, c_len, t_len])?;
@@ -343,10 +331,10 @@ impl Planes {
         let found: Option<Vec<usize>> =
             planes.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
         if found.is_none() {
-            self.losses.push(missing);
+            self.lose(missing);
         } else if pages > all {
             let others = pages - all;
-            self.losses.push(format!(
+            self.lose(format!(
                 "{others} pages that are not of the first image of its OME-XML are left out"
             ));
         }
@@ -359,14 +347,15 @@ impl Planes {
             && let Some([across, down]) = density.per(DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
-            self.spacing = Some([x, y, x]);
-            self.units = [(); 3].map(|()| Some("mm".to_owned()));
+            let placement = Placement::straight([x, y, x], [0.0; 3]);
+            self.description.set_placement_in(placement, [Some("mm"); 3]);
         }
     }
 
     /// Warning about the assumed spacing of `slices` slices; `None` if the file states it.
-    pub fn slice_spacing_warning(&self, slices: usize) -> Option<String> {
-        let [x, _, z] = self.spacing.filter(|_| slices > 1 && !self.has_slice_spacing)?;
+    fn slice_spacing_warning(&self, slices: usize) -> Option<String> {
+        let placement = self.description.placement.as_ref();
+        let [x, _, z] = placement.filter(|_| slices > 1 && !self.has_slice_spacing)?.spacing();
         let assumed = if x == z { "that of columns".into() } else { z.to_string() };
         Some(format!("the slice spacing is missing; assuming {assumed}"))
     }
@@ -399,19 +388,13 @@ impl Planes {
         Ok(())
     }
 
-    /// Whether samples are stored as floats of 16 bits.
-    pub fn is_half(&self) -> bool {
-        (self.page.format, self.page.bits) == (SampleFormat::Float, 16)
+    fn set_counts(&mut self, slices: usize, volumes: usize) {
+        (self.description.dims[2], self.description.volumes) = (slices, volumes);
     }
 
-    /// Whether numbers in the file are little-endian.
-    pub fn is_little_endian(&self) -> bool {
-        self.page.is_little_endian
-    }
-
-    /// Length of the file in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.file.bytes.len()
+    /// Adds a message about content of the file that the volume does not have.
+    fn lose(&mut self, message: String) {
+        self.description.losses.push(message.into());
     }
 
     /// Reads the stored samples of plane `number`, counted over all volumes.
@@ -452,7 +435,10 @@ impl Planes {
         let packed = self.page.max_packed().min(self.file.bytes.len());
         let picture = match self.channels {
             1 => 0,
-            channels => 2 * (self.size[0] * self.size[1] * channels * self.dtype.size()) as u64,
+            channels => {
+                let [width, height] = self.page.size;
+                2 * (width * height * channels * self.description.dtype.size()) as u64
+            }
         };
         chunk.saturating_mul(2).saturating_add(packed).saturating_add(picture)
     }

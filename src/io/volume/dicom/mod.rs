@@ -33,7 +33,7 @@ use self::{
 };
 use super::{
     format::{Format, Input, Opened},
-    header::{BoxError, Header, Loss, StoredType},
+    header::{BoxError, Description},
     slices::{names::skipped, stack::Slices},
     stream,
 };
@@ -141,16 +141,17 @@ fn open(input: Input<'_>) -> Result<Opened> {
             dataset::MAX_FRAMES
         )));
     }
-    let series = series::choose(source, images, layout.series.as_ref())?;
-    let mut header = header(&series, warnings);
-    let Series { images, slices, .. } = series;
+    let series = series::choose(source, images, layout.series.as_ref(), warnings)?;
+    let Series { images, slices, mut description } = series;
+    describe_first(&mut description, &images[0]);
+    description.scale = slices[0].scale.filter(|_| have_same_scale(&slices));
     let dtype = value_type(&images, &slices);
+    description.dtype = dtype;
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
-    header.read_as = Some(dtype);
-    header.file_bytes = Some(images.iter().map(size_of).sum());
+    description.file_bytes = Some(images.iter().map(size_of).sum());
     let (clipping_reported, is_strict) = Default::default();
     let slices = SeriesSlices { images, slices, dtype, clipping_reported, is_strict };
-    Ok(Opened::of_slices(header, Arc::new(slices)))
+    Ok(Opened::of_slices(description, Arc::new(slices)))
 }
 
 /// Opens all `files`. Returns those with pixels, and the names of those without.
@@ -167,33 +168,20 @@ fn open_images(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
     Ok((images, without_pixels))
 }
 
-/// The header of a series; `warnings` come before its own.
-fn header(series: &Series, mut warnings: Vec<String>) -> Header {
-    let Series { images, slices, volumes, placement, losses, notes } = series;
-    let first = &images[0];
-    let format = first.format;
-    let dims = [format.columns, format.rows, slices.len() / volumes];
-    let mut header = Header::new(dims, StoredType::As(format.dtype()), 0);
-    (header.volumes, header.endian) = (*volumes, first.data.syntax.endian);
-    header.scale = slices[0].scale.filter(|_| have_same_scale(slices));
-    warnings.extend_from_slice(notes);
-    header.warnings = warnings;
-    if let Some(placement) = placement {
-        header.set_placement(placement.clone());
-    }
-    header.losses.extend(losses.iter().map(Loss::from));
-    if format.samples == 3 {
-        header.losses.push("colours converted to grey, (r + g + b) / 3 as in ImageJ".into());
+/// Describes a series as far as its first image does.
+fn describe_first(description: &mut Description, first: &Image) {
+    description.endian = first.data.syntax.endian;
+    if first.format.samples == 3 {
+        description.losses.push("colours converted to grey, (r + g + b) / 3 as in ImageJ".into());
     }
     if first.data.top.has(attributes::LUT) {
-        header.losses.push("table of values (Modality LUT) is not applied".into());
+        description.losses.push("table of values (Modality LUT) is not applied".into());
     }
-    if format.inverted {
+    if first.format.inverted {
         let warning = "MONOCHROME1 (the minimum is white): values are inverted, as by ITK";
-        header.warnings.push(warning.into());
+        description.warnings.push(warning.into());
     }
-    header.metadata = metadata(first);
-    header
+    description.metadata = metadata(first);
 }
 
 /// Whether all slices have the same slope and intercept.

@@ -6,6 +6,7 @@ use super::{
         SERIES_UID, SPACING, THICKNESS,
     },
     image::{Image, Slice},
+    pixel_format::PixelFormat,
 };
 use crate::{
     data::{
@@ -14,7 +15,11 @@ use crate::{
     },
     io::{
         Source,
-        volume::{layout::SeriesId, slices::names::display_name},
+        volume::{
+            header::{Description, Loss, StoredType},
+            layout::SeriesId,
+            slices::names::display_name,
+        },
     },
     util::error::{Error, Result},
 };
@@ -33,12 +38,7 @@ pub struct Series {
     pub images: Vec<Image>,
     /// In the order of z, volume by volume.
     pub slices: Vec<Slice>,
-    pub volumes: usize,
-    pub placement: Option<Placement>,
-    /// Messages about content of the files that the volume does not have.
-    pub losses: Vec<String>,
-    /// Messages about choices and assumptions.
-    pub notes: Vec<String>,
+    pub description: Description,
 }
 
 /// Splits `items` into groups of equal keys, in the order of the first items of the groups.
@@ -66,16 +66,20 @@ fn largest(mut groups: Vec<Vec<Image>>) -> (Vec<Image>, Vec<Vec<Image>>) {
     (groups.remove(at), groups)
 }
 
-/// Chooses the series `wanted`, by default the largest, and sorts its slices.
+/// Chooses the series `wanted`, by default the largest, and sorts its slices. Adds to `warnings`.
 ///
 /// # Errors
 /// When `wanted` is the identifier of no series or of several, or when the slices are not parallel.
-pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&SeriesId>) -> Result<Series> {
+pub fn choose(
+    source: &Source,
+    images: Vec<Image>,
+    wanted: Option<&SeriesId>,
+    mut warnings: Vec<String>,
+) -> Result<Series> {
     let uid = |image: &Image| image.data.top.text(SERIES_UID).unwrap_or_default().to_owned();
     let all = grouped(images, uid);
     let list: Vec<String> = all.iter().map(|images| summary(images)).collect();
     let (count, list) = (all.len(), list.join(", "));
-    let mut notes = Vec::new();
     let chosen = match wanted {
         Some(wanted) => {
             let mut fitting: Vec<Vec<Image>> =
@@ -92,12 +96,13 @@ pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&SeriesId>) ->
             let chosen = largest(all).0;
             if count > 1 {
                 let summary = summary(&chosen);
-                notes.push(format!("using the largest of {count} series, {summary}; found {list}"));
+                warnings
+                    .push(format!("using the largest of {count} series, {summary}; found {list}"));
             }
             chosen
         }
     };
-    arrange(source, chosen, notes)
+    arrange(source, chosen, warnings)
 }
 
 /// A series in a message: `series 3 (120 slices, 1.2.840.1)`.
@@ -154,7 +159,7 @@ fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
 }
 
 /// Sorts the slices of one series, which may be several volumes.
-fn arrange(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Series> {
+fn arrange(source: &Source, images: Vec<Image>, warnings: Vec<String>) -> Result<Series> {
     let (mut images, losses) = keep_uniform(images);
     // Instance numbers order slices without positions, and slices at one position.
     images.sort_by(|a, b| {
@@ -170,7 +175,11 @@ fn arrange(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Se
     let planes: Option<Vec<Plane>> =
         slices.iter().map(|slice| Plane::of(&images[slice.image], slice.frame)).collect();
     let offsets = images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
-    let mut found = Series { images, slices, volumes: 1, placement: None, losses, notes };
+    let PixelFormat { columns, rows, .. } = images[0].format;
+    let stored = StoredType::As(images[0].format.dtype());
+    let mut description = Description::new([columns, rows, slices.len()], stored, 0);
+    (description.warnings, description.losses) = (warnings, losses);
+    let mut found = Series { images, slices, description };
     match (planes, offsets) {
         (Some(planes), Some(offsets)) if offsets.len() == planes.len() => {
             found.order_by_position(&at_offsets(&planes, &offsets));
@@ -188,7 +197,7 @@ fn arrange(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Se
 
 /// The largest group of images of one size, type and orientation, and a message about the others: some series contain
 /// scout images and screenshots.
-fn keep_uniform(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+fn keep_uniform(images: Vec<Image>) -> (Vec<Image>, Vec<Loss>) {
     let turn = |image: &Image| {
         let round = |v: f64| (v * 1e3).round() as i64;
         Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
@@ -198,10 +207,13 @@ fn keep_uniform(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
     let mut losses = Vec::new();
     if let Some(other) = others.first() {
         let others: usize = others.iter().map(|images| slice_count(images)).sum();
-        losses.push(format!(
-            "{others} slices of another size, type or orientation are ignored, such as {}",
-            display_name(&other[0].path)
-        ));
+        losses.push(
+            format!(
+                "{others} slices of another size, type or orientation are ignored, such as {}",
+                display_name(&other[0].path)
+            )
+            .into(),
+        );
     }
     (images, losses)
 }
@@ -248,16 +260,17 @@ impl Series {
     fn keep_instance_order(&mut self) {
         let ([x, y], z, is_stated) = spacing(&self.images[0]);
         if self.slices.len() > 1 {
-            self.notes
-                .push("slice positions are missing; using the order of instance numbers".into());
+            let warning = "slice positions are missing; using the order of instance numbers";
+            self.description.warnings.push(warning.into());
         }
         if is_stated {
             if z.is_none() && self.slices.len() > 1 {
-                self.notes.push("slice spacing is missing; assuming 1 mm".into());
+                self.description.warnings.push("slice spacing is missing; assuming 1 mm".into());
             }
             let z = z.unwrap_or(1.0);
             let unit = Some("mm".into());
-            self.placement = Some(Placement { unit, ..Placement::straight([x, y, z], [0.0; 3]) });
+            let placement = Placement::straight([x, y, z], [0.0; 3]);
+            self.description.set_placement(Placement { unit, ..placement });
         }
     }
 
@@ -271,7 +284,8 @@ impl Series {
         let usual = median.unwrap_or(1.0);
         let mut groups = group_by_position(&along, usual * 1e-2);
         self.drop_duplicates(&mut groups);
-        self.volumes = groups[0].len();
+        let volumes = groups[0].len();
+        (self.description.volumes, self.description.dims[2]) = (volumes, groups.len());
         let at: Vec<f64> = groups.iter().map(|group| along[group[0]]).collect();
         let is_even = self.check_spacing(&groups, &at, usual);
         let ([x, y], stated, _) = spacing(&self.images[0]);
@@ -282,14 +296,13 @@ impl Series {
             _ if is_even => std::array::from_fn(|i| (high[i] - low[i]) / last as f64),
             _ => std::array::from_fn(|i| (high[i] - low[i]) / (at[last] - at[0]) * usual),
         };
-        self.placement = Some(Placement {
+        self.description.set_placement(Placement {
             steps: [first.row.map(|v| v * x), first.column.map(|v| v * y), step],
             first: low,
             space: Some(Space::Lps),
             unit: Some("mm".into()),
         });
-        let slices =
-            (0..self.volumes).flat_map(|volume| groups.iter().map(move |group| group[volume]));
+        let slices = (0..volumes).flat_map(|volume| groups.iter().map(move |group| group[volume]));
         self.slices = slices.map(|slice| self.slices[slice]).collect();
     }
 
@@ -301,11 +314,11 @@ impl Series {
         }
         let duplicates: usize = groups.iter().map(|group| group.len() - 1).sum();
         let example = groups.iter().find(|group| group.len() > 1).expect("more than one");
-        self.losses.push(format!(
+        self.description.losses.push(Loss::Other(format!(
             "{duplicates} slices at the position of another are ignored, such as {}, which is at that of {}",
             self.file_of(example[1]),
             self.file_of(example[0])
-        ));
+        )));
         groups.iter_mut().for_each(|group| group.truncate(1));
     }
 
@@ -322,9 +335,9 @@ impl Series {
         };
         let (gap, usual) = (round(gap), round(usual));
         let [low, high] = [z, z + 1].map(|z| self.file_of(groups[z][0]));
-        self.losses.push(format!(
+        self.description.losses.push(Loss::Other(format!(
             "slices are not evenly spaced: {gap} mm from {low} to {high}{others}; assuming {usual} mm for all"
-        ));
+        )));
         false
     }
 

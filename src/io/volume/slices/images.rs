@@ -10,7 +10,7 @@ use super::{
     grey::grey,
     names::{display_name, is_image_file},
     stack::Slices,
-    tiff::{place, slice},
+    tiff::slice,
 };
 use crate::{
     data::{dtype::Dtype, image::Image},
@@ -19,7 +19,7 @@ use crate::{
         image::{Probe, has_planes, probe, read_image, tiff::Planes},
         volume::{
             format::{Format, Input, Opened},
-            header::{Header, Loss, StoredType},
+            header::{Description, StoredType},
         },
     },
     util::{
@@ -78,9 +78,11 @@ fn open(input: Input<'_>) -> Result<Opened> {
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
-    let tiff = has_planes(&files[0]).then(|| first_planes(&files[0])).transpose()?;
+    let tiff = has_planes(&files[0]).then(|| first_planes(&files)).transpose()?;
     let (size, dtype) = match &tiff {
-        Some(planes) => (planes.size, planes.dtype),
+        Some(Planes { description, .. }) => {
+            ([description.dims[0], description.dims[1]], description.dtype)
+        }
         // A large slice may not fit in memory.
         None if first.bytes > MAX_PROBE => (first.decoded_size(), first.decoded),
         None => {
@@ -88,15 +90,17 @@ fn open(input: Input<'_>) -> Result<Opened> {
             ([width, height], samples.dtype())
         }
     };
-    let mut header = Header::new([size[0], size[1], files.len()], StoredType::As(dtype), 0);
-    header.warnings = warnings;
+    let mut description =
+        Description::new([size[0], size[1], files.len()], StoredType::As(dtype), 0);
+    description.warnings = warnings;
     let coloured = match &tiff {
         None => probes.iter().filter(|probe| probe.has_colour).count(),
         // As for one TIFF with all slices: stored values and the spacing of pixels are kept.
         Some(planes) => {
-            header.losses.extend(planes.losses.iter().map(Loss::from));
-            header.warnings.extend(planes.slice_spacing_warning(files.len()));
-            place(&mut header, planes);
+            let Description { losses, warnings, placement, .. } = &planes.description;
+            description.losses.clone_from(losses);
+            description.warnings.extend(warnings.iter().cloned());
+            description.placement = placement.clone();
             if planes.channels > 1 { files.len() } else { 0 }
         }
     };
@@ -106,19 +110,21 @@ fn open(input: Input<'_>) -> Result<Opened> {
             (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
             (_, all) => format!("{all} colour images"),
         };
-        header.losses.push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
+        description
+            .losses
+            .push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
-        header.losses.push("alpha is ignored".into());
+        description.losses.push("alpha is ignored".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
     let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
-    header.variant = Some(format!("{} slices", first.format).into());
-    header.file_bytes = Some(files.iter().map(size_of).sum());
+    description.variant = Some(format!("{} slices", first.format).into());
+    description.file_bytes = Some(files.iter().map(size_of).sum());
     let has_planes = tiff.is_some();
     let slices = ImageFiles { files, has_planes, size, dtype, limits, scratch };
-    Ok(Opened::of_slices(header, Arc::new(slices)))
+    Ok(Opened::of_slices(description, Arc::new(slices)))
 }
 
 /// Checks that images have the same properties, and each one page.
@@ -145,8 +151,9 @@ fn check_alike(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<(
 }
 
 /// Opens the first of several TIFF files.
-fn first_planes(file: &Path) -> Result<Planes> {
-    Planes::open(file).map_err(|error| {
+fn first_planes(files: &[PathBuf]) -> Result<Planes> {
+    let file = &files[0];
+    Planes::open(file, files.len()).map_err(|error| {
         Error::bad_input(format_args!("cannot decode {}", file.display())).caused_by(error)
     })
 }

@@ -20,7 +20,7 @@ pub trait StoredChunks: Debug + Send {
 /// Slices of one size and type.
 pub trait Slices: Debug + Send + Sync {
     /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values
-    /// of the type [`Header::dtype`](crate::io::volume::header::Header::dtype) in the machine's byte order.
+    /// of the type [`Description::dtype`](crate::io::volume::header::Description::dtype) in the machine's byte order.
     ///
     /// # Errors
     /// When the slice cannot be read, or has another size or type than the others.

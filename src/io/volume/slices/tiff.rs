@@ -6,7 +6,6 @@ use super::{grey::grey, names::is_image_file, stack::Slices};
 use crate::{
     data::{
         image::{Image, Metadata},
-        placement::Placement,
         samples::Samples,
     },
     io::{
@@ -16,7 +15,7 @@ use crate::{
         },
         volume::{
             format::{Format, HeaderContent, Input, Opened, PlacementSupport, WriteSupport},
-            header::{BoxError, Endian, Header, Loss, StoredType},
+            header::{BoxError, Description},
         },
     },
     util::error::{Error, Result},
@@ -46,44 +45,25 @@ struct TiffPages(Planes);
 /// When it is broken, or its pages are not of one size and type.
 fn open(input: Input<'_>) -> Result<Opened> {
     let source = &input.source;
-    let planes = Planes::open(&input.files[0]).map_err(|error| {
+    let planes = Planes::open(&input.files[0], 1).map_err(|error| {
         Error::bad_input(format_args!("cannot read {source} as a volume")).caused_by(error)
     })?;
-    let [width, height] = planes.size;
+    let mut description = planes.description.clone();
+    let [width, height, slices] = description.dims;
     if width == 0 || height == 0 {
         return Err(Error::bad_input(format_args!(
             "{source}: the image has no pixels ({width} x {height})"
         )));
     }
-    let stored = match planes.is_half() {
-        true => StoredType::F16,
-        false => StoredType::As(planes.dtype),
-    };
-    let mut header = Header::new([width, height, planes.slices], stored, 0);
-    header.volumes = planes.volumes;
-    header.endian = if planes.is_little_endian() { Endian::Little } else { Endian::Big };
-    header.warnings = planes.warnings.clone();
-    header.losses.extend(planes.losses.iter().map(Loss::from));
-    header.metadata = planes.metadata.clone();
     if planes.channels > 1 {
-        let of = match planes.slices * planes.volumes {
+        let of = match slices * description.volumes {
             1 => "colour page".to_owned(),
             pages => format!("{pages} colour pages"),
         };
-        header.losses.push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
+        let loss = format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ");
+        description.losses.push(loss.into());
     }
-    place(&mut header, &planes);
-    header.variant = Some(planes.format.into());
-    header.file_bytes = Some(planes.bytes());
-    Ok(Opened::of_slices(header, Arc::new(TiffPages(planes))))
-}
-
-/// Sets spacing, first position and unit to those of `planes`, if the file states a spacing.
-pub fn place(header: &mut Header, planes: &Planes) {
-    let Some(spacing) = planes.spacing else { return };
-    let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
-    let units = planes.units.each_ref().map(Option::as_deref);
-    header.set_placement_in(Placement::straight(spacing, first), units);
+    Ok(Opened::of_slices(description, Arc::new(TiffPages(planes))))
 }
 
 /// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.
@@ -92,14 +72,14 @@ pub fn place(header: &mut Header, planes: &Planes) {
 /// When it is broken.
 pub fn slice(path: &Path) -> Result<Image> {
     let read = || -> Result<Image, BoxError> {
-        let planes = Planes::open(path)?;
+        let planes = Planes::open(path, 1)?;
         if planes.channels > 1 {
             return planes.picture(0);
         }
-        let [width, height] = planes.size;
+        let Description { dims: [width, height, _], dtype, .. } = planes.description;
         let pixels = (width as u64).saturating_mul(height as u64);
         let len = usize::try_from(pixels).map_err(|_| "the page is too large")?;
-        let mut samples = Samples::zeros(planes.dtype, len)?;
+        let mut samples = Samples::zeros(dtype, len)?;
         planes.read(0, samples.as_bytes_mut())?;
         let metadata = Metadata::default();
         Ok(Image { width, height, channels: 1, samples, is_linear: false, metadata })

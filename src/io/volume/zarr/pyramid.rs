@@ -98,7 +98,7 @@ impl Pyramid {
             Error::bad_input("cannot read the metadata of the input").caused_by(error)
         })?;
         let image = image.as_ref();
-        let placement = file.placement();
+        let placement = file.placement.as_ref();
         let spacing = placement.map_or([1.0; 3], Placement::spacing);
         let first = placement.map_or([0.0; 3], |placement| placement.first);
         let unit = placement.and_then(|placement| placement.unit.as_deref());
@@ -360,7 +360,7 @@ impl Pyramid {
 /// Messages about content of `file` that a store cannot hold.
 fn losses(file: &VolumeFile) -> Vec<String> {
     let mut losses = Vec::new();
-    if file.placement().is_some_and(Placement::has_orientation) {
+    if file.placement.as_ref().is_some_and(Placement::has_orientation) {
         losses.push("the orientation is dropped".to_owned());
     }
     losses.extend(file.dropped_metadata(|(name, _)| name == "name"));

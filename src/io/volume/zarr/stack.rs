@@ -22,7 +22,7 @@ use crate::{
         Source,
         volume::{
             format::{Format, Input, Opened},
-            header::{BoxError, Header, Loss},
+            header::{BoxError, Description, Loss},
             layout::Layout,
             stream,
         },
@@ -60,7 +60,7 @@ fn open(input: Input<'_>) -> Result<Opened> {
     let volumes = others.iter().try_fold(1, count);
     let volumes = volumes.ok_or_else(|| unreadable("volume is too large".into()))?;
     let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
-    let mut header = Header::new(dims, array.stored, 0);
+    let mut header = Description::new(dims, array.stored, 0);
     header.volumes = volumes;
     header.volume_noun = volume_noun(&axes, &others, &array.shape);
     header.endian = array.endian;
