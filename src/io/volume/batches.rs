@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{file::VolumeFile, reader::VolumeReader, slices::stack::StoredChunks};
+use super::{file::VolumeFile, reader::VolumeReader, slices::stack::ReadChunks};
 use crate::{
     data::samples::Samples,
     io::reader::Reader,
@@ -27,12 +27,12 @@ impl SampleBatch {
 }
 
 /// Reads the batches of a volume.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct BatchReader {
     file: VolumeFile,
     reader: VolumeReader,
     /// Stored chunks, which are read in place of slices.
-    chunks: Option<Box<dyn StoredChunks>>,
+    chunks: Option<ReadChunks>,
     /// Slices that have not been read.
     left: Range<usize>,
     /// Number of slices in a batch.
@@ -87,7 +87,7 @@ impl BatchReader {
     /// When the data end early or are broken, and when reading fails.
     pub fn next_batch(&mut self) -> Result<Option<SampleBatch>> {
         if let Some(chunks) = &mut self.chunks {
-            if let Some(samples) = chunks.read()? {
+            if let Some(samples) = chunks()? {
                 self.missing -= samples.len() as u64;
                 return Ok(Some(SampleBatch { samples, times: 1 }));
             }

@@ -74,7 +74,7 @@ impl OpenFile {
 }
 
 /// The files that hold the samples.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum SampleLocation {
     /// The file of the header; `gzip`: the whole file is compressed.
     HeaderFile { source: Source, gzip: bool },

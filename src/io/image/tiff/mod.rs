@@ -21,7 +21,7 @@ mod tag;
 mod tree;
 mod unpack;
 
-pub use self::{encode::stack_header, planes::Planes};
+pub(in crate::io) use self::{encode::stack_header, planes::Planes};
 use super::codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport};
 use crate::data::dtype::Dtype;
 

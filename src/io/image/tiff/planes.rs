@@ -1,7 +1,7 @@
 //! Pages of a file as planes of volumes: their order and spacing, from the descriptions of ImageJ and OME-XML if
 //! present, and sample values as stored, neither scaled nor converted to other colours.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use super::{
     color_conversion::ColorConversion,
@@ -42,12 +42,6 @@ pub struct Planes {
     /// Whether the file states the spacing of slices. Otherwise that of pixels is assumed.
     has_slice_spacing: bool,
     limits: Limits,
-}
-
-impl fmt::Debug for Planes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planes").field("description", &self.description).finish_non_exhaustive()
-    }
 }
 
 /// Location of planes in a file.

@@ -73,7 +73,6 @@ pub fn is_dicom(path: &Path) -> bool {
 }
 
 /// The slices of a series, in the order of z, volume by volume.
-#[derive(Debug)]
 struct SeriesSlices {
     images: Vec<Image>,
     slices: Vec<Slice>,

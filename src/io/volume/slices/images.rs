@@ -36,7 +36,6 @@ pub const FORMAT: Format = Format {
     ..Format::new("image slices", &[], open)
 };
 
-#[derive(Debug)]
 struct ImageFiles {
     files: Vec<PathBuf>,
     has_planes: bool,
@@ -78,7 +77,12 @@ fn open(input: Input<'_>) -> Result<Opened> {
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
-    let tiff = has_planes(&files[0]).then(|| first_planes(&files)).transpose()?;
+    let tiff = match has_planes(&files[0]) {
+        true => Some(Planes::open(&files[0], files.len()).map_err(|error| {
+            Error::bad_input(format_args!("cannot decode {}", files[0].display())).caused_by(error)
+        })?),
+        false => None,
+    };
     let (size, dtype) = match &tiff {
         Some(Planes { description, .. }) => {
             ([description.dims[0], description.dims[1]], description.dtype)
@@ -148,14 +152,6 @@ fn check_alike(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<(
         ))),
         _ => Ok(()),
     }
-}
-
-/// Opens the first of several TIFF files.
-fn first_planes(files: &[PathBuf]) -> Result<Planes> {
-    let file = &files[0];
-    Planes::open(file, files.len()).map_err(|error| {
-        Error::bad_input(format_args!("cannot decode {}", file.display())).caused_by(error)
-    })
 }
 
 fn read(file: &Path, has_planes: bool, limits: Limits) -> Result<Image> {

@@ -1,6 +1,6 @@
 //! Slices that are read one at a time, in any order and by several threads at once.
 
-use std::{fmt::Debug, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     data::samples::Samples,
@@ -8,17 +8,11 @@ use crate::{
     util::{error::Result, parallel::Parallel},
 };
 
-/// The stored chunks of a volume.
-pub trait StoredChunks: Debug + Send {
-    /// Reads those samples of the next chunks that belong to the volume; `None` after the last chunk.
-    ///
-    /// # Errors
-    /// When a chunk is broken or cannot be read.
-    fn read(&mut self) -> Result<Option<Samples>>;
-}
+/// Reads those samples of the next stored chunks that belong to a volume; `None` after the last chunk.
+pub type ReadChunks = Box<dyn FnMut() -> Result<Option<Samples>> + Send>;
 
 /// Slices of one size and type.
-pub trait Slices: Debug + Send + Sync {
+pub trait Slices: Send + Sync {
     /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values
     /// of the type [`Description::dtype`](crate::io::volume::header::Description::dtype) in the machine's byte order.
     ///
@@ -80,7 +74,7 @@ pub trait Slices: Debug + Send + Sync {
         _volume: usize,
         _slices: Range<usize>,
         _bytes: u64,
-    ) -> Option<Box<dyn StoredChunks>> {
+    ) -> Option<ReadChunks> {
         None
     }
 }

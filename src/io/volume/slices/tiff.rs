@@ -36,7 +36,6 @@ pub const FORMAT: Format = Format {
 };
 
 /// The pages of a file as slices.
-#[derive(Debug)]
 struct TiffPages(Planes);
 
 /// Opens the pages of a file as slices.

@@ -5,12 +5,10 @@ use std::{ops::Range, sync::Arc};
 use super::{existing::ExistingFiles, reader::ZarrSlices};
 use crate::{
     data::samples::Samples,
-    io::volume::slices::stack::StoredChunks,
     util::{error::Result, parallel::Parallel},
 };
 
 /// The stored chunks of some slices of a volume.
-#[derive(Debug)]
 pub struct Chunks {
     reader: Arc<ZarrSlices>,
     position: Vec<usize>,
@@ -65,10 +63,9 @@ impl Chunks {
         }
         group
     }
-}
 
-impl StoredChunks for Chunks {
-    fn read(&mut self) -> Result<Option<Samples>> {
+    /// Reads the samples of the next chunks; `None` after the last one.
+    pub fn read(&mut self) -> Result<Option<Samples>> {
         loop {
             let group = self.next_batch();
             if group.is_empty() {

@@ -33,7 +33,6 @@ use crate::{
 pub const SCRATCH: u64 = 64 << 20;
 
 /// An array as volumes of slices, and the memory to read it.
-#[derive(Debug)]
 pub struct ZarrSlices {
     pub slicing: Slicing,
     pub store: Store,
@@ -53,7 +52,6 @@ pub struct ZarrSlices {
 }
 
 /// The slices of a layer of chunks, number `number` along z of a volume.
-#[derive(Debug)]
 pub struct CachedLayer {
     pub volume: usize,
     pub number: usize,

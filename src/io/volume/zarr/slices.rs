@@ -18,7 +18,7 @@ use crate::{
     data::samples::Samples,
     io::{
         Limits,
-        volume::slices::stack::{Slices, StoredChunks},
+        volume::slices::stack::{ReadChunks, Slices},
     },
     util::{error::Result, memory, parallel::Parallel},
 };
@@ -235,11 +235,13 @@ impl Slices for ZarrSlices {
         volume: usize,
         slices: Range<usize>,
         bytes: u64,
-    ) -> Option<Box<dyn StoredChunks>> {
+    ) -> Option<ReadChunks> {
         let existing = self.existing()?.clone();
         // Each chunk is in memory twice when decoded, and once compressed.
         let batch = bytes / (4 * self.slicing.array.chunk_bytes() as u64 + 256);
-        (batch > 0)
-            .then(|| Box::new(Chunks::new(self, volume, slices, existing, batch as usize)) as _)
+        (batch > 0).then(|| {
+            let mut chunks = Chunks::new(self, volume, slices, existing, batch as usize);
+            Box::new(move || chunks.read()) as _
+        })
     }
 }
