@@ -158,6 +158,29 @@ pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
+/// Like [`run`], but returns the outcome, whose exit code and output can be checked.
+pub fn outcome(folder: &std::path::Path, line: &str) -> assert_cmd::assert::Assert {
+    let mut command = gpuproc();
+    command.current_dir(folder).args(["--device", "cpu"]).args(line.split_whitespace()).assert()
+}
+
+/// Standard output of a command line that must succeed.
+pub fn output_of(folder: &std::path::Path, line: &str) -> String {
+    let outcome = outcome(folder, line).success();
+    String::from_utf8(outcome.get_output().stdout.clone()).unwrap()
+}
+
+/// The results of `info --json` for the options and files of `line`.
+pub fn info_json(folder: &std::path::Path, line: &str) -> Vec<serde_json::Value> {
+    serde_json::from_str(&output_of(folder, &format!("info --json {line}"))).unwrap()
+}
+
+/// Like [`outcome`], for `blur` with arguments that may contain blanks.
+pub fn blur(folder: &std::path::Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let mut command = gpuproc();
+    command.current_dir(folder).args(["--device", "cpu", "blur"]).args(arguments).assert()
+}
+
 /// Like [`run`], for a command line that must succeed. Returns stderr.
 pub fn works(folder: &std::path::Path, line: &str) -> String {
     let (code, stderr) = run(folder, line);

@@ -1,13 +1,13 @@
 //! Truncated and damaged files of all image formats: missing parts are reported, or the file is refused.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use gpuproc::jpeg::{Frame, Quality};
 use image::ImageEncoder;
 use predicates::{prelude::*, str::contains};
 
 use crate::{
-    common::{Noise, encode_jpeg, gpuproc, tiff_of_jpeg},
+    common::{Noise, encode_jpeg, outcome, tiff_of_jpeg},
     damaged_jpeg::{entropy_data_offset, scan_offsets},
     inputs::{fixture, zlib},
 };
@@ -16,11 +16,6 @@ pub const MEMORY_LIMIT: u64 = 1 << 26;
 
 pub fn jpeg_fixture(name: &str) -> Vec<u8> {
     fs::read(fixture(&format!("jpeg/{name}.jpg"))).unwrap()
-}
-
-pub fn run(folder: &Path, arguments: &str) -> assert_cmd::assert::Assert {
-    let mut command = gpuproc();
-    command.current_dir(folder).args(["--device", "cpu"]).args(arguments.split(' ')).assert()
 }
 
 #[test]
@@ -52,19 +47,19 @@ fn damage_is_a_warning_or_an_error_with_strict() {
         for command in &commands[..if name == "thin.jpg" { 2 } else { 3 }] {
             let command = command.replace("NAME", name);
             let is_warning = contains("warning: ").and(contains(name)).and(contains(expected_text));
-            run(folder, &command).success().stderr(is_warning);
+            outcome(folder, &command).success().stderr(is_warning);
             for output in ["o.png", "o.csv", "o.npy"] {
                 fs::remove_file(folder.join(output)).ok();
             }
             let is_error = contains("error: cannot decode").and(contains(expected_text));
-            run(folder, &format!("{command} --strict")).code(4).stderr(is_error);
+            outcome(folder, &format!("{command} --strict")).code(4).stderr(is_error);
             assert!(["o.png", "o.csv", "o.npy"].iter().all(|name| !folder.join(name).exists()));
         }
     }
-    run(folder, "blur grey.jpg o.png").code(4).stderr(contains("no scan"));
+    outcome(folder, "blur grey.jpg o.png").code(4).stderr(contains("no scan"));
     for name in ["sequential_420", "progressive_422_restarts"] {
         write("whole.jpg", &jpeg_fixture(name));
-        run(folder, "blur whole.jpg o.png --sigma 0 --strict").success().stderr("");
+        outcome(folder, "blur whole.jpg o.png --sigma 0 --strict").success().stderr("");
     }
 }
 
@@ -76,13 +71,13 @@ fn rejects_truncated_files_of_other_formats() {
     picture.save(folder.join("a.png")).unwrap();
     for name in ["a.png", "a.bmp", "a.ppm", "a.tif", "a.webp", "a.exr"] {
         if name != "a.png" {
-            run(folder, &format!("blur a.png {name} --sigma 0")).success();
+            outcome(folder, &format!("blur a.png {name} --sigma 0")).success();
         }
         let file = fs::read(folder.join(name)).unwrap();
         for share in [20, 50, 80, 97] {
             let cut = format!("cut.{}", &name[2..]);
             fs::write(folder.join(&cut), &file[..file.len() * share / 100]).unwrap();
-            run(folder, &format!("blur {cut} o.png")).code(4).stderr(contains(&cut));
+            outcome(folder, &format!("blur {cut} o.png")).code(4).stderr(contains(&cut));
             assert!(!folder.join("o.png").exists(), "{share} % of {name}");
         }
     }
@@ -99,7 +94,7 @@ fn rejects_truncated_files_of_other_formats() {
     let table = offsets.next().expect("there are several blocks");
     file.copy_within(table..table + 8, table + 8);
     fs::write(folder.join("twice.exr"), file).unwrap();
-    run(folder, "blur twice.exr o.png").code(4).stderr(contains("blocks are missing"));
+    outcome(folder, "blur twice.exr o.png").code(4).stderr(contains("blocks are missing"));
 }
 
 /// Names of the chunks of a PNG file and the ranges of their data.
@@ -146,7 +141,7 @@ fn detects_damage_in_every_png_chunk() {
         file = add(&file, name, body);
     }
     fs::write(folder.join("in.png"), &file).unwrap();
-    run(folder, "blur in.png o.png --sigma 0 --strict").success().stderr("");
+    outcome(folder, "blur in.png o.png --sigma 0 --strict").success().stderr("");
     for (name, body) in png_chunks(&file) {
         if body.is_empty() {
             continue;
@@ -154,32 +149,34 @@ fn detects_damage_in_every_png_chunk() {
         let mut damaged = file.clone();
         damaged[body.start + body.len() / 2] ^= 1;
         fs::write(folder.join("in.png"), damaged).unwrap();
-        let done = run(folder, "blur in.png o.png --sigma 0");
+        let done = outcome(folder, "blur in.png o.png --sigma 0");
         match &name[..] {
             "IHDR" | "IDAT" | "tRNS" => drop(done.code(4).stderr(contains("in.png"))),
             _ => drop(done.success().stderr(contains(format!("its chunk {name} is damaged")))),
         }
-        run(folder, "blur in.png o.png --sigma 0 --strict").code(4);
+        outcome(folder, "blur in.png o.png --sigma 0 --strict").code(4);
     }
     // Change the name of a chunk.
     let at = png_chunks(&file).iter().find(|(name, _)| name == "pHYs").unwrap().1.start;
     let mut damaged = file.clone();
     damaged[at - 3] ^= 4;
     fs::write(folder.join("in.png"), damaged).unwrap();
-    run(folder, "blur in.png o.png --sigma 0")
+    outcome(folder, "blur in.png o.png --sigma 0")
         .success()
         .stderr(contains("its chunk pLYs is damaged"));
     // Without IEND, other chunks may be missing, too.
     let cut = [&file[..file.len() - 12], &chunk(b"tEXt", b"Author\0me")].concat();
     fs::write(folder.join("in.png"), cut).unwrap();
-    run(folder, "blur in.png o.png --sigma 0").success().stderr(contains("the file is truncated"));
+    outcome(folder, "blur in.png o.png --sigma 0")
+        .success()
+        .stderr(contains("the file is truncated"));
     // A profile that cannot be decompressed, in a chunk with a correct checksum.
     fs::write(
         folder.join("in.png"),
         add(&fs::read(folder.join("grey.png")).unwrap(), b"iCCP", b"x\0\0?"),
     )
     .unwrap();
-    run(folder, "blur in.png o.png")
+    outcome(folder, "blur in.png o.png")
         .success()
         .stderr(contains("a colour profile that cannot be read"));
 
@@ -191,13 +188,13 @@ fn detects_damage_in_every_png_chunk() {
         let mut damaged = file.clone();
         damaged[body.end - 1] ^= 1;
         fs::write(folder.join("in.png"), damaged).unwrap();
-        run(folder, "blur in.png o.png --sigma 0")
+        outcome(folder, "blur in.png o.png --sigma 0")
             .code(4)
             .stderr(contains(format!("its chunk {name} is damaged")));
     }
     let last = found.iter().rfind(|(name, _)| name == "fcTL").unwrap().1.start - 8;
     fs::write(folder.join("in.png"), &file[..last]).unwrap();
-    run(folder, "blur in.png o.png --sigma 0")
+    outcome(folder, "blur in.png o.png --sigma 0")
         .code(4)
         .stderr(contains("the file has 4 of its 5 frames"));
 }
@@ -208,14 +205,14 @@ fn reports_missing_tiff_pages() {
     let folder = folder.path();
     // gpuproc writes each directory before the data of its page.
     let stack = fixture("tiff/stack_imagej.tif");
-    run(folder, &format!("blur {} a.tif --sigma 0", stack.display())).success();
+    outcome(folder, &format!("blur {} a.tif --sigma 0", stack.display())).success();
     let file = fs::read(folder.join("a.tif")).unwrap();
     // The cut is within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
     let expected_text = contains("pages after the first 2 are missing or damaged");
-    run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(expected_text.clone());
-    run(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(expected_text.clone());
-    run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(expected_text);
+    outcome(folder, "blur cut.tif o.tif --sigma 0").success().stderr(expected_text.clone());
+    outcome(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(expected_text.clone());
+    outcome(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(expected_text);
 }
 
 /// A strip whose offset lies beyond the end of the file is an error. A strip that a sparse file omits is not.
@@ -235,11 +232,11 @@ fn rejects_tiff_strips_beyond_the_end_of_the_file() {
         }
         file.extend([0; 4]);
         fs::write(folder.join("in.tif"), file).unwrap();
-        run(folder, "blur in.tif o.png --sigma 0").code(4).stderr(expected_text.clone());
-        run(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M")
+        outcome(folder, "blur in.tif o.png --sigma 0").code(4).stderr(expected_text.clone());
+        outcome(folder, "blur in.tif o.tif --sigma 0 --max-memory 8M")
             .code(4)
             .stderr(expected_text.clone());
-        run(folder, "mesh in.tif o.ply --stack --iso 3 --close")
+        outcome(folder, "mesh in.tif o.ply --stack --iso 3 --close")
             .code(4)
             .stderr(expected_text.clone());
     }
@@ -253,13 +250,13 @@ fn reports_damage_in_jpeg_strips_of_tiff() {
     let pixels = Noise(7).bytes(200 * 160);
     let mut strip = encode_jpeg(&frame, &pixels, false);
     fs::write(folder.join("whole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
-    run(folder, "blur whole.tif o.png --sigma 0 --strict").success().stderr("");
+    outcome(folder, "blur whole.tif o.png --sigma 0 --strict").success().stderr("");
     let middle = strip.len() / 2;
     drop(strip.drain(middle..middle + 900));
     fs::write(folder.join("hole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
     let expected_text = contains("1 of its 1 strips or tiles are damaged");
-    run(folder, "blur hole.tif o.png --sigma 0").success().stderr(expected_text.clone());
-    run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(expected_text);
+    outcome(folder, "blur hole.tif o.png --sigma 0").success().stderr(expected_text.clone());
+    outcome(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(expected_text);
 }
 
 /// In PNG and WebP, EXIF may begin with the prefix `Exif\0\0` that it has in JPEG.
@@ -284,7 +281,7 @@ fn applies_exif_orientation_of_png_and_webp() {
         let rotated =
             image::imageops::rotate90(&image::RgbImage::from_raw(30, 20, pixels.clone()).unwrap());
         for name in ["in.webp", "in.png"] {
-            run(folder, &format!("blur {name} o.png --sigma 0")).success();
+            outcome(folder, &format!("blur {name} o.png --sigma 0")).success();
             assert!(image::open(folder.join("o.png")).unwrap().into_rgb8() == rotated, "{name}");
         }
     }

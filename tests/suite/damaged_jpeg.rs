@@ -13,8 +13,8 @@ use predicates::str::contains;
 
 use crate::{
     asserts::assert_contains,
-    common::{Noise, decode_jpeg, encode_jpeg},
-    damage::{MEMORY_LIMIT, jpeg_fixture, run},
+    common::{Noise, decode_jpeg, encode_jpeg, outcome},
+    damage::{MEMORY_LIMIT, jpeg_fixture},
     inputs::fixture,
 };
 
@@ -143,8 +143,10 @@ fn skips_stray_bytes_before_jpeg_markers() {
     for at in segment_offsets(&file).into_iter().skip(1) {
         assert!(read(&[&file[..at], b"junk", &file[at..]].concat()) == whole, "{at}");
         let command = "blur in.jpg o.png --sigma 0";
-        run(folder, command).success().stderr(contains("4 stray bytes before markers are skipped"));
-        run(folder, &format!("{command} --strict")).code(4).stderr(contains("4 stray bytes"));
+        outcome(folder, command)
+            .success()
+            .stderr(contains("4 stray bytes before markers are skipped"));
+        outcome(folder, &format!("{command} --strict")).code(4).stderr(contains("4 stray bytes"));
     }
 }
 
@@ -164,7 +166,7 @@ fn skips_jpeg_metadata_segments_that_are_too_short() {
             assert!(image.samples == whole.samples && damage.is_none(), "{marker} {body:?}");
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join("in.jpg"), more).unwrap();
-            run(folder.path(), "info in.jpg").success().stdout(contains("67x45 of u8"));
+            outcome(folder.path(), "info in.jpg").success().stdout(contains("67x45 of u8"));
         }
     }
 }
@@ -268,10 +270,10 @@ fn second_frame_header_ends_a_jpeg_file() {
         let two = [&file[..at], &header.concat(), &file[at..]].concat();
         fs::write(folder.join("two.jpg"), two).unwrap();
         fs::write(folder.join("cut.jpg"), &file[..at]).unwrap();
-        run(folder, "blur two.jpg two.png --sigma 0")
+        outcome(folder, "blur two.jpg two.png --sigma 0")
             .success()
             .stderr(contains("scans are missing"));
-        run(folder, "blur cut.jpg cut.png --sigma 0").success();
+        outcome(folder, "blur cut.jpg cut.png --sigma 0").success();
         let [two, cut] = ["two.png", "cut.png"].map(|name| fs::read(folder.join(name)).unwrap());
         assert!(two == cut, "{at}");
     }

@@ -29,7 +29,6 @@ use gpuproc::{
     engine::signals,
     gpu::{Context, Fault, Restrictions, Shader, has_device_hung},
     kernels::{
-        blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Histogram, Luma, Pixels},
         mesh::{MarchingCubes, Slab},
         render::Render,
@@ -46,7 +45,7 @@ use tempfile::TempDir;
 
 #[cfg(target_os = "linux")]
 use crate::common::program;
-use crate::{common::adapter, harness::ignore};
+use crate::{blur_reference::gaussian, common::adapter, harness::ignore};
 
 /// Runs `kernel` with each kind of fault, injected into each of its steps in turn.
 fn assert_faults_are_errors<K: Kernel>(kernel: &K, input: &K::In)
@@ -87,17 +86,9 @@ where
 
 #[test]
 fn blur_reports_device_faults() {
-    let axis = Taps::gaussian(1.5, 5);
-    let blur = Blur {
-        method: Method::Gaussian,
-        axes: [axis, axis, Taps::NONE],
-        iterations: 1,
-        edge: Edge::Clamp,
-        linear: false,
-    };
     let samples = Samples::U8((0..60 * 40 * 3).map(|i| (i * 37 % 256) as u8).collect());
     assert_faults_are_errors(
-        &blur,
+        &gaussian(1.5),
         &Grid { dims: [60, 40, 1], channels: 3, alpha: Alpha::None, samples },
     );
 }

@@ -16,14 +16,9 @@ use predicates::prelude::*;
 
 use crate::{
     asserts::assert_absent,
-    common::{Noise, gpuproc},
+    common::{Noise, blur, outcome},
     inputs::load_image,
 };
-
-fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
-    let mut command = gpuproc();
-    command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).arg("blur").args(arguments).assert()
-}
 
 fn floats(image: &Image) -> &[f32] {
     match &image.samples {
@@ -233,15 +228,8 @@ fn nan_and_infinity_are_accepted_and_stay_local() {
                 let out = load_image(folder.join("out.tif"));
                 assert!(floats(&out)[..channels].iter().all(|v| v.is_finite()), "{input} {method}");
             }
-            for command in [&["histogram", input, "-o", "out.csv"][..], &["scan", input, "out.npy"]]
-            {
-                gpuproc()
-                    .current_dir(folder)
-                    .args(command)
-                    .args(["--device", "cpu"])
-                    .assert()
-                    .success();
-            }
+            outcome(folder, &format!("histogram {input} -o out.csv")).success();
+            outcome(folder, &format!("scan {input} out.npy")).success();
         }
     }
 }
@@ -251,14 +239,10 @@ fn histogram_and_scan_use_linear_exr_values() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_exr(&folder.join("in.exr"), 1, &vec![0.25; WIDTH * HEIGHT]);
-    let mut command = gpuproc();
-    let arguments = ["histogram", "in.exr", "--bins", "4", "-o", "out.csv", "--device", "cpu"];
-    command.current_dir(folder).args(arguments).assert().success();
+    outcome(folder, "histogram in.exr --bins 4 -o out.csv").success();
     let table = fs::read_to_string(folder.join("out.csv")).unwrap();
     assert!(table.lines().any(|line| line == format!("1,0.25,0.5,{}", WIDTH * HEIGHT)), "{table}");
-    let mut command = gpuproc();
-    let arguments = ["scan", "--inclusive", "in.exr", "out.csv", "--device", "cpu"];
-    command.current_dir(folder).args(arguments).assert().success();
+    outcome(folder, "scan --inclusive in.exr out.csv").success();
     let sums = fs::read_to_string(folder.join("out.csv")).unwrap();
     let last = sums.split_whitespace().last().and_then(|row| row.rsplit(',').next());
     assert_eq!(last, Some(&*format!("{}", WIDTH as f64 * HEIGHT as f64 / 4.0)));

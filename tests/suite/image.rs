@@ -21,7 +21,7 @@ use predicates::prelude::*;
 
 use crate::{
     asserts::assert_absent,
-    common::{Noise, assert_twins},
+    common::{Noise, assert_twins, blur},
     inputs::fixture,
 };
 
@@ -29,10 +29,6 @@ fn gpuproc() -> Command {
     let mut command = crate::common::gpuproc();
     command.env("GPUPROC_DEVICE", "cpu");
     command
-}
-
-fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
-    gpuproc().current_dir(folder).arg("blur").args(arguments).assert()
 }
 
 fn test_image(channels: u8, bits: u8) -> DynamicImage {

@@ -57,7 +57,7 @@ pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 }
 
 pub fn zlib(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }

@@ -13,7 +13,7 @@ use gpuproc::{
         forward,
     },
     kernels::{
-        blur::{Blur, Edge, Method, Taps},
+        blur::{Blur, Edge, Taps},
         histogram::{Bins, Component as Counted, Histogram, Luma},
         jpeg::{Decode, JpegOutput},
         jpeg_blur::JpegBlur,
@@ -21,7 +21,10 @@ use gpuproc::{
     },
 };
 
-use crate::common::{assert_twins, decode_jpeg, encode_jpeg};
+use crate::{
+    blur_reference::gaussian,
+    common::{assert_twins, decode_jpeg, encode_jpeg},
+};
 
 fn assert_equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
     assert!(cpu == gpu, "{name}");
@@ -223,13 +226,7 @@ fn encoding_is_identical_on_all_devices_and_round_trips() {
 
 fn blur(radius: usize) -> Blur {
     let axis = Taps::gaussian(radius as f64 / 3.0, radius);
-    Blur {
-        method: Method::Gaussian,
-        axes: [axis, axis, Taps::NONE],
-        iterations: 1,
-        edge: Edge::Mirror,
-        linear: false,
-    }
+    Blur { axes: [axis, axis, Taps::NONE], edge: Edge::Mirror, ..gaussian(1.0) }
 }
 
 /// The blur from JPEG to JPEG equals decoding, blurring and encoding.

@@ -11,7 +11,7 @@ use gpuproc::{
 
 use crate::{
     asserts::{assert_absent, assert_contains, assert_lacks, assert_near},
-    common::{gpuproc, run, works},
+    common::{info_json, run, works},
     inputs::between,
 };
 
@@ -228,10 +228,8 @@ fn printable_meshes_are_closed() {
         let surface = Surface { positions, triangles, ..Surface::default() };
         let stats = Stats::measure(&surface).unwrap();
         assert!(stats.closed && stats.flat == 0 && stats.volume > 0.0, "{flags}: {stats:?}");
-        let info =
-            gpuproc().current_dir(folder).args(["info", "--json", "m.stl"]).output().unwrap();
-        let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
-        assert_eq!(info[0]["watertight"], true, "{flags}: {info}");
+        let info = info_json(folder, "m.stl");
+        assert_eq!(info[0]["watertight"], true, "{flags}: {info:?}");
     }
     let (code, stderr) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
     assert!(code == 2 && stderr.contains("--printable is for STL and 3MF"), "{stderr}");

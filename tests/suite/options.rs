@@ -11,12 +11,14 @@ use crate::{
     shell::files,
 };
 
+/// Standard output of the program with these arguments.
+fn help(words: &[&str]) -> String {
+    let output = gpuproc().args(words).assert().success();
+    String::from_utf8(output.get_output().stdout.clone()).unwrap()
+}
+
 #[test]
 fn short_help_has_at_most_50_lines_and_names_the_other_groups() {
-    let help = |words: &[&str]| {
-        let output = gpuproc().args(words).assert().success();
-        String::from_utf8(output.get_output().stdout.clone()).unwrap()
-    };
     let text = help(&["--help"]);
     let commands = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
@@ -59,10 +61,6 @@ fn help_prints_chapters_of_the_guide() {
 
 #[test]
 fn help_is_the_same_by_flag_and_by_command_and_fits_80_columns() {
-    let help = |words: &[&str]| {
-        let output = gpuproc().args(words).assert().success();
-        String::from_utf8(output.get_output().stdout.clone()).unwrap()
-    };
     assert_eq!(help(&["help", "blur"]), help(&["blur", "--help"]));
     assert_eq!(help(&["help"]), help(&["--help"]));
     let text = help(&["--help"]);

@@ -4,7 +4,7 @@
 //! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` runs for an hour with new cases all the time. Otherwise
 //! the cases are the same in every run.
 
-use std::{cell::Cell, env, time::Instant};
+use std::{cell::Cell, env, ops, time::Instant};
 
 use gpuproc::{
     data::{
@@ -188,43 +188,20 @@ impl Case {
                 }
             }
             &Self::Scan { len, op, inclusive, kind, seed } => match kind {
-                0 => assert_scan::<u32>(
-                    op,
-                    inclusive,
-                    len,
-                    seed,
-                    devices,
-                    |bits| bits,
-                    |a, b| match op {
-                        Op::Sum => a.wrapping_add(b),
-                        Op::Product => a.wrapping_mul(b),
-                        Op::Min => a.min(b),
-                        Op::Max => a.max(b),
-                    },
-                ),
-                1 => assert_scan::<i32>(
-                    op,
-                    inclusive,
-                    len,
-                    seed,
-                    devices,
-                    |bits| bits as i32,
-                    |a, b| match op {
-                        Op::Sum => a.wrapping_add(b),
-                        Op::Product => a.wrapping_mul(b),
-                        Op::Min => a.min(b),
-                        Op::Max => a.max(b),
-                    },
-                ),
+                0 => {
+                    let join = [u32::wrapping_add, u32::wrapping_mul, Ord::min, Ord::max];
+                    assert_scan(op, inclusive, len, seed, devices, |bits| bits, join);
+                }
+                1 => {
+                    let join = [i32::wrapping_add, i32::wrapping_mul, Ord::min, Ord::max];
+                    assert_scan(op, inclusive, len, seed, devices, |bits| bits as i32, join);
+                }
                 _ => {
                     // Sums of integers of this size are exact in any order.
                     let op = if op == Op::Product { Op::Sum } else { op };
                     let small = |bits: u32| (bits % 100) as f32;
-                    assert_scan::<f32>(op, inclusive, len, seed, devices, small, |a, b| match op {
-                        Op::Min => a.min(b),
-                        Op::Max => a.max(b),
-                        _ => a + b,
-                    });
+                    let join = [ops::Add::add, ops::Mul::mul, f32::min, f32::max];
+                    assert_scan(op, inclusive, len, seed, devices, small, join);
                 }
             },
             &Self::Sort { len, bits, descending, payload, seed } => {
@@ -263,6 +240,7 @@ impl Case {
     }
 }
 
+/// Compares a scan with the serial loop. The last argument has the functions of sum, product, minimum and maximum.
 fn assert_scan<T: Scannable>(
     op: Op,
     inclusive: bool,
@@ -270,8 +248,14 @@ fn assert_scan<T: Scannable>(
     seed: u64,
     devices: &[&Subject],
     number: impl Fn(u32) -> T,
-    join: impl Fn(T, T) -> T,
+    [sum, product, min, max]: [fn(T, T) -> T; 4],
 ) {
+    let join = match op {
+        Op::Sum => sum,
+        Op::Product => product,
+        Op::Min => min,
+        Op::Max => max,
+    };
     let mut noise = Noise(seed);
     let input: Vec<T> = (0..len).map(|_| number((noise.next() >> 32) as u32)).collect();
     let kernel = Scan::<T>::new(op, inclusive);

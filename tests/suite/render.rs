@@ -8,7 +8,11 @@ use crate::common::assert_twins;
 
 /// Adds a finely triangulated ball to `mesh`.
 fn add_ball(mesh: &mut Surface, centre: [f32; 3], radius: f32) {
-    let (rings, spokes) = (40, 60);
+    add_sphere(mesh, centre, radius, [40, 60]);
+}
+
+/// Adds a sphere made of rings from pole to pole, each with the same number of vertices.
+fn add_sphere(mesh: &mut Surface, centre: [f32; 3], radius: f32, [rings, spokes]: [u32; 2]) {
     let base = mesh.positions.len() as u32;
     for ring in 0..=rings {
         let theta = PI * ring as f32 / rings as f32;
@@ -99,22 +103,7 @@ fn draws_vertex_colours() {
 #[test]
 fn coarse_surfaces_have_no_bright_pixels_at_their_silhouette() {
     let mut mesh = Surface::default();
-    let (rings, spokes) = (5, 7);
-    for ring in 0..=rings {
-        let theta = PI * ring as f32 / rings as f32;
-        for spoke in 0..spokes {
-            let phi = TAU * spoke as f32 / spokes as f32;
-            mesh.positions.push([theta.sin() * phi.cos(), theta.sin() * phi.sin(), theta.cos()]);
-        }
-    }
-    for ring in 0..rings {
-        for spoke in 0..spokes {
-            let at = |r: u32, s: u32| r * spokes + s % spokes;
-            let [a, b, c, d] =
-                [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(r, s)| at(ring + r, spoke + s));
-            mesh.triangles.extend([[a, c, b], [b, c, d]]);
-        }
-    }
+    add_sphere(&mut mesh, [0.0; 3], 1.0, [5, 7]);
     mesh.normals = mesh.positions.clone();
     // The light comes from the upper left, so the lower right must be dark.
     for azimuth in [0.0, 20.0, 77.0, 200.0] {

@@ -51,6 +51,23 @@ fn simplified(whole: &Surface, goal: &Goal) -> Surface {
     simple
 }
 
+/// Like [`simplified`], on this number of threads.
+fn simplified_with(threads: usize, surface: &Surface, goal: &Goal) -> Surface {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| simplified(surface, goal))
+}
+
+/// The number of triangles of each edge.
+fn count_triangles_of_edges(surface: &Surface) -> HashMap<[u32; 2], u32> {
+    let mut counts: HashMap<[u32; 2], u32> = HashMap::new();
+    for &[a, b, c] in &surface.triangles {
+        for (a, b) in [(a, b), (b, c), (c, a)] {
+            *counts.entry([a.min(b), a.max(b)]).or_default() += 1;
+        }
+    }
+    counts
+}
+
 /// The limits are the distances that fast-simplification 0.1.13 reaches for the same ball; in the last case it leaves a
 /// dent.
 #[test]
@@ -213,12 +230,7 @@ fn open_boundaries_stay_on_the_volume_border() {
         false,
     );
     let boundary = |surface: &Surface| {
-        let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
-        for &[a, b, c] in &surface.triangles {
-            for (a, b) in [(a, b), (b, c), (c, a)] {
-                *sides.entry([a.min(b), a.max(b)]).or_default() += 1;
-            }
-        }
+        let mut sides = count_triangles_of_edges(surface);
         sides.retain(|_, count| *count == 1);
         sides
             .into_keys()
@@ -326,10 +338,7 @@ fn max_error_holds_between_vertices() {
 fn result_is_independent_of_the_number_of_threads() {
     let whole = mesh_volume(field(32, ball), 0.0, false);
     let goal = Goal { size: Size::Triangles(1000), ..Goal::default() };
-    let with = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| simplified(&whole, &goal))
-    };
+    let with = |threads: usize| simplified_with(threads, &whole, &goal);
     let one = with(1);
     assert_eq!(one.triangles.len(), 1000);
     assert!([2, 5].into_iter().all(|threads| with(threads) == one));
@@ -354,10 +363,7 @@ fn simplifying_in_blocks_leaves_no_seams() {
         [(0.5, 0.0120, 0.0342), (0.25, 0.0196, 0.102), (0.1, 0.0548, 0.247), (0.03, 0.212, 1.28)]
     {
         let goal = Goal::share(share);
-        let with = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| simplified(&whole, &goal))
-        };
+        let with = |threads: usize| simplified_with(threads, &whole, &goal);
         let simple = with(1);
         if share == 0.1 {
             assert!([2, 5, 16].into_iter().all(|threads| with(threads) == simple));
@@ -379,12 +385,7 @@ fn simplifying_in_blocks_leaves_no_seams() {
         assert!(found[0] <= rms && found[1] <= 1.05 * max, "{share}: {found:?}");
         // The open boundary stays on the volume border: an edge with one triangle has both ends on one face of the
         // volume.
-        let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
-        for &[a, b, c] in &simple.triangles {
-            for (a, b) in [(a, b), (b, c), (c, a)] {
-                *sides.entry([a.min(b), a.max(b)]).or_default() += 1;
-            }
-        }
+        let sides = count_triangles_of_edges(&simple);
         let is_on_box = |side: &[u32; 2]| {
             let [a, b] = side.map(|i| simple.positions[i as usize]);
             (0..3).any(|i| a[i] == b[i] && (a[i] == 0.5 || a[i] == 79.5))

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use assert_cmd::Command;
 use gpuproc::{
     gpu::{Buffer, Context},
     kernels::sort::{Records, Sort, SortBuffers, Sortable, onesweep},
@@ -11,6 +10,7 @@ use gpuproc::{
 use crate::{
     asserts::{assert_absent, assert_same_file},
     common::{Noise, Subject, assert_twins, subjects},
+    scan_command::gpuproc,
 };
 
 fn noise(len: usize, bits: u32) -> Vec<u32> {
@@ -227,12 +227,6 @@ fn sorts_more_keys_than_one_binding_and_dispatch_dimension() {
     let mut keys = noise(3 * (1 << 18) + 100_001, 20);
     keys[1000] = u32::MAX;
     assert_sorts(keys, false, Ord::cmp);
-}
-
-fn gpuproc(arguments: &[&str]) -> Command {
-    let mut command = crate::common::gpuproc();
-    command.args(arguments);
-    command
 }
 
 #[test]

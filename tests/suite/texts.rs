@@ -19,7 +19,7 @@ use gpuproc::{
 
 use crate::{
     asserts::assert_near,
-    common::{run, works},
+    common::{output_of, run, works},
     inputs::{fixture, load_image, png_chunk, zlib},
 };
 
@@ -126,9 +126,7 @@ fn converts_comments_between_formats() {
         }
         blurred(folder, input, "o.tif");
         works(folder, "blur o.tif again.jpg --sigma 0 --strict");
-        let info =
-            crate::common::gpuproc().current_dir(folder).args(["info", "again.jpg"]).output();
-        let info = String::from_utf8(info.unwrap().stdout).unwrap();
+        let info = output_of(folder, "info again.jpg");
         assert!(info.contains(&format!("description  {comment}")), "{info}");
         let stderr = blurred(folder, input, "o.webp");
         assert!(stderr.contains("the text Comment is dropped"), "{stderr}");

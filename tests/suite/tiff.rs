@@ -15,7 +15,7 @@ use predicates::str::contains;
 use serde_json::Value;
 
 use crate::{
-    common::{Noise, gpuproc, run},
+    common::{Noise, gpuproc, outcome, run},
     inputs::{as_f64, fixture, load_image},
 };
 
@@ -124,11 +124,9 @@ fn names_unsupported_kinds_and_reports_losses() {
         (339, 5, "complex"),
     ] {
         fs::write(folder.join("in.tif"), with_entry(tag, value)).unwrap();
-        let mut command = gpuproc();
-        let line = ["blur", "in.tif", "o.png", "--sigma", "0", "--device", "cpu"];
-        command.current_dir(folder).args(line).assert().code(4).stderr(contains(message));
-        let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert();
-        info.code(4).stderr(contains(message));
+        for line in ["blur in.tif o.png --sigma 0", "info in.tif"] {
+            outcome(folder, line).code(4).stderr(contains(message));
+        }
     }
     // Only LZW, deflate and zstd support predictors.
     for (name, message) in [
@@ -145,8 +143,7 @@ fn names_unsupported_kinds_and_reports_losses() {
             let (code, stderr) = run(folder, &format!("{line} --strict"));
             assert!(code == 4 && stderr.contains(message), "{name}: {stderr}");
         }
-        let info = gpuproc().current_dir(folder).args(["info", "in.tif"]).assert().success();
-        info.stdout(contains(message));
+        outcome(folder, "info in.tif").success().stdout(contains(message));
     }
     for (name, message) in [
         ("five.tif", "2 of its 5 channels are left out"),
@@ -154,11 +151,9 @@ fn names_unsupported_kinds_and_reports_losses() {
         ("f64_predictor_be.tif", ""),
     ] {
         let input = fixture("tiff").join(name);
-        let input = input.to_str().unwrap();
-        let mut command = gpuproc();
-        let line = ["blur", input, "o.tif", "--sigma", "0", "--device", "cpu"];
-        command.current_dir(folder).args(line).assert().success().stderr(contains(message));
-        let strict = gpuproc().current_dir(folder).args(line).arg("--strict").assert();
+        let line = format!("blur {} o.tif --sigma 0", input.display());
+        outcome(folder, &line).success().stderr(contains(message));
+        let strict = outcome(folder, &format!("{line} --strict"));
         match message {
             "" => strict.success(),
             message => strict.code(4).stderr(contains(message)),

@@ -14,7 +14,7 @@ use predicates::str::contains;
 use serde_json::Value;
 
 use crate::{
-    common::gpuproc,
+    common::outcome,
     inputs::{as_f64, describe_as, fixture},
 };
 
@@ -117,16 +117,12 @@ fn commands_accept_stacks() {
     for name in ["stack_imagej.tif", "stack_hyper.tif"] {
         fs::copy(fixture("tiff").join(name), folder.join(name)).unwrap();
     }
-    let run = |line: &str| {
-        let mut command = gpuproc();
-        command.current_dir(folder).args(line.split(' ')).args(["--device", "cpu"]).assert()
-    };
-    run("blur stack_imagej.tif o.nii --stack --sigma 0").success().stderr("");
+    outcome(folder, "blur stack_imagej.tif o.nii --stack --sigma 0").success().stderr("");
     let [stack, nifti] =
         ["stack_imagej.tif", "o.nii"].map(|name| open_stack(folder.join(name), None));
     assert!(read(&stack).samples == read(&nifti).samples);
     assert_eq!(spacing(&stack), spacing(&nifti));
-    run("blur stack_imagej.tif soft.tif --stack --sigma 0,0,1").success().stderr("");
+    outcome(folder, "blur stack_imagej.tif soft.tif --stack --sigma 0,0,1").success().stderr("");
     let soft = open_stack(folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
@@ -135,7 +131,7 @@ fn commands_accept_stacks() {
         ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0"),
         ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0"),
     ] {
-        run(line).success().stderr("");
+        outcome(folder, line).success().stderr("");
         for volume in 0..if input == "stack_hyper.tif" { 4 } else { 1 } {
             let [one, other] =
                 [input, "pages.tif"].map(|name| open_stack(folder.join(name), Some(volume)));
@@ -143,19 +139,19 @@ fn commands_accept_stacks() {
             assert_eq!(spacing(&one), spacing(&other), "{input}");
         }
     }
-    run("blur stack_hyper.tif pages.tif --sigma 0 --page 1..4").success().stderr("");
+    outcome(folder, "blur stack_hyper.tif pages.tif --sigma 0 --page 1..4").success().stderr("");
     let pages = open_stack(folder.join("pages.tif"), None);
     assert_eq!((pages.dims, spacing(&pages)), ([13, 9, 4], Some(vec![1.0, 1.0, 3.0])));
-    run("blur stack_hyper.tif page.tif --sigma 0 --page 2").success().stderr("");
+    outcome(folder, "blur stack_hyper.tif page.tif --sigma 0 --page 2").success().stderr("");
     assert!(!fs::read(folder.join("page.tif")).unwrap().windows(6).any(|text| text == b"ImageJ"));
-    run("histogram stack_imagej.tif --stack -o h.csv").success();
+    outcome(folder, "histogram stack_imagej.tif --stack -o h.csv").success();
     let table = fs::read_to_string(folder.join("h.csv")).unwrap();
     let count: u64 =
         table.lines().skip(1).filter_map(|line| line.rsplit(',').next()?.parse::<u64>().ok()).sum();
     assert_eq!(count, stack.dims.iter().product::<usize>() as u64);
-    run("mesh stack_imagej.tif m.ply --iso 9000").success();
-    run("mesh stack_hyper.tif m.ply --iso 9000").code(4).stderr(contains("4 volumes"));
-    run("mesh stack_hyper.tif m.ply --iso 9000 --volume 4").success();
+    outcome(folder, "mesh stack_imagej.tif m.ply --iso 9000").success();
+    outcome(folder, "mesh stack_hyper.tif m.ply --iso 9000").code(4).stderr(contains("4 volumes"));
+    outcome(folder, "mesh stack_hyper.tif m.ply --iso 9000 --volume 4").success();
     // Pages of different sizes are not a volume.
     let mut odd = fs::read(fixture("tiff/stack_i32_zstd_tiles.tif")).unwrap();
     let first = u32::from_le_bytes(odd[4..8].try_into().unwrap()) as usize;
@@ -163,7 +159,9 @@ fn commands_accept_stacks() {
     let width = (0..count).map(|i| first + 2 + 12 * i).find(|&at| odd[at..at + 2] == [0, 1]);
     odd[width.unwrap() + 8] = 12;
     fs::write(folder.join("odd.tif"), odd).unwrap();
-    run("mesh odd.tif m.ply --iso 9000").code(4).stderr(contains("page 2 is 13x9 of i32"));
+    outcome(folder, "mesh odd.tif m.ply --iso 9000")
+        .code(4)
+        .stderr(contains("page 2 is 13x9 of i32"));
 }
 
 /// Pages that do not belong to the first image of the OME-XML are skipped with a warning.

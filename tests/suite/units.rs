@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::Value;
 
 use crate::{
-    common::{gpuproc, works},
+    common::{info_json, output_of, works},
     mesh_readers::read_ply,
     unit_files::{
         SPACING, SpacingAndUnit, meta_image, nanometres, nrrd_with_lines, ome_xml,
@@ -16,18 +16,13 @@ use crate::{
 
 /// The spacing and unit that `info` prints for each file.
 fn info_spacing_and_unit(folder: &Path, names: &[String]) -> Vec<SpacingAndUnit> {
-    let mut command = gpuproc();
-    let output =
-        command.current_dir(folder).args(["info", "--json", "--stack"]).args(names).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = info_json(folder, &format!("--stack {}", names.join(" ")));
     let size = |file: &Value| {
         let spacing = file["spacing"].as_array();
         let spacing = spacing.map(|spacing| [0, 1, 2].map(|axis| spacing[axis].as_f64().unwrap()));
         (spacing, file["unit"].as_str().map(str::to_owned))
     };
-    found.as_array().unwrap().iter().map(size).collect()
+    found.iter().map(size).collect()
 }
 
 #[track_caller]
@@ -260,8 +255,7 @@ fn spacings_of_any_magnitude_keep_their_digits() {
         let [x, y, z] = steps;
         let header = format!("spacings: {x} {y} {z}\nunits: \"mm\" \"mm\" \"mm\"");
         fs::write(folder.join("v.nrrd"), nrrd_with_lines(&header)).unwrap();
-        let output = gpuproc().current_dir(folder).args(["info", "v.nrrd"]).output().unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stdout = output_of(folder, "info v.nrrd");
         assert!(stdout.contains(&format!("spacing       {text}\n")), "{stdout}");
         works(folder, "blur v.nrrd o.tif --sigma 0 --strict");
         let (found, unit) = info_spacing_and_unit(folder, &["o.tif".to_owned()]).remove(0);

@@ -6,7 +6,7 @@ use image::{GrayImage, Luma, RgbImage};
 
 use crate::{
     asserts::{assert_absent, assert_exists, assert_lacks},
-    common::{run, works},
+    common::{info_json, run, works},
 };
 
 /// A folder with `photos/` (`a.png`, `b.jpg`, `notes.txt`) and images of the same names in `photos/more/`.
@@ -325,13 +325,7 @@ fn info_describes_meshes_of_every_format() {
     let ball: Vec<u8> = (0..216).map(|at| if is_inside(at) { 200 } else { 0 }).collect();
     fs::write(at.join("ball_6x6x6_uint8.raw"), ball).unwrap();
     fs::write(at.join("half_6x6x6_uint8.raw"), [[0; 108], [9; 108]].concat()).unwrap();
-    let info = |name: &str| -> serde_json::Value {
-        let output =
-            crate::common::gpuproc().current_dir(at).args(["info", "--json", name]).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()[0].take()
-    };
+    let info = |name: &str| info_json(at, name).remove(0);
     for (volume, closed) in [("ball_6x6x6_uint8.raw", true), ("half_6x6x6_uint8.raw", false)] {
         let line = format!("mesh {volume} m.ply --iso 5 --clean --spacing 2,1,1");
         works(at, &line);

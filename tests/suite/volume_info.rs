@@ -1,6 +1,6 @@
 //! What `info` prints for volumes and arrays, and how their formats are detected.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use gpuproc::{
     io::{
@@ -9,10 +9,9 @@ use gpuproc::{
     },
     util::{error::Kind, timings::Timings},
 };
-use serde_json::Value;
 
 use crate::{
-    common::{Noise, gpuproc, run, works},
+    common::{Noise, gpuproc, info_json, output_of, run, works},
     inputs::{as_f64, describe, fixture, json_numbers},
     volumes::{Fixture, assert_close, assert_values},
 };
@@ -81,12 +80,12 @@ fn info_prints_the_range_of_arrays() {
     fs::write(folder.join("f32.npy"), file).unwrap();
     fs::write(folder.join("empty.npy"), npy::header(Dtype::F32, &[0])).unwrap();
     fs::write(folder.join("t.txt"), "4 -2.5\n1e3").unwrap();
-    let found = info(folder, "i64.npy f32.npy empty.npy t.txt --range");
+    let found = info_json(folder, "i64.npy f32.npy empty.npy t.txt --range");
     assert_eq!(found[0]["range"].to_string(), format!("[-7,{large}]"));
     assert_eq!(json_numbers(&found[1]["range"]), [-3.0, 0.25]);
     assert_eq!(found[2]["range"], serde_json::Value::Null);
     assert_eq!(json_numbers(&found[3]["range"]), [-2.5, 1000.0]);
-    assert!(info(folder, "i64.npy t.txt").iter().all(|found| found["range"].is_null()));
+    assert!(info_json(folder, "i64.npy t.txt").iter().all(|found| found["range"].is_null()));
     let truncated = fs::read(folder.join("i64.npy")).unwrap();
     fs::write(folder.join("short.npy"), &truncated[..truncated.len() - 8]).unwrap();
     assert_eq!(run(folder, "info short.npy --range").0, 4);
@@ -130,22 +129,13 @@ fn detects_volumes_in_pipes() {
     assert!(table.starts_with("bin,low,high,r,g,b,luma"), "{table}");
 }
 
-/// Runs `info --json` and returns its results.
-fn info(folder: &Path, line: &str) -> Vec<Value> {
-    let output =
-        gpuproc().current_dir(folder).args(["info", "--json"]).args(line.split(' ')).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
 fn info_prints_size_type_and_placement() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
         let which = if fixture.0["volume"].is_null() { "" } else { " --volume 2" };
-        let found = info(folder, &format!("{}{which}", fixture.path().display()));
+        let found = info_json(folder, &format!("{}{which}", fixture.path().display()));
         let [found] = &found[..] else { panic!("expected one file") };
         if fixture.name().ends_with(".npy") {
             assert_eq!(found["kind"], "array");
@@ -168,7 +158,7 @@ fn info_prints_size_type_and_placement() {
         );
         assert_close(json_numbers(&found["first"]).try_into().unwrap(), world[0], fixture.name());
     }
-    let scaled = info(folder, Fixture::named("i16_scaled.nii").path().to_str().unwrap());
+    let scaled = info_json(folder, Fixture::named("i16_scaled.nii").path().to_str().unwrap());
     assert_eq!(
         (&scaled[0]["stored"], json_numbers(&scaled[0]["scale"])),
         (&"i16".into(), vec![0.5, -1024.0])
@@ -186,7 +176,7 @@ fn info_prints_size_type_and_placement() {
         gpuproc::io::array::npy::header(gpuproc::data::dtype::Dtype::F32, &[9]),
     )
     .unwrap();
-    let found = info(folder, "a.png a.jpg g.tif n.npy");
+    let found = info_json(folder, "a.png a.jpg g.tif n.npy");
     let brief: Vec<String> = found
         .iter()
         .map(|file| {
@@ -206,8 +196,7 @@ fn info_prints_size_type_and_placement() {
     assert_eq!(run(folder, "info bad.png").0, 4);
     assert_eq!(run(folder, "info bad.png a.png").0, 3);
     assert_eq!(run(folder, "info gone.nii").0, 7);
-    let output = gpuproc().current_dir(folder).args(["info", "a.png"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = output_of(folder, "info a.png");
     assert!(
         text.starts_with("a.png: PNG image, 7x5 of u8\n  channels  red, green, blue\n"),
         "{text}"

@@ -65,6 +65,12 @@ impl Fixture {
         points(&self.0["world"])
     }
 
+    /// The flag that selects the volume of this entry; empty if the file has only one.
+    fn volume_flag(&self) -> String {
+        let volume = self.0["volume"].as_u64();
+        volume.map_or_else(String::new, |volume| format!("--volume {}", volume + 1))
+    }
+
     pub fn describe(&self) -> VolumeFile {
         let file = VolumeFile::describe(&Source::File(self.path()), &self.layout());
         file.unwrap_or_else(|error| panic!("{}: {}", self.name(), error.one_line()))
@@ -162,10 +168,7 @@ fn meshes_have_the_world_coordinates_of_the_file() {
     for fixture in Fixture::all() {
         let (name, path) = (fixture.name(), fixture.path());
         let input = path.display();
-        let which = match fixture.0["volume"].as_u64() {
-            Some(volume) => format!("--volume {}", volume + 1),
-            None => String::new(),
-        };
+        let which = fixture.volume_flag();
         let volume = fixture.describe().read(1 << 20, &Timings::new(false)).unwrap();
         let mut values = as_f64(&volume.samples);
         let raw = format!("v_5x4x3_{}.raw", volume.samples.dtype());
@@ -297,10 +300,7 @@ fn histogram_reads_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
-        let which = match fixture.0["volume"].as_u64() {
-            Some(volume) => format!("--volume {}", volume + 1),
-            None => String::new(),
-        };
+        let which = fixture.volume_flag();
         let line = format!("histogram {} -o h.json {which}", fixture.path().display());
         works(folder, &line);
         let text = fs::read_to_string(folder.join("h.json")).unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     asserts::assert_contains,
-    common::{device_names, gpuproc, run, works},
+    common::{device_names, output_of, run, works},
     inputs::{as_f64, describe_as},
     mesh_readers::read_ply,
     shard_runs::{run_shards, write_volume},
@@ -86,16 +86,13 @@ fn commands_accept_stores() {
     let folder = folder.path();
     let path = Store::named("ngff-0.5-zyx").write(folder);
     fs::rename(path, folder.join("in.zarr")).unwrap();
-    let prints = |line: &str| {
-        let output = gpuproc().current_dir(folder).args(line.split(' ')).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let info = prints("info in.zarr --range");
+    let info = output_of(folder, "info in.zarr --range");
     for part in ["OME-Zarr 0.5 volume, 7x6x5 of u16", "spacing", "0.25 0.25 2", "um"] {
         assert!(info.contains(part), "{info}");
     }
     works(folder, "blur --sigma 0 in.zarr in.nrrd");
-    let counts = |name: &str| prints(&format!("histogram {name} --bins 16 --range 15000,25000"));
+    let counts =
+        |name: &str| output_of(folder, &format!("histogram {name} --bins 16 --range 15000,25000"));
     assert_eq!(counts("in.zarr"), counts("in.nrrd"));
     // The NRRD file is in mm, the store in µm.
     let surface = |line: &str, name: &str| {
