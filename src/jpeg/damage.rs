@@ -10,6 +10,8 @@ use super::Frame;
 /// Damage of a file that could be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
+    /// Not a single row of blocks could be decoded as a whole.
+    Empty,
     /// Rows of pixels are missing as a whole or in part.
     Rows { missing: usize, rows: usize },
     /// Scans are missing: `unsent` of the `coefficients` of one block of each component have bits that no scan
@@ -24,6 +26,7 @@ pub enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Empty => write!(f, "no complete row of image data after the header"),
             Self::Rows { missing, rows } => {
                 write!(f, "{missing} of its {rows} rows are missing or damaged")
             }
@@ -44,6 +47,7 @@ impl fmt::Display for Damage {
 #[derive(Debug)]
 pub struct DamageMap {
     mcu_rows: Vec<AtomicBool>,
+    has_rows: AtomicBool,
     has_leftover: AtomicBool,
 }
 
@@ -51,12 +55,21 @@ impl DamageMap {
     /// No damage yet.
     pub fn new(frame: &Frame) -> Self {
         let mcu_rows = (0..frame.mcus()[1]).map(|_| AtomicBool::new(false)).collect();
-        Self { mcu_rows, has_leftover: AtomicBool::new(false) }
+        Self { mcu_rows, has_rows: false.into(), has_leftover: false.into() }
     }
 
     /// Records that a row of MCUs, or a part of it, is missing.
     pub fn add_row(&self, mcu_row: usize) {
         self.mcu_rows[mcu_row].store(true, Relaxed);
+    }
+
+    /// Records that at least one row of MCUs could be decoded.
+    pub fn add_complete_rows(&self) {
+        self.has_rows.store(true, Relaxed);
+    }
+
+    pub fn has_rows(&self) -> bool {
+        self.has_rows.load(Relaxed)
     }
 
     /// Records that there are data after the last block of a scan or restart interval.

@@ -153,6 +153,7 @@ impl<'a> JpegFile<'a> {
         let (missing, rows) = (map.rows(&self.frame), self.frame.size[1]);
         let coefficients = 64 * self.frame.components.len();
         match self.unsent {
+            _ if !map.has_rows() => Some(Damage::Empty),
             _ if missing > 0 => Some(Damage::Rows { missing, rows }),
             1.. => Some(Damage::Scans { unsent: self.unsent, coefficients }),
             _ if map.has_leftover() || self.is_broken => Some(Damage::Data),

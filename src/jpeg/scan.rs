@@ -252,8 +252,10 @@ impl<'a> ScanData<'a> {
         let Layout { size: [across, _], steps, blocks, rows_per_mcu } = &self.layout;
         let interval = self.scan.restart_interval;
         let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
+        let mut has_rows = false;
         for y in rows {
             reader.begin(y);
+            let mut is_complete = true;
             for x in 0..*across {
                 if left == 0 && interval > 0 {
                     // As in libjpeg, the first MCU of a missing interval is read from zero bits, unless the data had
@@ -271,10 +273,12 @@ impl<'a> ScanData<'a> {
                 let Some(some) = &mut bits else {
                     places.for_each(|place| reader.missing(place));
                     damage.add_row(y / rows_per_mcu);
+                    is_complete = false;
                     continue;
                 };
                 places.for_each(|place| reader.block(some, &mut state, place));
                 let is_past_end = some.is_past_end();
+                is_complete &= !is_past_end;
                 if is_past_end || some.is_invalid() {
                     damage.add_row(y / rows_per_mcu);
                 }
@@ -283,6 +287,10 @@ impl<'a> ScanData<'a> {
                 }
             }
             reader.end(y);
+            has_rows |= is_complete;
+        }
+        if has_rows {
+            damage.add_complete_rows();
         }
         end_interval(bits, damage);
     }

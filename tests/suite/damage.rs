@@ -33,11 +33,12 @@ fn damage_is_a_warning_or_an_error_with_strict() {
     let progressive = jpeg_fixture("progressive_420");
     let last = *scan_offsets(&progressive).last().unwrap();
     write("coarse.jpg", &[&progressive[..last], &[0xff, 0xd9]].concat());
-    // A large image of which only 1/500 of the bytes is left.
+    // A large image of which only 1/100 of the bytes is left, and one without a complete row.
     let pixels = Noise(4).bytes(2000 * 1500);
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
     let large = encode_jpeg(&frame, &pixels, false);
-    write("thin.jpg", &large[..large.len() / 500]);
+    write("thin.jpg", &large[..large.len() / 100]);
+    write("none.jpg", &large[..large.len() / 500]);
     for (name, expected_text) in [
         ("cut.jpg", "rows are missing or damaged"),
         ("coarse.jpg", "last scans are missing"),
@@ -57,6 +58,17 @@ fn damage_is_a_warning_or_an_error_with_strict() {
         }
     }
     outcome(folder, "blur grey.jpg o.png").code(4).stderr(contains("no scan"));
+    outcome(folder, "blur none.jpg o.png").code(4).stderr(contains("no complete row"));
+    for rest in [&[][..], &[0xff, 0xd9], &[0x80]] {
+        write("empty.jpg", &[&file[..start], rest].concat());
+        for command in
+            ["blur empty.jpg o.png", "scan empty.jpg o.npy", "histogram empty.jpg -o o.csv"]
+        {
+            let is_error = contains("empty.jpg: no complete row of image data after the header");
+            outcome(folder, command).code(4).stderr(is_error);
+        }
+        assert!(["o.png", "o.csv", "o.npy"].iter().all(|name| !folder.join(name).exists()));
+    }
     for name in ["sequential_420", "progressive_422_restarts"] {
         write("whole.jpg", &jpeg_fixture(name));
         outcome(folder, "blur whole.jpg o.png --sigma 0 --strict").success().stderr("");

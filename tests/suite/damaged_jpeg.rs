@@ -59,7 +59,11 @@ fn damaged_jpeg_decodes_like_its_coefficients() {
         file[at] = 0xff;
         file[(at + 1).min(whole.len() - 1)] = noise.next() as u8;
         let Some((image, damage)) = decode_jpeg(&file) else { continue };
-        let (coefficients, _) = jpeg::read_coefficients(&file, MEMORY_LIMIT.into()).unwrap();
+        let read = jpeg::read_coefficients(&file, MEMORY_LIMIT.into());
+        let Some((coefficients, _)) = read else {
+            assert_eq!(damage.as_deref(), Some("no complete row of image data after the header"));
+            continue;
+        };
         let expected = Decode.cpu(&coefficients).unwrap();
         assert!(image.samples.as_bytes() == expected, "{at}");
         damaged += usize::from(damage.is_some());
@@ -83,15 +87,16 @@ fn reports_missing_rows_of_truncated_jpeg() {
             let (found, damage) = decode_jpeg(cut).unwrap();
             let damage = damage
                 .unwrap_or_else(|| panic!("{name}: {share} % of the data: no damage reported"));
+            if damage == "no complete row of image data after the header" {
+                assert!(share < 50, "{name} {share}");
+                continue;
+            }
             assert_contains(&damage, &format!("of its {} rows are missing", whole.height));
             let (rows, lost) = (leading_number(&damage), differing_rows(&whole, &found));
             assert!(lost.len() <= rows + 1, "{name} {share}: {} rows differ: {damage}", lost.len());
             assert!(rows <= lost.len() + 16, "{name} {share}: {} differ: {damage}", lost.len());
             assert!(rows <= last, "{name}: a longer file has fewer rows");
             last = rows;
-            if share == 0 {
-                assert_eq!(rows, whole.height, "{name}");
-            }
         }
         // A missing EOI marker is not damage.
         let (found, damage) = decode_jpeg(&file[..file.len() - 2]).unwrap();

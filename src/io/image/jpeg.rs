@@ -81,7 +81,7 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let file = parse(bytes, limits)?;
     let (samples, damage) = file.decode()?;
-    Ok(decoded(&file, samples, damage))
+    Ok(decoded(&file, samples, damage_text(damage)?))
 }
 
 /// Reads the coefficients of a file, and its image without samples; `None` if the file cannot be decoded, exceeds
@@ -96,16 +96,27 @@ pub fn read_coefficients(
         return None;
     }
     let (coefficients, damage) = file.coefficients().ok()?;
-    image.damage = damage.map(|damage| damage.to_string());
+    image.damage = damage_text(damage).ok()?;
     Some((coefficients, image))
 }
 
-fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<Damage>) -> DecodedPage {
+fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<String>) -> DecodedPage {
     let (metadata, orientation, losses) = metadata(&file.segments);
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     let samples = Samples::U8(samples);
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    DecodedPage { image, orientation, losses, damage: damage.map(|damage| damage.to_string()) }
+    DecodedPage { image, orientation, losses, damage }
+}
+
+/// The damage as text.
+///
+/// # Errors
+/// If the file has no image data.
+fn damage_text(damage: Option<Damage>) -> Result<Option<String>, BoxError> {
+    match damage {
+        Some(Damage::Empty) => Err(Damage::Empty.to_string().into()),
+        damage => Ok(damage.map(|damage| damage.to_string())),
+    }
 }
 
 /// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.
@@ -121,7 +132,7 @@ pub(super) fn consume(
     let file = parse(bytes, limits)?;
     let damage = file.decode_to(consume)?;
     let (_, _, losses) = metadata(&file.segments);
-    Ok((losses, damage.map(|damage| damage.to_string())))
+    Ok((losses, damage_text(damage)?))
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
