@@ -3,7 +3,7 @@
 use super::flags::FilterArgs;
 use crate::{
     engine::session::Session,
-    kernels::threshold::Threshold,
+    kernels::threshold::{Classify, Threshold},
     util::error::{Error, Result},
 };
 
@@ -60,5 +60,5 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         }
         _ => return Err(Error::usage("--value: expected 1 to 255 ascending numbers")),
     };
-    args.files.run(&|_, _| Ok(Box::new(threshold.clone())), session)
+    args.files.run(&|_, _| Ok(Box::new(Classify::from(threshold.clone()))), session)
 }

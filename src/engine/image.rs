@@ -73,7 +73,9 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(pages);
     drop(file);
     target.check(&image)?;
-    target.write(&filtered(job, image, session)?)
+    let image = filtered(job, image, session)?;
+    job.report_warning(session)?;
+    target.write(&image)
 }
 
 /// Filters the pages `selected` one after the other.
@@ -98,7 +100,7 @@ fn process_pages(
             writer.page(&filtered(job, image, session)?)?;
             bar.advance(1);
         }
-        Ok(())
+        job.report_warning(session)
     })
 }
 
@@ -236,6 +238,7 @@ fn write_blocks(
     filter_blocks(&source, &*job.filter, (0..height, block), session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)
     })?;
+    job.report_warning(session)?;
     writer.finish().map_err(failed)?.commit()
 }
 

@@ -2,12 +2,15 @@
 
 use crate::{
     data::shard::Shard,
+    engine::session::Session,
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat, PageRange},
+        losses,
         volume::{Layout, PyramidOptions},
     },
     kernels::filter::Filter,
+    util::error::Result,
 };
 
 /// One input, its output and the filter between them.
@@ -35,6 +38,15 @@ impl Job {
     /// Number of axes that the filter works along.
     pub fn axes(&self) -> usize {
         if self.volume.is_some() { 3 } else { 2 }
+    }
+
+    /// Reports the warning of the filter, before the output is complete.
+    ///
+    /// # Errors
+    /// If there is one and the session is strict.
+    pub fn report_warning(&self, session: &Session) -> Result<()> {
+        let report = |warning| losses::report(&self.sink, warning, session.strict);
+        self.filter.warning().map_or(Ok(()), report)
     }
 }
 

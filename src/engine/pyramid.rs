@@ -85,6 +85,7 @@ impl Task<'_> {
         let part = UnfinishedFolder::create(&place).map_err(failed)?;
         self.pyramid.create(part.path())?;
         self.fill(part.path(), 0..self.depth(), self.pyramid.levels.len(), false)?;
+        self.job.report_warning(self.session)?;
         part.rename(&place, self.session.no_clobber).map_err(failed)
     }
 

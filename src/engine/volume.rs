@@ -64,6 +64,7 @@ fn process_file(
     filter_slices(job, file, (0..depth, block), session, |_, samples| {
         session.timings.time("write", || writer.write(samples))
     })?;
+    job.report_warning(session)?;
     session.timings.time("write", || writer.finish())
 }
 

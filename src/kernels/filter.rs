@@ -88,6 +88,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Those of the device.
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
 
+    /// A warning about the results of all runs so far.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the filter implements [`Filter::run_jpeg`].
     fn runs_on_jpeg(&self) -> bool {
         false

@@ -1,12 +1,14 @@
 //! Segmentation by thresholds: the class of a sample is the number of thresholds that it exceeds.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     filter::{Filter, Pass},
     histogram::{Luma, type_range},
-    otsu::Otsu,
+    otsu::{Otsu, extremes},
     pointwise::map_words,
 };
 use crate::{
@@ -128,13 +130,27 @@ impl Threshold {
     }
 }
 
-impl Filter for Threshold {
+/// Classifies the samples of a grid.
+#[derive(Debug)]
+pub struct Classify {
+    threshold: Threshold,
+    /// The class that all samples so far have, and their range; `None` if their classes differ.
+    uniform: Mutex<Option<(Option<u8>, [f64; 2])>>,
+}
+
+impl From<Threshold> for Classify {
+    fn from(threshold: Threshold) -> Self {
+        Self { threshold, uniform: Mutex::new(Some((None, [f64::MAX, f64::MIN]))) }
+    }
+}
+
+impl Filter for Classify {
     fn name(&self) -> &'static str {
-        Self::NAME
+        Threshold::NAME
     }
 
     fn parameters(&self) -> Value {
-        serde_json::json!(self)
+        serde_json::json!(self.threshold)
     }
 
     fn output(&self, input: GridType) -> Result<GridType> {
@@ -142,7 +158,7 @@ impl Filter for Threshold {
     }
 
     fn prepared(&self, pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {
-        let Self::Otsu(count) = *self else { return Ok(None) };
+        let Threshold::Otsu(count) = self.threshold else { return Ok(None) };
         let mut found: Option<Otsu> = None;
         for is_first in [true, false] {
             if !is_first && !found.as_ref().is_some_and(Otsu::needs_range) {
@@ -161,10 +177,32 @@ impl Filter for Threshold {
         let thresholds = found.and_then(|otsu| otsu.thresholds(count));
         let few =
             || Error::bad_input(format_args!("too few different samples for {count} thresholds"));
-        Ok(Some(Box::new(Self::Values(thresholds.ok_or_else(few)?))))
+        let values = Threshold::Values(thresholds.ok_or_else(few)?);
+        Ok(Some(Box::new(Self::from(values))))
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        device.run(self, &*Luma::Bt709.grey(&input.samples, input.channels)?)
+        let grey = Luma::Bt709.grey(&input.samples, input.channels)?;
+        let classes = device.run(&self.threshold, &*grey)?;
+        let mut uniform = self.uniform.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((class, [low, high])) = *uniform {
+            let class = class.or(classes.as_bytes().first().copied());
+            let is_uniform = classes.as_bytes().iter().all(|&other| Some(other) == class);
+            *uniform = is_uniform.then(|| {
+                let [min, max] = extremes(&grey);
+                (class, [low.min(min), high.max(max)])
+            });
+        }
+        Ok(classes)
+    }
+
+    fn warning(&self) -> Option<String> {
+        let Threshold::Values(values) = &self.threshold else { return None };
+        let (class, [low, high]) = (*self.uniform.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let values = values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+        let class = class.filter(|_| low <= high)?;
+        Some(format!(
+            "all samples of the mask are {class}: the threshold is {values}, and the samples are {low} to {high}"
+        ))
     }
 }

@@ -170,6 +170,39 @@ fn colours_are_thresholded_by_luminance() {
 }
 
 #[test]
+fn a_mask_of_one_value_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("a.pgm"), [&b"P5 6 4 255\n"[..], &(10..34).collect::<Vec<u8>>()].concat())
+        .unwrap();
+    let halves = [vec![1; 12 * 10 * 5], vec![200; 12 * 10 * 5]].concat();
+    fs::write(path.join("v_12x10x10_uint8.raw"), halves).unwrap();
+    let volume = "threshold v_12x10x10_uint8.raw --max-memory 5K";
+    let zarr = format!("{volume} m.zarr").replace(" --max-memory 5K", "");
+    for (line, output, value, class, range) in [
+        ("threshold a.pgm m.png", "m.png", "33", 0, "10 to 33"),
+        ("threshold a.pgm m.png", "m.png", "9.5", 255, "10 to 33"),
+        ("threshold a.pgm m.png", "m.png", "1,2", 2, "10 to 33"),
+        (&format!("{volume} m.raw"), "m.raw", "250", 0, "1 to 200"),
+        (&zarr, "m.zarr", "0", 255, "1 to 200"),
+    ] {
+        let line = format!("{line} --value {value}");
+        let (code, text) = run(path, &format!("{line} --strict"));
+        assert_eq!((code, path.join(output).exists()), (4, false), "{line}: {text}");
+        let text = works(path, &line);
+        let facts = format!("the threshold is {value}, and the samples are {range}");
+        let warning = format!("{output}: all samples of the mask are {class}: {facts}");
+        assert!(text.contains(&warning), "{line}: {text}");
+        fs::remove_dir_all(path.join(output))
+            .or_else(|_| fs::remove_file(path.join(output)))
+            .unwrap();
+    }
+    for line in ["threshold a.pgm m.png --value 32", &format!("{volume} m.raw --value 100")] {
+        assert_eq!(works(path, &format!("{line} --strict")), "", "{line}");
+    }
+}
+
+#[test]
 fn rejects_invalid_thresholds() {
     let folder = tempfile::tempdir().unwrap();
     write_volume(folder.path());
