@@ -134,6 +134,7 @@ fn write_pictures(folder: &Path) {
         "a.png",
         "dull.jpg",
         "fog.png",
+        "xray.png",
         "photos/b.jpg",
         "photos/c.jpg",
     ] {

@@ -150,6 +150,20 @@ fn plots_use_the_requested_theme_size_and_title() {
     write_slice(folder);
     let (code, text) = run(folder, "histogram a.png ct.png -o x.png");
     assert_eq!((code, text.contains("give one --range for all")), (4, true), "{text}");
+    // Options of plots need a plot, or a page.
+    for flag in ["--size 640x300", "--theme print", "--title a", "--ymax 9", "--log"] {
+        for output in ["o.csv", "o.json", "o.html"] {
+            let (code, text) = run(at, &format!("histogram a.png -o {output} {flag}"));
+            let name = flag.split(' ').next().unwrap();
+            match output == "o.html" && ["--ymax", "--log"].contains(&name) {
+                true => assert_eq!(code, 0, "{text}"),
+                false => {
+                    assert!(code == 2 && text.contains(&format!("{name} needs a plot")), "{text}")
+                }
+            }
+        }
+        works(at, &format!("histogram a.png -o o.csv -o o.svg {flag}"));
+    }
     for wrong in ["--size 10x10", "--size 1000", "--theme pink"] {
         assert_eq!(run(folder, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");
     }

@@ -86,7 +86,7 @@ struct Plot<'a> {
 
 /// Draws the plot of one input.
 pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
-    let theme = view.style.theme.colours();
+    let theme = view.style.theme.unwrap_or_default().colours();
     let alone = outcome.components.len() == 1;
     let series = outcome.components.iter().map(|component| {
         let is_line = is_line(component.name) && !alone;
@@ -159,8 +159,8 @@ fn fitted(text: &str, size: f32, room: f32) -> String {
 }
 
 fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view: &View) -> Drawing {
-    let theme = view.style.theme.colours();
-    let [width, height] = view.style.size.sides().map(f32::from);
+    let theme = view.style.theme.unwrap_or_default().colours();
+    let [width, height] = view.style.size.unwrap_or_default().sides().map(f32::from);
     let values: Vec<Vec<f64>> = series.iter().map(|series| series.values.clone()).collect();
     let top = view.top(&values);
     let marks = match view.log {

@@ -4,6 +4,7 @@ use std::{io::IsTerminal, mem::take};
 
 use super::{
     job::{Adjustment, Channel, FORMATS, Format, Job, Outputs, PerInput, Settings, format_of},
+    style::PlotStyle,
     view::View,
 };
 use crate::{
@@ -31,7 +32,7 @@ Examples:
   gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png
   gpuproc histogram *.jpg --sum --channels luma --stats
   gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
-  gpuproc histogram fog.png --equalize clear.png
+  gpuproc histogram xray.png --equalize details.png
   gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels'")]
 pub struct Args {
     /// Images or volumes; - is standard input
@@ -114,6 +115,7 @@ impl Args {
         let adjustments = self.adjustments(inputs.len())?;
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
+        self.check_plots(&outputs, picture, session)?;
         let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
         let files = adjusted.chain(outputs.sinks(&inputs));
         Sink::all_differ(files.chain(picture.then_some(Sink::Stdout)))?;
@@ -169,6 +171,30 @@ impl Args {
             ));
         }
         Ok(picture)
+    }
+
+    /// Refuses options of plots without a plot. Shards leave it to `gpuproc merge`.
+    fn check_plots(&self, outputs: &Outputs, picture: bool, session: &Session) -> Result<()> {
+        /// Outputs for which an option is.
+        const PLOT: &str = "a plot: name a .png or .svg file with -o";
+        const CHART: &str = "a plot or page: name a .png, .svg or .html file with -o, or add --picture";
+        let is_written = |wanted: &[Format]| outputs.formats().any(|own| wanted.contains(&own));
+        let is_plot = is_written(&[Format::Png, Format::Svg]);
+        let is_chart = is_plot || picture || is_written(&[Format::Html]);
+        let PlotStyle { size, theme, title, y_max } = &self.view.style;
+        for (is_given, flag, is_used, needs) in [
+            (size.is_some(), "size", is_plot, PLOT),
+            (theme.is_some(), "theme", is_plot, PLOT),
+            (title.is_some(), "title", is_plot, PLOT),
+            (y_max.is_some(), "ymax", is_chart, CHART),
+            (self.view.log, "log", is_chart, CHART),
+        ] {
+            let is_default = session.defaults.iter().any(|name| name == flag);
+            if is_given && !is_used && !is_default && self.share.shard.is_none() {
+                return Err(Error::usage(format_args!("--{flag} needs {needs}")));
+            }
+        }
+        Ok(())
     }
 
     /// Part file of a shard.

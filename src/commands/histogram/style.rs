@@ -12,14 +12,14 @@ use crate::{
 /// Size, colours and title of plots.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct PlotStyle {
-    /// Width and height of plots in pixels
-    #[arg(long, value_name = "WxH", default_value = "1152x588", help_heading = "Plots")]
-    pub size: PlotSize,
+    /// Width and height of plots in pixels [default: 1152x588]
+    #[arg(long, value_name = "WxH", help_heading = "Plots")]
+    pub size: Option<PlotSize>,
 
-    /// Colours of plots
-    #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
+    /// Colours of plots [default: dark]
+    #[arg(long, value_name = "THEME", help_heading = "Plots")]
     #[arg(value_parser = choice_parser(&THEMES))]
-    pub theme: PlotTheme,
+    pub theme: Option<PlotTheme>,
 
     /// Title of plots [default: the input's name]
     #[arg(long, value_name = "TEXT", help_heading = "Plots")]
@@ -41,6 +41,12 @@ const THEMES: [Choice<PlotTheme>; 3] = [
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlotSize([u16; 2]);
+
+impl Default for PlotSize {
+    fn default() -> Self {
+        Self([1152, 588])
+    }
+}
 
 impl PlotSize {
     /// Width and height in pixels.
@@ -89,9 +95,10 @@ impl FromStr for AxisEnd {
 }
 
 /// Colours of a plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlotTheme {
     /// Bright on dark.
+    #[default]
     Dark,
     /// Dark on bright.
     Light,
