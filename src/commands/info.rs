@@ -34,8 +34,9 @@ use crate::{
 
 /// Print what files contain: format, size, type, spacing, metadata.
 ///
-/// Files are images, volumes (also folders of slices), arrays, or meshes (PLY, STL, OBJ, OFF, GLB). Of images,
-/// volumes and arrays, only headers are read. Coordinates are those of the file; x is the fastest axis of a volume.
+/// Files are images, volumes (also folders of slices), arrays, or meshes (PLY, STL, OBJ, OFF, GLB, VTP, 3MF, GIfTI,
+/// MZ3). Of images, volumes and arrays, only headers are read. Coordinates are those of the file; x is the fastest axis
+/// of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -47,6 +47,7 @@ mod memory_inputs;
 mod mesh;
 mod mesh_command;
 mod mesh_formats;
+mod mesh_info;
 mod mesh_processing;
 mod mesh_readers;
 mod mesh_reference;

@@ -350,6 +350,11 @@ fn info_describes_meshes_of_every_format() {
             "m.off --normals",
             "m.glb",
             "m.glb --normals --color ivory",
+            "m.vtp",
+            "m.vtp --normals",
+            "m.3mf",
+            "m.gii --normals",
+            "m.mz3",
         ] {
             works(at, &line.replace("m.ply", more));
             let name = more.split(' ').next().unwrap();
@@ -380,7 +385,7 @@ fn info_describes_meshes_of_every_format() {
         assert!(code == 4 && text.lines().count() == 1, "{property}: {text}");
     }
     // Truncated files, and files of another format than their extension.
-    for name in ["m.ply", "m.stl", "m.obj", "m.off", "m.glb"] {
+    for name in ["m.ply", "m.stl", "m.obj", "m.off", "m.glb", "m.vtp", "m.3mf", "m.gii", "m.mz3"] {
         let whole = fs::read(at.join(name)).unwrap();
         for length in [0, 5, whole.len() / 2, whole.len() - 9] {
             fs::write(at.join(name), &whole[..length]).unwrap();

@@ -2,6 +2,7 @@
 //! [`page`](super::page).
 
 mod chunks;
+mod decode;
 mod details;
 mod gifti;
 mod glb;
@@ -13,6 +14,7 @@ mod off;
 pub mod ply;
 mod precomputed;
 mod read;
+mod read_xml;
 mod stl;
 mod three_mf;
 mod vtp;
@@ -26,7 +28,7 @@ pub use glb::{ColoredSurface, write_colored};
 pub use obj::write_labels as write_obj_labels;
 pub use ply::PlyWriter;
 pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
-pub use read::{Mesh, read_mesh};
+pub use read::{Mesh, parse_mesh, read_mesh};
 
 use crate::data::surface::Surface;
 

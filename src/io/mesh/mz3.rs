@@ -7,8 +7,8 @@ use super::{
 use crate::data::surface::Surface;
 
 /// The first two bytes of a file, and the bits of the arrays that follow: triangles and vertices.
-const MAGIC: u16 = 0x5a4d;
-const ARRAYS: u16 = 1 | 2;
+pub(super) const MAGIC: u16 = 0x5a4d;
+pub(super) const ARRAYS: u16 = 1 | 2;
 
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> std::io::Result<()> {
     let count =

@@ -1,14 +1,20 @@
-//! Reads meshes back: PLY, STL, OBJ, OFF and GLB, as far as gpuproc writes them.
+//! Reads meshes back, as far as gpuproc and common programs write them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
+use flate2::bufread::MultiGzDecoder;
 use ply_rs_bw::{
     parser::{ParseError, Reader},
     ply::{Property, PropertyAccess, PropertyAccessResult},
 };
 use serde_json::Value;
 
-use super::glb::UNSIGNED_INT;
+use super::{
+    decode::{add_polygon, text, triples, truncated, unpacked},
+    glb::UNSIGNED_INT,
+    mz3,
+    read_xml::{gifti, three_mf, vtp},
+};
 use crate::{
     data::surface::Surface,
     io::{Limits, Source},
@@ -16,15 +22,20 @@ use crate::{
 };
 
 /// Extensions of the meshes that can be read, and the names of their formats.
-const FORMATS: [(&str, &str, Parser); 5] = [
-    ("ply", "PLY", ply),
-    ("stl", "STL", stl),
-    ("obj", "OBJ", obj),
-    ("off", "OFF", off),
-    ("glb", "GLB", glb),
+const FORMATS: [(&str, &str, Parser); 9] = [
+    ("ply", "PLY", |bytes, _| ply(bytes)),
+    ("stl", "STL", |bytes, _| stl(bytes)),
+    ("obj", "OBJ", |bytes, _| obj(bytes)),
+    ("off", "OFF", |bytes, _| off(bytes)),
+    ("glb", "GLB", |bytes, _| glb(bytes)),
+    ("vtp", "VTP", |bytes, limit| Ok(vtp(bytes, limit)?.into())),
+    ("3mf", "3MF", |bytes, limit| Ok(three_mf(bytes, limit)?.into())),
+    ("gii", "GIfTI", |bytes, limit| Ok(gifti(bytes, limit)?.into())),
+    ("mz3", "MZ3", mz3),
 ];
 
-type Parser = fn(&[u8]) -> Parsed;
+/// Parses a file, of which each part may be unpacked to the given number of bytes.
+type Parser = fn(&[u8], u64) -> Parsed;
 type Parsed = Result<Mesh, String>;
 
 /// A mesh in a file.
@@ -52,11 +63,26 @@ impl From<Surface> for Mesh {
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a file that is broken, and errors of reading.
 pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str, Mesh)>> {
     let extension = source.extension();
+    if !FORMATS.iter().any(|(known, ..)| *known == extension) {
+        return Ok(None);
+    }
+    parse_mesh((source, &extension), &source.read_all(limits)?, limits.bytes())
+}
+
+/// Reads the mesh in `bytes`, the content of the file `source`, as [`read_mesh`] does.
+///
+/// # Errors
+/// As [`read_mesh`].
+pub fn parse_mesh(
+    (source, extension): (&dyn fmt::Display, &str),
+    bytes: &[u8],
+    limit: u64,
+) -> Result<Option<(&'static str, Mesh)>> {
     let Some((_, name, parse)) = FORMATS.into_iter().find(|(known, ..)| *known == extension) else {
         return Ok(None);
     };
     let wrong = |what: String| Error::bad_input(format_args!("{source}: invalid {name}: {what}"));
-    let mesh = parse(&source.read_all(limits)?).map_err(wrong)?;
+    let mesh = parse(bytes, limit).map_err(wrong)?;
     if let Some(Surface { positions, triangles, .. }) = &mesh.surface {
         let count = positions.len();
         if let Some(vertex) = triangles.iter().flatten().find(|vertex| **vertex as usize >= count) {
@@ -66,16 +92,6 @@ pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str
         }
     }
     Ok(Some((name, mesh)))
-}
-
-fn truncated() -> String {
-    "the file ends early".to_owned()
-}
-
-/// Adds the triangles of a polygon.
-fn add_polygon(surface: &mut Surface, corners: &[u32]) {
-    let fan = corners.windows(2).skip(1).map(|pair| [corners[0], pair[0], pair[1]]);
-    surface.triangles.extend(fan);
 }
 
 /// A vertex or a face of a PLY.
@@ -163,10 +179,6 @@ fn stl(bytes: &[u8]) -> Parsed {
     let vertices: Vec<u32> = vertices.collect();
     let triangles = vertices.as_chunks().0.to_vec();
     Ok(Surface { positions, triangles, ..Surface::default() }.into())
-}
-
-fn text(bytes: &[u8]) -> Result<&str, String> {
-    str::from_utf8(bytes).map_err(|_| "expected a text file".to_owned())
 }
 
 /// The first three numbers of a line.
@@ -262,18 +274,38 @@ fn glb(bytes: &[u8]) -> Parsed {
             return Err("expected 32-bit indices".to_owned());
         }
         let first = surface.positions.len() as u32;
-        let positions = array(vertices, 12)?.as_chunks::<12>().0.iter();
-        surface.positions.extend(positions.map(|bytes| {
-            let [x, y, z] = *bytes.as_chunks::<4>().0 else { unreachable!("12 bytes") };
-            [x, y, z].map(f32::from_le_bytes)
-        }));
-        let corners = array(corners, 4)?.as_chunks().0.iter();
-        let corners: Vec<u32> =
-            corners.map(|corner| u32::from_le_bytes(*corner).saturating_add(first)).collect();
-        surface.triangles.extend(corners.as_chunks::<3>().0);
+        surface.positions.extend(triples(array(vertices, 12)?, f32::from_le_bytes));
+        let triangles = triples(array(corners, 4)?, u32::from_le_bytes);
+        let triangles = triangles.map(|corners| corners.map(|corner| corner.saturating_add(first)));
+        surface.triangles.extend(triangles);
     }
     match is_packed {
         true => Ok(mesh),
         false => Ok(surface.into()),
     }
+}
+
+fn mz3(bytes: &[u8], limit: u64) -> Parsed {
+    let inflated;
+    let bytes = match bytes {
+        [0x1f, 0x8b, ..] => {
+            inflated = unpacked(MultiGzDecoder::new(bytes), limit)?;
+            &inflated[..]
+        }
+        _ => bytes,
+    };
+    let &[head, triangles, vertices, skipped] =
+        bytes.as_chunks::<4>().0.first_chunk().ok_or_else(truncated)?;
+    let [magic, arrays] = [[head[0], head[1]], [head[2], head[3]]].map(u16::from_le_bytes);
+    if magic != mz3::MAGIC || arrays & mz3::ARRAYS != mz3::ARRAYS {
+        return Err("expected the signature of MZ3, and triangles and vertices".to_owned());
+    }
+    let [triangles, vertices, skipped] =
+        [triangles, vertices, skipped].map(|number| u64::from(u32::from_le_bytes(number)));
+    let start = 16 + skipped;
+    let middle = start + 12 * triangles;
+    let array = |from: u64, to: u64| bytes.get(from as usize..to as usize).ok_or_else(truncated);
+    let triangles = triples(array(start, middle)?, u32::from_le_bytes).collect();
+    let positions = triples(array(middle, middle + 12 * vertices)?, f32::from_le_bytes).collect();
+    Ok(Surface { positions, triangles, ..Surface::default() }.into())
 }
