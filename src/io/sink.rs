@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     fmt,
     fs::{self, File, OpenOptions},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, Read, Seek, Write},
     path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
@@ -284,6 +284,19 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
 }
 
 impl Output {
+    /// Flushes the output and returns what has been written so far; `None` if it is not a regular file.
+    ///
+    /// # Errors
+    /// Those of writing and reading.
+    pub fn read_back(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.flush()?;
+        let State::Renamed { temporary, .. } = &self.state else { return Ok(None) };
+        let (mut file, mut bytes) = (temporary.get_ref().file(), Vec::new());
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
     /// Completes the output: flushes it and gives it its final name.
     ///
     /// # Errors
@@ -341,6 +354,18 @@ mod tests {
         assert!(sink.is_same(&Sink::File(path)) && sink.is_same(&sink));
         assert!(Sink::Stdout.is_same(&Sink::File("/dev/stdout".into())));
         assert!(!Sink::Stdout.is_same(&Sink::File("/dev/null".into())));
+    }
+
+    #[test]
+    fn a_file_is_read_back_before_it_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new");
+        let mut output = Sink::File(path.clone()).create(false).unwrap();
+        output.write_all(b"content").unwrap();
+        assert_eq!(output.read_back().unwrap().as_deref(), Some(&b"content"[..]));
+        assert!(!path.exists());
+        output.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"content");
     }
 
     #[cfg(unix)]

@@ -234,6 +234,13 @@ fn printable_meshes_are_closed() {
     let (code, stderr) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --printable p.ply");
     assert!(code == 2 && stderr.contains("--printable is for STL and 3MF"), "{stderr}");
 
+    // Standard output cannot be read back.
+    let mut command = gpuproc();
+    command.current_dir(at).args(["mesh", "v_10x11x12_uint8.raw", "--iso", "1", "--printable"]);
+    let output = command.args(["--to", "stl", "-"]).output().unwrap();
+    works(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable m.stl");
+    assert!(output.status.success() && output.stdout == fs::read(at.join("m.stl")).unwrap());
+
     // The surface has a hole at the NaN sample.
     let cube: Vec<u8> = (0..64)
         .map(|i| [i % 4, i / 4 % 4, i / 16])

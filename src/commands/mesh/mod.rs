@@ -209,7 +209,7 @@ impl MeshJob {
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
-        let (mut surface, summary) = self.surface((input, coords, colors), iso, session)?;
+        let (mut surface, mut summary) = self.surface((input, coords, colors), iso, session)?;
         summary.check_empty((iso, sink), input, session)?;
         if let Some(preview) = self.preview(coords) {
             preview.draw(&preview.name(iso), &surface, summary.color_bar, session)?;
@@ -228,12 +228,20 @@ impl MeshJob {
         if left_out > 0 {
             log::info!("{left_out} degenerate triangles left out of the file");
         }
-        self.check_closed(&surface, sink, session)?;
+        let is_read_back = self.printable && !sink.is_stream();
+        if !is_read_back {
+            self.check_closed(&surface, sink, session)?;
+        }
         session.timings.time("write", || {
             write(&mut output, &surface, self.format, self.details(coords))
-                .map_err(|error| Error::io("write", sink.to_string(), error))?;
-            output.commit()
+                .map_err(|error| Error::io("write", sink.to_string(), error))
         })?;
+        if is_read_back {
+            let surface = self.written(surface, (&mut output, sink), session)?;
+            summary.replace(&surface);
+            self.check_closed(&surface, sink, session)?;
+        }
+        session.timings.time("write", || output.commit())?;
         Ok(summary)
     }
 

@@ -40,6 +40,12 @@ impl Summary {
         self.widen(part.bounds());
     }
 
+    /// Counts and bounds of `surface` in place of those so far.
+    pub(super) fn replace(&mut self, surface: &Surface) {
+        (self.vertices, self.triangles, self.bounds) = (0, 0, None);
+        self.add(surface);
+    }
+
     fn widen(&mut self, bounds: Option<[[f32; 3]; 2]>) {
         self.bounds = match (self.bounds, bounds) {
             (Some(one), Some(other)) => Some(union(one, other)),

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     data::surface::Surface,
     engine::session::Session,
-    io::{Sink, mesh::MeshFormat},
+    io::{
+        Output, Sink,
+        mesh::{MeshFormat, parse_mesh},
+    },
     kernels::mesh::post::{
         Stats, Step, clean, has_boundary, keep_parts, separate, simplify, smooth,
     },
@@ -92,6 +95,24 @@ impl MeshJob {
             session.timings.time("clean", || separate(surface))?;
         }
         Ok(distance)
+    }
+
+    /// Reads `surface` back from the output that it was written to, in place of the one in memory.
+    pub(super) fn written(
+        &self,
+        surface: Surface,
+        (output, sink): (&mut Output, &Sink),
+        session: &Session,
+    ) -> Result<Surface> {
+        /// Bytes for each triangle of an STL or 3MF: the file, its text, and the surface in it.
+        const BYTES: u64 = 130;
+        let bytes = BYTES * surface.triangles.len() as u64;
+        allow("reading back a file", &surface, bytes, session)?;
+        let failed = |error| Error::io("read", sink.to_string(), error);
+        let Some(bytes) = output.read_back().map_err(failed)? else { return Ok(surface) };
+        drop(surface);
+        let read = parse_mesh((sink, self.format.extension()), &bytes, session.max_memory)?;
+        Ok(read.and_then(|(_, mesh)| mesh.surface).unwrap_or_default())
     }
 
     /// Reports a surface that is not closed in a format for 3D printing: a warning, or an error with `--printable`.
