@@ -2,11 +2,11 @@
 
 use gpuproc::{
     data::{
+        blocks::{Span, Split},
         grid::{Alpha, Grid},
         samples::Samples,
     },
     device::Kernel,
-    engine::Window,
     gpu::Restrictions,
     kernels::blur::{Blur, Edge, Taps},
     util::error::Result,
@@ -132,12 +132,11 @@ pub fn blur_in_blocks(
     let [width, rows, _] = grid.dims;
     let row = width * grid.channels;
     let mut all = Vec::new();
-    for first in (0..rows).step_by(height) {
-        let core = first..(first + height).min(rows);
-        let Window { positions, before } = Window::new(&core, blur.halo(1), rows, false);
+    let split = Split { len: rows, block: height, halo: [blur.halo(1); 2], wraps: false };
+    for Span { core, padded, before } in split.spans() {
         let block = Grid {
-            dims: [width, positions.len(), 1],
-            samples: grid.samples.part(positions.start * row..positions.end * row),
+            dims: [width, padded.len(), 1],
+            samples: grid.samples.part(padded.start * row..padded.end * row),
             ..*grid
         };
         let blurred = run(blur, &block)?;

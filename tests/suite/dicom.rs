@@ -63,7 +63,7 @@ fn series_match_reference_values_and_positions() {
         }
         let is_fraction = expected.iter().any(|value| value.fract() != 0.0);
         assert_eq!(file.dtype.is_float(), is_fraction, "{name}: {}", file.dtype);
-        let Some(placement) = file.placement() else {
+        let Some(placement) = file.placement.as_ref() else {
             assert!(["colour.dcm", "plain.dcm"].contains(&name), "{name} has no placement");
             continue;
         };
@@ -100,7 +100,7 @@ fn sample_type_is_no_wider_than_needed() {
         ("jpeg_12_bits", "i16", "u16"),
     ] {
         let file = open(&fixture("dicom").join(name));
-        assert_eq!((file.dtype.name(), file.header.stored.name()), (dtype, stored), "{name}");
+        assert_eq!((file.dtype.name(), file.stored.name()), (dtype, stored), "{name}");
     }
 }
 
@@ -178,7 +178,7 @@ fn warns_about_missing_and_duplicate_slices() {
     );
     assert!(warnings[0].contains("ct-10.dcm to ct-02.dcm"), "{warnings:?}");
     assert_eq!(gap.dims, [5, 4, 5]);
-    let spacing = gap.placement().unwrap().spacing();
+    let spacing = gap.placement.as_ref().unwrap().spacing();
     assert!((spacing[2] - 2.5).abs() < 1e-6, "{spacing:?}");
     copy_fixture("ct", &folder.join("double"), &[]);
     fs::copy(folder.join("double/ct-06.dcm"), folder.join("double/zz.dcm")).unwrap();
@@ -231,7 +231,7 @@ fn slices_at_equal_positions_are_time_steps() {
         .flat_map(|volume| {
             let layout = Layout { volume: Some(volume), ..Layout::default() };
             let file = describe_as(&path, &layout).unwrap();
-            assert_eq!((file.dims, file.header.volumes), ([5, 4, 3], 2));
+            assert_eq!((file.dims, file.volumes), ([5, 4, 3], 2));
             values(&file)
         })
         .collect();
@@ -269,7 +269,7 @@ fn ignores_invalid_pixel_spacing_with_a_warning() {
         replace_bytes(&file.unwrap().path(), b"DS\x08\x001.25\\0.8", b"DS\x08\x001e200\\1 ");
     }
     let file = open(&folder.path().join("s"));
-    assert!(file.placement().is_none());
+    assert!(file.placement.as_ref().is_none());
     assert!(file.warnings().any(|what| what.contains("is invalid")));
 }
 
@@ -284,9 +284,9 @@ fn meshes_and_outputs_keep_world_coordinates() {
         works(folder, &format!("blur {input} {output} --sigma 0"));
         let file = open(&folder.join(output));
         assert_eq!(values(&file), values(&own), "{output}");
-        let placement_in_lps = file.placement().unwrap().to(Space::Lps).unwrap();
+        let placement_in_lps = file.placement.as_ref().unwrap().to(Space::Lps).unwrap();
         for at in TEST_POINTS {
-            let (found, expected) = (placement_in_lps.at(at), own.placement().unwrap().at(at));
+            let (found, expected) = (placement_in_lps.at(at), own.placement.as_ref().unwrap().at(at));
             for i in 0..3 {
                 assert!((found[i] - expected[i]).abs() < 1e-4, "{output} at {at:?}");
             }
@@ -389,7 +389,7 @@ fn warns_about_missing_slice_spacing() {
     let data = [spacing, frame_elements(), pixel_data(&[7; 20])].concat();
     let folder = tempfile::tempdir().unwrap();
     let file = open_written(folder.path(), b"1.2.840.10008.1.2.1\0", &data);
-    assert_eq!(file.placement().unwrap().spacing(), [0.25, 0.5, 1.0]);
+    assert_eq!(file.placement.as_ref().unwrap().spacing(), [0.25, 0.5, 1.0]);
     assert!(file.warnings().any(|what| what == "slice spacing is missing; assuming 1 mm"));
 }
 

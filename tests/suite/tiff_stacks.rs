@@ -33,7 +33,7 @@ fn read(file: &VolumeFile) -> Volume {
 fn spacing(file: &VolumeFile) -> Option<Vec<f64>> {
     // Rationals in the file differ slightly from decimal fractions.
     let round = |v: f64| (v * 1e9).round() / 1e9;
-    file.placement().map(Placement::spacing).map(|spacing| spacing.map(round).to_vec())
+    file.placement.as_ref().map(Placement::spacing).map(|spacing| spacing.map(round).to_vec())
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn reads_pages_as_the_slices_of_volumes() {
             let file = open_stack(fixture("tiff").join(&name), Some(number));
             assert_eq!(Value::from(file.dims.to_vec()), expected["dims"], "{name}");
             assert_eq!(
-                (file.header.volumes, file.format()),
+                (file.volumes, file.format()),
                 (volumes, expected["format"].as_str().unwrap())
             );
             assert_eq!(file.dtype.name(), type_name(&expected["type"]), "{name}");
@@ -54,7 +54,7 @@ fn reads_pages_as_the_slices_of_volumes() {
                 expected["spacing"],
                 "{name}"
             );
-            let unit = file.placement().and_then(|placement| placement.unit.clone());
+            let unit = file.placement.as_ref().and_then(|placement| placement.unit.clone());
             assert_eq!(serde_json::to_value(unit).unwrap(), expected["unit"], "{name}");
             values.extend(as_f64(&read(&file).samples));
             // Reading in parts, as meshes and histograms do.
@@ -98,7 +98,7 @@ fn written_stacks_are_read_back_unchanged() {
         assert_eq!((again.format(), again.dims), ("ImageJ stack", volume.dims));
         assert!(read(&again).samples == volume.samples, "{name}");
         assert_eq!(spacing(&again), spacing(&file), "{name}");
-        let unit = |file: &VolumeFile| file.placement().and_then(|p| p.unit.clone());
+        let unit = |file: &VolumeFile| file.placement.as_ref().and_then(|p| p.unit.clone());
         assert_eq!(unit(&again), unit(&file), "{name}");
     }
     // From another format, with an origin.

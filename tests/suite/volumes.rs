@@ -135,13 +135,13 @@ fn reads_files_of_other_programs() {
 fn world_coordinates_equal_those_of_other_programs() {
     for fixture in Fixture::all() {
         let (name, file) = (fixture.name(), fixture.describe());
-        let unit = file.placement().and_then(|placement| placement.unit.as_deref());
+        let unit = file.placement.as_ref().and_then(|placement| placement.unit.as_deref());
         assert_eq!(unit, fixture.0["unit"].as_str(), "{name}");
         let Some(world) = fixture.world() else {
-            assert_eq!(file.placement(), None, "{name}");
+            assert_eq!(file.placement.as_ref(), None, "{name}");
             continue;
         };
-        let placement = file.placement().unwrap_or_else(|| panic!("{name} states no coordinates"));
+        let placement = file.placement.as_ref().unwrap_or_else(|| panic!("{name} states no coordinates"));
         let space = placement.space.map(Space::name);
         assert_eq!(space, fixture.0["space"].as_str(), "{name}");
         for (at, expected) in PROBES.into_iter().zip(world) {

@@ -42,16 +42,16 @@ fn axes_determine_spacing_origin_and_volumes() {
     let of = |layout: &Layout| describe_as(&path, layout).map_err(|error| error.one_line());
     let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
     assert_eq!(
-        (file.dims, file.header.volumes, file.header.volume_noun),
+        (file.dims, file.volumes, file.volume_noun),
         ([7, 6, 3], 4, "times and channels")
     );
     assert_eq!(file.format(), "OME-Zarr 0.4");
-    let placement = file.placement().unwrap();
+    let placement = file.placement.as_ref().unwrap();
     assert_eq!(placement.spacing(), [0.25, 0.25, 2.0]);
     assert_eq!(placement.first, [4.5, -3.0, 10.0]);
     assert_eq!(placement.unit.as_deref(), Some("um"));
     let coarse = Layout { volume: Some(0), level: Some(1), ..Layout::default() };
-    assert_eq!(of(&coarse).unwrap().placement().unwrap().spacing(), [0.5, 0.5, 2.0]);
+    assert_eq!(of(&coarse).unwrap().placement.as_ref().unwrap().spacing(), [0.5, 0.5, 2.0]);
     // A channel and a time together select one volume.
     let one = |layout: &Layout| {
         as_f64(&of(layout).unwrap().read(1 << 20, &Timings::new(false)).unwrap().samples)
@@ -62,7 +62,7 @@ fn axes_determine_spacing_origin_and_volumes() {
         assert_eq!(one(&chosen), one(&numbered));
     }
     let channel = of(&Layout { channel: Some(1), volume: Some(0), ..Layout::default() }).unwrap();
-    assert_eq!((channel.header.volumes, channel.header.volume_noun), (2, "times"));
+    assert_eq!((channel.volumes, channel.volume_noun), (2, "times"));
     for (layout, message) in [
         (Layout::default(), "contains 4 times and channels"),
         (
@@ -77,7 +77,7 @@ fn axes_determine_spacing_origin_and_volumes() {
     }
     let plane = Store::named("ngff-0.5-cyx").write(folder.path());
     let file = describe_as(&plane, &Layout { channel: Some(1), ..Layout::default() }).unwrap();
-    assert_eq!((file.dims, file.header.volumes), ([7, 6, 1], 1));
+    assert_eq!((file.dims, file.volumes), ([7, 6, 1], 1));
 }
 
 #[test]

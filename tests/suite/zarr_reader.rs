@@ -69,7 +69,7 @@ pub fn fnv(values: &[f64]) -> String {
 pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
     let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
     let volumes =
-        describe_as(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).header.volumes;
+        describe_as(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).volumes;
     let mut all = Vec::new();
     for volume in 0..volumes {
         let file = describe_as(path, &layout(volume)).unwrap();

@@ -842,7 +842,7 @@ pub fn volume(bytes: &[u8]) {
     if let Ok(file) = VolumeFile::describe(&source, &layout) {
         let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
         assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
-        assert!(file.placement().is_none_or(Placement::is_regular));
+        assert!(file.placement.as_ref().is_none_or(Placement::is_regular));
         if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
             assert_slices_equal(&file, &whole.samples);
         }
@@ -1031,7 +1031,7 @@ pub fn zarr(bytes: &[u8]) {
     if let Ok(file) = VolumeFile::describe(&source, &layout) {
         let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
         assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
-        assert!(file.placement().is_none_or(Placement::is_regular));
+        assert!(file.placement.as_ref().is_none_or(Placement::is_regular));
         if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
             assert_slices_equal(&file, &whole.samples);
         }
@@ -1049,7 +1049,7 @@ pub fn zarr(bytes: &[u8]) {
     line.extend((choice & 16 == 0).then_some("--volume=1"));
     line.extend((choice & 32 == 0).then_some("--chunks=3x4x2"));
     // Blur writes all volumes, so their number is limited here.
-    let few = |file: &VolumeFile| file.header.volumes <= 8 && file.bytes() <= Some(1 << 20);
+    let few = |file: &VolumeFile| file.volumes <= 8 && file.bytes() <= Some(1 << 20);
     let one = Layout { volume: Some(0), ..Layout::default() };
     let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
     if is_small && run(folder.path(), &line, &[]) {
