@@ -16,7 +16,7 @@ use crate::{
     },
     engine::session::Session,
     io::{reader::Reader, volume::VolumeFile},
-    kernels::filter::Filter,
+    kernels::filter::{Block, Filter},
     util::{
         error::{Error, Kind, Result},
         memory,
@@ -204,37 +204,67 @@ fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Sam
     all.ok_or_else(|| Error::bad_input(format_args!("{}: no samples", source.name)))
 }
 
-/// Filters the rows or slices `own` in blocks of `block`, and passes each result to `write` with the index of its first
-/// row or slice. `write` runs on another thread. The result is the same as for the whole input at once.
+/// Division of a result among processes and blocks.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// Rows or slices of the result to compute.
+    pub own: Range<usize>,
+    /// Rows or slices of the whole result.
+    pub length: usize,
+    /// Rows or slices of the input in a block.
+    pub block: usize,
+}
+
+/// Filters blocks of rows or slices, and passes each result to `write` with the index of its first row or slice. `write`
+/// runs on another thread. The result is the same as for the whole input at once.
 ///
 /// # Errors
 /// Those of reading, of the filter and of `write`.
 pub fn filter_blocks(
     source: &BlockSource<'_>,
     filter: &dyn Filter,
-    (own, block): (Range<usize>, usize),
+    division: Division,
     session: &Session,
     mut write: impl FnMut(usize, Samples) -> Result<()> + Send,
 ) -> Result<()> {
-    let prepared = filter.prepared(&mut |consume| read_all(source, block, session, consume))?;
+    let Division { own, length, block } = division;
+    if own.is_empty() {
+        return Ok(());
+    }
+    let mut pass =
+        |consume: &mut dyn FnMut(&Grid) -> Result<()>| read_all(source, block, session, consume);
+    if let Some(result) = filter.reduced(&session.device, source.axis, &mut pass)? {
+        return write(0, result);
+    }
+    let prepared = filter.prepared(&mut pass)?;
     let filter = prepared.as_deref().unwrap_or(filter);
-    let (halo, len, wraps) = (filter.halo(source.axis), source.length(), filter.wraps(source.axis));
+    let (axis, shape, len) = (source.axis, source.shape, source.length());
+    let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
+    let block = (block * length / len.max(1)).max(1);
     let split = Split { len, block, halo: [halo; 2], wraps };
-    let padded = |core| split.padded(core);
+    let padded = |core| match filter.input_range(axis, &core, shape) {
+        Some(padded) => Span { core, padded, before: 0 },
+        None => split.padded(core),
+    };
     let blocks = Blocks { own, block, padded: &padded, wraps, overlaps: true, skipped: &|_| 0 };
     write_behind(
         |(first, result)| write(first, result),
         |write| {
             read_blocks(source, &blocks, filter.name(), session, |span, grid| {
+                let (output, input) = (span.core.clone(), span.padded.clone());
+                let block = Block { axis, shape, input, output };
+                let is_resized = filter.input_range(axis, &span.core, shape).is_some();
                 let (result, done) = match filter.is_identity() {
                     true => (Ok(grid.samples), None),
-                    false => (filter.run(&session.device, &grid), Some(grid.samples)),
+                    false => (filter.run_block(&session.device, &grid, &block), Some(grid.samples)),
                 };
                 let mut result = result.map_err(|error| {
                     error.context(format_args!("cannot {} {}", filter.name(), source.name))
                 })?;
-                let row = result.len() / span.padded.len().max(1);
-                result.keep(span.before * row..(span.before + span.core.len()) * row);
+                if !is_resized {
+                    let row = result.len() / span.padded.len().max(1);
+                    result.keep(span.before * row..(span.before + span.core.len()) * row);
+                }
                 write((span.core.start, result))?;
                 Ok(done)
             })

@@ -44,7 +44,7 @@ pub fn run(
     }
     if let (Some(shard), 1, false) = (settings.shard, sources.len(), settings.is_batch) {
         let job = &create_job(sources.get(0))?;
-        let Some(layout) = &job.volume else {
+        let Some(layout) = job.volume.as_ref().filter(|_| job.format.is_none()) else {
             return Err(Error::usage(format_args!(
                 "{}: a single image cannot be sharded; --shard needs a volume, or several files with -o DIR/",
                 job.source
@@ -168,7 +168,13 @@ impl Files<'_> {
         }
         match &job.volume {
             _ if job.compares => compare::process(job, &self.settings, session)?,
-            Some(layout) => process_volume(job, layout, None, session)?,
+            Some(layout) => match (job.format, job.filter.flat_axis()) {
+                (Some(format), Some(axis)) => {
+                    let encoding = (format, self.settings.encoding);
+                    volume::process_plane(job, (layout, axis), encoding, session)?;
+                }
+                _ => process_volume(job, layout, None, session)?,
+            },
             None => image::process(job, &self.settings, session)?,
         }
         session.timings.add_result(|| {

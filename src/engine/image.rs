@@ -3,7 +3,7 @@
 use std::{io, ops::Range};
 
 use super::{
-    blocks::{BlockSource, filter_blocks},
+    blocks::{BlockSource, Division, filter_blocks},
     job::{Job, Settings},
     plan::FilterCost,
 };
@@ -73,9 +73,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(pages);
     drop(file);
     target.check(&image)?;
+    let dtype = image.samples.dtype();
     let image = filtered(job, image, session)?;
     job.report_warning(session)?;
-    target.write(&image)
+    target.write(&target.with_numbers(image, dtype)?)
 }
 
 /// Filters the pages `selected` one after the other.
@@ -144,6 +145,11 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
     let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
     let output = filter.output(grid.grid_type());
     let run = |output: GridType| -> Result<Image> {
+        let bytes = (output.shape.samples() as u64).saturating_mul(output.dtype.size() as u64);
+        let needed = bytes.saturating_mul(filter.copies());
+        if output.shape != grid.shape() && needed > session.max_memory {
+            return Err(session.exceeds_memory("the result", needed));
+        }
         let prepared = filter.prepared(&mut |consume| consume(&grid))?;
         let filter = prepared.as_deref().unwrap_or(filter);
         let samples = match filter.is_identity() {
@@ -151,7 +157,7 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
             false => filter.run(&session.device, &grid)?,
         };
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
-        let channels = output.shape.channels;
+        let Shape { dims: [width, height, _], channels } = output.shape;
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
     output.and_then(run).map_err(|error| failed(job, error))
@@ -210,7 +216,7 @@ fn write_blocks(
     (output, block): (GridType, usize),
 ) -> Result<()> {
     let image = rows.header().first.image.clone();
-    let Image { width, height, channels, .. } = image;
+    let shape = Shape { dims: [image.width, image.height, 1], channels: image.channels };
     let alpha = match image.has_alpha() {
         false => Alpha::None,
         true => match session.timings.time("look for alpha", || rows.any_transparent())? {
@@ -221,7 +227,8 @@ fn write_blocks(
     drop(rows);
     let format = job.format.unwrap_or(ImageFormat::Png);
     let samples = Samples::zeros(output.dtype, 0)?;
-    let head = Image { channels: output.shape.channels, samples, ..image };
+    let Shape { dims: [width, height, _], channels } = output.shape;
+    let head = Image { width, height, channels, samples, ..image };
     session.image_target(&job.sink, format, settings.encoding).check(&head)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
     let file = job.sink.create(session.no_clobber)?;
@@ -233,9 +240,9 @@ fn write_blocks(
         })?;
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
-    let shape = Shape { dims: [width, height, 1], channels };
     let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
-    filter_blocks(&source, &*job.filter, (0..height, block), session, |_, samples| {
+    let division = Division { own: 0..height, length: height, block };
+    filter_blocks(&source, &*job.filter, division, session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)
     })?;
     job.report_warning(session)?;

@@ -21,7 +21,9 @@ const LARGE: u64 = 96 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct FilterCost {
     /// Rows or slices of the input.
-    pub len: u64,
+    len: u64,
+    /// Rows or slices of the result.
+    output_len: u64,
     /// Samples of a row or slice.
     row: u64,
     /// A row or slice while it is filtered.
@@ -54,13 +56,19 @@ impl FilterCost {
         let bytes = |description: GridType| {
             stride(description).saturating_mul(description.dtype.size() as u64)
         };
+        let middle = output.shape.dims[axis] / 2;
+        let halo = match filter.input_range(axis, &(middle..middle + 1), input.shape) {
+            Some(positions) => positions.len(),
+            None => 2 * filter.halo(axis),
+        };
         Self {
             len,
+            output_len: output.shape.dims[axis] as u64,
             row: bytes(input),
             working_row: stride(input).saturating_mul(filter.working_bytes(input)),
             result_row: bytes(output),
-            halo: (2 * filter.halo(axis) as u64).min(len),
-            held,
+            halo: (halo as u64).min(len),
+            held: held.saturating_add(filter.held_bytes(input)),
             layer: layer.max(1) as u64,
         }
     }
@@ -70,9 +78,14 @@ impl FilterCost {
         self.halo
     }
 
-    /// Bytes of all samples.
+    /// Bytes of all samples of the input, or of the result if that is larger.
     pub fn bytes(&self) -> u64 {
-        self.row.saturating_mul(self.len)
+        self.row.max(self.result_row).saturating_mul(self.len)
+    }
+
+    /// Memory of the reader, the writer and the filter, in addition to samples.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// Whether blocks take less time than the whole input. They take more on one thread, and if blocks consist mostly
@@ -91,7 +104,8 @@ impl FilterCost {
         max.max(self.layer)
     }
 
-    /// Number of rows or slices in a block, of `own` in all, so that the work fits into `memory`.
+    /// Number of rows or slices of the input in a block, so that the work fits into `memory`. There are `own` rows or
+    /// slices of the result to compute.
     ///
     /// # Errors
     /// The memory that a block of one row or slice needs, if that is more.
@@ -104,11 +118,12 @@ impl FilterCost {
         if cost(1) > memory && own > 0 {
             return Err(cost(1).saturating_mul(4) / 3);
         }
-        let max = self.max_block().min(own as u64) as usize;
+        let own = (own as u64 * self.len).div_ceil(self.output_len.max(1));
+        let max = self.max_block().min(own) as usize;
         let block = largest_block(max, memory, cost) as u64;
         // Round down to whole layers of chunks, unless that takes away more than half.
         let rest = block % self.layer;
-        let is_rounded = rest <= block / 2 && block < own as u64;
+        let is_rounded = rest <= block / 2 && block < own;
         Ok(if is_rounded { block - rest } else { block } as usize)
     }
 }

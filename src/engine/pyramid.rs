@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{
+    blocks::Division,
     job::Job,
-    volume::{block, cost, filter_slices, identity},
+    volume::{block, cost, filter_slices, identity, with_result},
 };
 use crate::{
     data::shard::Shard,
@@ -37,7 +38,8 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
     let output = job.filter.output(file.grid_type())?;
-    let pyramid = Pyramid::new(&file, output.dtype, job.source.path(), layout, job.pyramid)?;
+    let described = with_result(job, &file, output);
+    let pyramid = Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)?;
     if let Some(lost) = pyramid.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }
@@ -132,7 +134,8 @@ impl Task<'_> {
             let block = block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
-            filter_slices(job, file, (own.clone(), block), session, |_, samples| {
+            let division = Division { own: own.clone(), length: self.depth(), block };
+            filter_slices(job, file, division, session, |_, samples| {
                 session.timings.time("write", || writer.push(&samples))
             })?;
             session.timings.time("write", || writer.finish())?;

@@ -1,19 +1,23 @@
 //! Filters volumes in blocks of slices: from file to file, or the slices of a shard into an output that several
 //! processes write.
 
-use std::ops::Range;
-
 use super::{
-    blocks::{BlockSource, filter_blocks},
+    blocks::{BlockSource, Division, filter_blocks},
     job::Job,
     plan::FilterCost,
 };
 use crate::{
-    data::{samples::Samples, shard::Shard},
+    data::{
+        grid::GridType,
+        image::{Density, DensityUnit, Image, Metadata},
+        samples::Samples,
+        shard::Shard,
+    },
     engine::session::Session,
     io::{
         Sink,
         identity::Identity,
+        image::{Encoding, ImageFormat},
         losses,
         reader::Reader,
         shared_output::SharedFile,
@@ -30,42 +34,88 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let file = VolumeFile::describe(&job.source, layout)?;
     let output = job.filter.output(file.grid_type())?;
     let endian = layout.endian.unwrap_or(Endian::Little);
-    let target = VolumeTarget::new(&job.sink, &file, output.dtype, endian)?;
+    let described = with_result(job, &file, output);
+    let target = VolumeTarget::new(&job.sink, &described, output.dtype, endian)?;
     if let Some(lost) = target.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }
     match shard {
-        None => process_file(job, &file, &target, session),
-        Some(shard) => process_shard(job, layout, &file, &target, shard, session),
+        None => process_file(job, &file, (&target, output.shape.dims), session),
+        Some(shard) => {
+            let target = (&target, output.shape.dims);
+            process_shard(job, layout, &file, target, shard, session)
+        }
     }
 }
 
-/// Filters a volume from file to file.
+/// The description of `file`, with size and placement of the result `output`.
+pub fn with_result(job: &Job, file: &VolumeFile, output: GridType) -> VolumeFile {
+    let placement = file.placement.as_ref().map(|own| job.filter.placement(own, file.dims));
+    file.with_grid(output.shape.dims, placement)
+}
+
+/// Filters a volume from file to file. The result has the size `dims`.
 fn process_file(
     job: &Job,
     file: &VolumeFile,
-    target: &VolumeTarget<'_>,
+    (target, dims): (&VolumeTarget<'_>, [usize; 3]),
     session: &Session,
 ) -> Result<()> {
-    let depth = file.dims[2];
-    let cost = cost(job, file, 0)?;
-    let fits = cost.bytes() <= session.max_memory / job.filter.copies();
-    // The first slices are needed again after the last one, and this input can be read only once.
-    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
-    let block = match is_cyclic || fits && !cost.is_faster_in_blocks() {
-        true => {
-            file.check_bytes(session.limits(job.filter.copies()))?;
-            depth
-        }
-        false => block(job, &cost, depth, session)?,
-    };
-    file.check(session.limits(1))?;
-    let mut writer = target.create(file.dims, session.no_clobber)?;
-    filter_slices(job, file, (0..depth, block), session, |_, samples| {
+    let division = whole(job, file, dims[2], session)?;
+    let mut writer = target.create(dims, session.no_clobber)?;
+    filter_slices(job, file, division, session, |_, samples| {
         session.timings.time("write", || writer.write(samples))
     })?;
     job.report_warning(session)?;
     session.timings.time("write", || writer.finish())
+}
+
+/// Filters a volume whose result is a plane, and writes that as an image.
+///
+/// # Errors
+/// When reading, filtering or writing fails.
+pub fn process_plane(
+    job: &Job,
+    (layout, axis): (&Layout, usize),
+    (format, encoding): (ImageFormat, Encoding),
+    session: &Session,
+) -> Result<()> {
+    let file = VolumeFile::describe(&job.source, layout)?;
+    let output = job.filter.output(file.grid_type())?;
+    let dims = output.shape.dims;
+    let division = whole(job, &file, dims[2], session)?;
+    let mut samples = Samples::zeros(output.dtype, 0)?;
+    filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
+    let [across, down] = [[1, 2], [0, 2], [0, 1]][axis];
+    let placement = file.placement.as_ref().filter(|own| own.unit.is_some());
+    let spacing = placement.and_then(|own| own.in_unit_of(&["cm"])).map(|own| own.spacing());
+    let density = spacing.and_then(|spacing| {
+        Density::new([across, down].map(|axis| 1.0 / spacing[axis]), DensityUnit::Centimetre)
+    });
+    let metadata = Metadata { density, ..Metadata::default() };
+    let (width, height) = (dims[across], dims[down]);
+    let image = Image { width, height, channels: 1, samples, is_linear: false, metadata };
+    let target = session.image_target(&job.sink, format, encoding);
+    job.report_warning(session)?;
+    target.write(&target.with_numbers(image, file.dtype)?)
+}
+
+/// The division of the whole result, of `length` slices, into blocks. Checks the limits of the input.
+fn whole(job: &Job, file: &VolumeFile, length: usize, session: &Session) -> Result<Division> {
+    let cost = cost(job, file, 0)?;
+    let copies = job.filter.copies();
+    let fits = cost.bytes().saturating_add(cost.held()) <= session.max_memory / copies;
+    // The first slices are needed again after the last one, and this input can be read only once.
+    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
+    let block = match is_cyclic || fits && !cost.is_faster_in_blocks() {
+        true => {
+            file.check_bytes(session.limits(copies))?;
+            file.dims[2]
+        }
+        false => block(job, &cost, length, session)?,
+    };
+    file.check(session.limits(1))?;
+    Ok(Division { own: 0..length, length, block })
 }
 
 /// Filters the slices of `shard` and writes them to their place in the output.
@@ -73,16 +123,16 @@ fn process_shard(
     job: &Job,
     layout: &Layout,
     file: &VolumeFile,
-    target: &VolumeTarget<'_>,
+    (target, dims): (&VolumeTarget<'_>, [usize; 3]),
     shard: Shard,
     session: &Session,
 ) -> Result<()> {
     let identity = identity(job, layout, shard, session)?;
-    let header = target.header(file.dims).ok_or_else(|| {
+    let header = target.header(dims).ok_or_else(|| {
         Error::usage(format_args!("{}: --shard needs an uncompressed output", job.sink))
     })?;
     file.check(session.limits(1))?;
-    let [width, height, depth] = file.dims;
+    let [width, height, depth] = dims;
     let own = shard.range(depth);
     let block = block(job, &cost(job, file, 0)?, own.len(), session)?;
     let stored = (width * height * target.dtype().size()) as u64;
@@ -95,7 +145,8 @@ fn process_shard(
     if shard.index() == 0 {
         output.write_at(&header, 0)?;
     }
-    filter_slices(job, file, (own, block), session, |first, samples| {
+    let division = Division { own, length: depth, block };
+    filter_slices(job, file, division, session, |first, samples| {
         let samples = target.stored(samples)?;
         let offset = header.len() as u64 + stored * first as u64;
         session.timings.time("write", || output.write_at(samples.as_bytes(), offset))
@@ -130,7 +181,7 @@ pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
     Ok(FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer())))
 }
 
-/// Number of slices in a block, of `own` slices in all.
+/// Number of slices of the input in a block, for `own` slices of the result.
 ///
 /// # Errors
 /// When a slice with the slices that it depends on takes more than the memory limit.
@@ -141,18 +192,18 @@ pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Res
     })
 }
 
-/// Filters the slices `own` in blocks of `block`, and passes each result to `write` with the index of its first slice.
+/// Filters blocks of slices, and passes each result to `write` with the index of its first slice.
 ///
 /// # Errors
 /// Those of reading, of the filter and of `write`.
 pub fn filter_slices(
     job: &Job,
     file: &VolumeFile,
-    (own, block): (Range<usize>, usize),
+    division: Division,
     session: &Session,
     write: impl FnMut(usize, Samples) -> Result<()> + Send,
 ) -> Result<()> {
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    filter_blocks(&source, &*job.filter, (own, block), session, write)
+    filter_blocks(&source, &*job.filter, division, session, write)
 }

@@ -1,13 +1,14 @@
 //! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images
 //! and volumes, and to batches and shards.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde_json::Value;
 
 use crate::{
     data::{
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, Shape},
+        placement::Placement,
         samples::Samples,
     },
     device::Device,
@@ -18,6 +19,19 @@ use crate::{
 
 /// Calls its argument with each block of the input in turn: one pass over all samples.
 pub type Pass<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Grid) -> Result<()>) -> Result<()>;
+
+/// A block of the result of a filter that changes the number of positions, and the part of the input it depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Axis along which input and result are divided.
+    pub axis: usize,
+    /// Size of the whole input.
+    pub shape: Shape,
+    /// Positions of the input that are in memory.
+    pub input: Range<usize>,
+    /// Positions of the result.
+    pub output: Range<usize>,
+}
 
 /// An operation whose result at a position depends on the samples within a fixed distance.
 pub trait Filter: fmt::Debug + Send + Sync {
@@ -56,12 +70,39 @@ pub trait Filter: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Type and channels of the result.
+    /// Type, channels and size of the result. A filter that changes the size along an axis that blocks divide
+    /// implements [`Filter::input_range`] or [`Filter::reduced`].
     ///
     /// # Errors
     /// When the filter does not support such an input.
     fn output(&self, input: GridType) -> Result<GridType> {
         Ok(input)
+    }
+
+    /// The positions of the result in the world, for an input of size `dims` at `placement`.
+    fn placement(&self, placement: &Placement, _dims: [usize; 3]) -> Placement {
+        placement.clone()
+    }
+
+    /// The axis along which the result of a volume has one sample, so that image formats can hold it.
+    fn flat_axis(&self) -> Option<usize> {
+        None
+    }
+
+    /// Positions along `axis` of an input of size `shape` that the results at the positions `output` depend on, if the
+    /// filter changes the number of positions. `None`: the same positions, and the [halo](Filter::halo) around them.
+    fn input_range(
+        &self,
+        _axis: usize,
+        _output: &Range<usize>,
+        _shape: Shape,
+    ) -> Option<Range<usize>> {
+        None
+    }
+
+    /// Bytes in memory throughout, in addition to [`Filter::working_bytes`].
+    fn held_bytes(&self, _input: GridType) -> u64 {
+        0
     }
 
     /// Bytes in memory for each sample while the filter runs: input, result and intermediate values.
@@ -82,7 +123,16 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The filtered samples of `input`, of the same positions.
+    /// The whole result, if it has one position along `axis` that depends on all positions of the input; `pass` reads
+    /// these in order, divided along `axis`.
+    ///
+    /// # Errors
+    /// Those of `pass` and of the device.
+    fn reduced(&self, _device: &Device, _axis: usize, _pass: Pass<'_>) -> Result<Option<Samples>> {
+        Ok(None)
+    }
+
+    /// The filtered samples of `input`.
     ///
     /// # Errors
     /// Those of the device.
@@ -91,6 +141,14 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// A warning about the results of all runs so far.
     fn warning(&self) -> Option<String> {
         None
+    }
+
+    /// The results of `block`, if the filter implements [`Filter::input_range`].
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn run_block(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
+        self.run(device, input)
     }
 
     /// Whether the filter implements [`Filter::run_jpeg`].

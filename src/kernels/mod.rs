@@ -14,6 +14,7 @@ pub mod jpeg_histogram;
 pub mod mesh;
 pub mod otsu;
 mod pointwise;
+pub mod project;
 pub mod quantile;
 pub mod render;
 pub mod scan;
@@ -33,6 +34,7 @@ pub fn variants() -> Vec<Shader> {
         histogram::variants(),
         jpeg::variants(),
         mesh::gpu::variants(),
+        project::variants(),
         render::variants(),
         scan::variants(),
         sort::variants(),

@@ -55,6 +55,7 @@ mod options;
 mod pages;
 mod plots;
 mod precomputed;
+mod project;
 mod random;
 mod regions;
 mod render;

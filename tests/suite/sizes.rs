@@ -110,6 +110,8 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("histogram {name} -o OUT.csv --bins 3 --mask none{size}.png"));
             lines.push(format!("histogram {name} --equalize OUT.png"));
             lines.push(format!("threshold {name} OUT.png --value 99"));
+            lines.push(format!("project {name} OUT.tif --method std"));
+            lines.push(format!("project {name} OUT.tif --axis x --method mean"));
             lines.push(format!("scan {name} OUT.npy"));
         }
         lines.push(format!("threshold rgb8{size}.png OUT.png --otsu"));
@@ -143,6 +145,8 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("mesh {name} OUT.stl --iso p50 --close --normals"));
             lines.push(format!("histogram {name} -o OUT.json --range data"));
             lines.push(format!("threshold {name} OUT.nrrd --value 13"));
+            lines.push(format!("project {name} OUT.nrrd"));
+            lines.push(format!("project {name} OUT.tif --axis y --method sum"));
         }
         lines.push(format!("blur v_{size}_uint8.raw OUT.nrrd --sigma 1"));
         lines.push(format!("blur v_{size}_uint16.raw OUT.nrrd --method box --radius 1"));

@@ -223,8 +223,13 @@ impl FilterArgs {
         &self,
         source: &Source,
         sink: &Sink,
-        is_volume: bool,
+        (is_volume, is_flat): (bool, bool),
     ) -> Result<Option<ImageFormat>> {
+        let is_volume = match is_volume && is_flat && !is_zarr_path(sink) {
+            true if self.format.is_some() => false,
+            true if matches!(sink, Sink::File(_)) => ImageFormat::of_output(sink).is_err(),
+            _ => is_volume,
+        };
         Ok(match (is_volume, self.format, sink) {
             (true, Some(_), _) => {
                 return Err(Error::usage(format_args!(
@@ -297,14 +302,15 @@ impl Jobs<'_> {
                 "{source}: --compare makes a page of one image: name an output that ends with .html"
             )));
         }
+        let filter = (self.make)(&source, if is_volume { 3 } else { 2 })?;
+        let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,
-            false => args.image_format(&source, &sink, is_volume)?,
+            false => args.image_format(&source, &sink, (is_volume, is_flat))?,
         };
         if !compares {
             refuse_terminal(&sink)?;
         }
-        let filter = (self.make)(&source, if is_volume { 3 } else { 2 })?;
         let volume = is_volume.then(|| Box::new(layout));
         let pyramid = PyramidOptions {
             levels: args.levels.map(usize::from),

@@ -26,6 +26,7 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{GridType, Shape},
+        placement::Placement,
         volume::Dims,
     },
     io::{Limits, Source, losses},
@@ -229,6 +230,12 @@ impl VolumeFile {
     /// Size and sample type of the volume in memory.
     pub fn grid_type(&self) -> GridType {
         GridType { shape: Shape { dims: self.dims, channels: 1 }, dtype: self.dtype }
+    }
+
+    /// The same file with another size and placement, to describe a volume made of it.
+    pub fn with_grid(&self, dims: [usize; 3], placement: Option<Placement>) -> Self {
+        let description = Description { dims, placement, ..self.description.clone() };
+        Self { description, ..self.clone() }
     }
 
     /// Bytes of all samples in memory; `None` on overflow.

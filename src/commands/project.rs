@@ -1,0 +1,85 @@
+//! `gpuproc project`: maximum, mean and other projections along an axis.
+
+use clap::ValueEnum;
+
+use super::flags::FilterArgs;
+use crate::{
+    engine::session::Session,
+    kernels::project::{Method, Projection},
+    util::error::{Error, Result},
+};
+
+/// Project volumes and images along an axis: maximum, minimum, mean, sum or standard deviation.
+///
+/// Each line of samples along the axis becomes one sample. The projection of a volume is written as an image (PNG, TIFF,
+/// JPEG, ..) or as a volume with one sample along the axis (NIfTI, NRRD, MetaImage, .npy, OME-Zarr), which keeps its
+/// position in the world. Sums are exact for integers, and the file is read once, block by block.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What a line of samples becomes
+    #[arg(short, long, value_enum, default_value = "max")]
+    method: MethodArg,
+
+    /// Axis to project along [default: z for volumes, y for images]
+    #[arg(short, long, value_enum)]
+    axis: Option<AxisArg>,
+
+    #[command(flatten)]
+    files: FilterArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc project head.nii.gz mip.png
+  gpuproc project head.nii.gz side.tif --axis x --method mean
+  gpuproc project scan.dcm/ sum.nrrd --method sum
+  gpuproc project stack.zarr -o deviation.npy --method std --max-memory 1G
+  gpuproc project volumes/*.nrrd -o 'mips/{stem}.png'";
+
+/// What a line of samples becomes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MethodArg {
+    /// Maximum, of the type of the samples
+    Max,
+    /// Minimum, of the type of the samples
+    Min,
+    /// Mean as f32
+    Mean,
+    /// Sum as f64, exact for integers up to 2^53
+    Sum,
+    /// Standard deviation as f32
+    Std,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AxisArg {
+    X,
+    Y,
+    Z,
+}
+
+/// Projects one file or several.
+///
+/// # Errors
+/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
+/// some of several files.
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { method, axis, files } = args;
+    let method = match method {
+        MethodArg::Max => Method::Max,
+        MethodArg::Min => Method::Min,
+        MethodArg::Mean => Method::Mean,
+        MethodArg::Sum => Method::Sum,
+        MethodArg::Std => Method::Std,
+    };
+    files.run(
+        &|source, axes| match axis.map_or(axes - 1, |axis| axis as usize) {
+            axis if axis < axes => Ok(Box::new(Projection { method, axis })),
+            _ => Err(Error::usage(format_args!(
+                "{source}: --axis z is for volumes; this is an image: use x or y"
+            ))),
+        },
+        session,
+    )
+}

@@ -1,0 +1,118 @@
+//! Projections: one sample of the result for each line of samples along an axis.
+
+mod cpu;
+mod gpu;
+mod lines;
+
+use serde_json::{Value, json};
+
+pub use self::{
+    gpu::variants,
+    lines::{LineValues, Lines, Method, Projection, Step},
+};
+use super::filter::{Filter, Pass};
+use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{Grid, GridType, Shape},
+        placement::Placement,
+        samples::Samples,
+    },
+    device::{Device, Kernel},
+    gpu::Context,
+    util::error::Result,
+};
+
+impl Kernel for Step<'_> {
+    type In = Grid;
+    type Out = Lines;
+    const NAME: &'static str = "project";
+
+    fn cpu(&self, grid: &Grid) -> Result<Lines> {
+        cpu::add(self, grid)
+    }
+
+    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Lines> {
+        let is_order = matches!(self.projection.method, Method::Max | Method::Min);
+        match grid.samples.dtype() {
+            Dtype::F64 => cpu::add(self, grid),
+            Dtype::F32 if !is_order => cpu::add(self, grid),
+            _ => gpu::add(self, context, grid),
+        }
+    }
+}
+
+impl Projection {
+    /// Adds `grid` to `lines`.
+    fn add(self, device: &Device, lines: &mut Option<Lines>, grid: &Grid) -> Result<()> {
+        let added = device.run(&Step { projection: self, before: lines.as_ref() }, grid)?;
+        *lines = Some(added);
+        Ok(())
+    }
+}
+
+impl Filter for Projection {
+    fn name(&self) -> &'static str {
+        Step::NAME
+    }
+
+    fn parameters(&self) -> Value {
+        let axis = ["x", "y", "z"][self.axis];
+        json!({ "method": self.method, "axis": axis })
+    }
+
+    fn output(&self, input: GridType) -> Result<GridType> {
+        let mut dims = input.shape.dims;
+        dims[self.axis] = 1;
+        let dtype = match self.method {
+            Method::Max | Method::Min => input.dtype,
+            Method::Mean | Method::Std => Dtype::F32,
+            Method::Sum => Dtype::F64,
+        };
+        Ok(GridType { shape: Shape { dims, ..input.shape }, dtype })
+    }
+
+    /// The sample of the result is the box of all samples of its line.
+    fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
+        let mut middle = [0.0; 3];
+        middle[self.axis] = (dims[self.axis] - 1) as f64 / 2.0;
+        let mut flat = Placement { first: placement.at(middle), ..placement.clone() };
+        flat.steps[self.axis] = flat.steps[self.axis].map(|step| step * dims[self.axis] as f64);
+        flat
+    }
+
+    fn flat_axis(&self) -> Option<usize> {
+        Some(self.axis)
+    }
+
+    /// Lines before and after a step, and the result.
+    fn held_bytes(&self, input: GridType) -> u64 {
+        let lines = match self.method {
+            Method::Max | Method::Min => input.dtype.size(),
+            Method::Mean | Method::Sum => 8,
+            Method::Std => 32,
+        };
+        let [x, y, z] = input.shape.dims.map(|dim| dim as u64);
+        let count = [y * z, x * z, x * y][self.axis] * input.shape.channels as u64;
+        count.saturating_mul(2 * lines as u64 + 8)
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        input.dtype.size() as u64
+    }
+
+    fn reduced(&self, device: &Device, axis: usize, pass: Pass<'_>) -> Result<Option<Samples>> {
+        if axis != self.axis {
+            return Ok(None);
+        }
+        let mut lines = None;
+        pass(&mut |grid| self.add(device, &mut lines, grid))?;
+        lines.map(|lines| lines.finish(self.method)).transpose()
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        let mut lines = None;
+        self.add(device, &mut lines, input)?;
+        lines.expect("a grid was added").finish(self.method)
+    }
+}
