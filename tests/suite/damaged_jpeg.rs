@@ -217,23 +217,27 @@ fn restart_markers_confine_damage() {
         .collect();
     assert!(restarts.len() >= 4, "the encoder writes too few restart markers");
     let bands = restarts.len() + 1;
-    let most = 2 * height / bands + 16;
-    let check = |bytes: &[u8], what: &str, most: usize| {
+    let max_rows = 2 * height / bands + 16;
+    let check = |bytes: &[u8], context: &str, max_rows: usize| {
         let (found, damage) = decode_jpeg(bytes).unwrap();
-        let damage = damage.unwrap_or_else(|| panic!("{what}: no damage reported"));
+        let damage = damage.unwrap_or_else(|| panic!("{context}: no damage reported"));
         let lost = differing_rows(&whole, &found);
-        assert!(!lost.is_empty() && lost.len() <= most, "{what}: {} rows: {damage}", lost.len());
-        assert!(leading_number(&damage) <= most, "{what}: {damage}");
+        assert!(
+            !lost.is_empty() && lost.len() <= max_rows,
+            "{context}: {} rows: {damage}",
+            lost.len()
+        );
+        assert!(leading_number(&damage) <= max_rows, "{context}: {damage}");
         // The last rows are unchanged.
-        assert!(lost.last() < Some(&(height - 8)), "{what}");
+        assert!(lost.last() < Some(&(height - 8)), "{context}");
     };
     let (first, second) = (restarts[0], restarts[1]);
     let without =
         |range: std::ops::Range<usize>| [&file[..range.start], &file[range.end..]].concat();
-    check(&without(first + 40..second - 40), "a hole in a band", most);
-    check(&without(first..second), "a lost band", most);
-    check(&without(first..first + 2), "a lost restart marker", 2 * most);
-    check(&without(first..restarts[2]), "two lost bands", 2 * most);
+    check(&without(first + 40..second - 40), "a hole in a band", max_rows);
+    check(&without(first..second), "a lost band", max_rows);
+    check(&without(first..first + 2), "a lost restart marker", 2 * max_rows);
+    check(&without(first..restarts[2]), "two lost bands", 2 * max_rows);
 }
 
 /// A progressive file is complete if its scans contain every bit of every coefficient.

@@ -70,7 +70,10 @@ fn series_match_reference_values_and_positions() {
         // Frames with a slice spacing, but without positions.
         if entry["lps"].is_null() {
             assert_eq!((placement.space, placement.spacing()), (None, [0.8, 1.25, 2.0]), "{name}");
-            assert!(file.warnings().any(|what| what.contains("positions are missing")), "{name}");
+            assert!(
+                file.warnings().any(|warning| warning.contains("positions are missing")),
+                "{name}"
+            );
             continue;
         }
         assert_eq!((placement.space, placement.unit.as_deref()), (Some(Space::Lps), Some("mm")));
@@ -269,8 +272,8 @@ fn ignores_invalid_pixel_spacing_with_a_warning() {
         replace_bytes(&file.unwrap().path(), b"DS\x08\x001.25\\0.8", b"DS\x08\x001e200\\1 ");
     }
     let file = open(&folder.path().join("s"));
-    assert!(file.placement.as_ref().is_none());
-    assert!(file.warnings().any(|what| what.contains("is invalid")));
+    assert!(file.placement.is_none());
+    assert!(file.warnings().any(|warning| warning.contains("is invalid")));
 }
 
 #[test]
@@ -286,7 +289,8 @@ fn meshes_and_outputs_keep_world_coordinates() {
         assert_eq!(values(&file), values(&own), "{output}");
         let placement_in_lps = file.placement.as_ref().unwrap().to(Space::Lps).unwrap();
         for at in TEST_POINTS {
-            let (found, expected) = (placement_in_lps.at(at), own.placement.as_ref().unwrap().at(at));
+            let (found, expected) =
+                (placement_in_lps.at(at), own.placement.as_ref().unwrap().at(at));
             for i in 0..3 {
                 assert!((found[i] - expected[i]).abs() < 1e-4, "{output} at {at:?}");
             }
@@ -390,7 +394,7 @@ fn warns_about_missing_slice_spacing() {
     let folder = tempfile::tempdir().unwrap();
     let file = open_written(folder.path(), b"1.2.840.10008.1.2.1\0", &data);
     assert_eq!(file.placement.as_ref().unwrap().spacing(), [0.25, 0.5, 1.0]);
-    assert!(file.warnings().any(|what| what == "slice spacing is missing; assuming 1 mm"));
+    assert!(file.warnings().any(|warning| warning == "slice spacing is missing; assuming 1 mm"));
 }
 
 /// The frames of this deflated file are stored from top to bottom, so they have to be reversed.

@@ -414,12 +414,12 @@ fn job_restarts_on_the_cpu_when_a_driver_hangs() {
         let line = format!("scan {input} o.txt --device auto");
         let Some(ended) = run_with_fault(fault, &line, "1 2 3\n") else { return };
         let RunResult { status, stderr, files, was_reached, .. } = ended;
-        let which = format!("{fault} {input}: {status} {stderr}");
-        assert!(was_reached, "{which}");
-        assert!(stderr.starts_with("warning: ") && stderr.contains("the CPU"), "{which}");
-        assert_eq!(status.code(), Some(if succeeds { 0 } else { 6 }), "{which}");
-        assert_eq!(files, ["o.txt"][..usize::from(succeeds)], "{which}");
-        assert!(succeeds || stderr.contains("standard input can be read only once"), "{which}");
+        let context = format!("{fault} {input}: {status} {stderr}");
+        assert!(was_reached, "{context}");
+        assert!(stderr.starts_with("warning: ") && stderr.contains("the CPU"), "{context}");
+        assert_eq!(status.code(), Some(if succeeds { 0 } else { 6 }), "{context}");
+        assert_eq!(files, ["o.txt"][..usize::from(succeeds)], "{context}");
+        assert!(succeeds || stderr.contains("standard input can be read only once"), "{context}");
     }
 }
 

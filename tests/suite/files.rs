@@ -95,20 +95,20 @@ fn thread_limit_gives_the_same_output_or_an_error() {
             fs::remove_file(&output).unwrap_or_default();
             let run = limited(threads, line).unwrap();
             let stderr = String::from_utf8_lossy(&run.stderr);
-            let which = format!("{threads} threads: {line}: {:?} {stderr}", run.status);
+            let context = format!("{threads} threads: {line}: {:?} {stderr}", run.status);
             codes.push(run.status.code());
             if run.status.code() == whole {
-                assert!(fs::read(&output).unwrap() == expected, "{which}");
+                assert!(fs::read(&output).unwrap() == expected, "{context}");
             } else {
-                assert_eq!(run.status.code(), Some(1), "{which}");
-                assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{which}");
-                assert!(stderr.contains("no further thread"), "{which}");
-                assert!(!output.exists(), "{which}");
+                assert_eq!(run.status.code(), Some(1), "{context}");
+                assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{context}");
+                assert!(stderr.contains("no further thread"), "{context}");
+                assert!(!output.exists(), "{context}");
             }
             let left = unexpected_files(folder.path(), name);
             assert!(
                 left.iter().all(|name| ["v.png", "bad.png", "d"].contains(&&**name)),
-                "{which} {left:?}"
+                "{context} {left:?}"
             );
         }
         assert_eq!(codes.last(), Some(&whole), "{line}: {codes:?}");

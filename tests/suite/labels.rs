@@ -68,12 +68,12 @@ fn check_surfaces(mesh: &LabelMesh, name: &str) -> BTreeMap<u32, i64> {
             }
             assert_eq!(count, fan.len(), "{name}, label {label}: fans meet at {vertex}");
         }
-        let place = |number: u64| mesh.vertices[(number >> 2) as usize].map(i128::from);
+        let vertex = |number: u64| mesh.vertices[(number >> 2) as usize].map(i128::from);
         let six_times: i128 = quads
             .iter()
             .flat_map(|&[a, b, c, d]| [[a, b, c], [a, c, d]])
             .map(|triangle| {
-                let [[a, b, c], [d, e, f], [g, h, i]] = triangle.map(place);
+                let [[a, b, c], [d, e, f], [g, h, i]] = triangle.map(vertex);
                 a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
             })
             .sum();

@@ -11,7 +11,7 @@ use gpuproc::{
 
 use crate::{
     asserts::{assert_absent, assert_contains, assert_lacks, assert_near},
-    common::{info_json, run, works},
+    common::{info_json, outcome, run, works},
     inputs::between,
 };
 
@@ -222,9 +222,9 @@ fn printable_meshes_are_closed() {
         }
         let (positions, triangles) =
             parse_3mf_model(&read_zip(&fs::read(folder.join("m.3mf")).unwrap())[2].1);
-        let places: HashSet<[u32; 3]> =
-            positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
-        assert_eq!(places.len(), positions.len(), "{flags}: vertices at the same position");
+        let distinct: HashSet<[u32; 3]> =
+            positions.iter().map(|position| position.map(|v| (v + 0.0).to_bits())).collect();
+        assert_eq!(distinct.len(), positions.len(), "{flags}: vertices at the same position");
         let surface = Surface { positions, triangles, ..Surface::default() };
         let stats = Stats::measure(&surface).unwrap();
         assert!(stats.closed && stats.flat == 0 && stats.volume > 0.0, "{flags}: {stats:?}");
@@ -235,18 +235,17 @@ fn printable_meshes_are_closed() {
     assert!(code == 2 && stderr.contains("--printable is for STL and 3MF"), "{stderr}");
 
     // Standard output cannot be read back.
-    let mut command = gpuproc();
-    command.current_dir(at).args(["mesh", "v_10x11x12_uint8.raw", "--iso", "1", "--printable"]);
-    let output = command.args(["--to", "stl", "-"]).output().unwrap();
-    works(at, "mesh v_10x11x12_uint8.raw --iso 1 --printable m.stl");
-    assert!(output.status.success() && output.stdout == fs::read(at.join("m.stl")).unwrap());
+    let line = "mesh v_10x11x12_uint8.raw --iso 1 --printable";
+    let piped = outcome(folder, &format!("{line} --to stl -")).success();
+    works(folder, &format!("{line} m.stl"));
+    assert!(piped.get_output().stdout == fs::read(folder.join("m.stl")).unwrap());
 
     // The surface has a hole at the NaN sample.
     let cube: Vec<u8> = (0..64)
         .map(|i| [i % 4, i / 4 % 4, i / 16])
-        .flat_map(|place| match place {
+        .flat_map(|position| match position {
             [1, 1, 1] => f32::NAN.to_le_bytes(),
-            _ if place.iter().all(|v| (1..3).contains(v)) => 2f32.to_le_bytes(),
+            _ if position.iter().all(|v| (1..3).contains(v)) => 2f32.to_le_bytes(),
             _ => 0f32.to_le_bytes(),
         })
         .collect();
@@ -355,7 +354,7 @@ fn meshopt_glb_stores_the_surface_within_its_quantization() {
         // The node rotates z to up: (x, y, z) becomes (x, z, -y).
         let [x, z, y] = [0, 1, 2].map(|axis| number(&node["translation"][axis]));
         let low = [x, -y, z];
-        let place = |i: u32| -> [f64; 3] {
+        let position = |i: u32| -> [f64; 3] {
             std::array::from_fn(|axis| f64::from(points[i as usize][axis]) * scale + low[axis])
         };
         // The triangles are the same in another order, possibly starting at another corner.
@@ -363,16 +362,16 @@ fn meshopt_glb_stores_the_surface_within_its_quantization() {
             let first = (0..3).min_by_key(|&i| corners[i]).unwrap();
             std::array::from_fn::<_, 3, _>(|i| corners[(first + i) % 3])
         };
-        let near = |place: [f64; 3]| place.map(|v| (v / scale / 4.0).round() as i64);
+        let near = |position: [f64; 3]| position.map(|v| (v / scale / 4.0).round() as i64);
         let step = scale / 2.0 * 1.001;
         let mut closest = 0.0f64;
         let mut found: Vec<_> =
-            indices.as_chunks::<3>().0.iter().map(|t| key(t.map(|i| near(place(i))))).collect();
+            indices.as_chunks::<3>().0.iter().map(|t| key(t.map(|i| near(position(i))))).collect();
         // Each quantized vertex is near a vertex of the surface.
         let mut order: Vec<[f64; 3]> = positions.iter().map(|p| p.map(f64::from)).collect();
         order.sort_by(|a, b| a[0].total_cmp(&b[0]));
         for i in 0..points.len() as u32 {
-            let at = place(i);
+            let at = position(i);
             let from = order.partition_point(|p| p[0] < at[0] - step);
             let near = order[from..].iter().take_while(|p| p[0] <= at[0] + step);
             let distance = |p: &[f64; 3]| (0..3).map(|i| (p[i] - at[i]).abs()).fold(0.0, f64::max);

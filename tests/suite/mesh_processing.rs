@@ -32,22 +32,41 @@ pub fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Volume {
     volume([n; 3], Samples::F32((0..n * n * n).map(value).collect()))
 }
 
-#[test]
-fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
+fn ball_surface(n: usize, centres_and_radii: &[([f64; 3], f64)]) -> Surface {
     let kernel = MarchingCubes::new(100.0);
-    let two = balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]);
-    let two = kernel.cpu(&Slab::whole(two, &kernel)).unwrap();
+    kernel.cpu(&Slab::whole(balls(n, centres_and_radii), &kernel)).unwrap()
+}
+
+/// A ball with a radius of 13 voxels.
+fn one_ball() -> Surface {
+    ball_surface(48, &[([17.0; 3], 13.0)])
+}
+
+/// The ball of [`one_ball`], and one with a radius of 5 voxels.
+fn two_balls() -> Surface {
+    ball_surface(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)])
+}
+
+#[test]
+fn measures_area_volume_and_parts() {
+    let two = two_balls();
     let stats = Stats::measure(&two).unwrap();
     let sphere =
         |r: f64| [4.0 * std::f64::consts::PI * r * r, 4.0 / 3.0 * std::f64::consts::PI * r.powi(3)];
-    let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
+    let [area, volume] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
     assert!((stats.area / area - 1.0).abs() < 0.01, "{stats:?}");
-    assert!((stats.volume / enclosed - 1.0).abs() < 0.02, "{stats:?}");
+    assert!((stats.volume / volume - 1.0).abs() < 0.02, "{stats:?}");
     assert_near(stats.volume, enclosed_volume(&two), 1e-3);
     assert_eq!((stats.components, stats.closed), (2, true));
 
-    let one = balls(48, &[([17.0; 3], 13.0)]);
-    let one = kernel.cpu(&Slab::whole(one, &kernel)).unwrap();
+    let mut open = one_ball();
+    open.triangles.pop();
+    assert!(!Stats::measure(&open).unwrap().closed);
+}
+
+#[test]
+fn keeps_parts_by_rank_triangles_and_volume() {
+    let (one, two) = (one_ball(), two_balls());
     let mut largest = two.clone();
     keep_parts(&mut largest, &PartFilter::largest()).unwrap();
     assert_eq!(
@@ -63,33 +82,43 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
         Stats::measure(&kept).unwrap().components
     };
     let all = PartFilter::default();
-    let most = largest.triangles.len() as u32;
+    let triangles = largest.triangles.len() as u32;
     for (parts, expected) in [
         (all, 2),
         (PartFilter { largest: Some(2), ..all }, 2),
-        (PartFilter { min_triangles: most, ..all }, 1),
-        (PartFilter { min_triangles: most + 1, ..all }, 0),
+        (PartFilter { min_triangles: triangles, ..all }, 1),
+        (PartFilter { min_triangles: triangles + 1, ..all }, 0),
         (PartFilter { min_volume: 500.0, ..all }, 2),
         (PartFilter { min_volume: 550.0, ..all }, 1),
         (PartFilter { min_volume: 9300.0, largest: Some(2), ..all }, 0),
     ] {
         assert_eq!(count(parts), expected, "{parts:?}");
     }
+}
 
-    let mut smoothed = one.clone();
-    smooth(&mut smoothed, 20).unwrap();
-    let (before, after) = (Stats::measure(&one).unwrap(), Stats::measure(&smoothed).unwrap());
+#[test]
+fn smoothing_keeps_volume_and_area() {
+    let one = one_ball();
+    let before = Stats::measure(&one).unwrap();
+    let smoothed = |pairs: u32| {
+        let mut smoothed = one.clone();
+        smooth(&mut smoothed, pairs).unwrap();
+        Stats::measure(&smoothed).unwrap()
+    };
+    let after = smoothed(20);
     assert!((after.volume / before.volume - 1.0).abs() < 0.01, "no shrinking: {after:?}");
-    assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
-    let mut smoothed = one.clone();
-    smooth(&mut smoothed, 100).unwrap();
-    let after = Stats::measure(&smoothed).unwrap();
+    assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02, "{after:?}");
+    let after = smoothed(100);
     assert!(
         (after.volume / before.volume - 1.0).abs() < 1e-4,
         "neither shrinks nor grows: {after:?}"
     );
+}
 
-    // Small and thin parts also keep their volumes: balls, a shell, and a part of one voxel.
+/// Small and thin parts also keep their volumes: balls, a shell, and a part of one voxel.
+#[test]
+fn smoothing_keeps_the_volume_of_small_parts() {
+    let kernel = MarchingCubes::new(100.0);
     let mut small = balls(40, &[([8.3; 3], 2.0), ([20.2; 3], 1.2), ([30.1; 3], 3.0)]);
     if let Samples::F32(values) = &mut small.samples {
         let shell = |i: usize| {
@@ -100,11 +129,12 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
         values.iter_mut().enumerate().for_each(|(i, value)| *value = value.max(shell(i)));
     }
     let small = kernel.cpu(&Slab::whole(small, &kernel)).unwrap();
-    let parts = |surface: &Surface| {
+    let volumes = |surface: &Surface| {
         (1..=4)
             .map(|largest| {
+                let parts = PartFilter { largest: Some(largest), ..PartFilter::default() };
                 let mut kept = surface.clone();
-                keep_parts(&mut kept, &PartFilter { largest: Some(largest), ..all }).unwrap();
+                keep_parts(&mut kept, &parts).unwrap();
                 enclosed_volume(&kept)
             })
             .collect::<Vec<f64>>()
@@ -112,10 +142,10 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     for pairs in [1, 10, 33] {
         let mut smoothed = small.clone();
         smooth(&mut smoothed, pairs).unwrap();
-        for (before, after) in parts(&small).into_iter().zip(parts(&smoothed)) {
+        for (before, after) in volumes(&small).into_iter().zip(volumes(&smoothed)) {
             assert!((after / before - 1.0).abs() < 1e-3, "{pairs}: {before} {after}");
         }
-        assert!(Stats::measure(&smoothed).unwrap().closed);
+        assert!(Stats::measure(&smoothed).unwrap().closed, "{pairs}");
     }
     let mut speck = balls(12, &[([6.5; 3], 0.8)]);
     if let Samples::F32(values) = &mut speck.samples {
@@ -126,17 +156,22 @@ fn measuring_filtering_smoothing_and_simplifying_are_accurate() {
     smooth(&mut speck, 200).unwrap();
     let ratio = Stats::measure(&speck).unwrap().volume / before.volume;
     assert!((ratio - 1.0).abs() < 1e-3 && before.closed, "{ratio}");
+}
 
+#[test]
+fn simplifying_reaches_the_size_and_keeps_the_volume() {
+    let two = two_balls();
     let mut simple = two.clone();
     simplify(&mut simple, &Goal::share(0.25)).unwrap();
     let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
     assert!((0.2..=0.27).contains(&ratio), "{ratio}");
-    assert_near(Stats::measure(&simple).unwrap().volume / stats.volume, 1.0, 0.02);
+    let [before, after] = [&two, &simple].map(|surface| Stats::measure(surface).unwrap().volume);
+    assert_near(after / before, 1.0, 0.02);
     assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
+}
 
-    let mut open = one.clone();
-    open.triangles.pop();
-    assert!(!Stats::measure(&open).unwrap().closed);
+#[test]
+fn empty_surfaces_stay_empty() {
     let mut empty = Surface::default();
     keep_parts(&mut empty, &PartFilter::largest()).unwrap();
     smooth(&mut empty, 3).unwrap();

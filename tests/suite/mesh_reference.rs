@@ -300,13 +300,13 @@ pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
             let bytes = noise.bytes(len * dtype.size());
             other.as_bytes_mut().copy_from_slice(&bytes);
             // Every seventh sample is the minimum of the type, so that the minimum can be an isovalue.
-            let least: &[u8] = match dtype {
+            let min: &[u8] = match dtype {
                 Dtype::I8 => &[0x80],
                 Dtype::I16 => &[0, 0x80],
                 _ => &[0; 2][..dtype.size()],
             };
-            let values = other.as_bytes_mut().chunks_exact_mut(least.len());
-            values.step_by(7).for_each(|value| value.copy_from_slice(least));
+            let values = other.as_bytes_mut().chunks_exact_mut(min.len());
+            values.step_by(7).for_each(|value| value.copy_from_slice(min));
         }
     }
     let isos = match dtype {

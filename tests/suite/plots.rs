@@ -153,7 +153,7 @@ fn plots_use_the_requested_theme_size_and_title() {
     // Options of plots need a plot, or a page.
     for flag in ["--size 640x300", "--theme print", "--title a", "--ymax 9", "--log"] {
         for output in ["o.csv", "o.json", "o.html"] {
-            let (code, text) = run(at, &format!("histogram a.png -o {output} {flag}"));
+            let (code, text) = run(folder, &format!("histogram a.png -o {output} {flag}"));
             let name = flag.split(' ').next().unwrap();
             match output == "o.html" && ["--ymax", "--log"].contains(&name) {
                 true => assert_eq!(code, 0, "{text}"),
@@ -162,7 +162,7 @@ fn plots_use_the_requested_theme_size_and_title() {
                 }
             }
         }
-        works(at, &format!("histogram a.png -o o.csv -o o.svg {flag}"));
+        works(folder, &format!("histogram a.png -o o.csv -o o.svg {flag}"));
     }
     for wrong in ["--size 10x10", "--size 1000", "--theme pink"] {
         assert_eq!(run(folder, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");

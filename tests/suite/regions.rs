@@ -201,8 +201,8 @@ fn fill_holes_removes_cavities() {
     let side = 24usize;
     let samples: Vec<u8> = (0..side.pow(3))
         .map(|i| {
-            let place = [i % side, i / side % side, i / side / side];
-            let squared: f64 = place.iter().map(|&v| (v as f64 - 11.5).powi(2)).sum();
+            let position = [i % side, i / side % side, i / side / side];
+            let squared: f64 = position.iter().map(|&v| (v as f64 - 11.5).powi(2)).sum();
             match squared.sqrt() {
                 // A ball with a hollow, and a smaller ball in it.
                 r if r < 3.0 => 200,

@@ -28,14 +28,14 @@ fn field(n: usize, value: impl Fn(Vec3) -> f64) -> Volume {
     Volume { dims: [n; 3], samples: Samples::F32(values) }
 }
 
-fn ball(place: Vec3) -> f64 {
-    let d = sub(place, [16.1, 15.8, 16.3]);
+fn ball(point: Vec3) -> f64 {
+    let d = sub(point, [16.1, 15.8, 16.3]);
     12.3 - dot(d, d).sqrt()
 }
 
 /// A plate with a hole and sharp edges, thinner than two voxels.
-fn plate(place: Vec3) -> f64 {
-    let [x, y, z] = sub(place, [12.1, 12.2, 12.0]);
+fn plate(point: Vec3) -> f64 {
+    let [x, y, z] = sub(point, [12.1, 12.2, 12.0]);
     let plate = (9.0 - x.abs()).min(0.9 - y.abs()).min(9.0 - z.abs());
     plate.min((x * x + z * z).sqrt() - 4.0)
 }
@@ -125,15 +125,15 @@ fn keeps_topology_and_orientation() {
 /// passes through the other, and some twenty of the 388 triangles face away from the nearest original triangle.
 #[test]
 fn opposite_sides_of_thin_walls_do_not_cross() {
-    let shell = |place: Vec3| {
-        let d = sub(place, [14.1, 13.8, 14.2]);
-        let bumps = (place[0] / 2.0).sin() * (place[2] / 2.5).cos();
+    let shell = |point: Vec3| {
+        let d = sub(point, [14.1, 13.8, 14.2]);
+        let bumps = (point[0] / 2.0).sin() * (point[2] / 2.5).cos();
         0.5 - (dot(d, d).sqrt() - 10.0 - bumps).abs()
     };
     let whole = mesh_volume(field(28, shell), 0.0, false);
     let simple = simplified(&whole, &Goal::share(0.05));
-    let against = centroids(&simple).zip(&simple.triangles).filter(|(place, triangle)| {
-        let nearest = whole.triangles[distance_to_surface(*place, &whole).1];
+    let against = centroids(&simple).zip(&simple.triangles).filter(|(point, triangle)| {
+        let nearest = whole.triangles[distance_to_surface(*point, &whole).1];
         dot(normal(corners(&simple, **triangle)), normal(corners(&whole, nearest))) < 0.0
     });
     let against = against.count();
@@ -198,7 +198,7 @@ fn keeps_volume_and_bounds_at_extreme_reductions() {
         let is_inside = (0..3).all(|i| low[i] <= new_low[i] && new_high[i] <= high[i]);
         assert!(is_inside, "{name}: {new_low:?} {new_high:?}");
         if simple.triangles.len() > done.wanted + 1 {
-            let naive = vertices(&simple).map(|place| distance_to_surface(place, whole).0);
+            let naive = vertices(&simple).map(|point| distance_to_surface(point, whole).0);
             let reported = done.distance.unwrap();
             assert!(naive.fold(0.0, f64::max) <= reported && reported < 3.0, "{name}: {reported}");
         }
@@ -300,10 +300,10 @@ fn max_error_holds_where_samples_equal_the_isovalue() {
     }
     let triangles: Vec<_> = simple.triangles.iter().map(|&t| corners(&simple, t)).collect();
     for &vertex in used.iter().step_by(37) {
-        let place = whole.positions[vertex as usize].map(f64::from);
+        let point = whole.positions[vertex as usize].map(f64::from);
         let near =
-            triangles.iter().map(|&t| distance_to_triangle(place, t)).fold(f64::INFINITY, f64::min);
-        assert!(near <= 0.5 + 1e-6, "{near} at {place:?}");
+            triangles.iter().map(|&t| distance_to_triangle(point, t)).fold(f64::INFINITY, f64::min);
+        assert!(near <= 0.5 + 1e-6, "{near} at {point:?}");
     }
     assert!(done.distance.unwrap() <= 0.5, "{done:?}");
 }
@@ -319,8 +319,8 @@ fn max_error_holds_between_vertices() {
         let both = [(&whole, &simple), (&simple, &whole)].map(|(from, to)| {
             // The finer surface needs fewer sample points per triangle.
             let steps = if from.triangles.len() > to.triangles.len() { 2 } else { 6 };
-            let places = sample_points(from, steps);
-            places.map(|place| distance_to_surface(place, to).0).fold(0.0, f64::max)
+            let points = sample_points(from, steps);
+            points.map(|point| distance_to_surface(point, to).0).fold(0.0, f64::max)
         });
         let found = both[0].max(both[1]);
         assert!(found <= reported && reported <= limit, "{limit}: {reported} {found}");
@@ -371,12 +371,12 @@ fn simplifying_in_blocks_leaves_no_seams() {
         let target = (148_536.0 * share).round();
         assert!((target - 1.0..=target).contains(&(simple.triangles.len() as f64)), "{share}");
         assert_eq!(topology(&simple), before, "{share}");
-        for (place, &triangle) in centroids(&simple).zip(&simple.triangles) {
+        for (point, &triangle) in centroids(&simple).zip(&simple.triangles) {
             let own = normal(corners(&simple, triangle));
-            assert!(dot(own, gyroid(place).1) < 0.0, "{share}: triangle flipped at {place:?}");
+            assert!(dot(own, gyroid(point).1) < 0.0, "{share}: triangle flipped at {point:?}");
         }
-        let distance = |place: Vec3| {
-            let (value, slope) = gyroid(place);
+        let distance = |point: Vec3| {
+            let (value, slope) = gyroid(point);
             value.abs() / dot(slope, slope).sqrt()
         };
         let all: Vec<f64> = centroids(&simple).map(distance).collect();

@@ -31,7 +31,7 @@ fn assert_sorts<T: Sortable>(
         if descending { compare(b, a) } else { compare(a, b) }
     });
     let bits = |keys: &[T]| bytemuck::cast_slice::<T, u8>(keys).to_vec();
-    let expected: Vec<T> = order.iter().map(|&place| keys[place as usize]).collect();
+    let expected: Vec<T> = order.iter().map(|&index| keys[index as usize]).collect();
     let sort = Sort::new(descending);
     for payload in [None, Some((0..len as u32).collect::<Vec<_>>())] {
         let records = Records { keys: keys.clone(), payload };
@@ -159,7 +159,7 @@ fn assert_onesweep_sorts(keys: &[u32], differing: u32, changed: &[(&str, &str)])
             assert!(context.read::<u32>(&data[at], keys.len()).unwrap() == sorted, "{name}");
             for (number, pair) in (0..).zip(moved) {
                 let found: Vec<u32> = context.read(&pair[at], keys.len()).unwrap();
-                let is_moved = |(found, place): (&u32, &u32)| *found == place + number;
+                let is_moved = |(found, index): (&u32, &u32)| *found == index + number;
                 assert!(found.iter().zip(&order).all(is_moved), "{name}");
             }
         }
@@ -262,13 +262,13 @@ fn command_sorts_text_and_files() {
     let payload = ["--payload", &path("ids.raw"), "--payload-output", &path("moved.raw")];
     let files = ["sort", &path("keys.raw"), &path("sorted.raw")];
     gpuproc(&[&files[..], &payload].concat()).assert().success();
-    gpuproc(&["sort", "--argsort", &path("keys.raw"), &path("places.raw")]).assert().success();
+    gpuproc(&["sort", "--argsort", &path("keys.raw"), &path("indices.raw")]).assert().success();
     let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(ids).collect();
     sorted.sort();
     let (keys, ids): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
     assert!(fs::read(path("sorted.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&keys));
     assert!(fs::read(path("moved.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&ids));
-    assert_same_file(path("places.raw"), path("moved.raw"));
+    assert_same_file(path("indices.raw"), path("moved.raw"));
 }
 
 #[test]

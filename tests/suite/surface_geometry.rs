@@ -25,35 +25,35 @@ pub fn corners(surface: &Surface, triangle: [u32; 3]) -> [Vec3; 3] {
 
 /// The distance of a point to a triangle: the minimum of the distances to its sides and, above its interior, to its
 /// plane.
-pub fn distance_to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
+pub fn distance_to_triangle(point: Vec3, triangle: [Vec3; 3]) -> f64 {
     let mut min = f64::INFINITY;
     for i in 0..3 {
         let (from, to) = (triangle[i], triangle[(i + 1) % 3]);
-        let (way, there) = (sub(to, from), sub(place, from));
-        let part = (dot(there, way) / dot(way, way).max(1e-300)).clamp(0.0, 1.0);
-        let rest = sub(there, way.map(|v| part * v));
+        let (edge, offset) = (sub(to, from), sub(point, from));
+        let part = (dot(offset, edge) / dot(edge, edge).max(1e-300)).clamp(0.0, 1.0);
+        let rest = sub(offset, edge.map(|v| part * v));
         min = min.min(dot(rest, rest).sqrt());
     }
     let up = normal(triangle);
     let inside = (0..3).all(|i| {
-        let side = [triangle[i], triangle[(i + 1) % 3], place];
+        let side = [triangle[i], triangle[(i + 1) % 3], point];
         dot(normal(side), up) >= 0.0
     });
     if inside && dot(up, up) > 0.0 {
-        min = min.min(dot(sub(place, triangle[0]), up).abs() / dot(up, up).sqrt());
+        min = min.min(dot(sub(point, triangle[0]), up).abs() / dot(up, up).sqrt());
     }
     min
 }
 
 /// The distance to a surface, and its nearest triangle.
-pub fn distance_to_surface(place: Vec3, surface: &Surface) -> (f64, usize) {
-    let to = |(i, &triangle)| (distance_to_triangle(place, corners(surface, triangle)), i);
+pub fn distance_to_surface(point: Vec3, surface: &Surface) -> (f64, usize) {
+    let to = |(i, &triangle)| (distance_to_triangle(point, corners(surface, triangle)), i);
     let all = surface.triangles.iter().enumerate().map(to);
     all.min_by(|one: &(f64, usize), other| one.0.total_cmp(&other.0)).unwrap()
 }
 
 pub fn vertices(surface: &Surface) -> impl Iterator<Item = Vec3> {
-    surface.positions.iter().map(|place| place.map(f64::from))
+    surface.positions.iter().map(|point| point.map(f64::from))
 }
 
 pub fn centroids(surface: &Surface) -> impl Iterator<Item = Vec3> {
@@ -86,7 +86,7 @@ pub fn enclosed_volume(surface: &Surface) -> f64 {
 
 /// The root mean square and the maximum distance of the vertices of `from` to the surface `to`.
 pub fn rms_and_max_distance(from: &Surface, to: &Surface) -> [f64; 2] {
-    let all: Vec<f64> = vertices(from).map(|place| distance_to_surface(place, to).0).collect();
+    let all: Vec<f64> = vertices(from).map(|point| distance_to_surface(point, to).0).collect();
     let squares: f64 = all.iter().map(|d| d * d).sum();
     [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)]
 }
@@ -151,12 +151,11 @@ fn count_components(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
 
 /// Checks that no triangle is degenerate or faces away from the nearest triangle of `whole`.
 pub fn assert_orientation_kept(simple: &Surface, whole: &Surface, name: &str) {
-    let place = centroids(simple);
-    for (place, &triangle) in place.zip(&simple.triangles) {
+    for (point, &triangle) in centroids(simple).zip(&simple.triangles) {
         let own = normal(corners(simple, triangle));
         assert!(dot(own, own) > 1e-14, "{name}: degenerate triangle {triangle:?}");
-        let (_, nearest) = distance_to_surface(place, whole);
+        let (_, nearest) = distance_to_surface(point, whole);
         let theirs = normal(corners(whole, whole.triangles[nearest]));
-        assert!(dot(own, theirs) >= 0.0, "{name}: triangle flipped at {place:?}");
+        assert!(dot(own, theirs) >= 0.0, "{name}: triangle flipped at {point:?}");
     }
 }

@@ -203,16 +203,17 @@ fn keeps_exr_attributes() {
     let stderr = works(folder, &format!("blur {} o.exr --sigma 0 --strict", input.display()));
     assert_eq!(stderr, "");
     let after = exr_header(&folder.join("o.exr"));
-    let (shared, own) = (&after.shared_attributes, &after.own_attributes);
+    let (shared, attributes) = (&after.shared_attributes, &after.own_attributes);
     assert_eq!(shared.chromaticities, before.shared_attributes.chromaticities);
     assert!(shared.chromaticities.is_some());
     assert_eq!(shared.pixel_aspect, 2.0);
-    assert_eq!(own.horizontal_density, Some(300.0));
-    assert_eq!(own.comments, before.own_attributes.comments);
-    assert_eq!(own.comments.as_ref().unwrap().to_string(), "lit by two lamps");
-    assert_eq!(own.owner, before.own_attributes.owner);
-    assert_eq!((own.exposure, own.capture_date.is_some()), (Some(0.25), true));
-    let long = own.other.iter().find(|(name, _)| name.to_string().starts_with("an attribute"));
+    assert_eq!(attributes.horizontal_density, Some(300.0));
+    assert_eq!(attributes.comments, before.own_attributes.comments);
+    assert_eq!(attributes.comments.as_ref().unwrap().to_string(), "lit by two lamps");
+    assert_eq!(attributes.owner, before.own_attributes.owner);
+    assert_eq!((attributes.exposure, attributes.capture_date.is_some()), (Some(0.25), true));
+    let long =
+        attributes.other.iter().find(|(name, _)| name.to_string().starts_with("an attribute"));
     assert_eq!(long.unwrap().1, &AttributeValue::Text("long".into()));
     assert_eq!(load_image(folder.join("o.exr")).samples, load_image(&input).samples);
     // In other formats, texts are kept and other attributes are reported.
@@ -330,36 +331,36 @@ fn stacks_keep_their_spacing_with_selected_pages() {
         load_image(folder.join(output)).metadata.pages
     };
     let imagej = fixture("tiff/stack_imagej.tif").display().to_string();
-    let own = load_image(&imagej).metadata;
+    let original = load_image(&imagej).metadata;
     let spacing =
         |text: &str| text.lines().find_map(|line| line.strip_prefix("spacing=").map(str::to_owned));
-    let wanted = spacing(&own.pages.as_ref().unwrap().text);
+    let wanted = spacing(&original.pages.as_ref().unwrap().text);
     assert!(wanted.is_some());
-    let count = own.pages.unwrap().pages;
+    let count = original.pages.unwrap().pages;
     for (flags, pages) in [("", count), (" --page 2..", count - 1), (" --page 2..3", 2)] {
         assert_eq!(works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict{flags}")), "");
         let found = description_in("o.tif").unwrap();
         assert_eq!((found.pages, spacing(&found.text)), (pages, wanted.clone()), "{flags}");
         assert!(found.text.contains(&format!("images={pages}\n")), "{}", found.text);
-        assert_eq!(load_image(folder.join("o.tif")).metadata.density, own.density, "{flags}");
+        assert_eq!(load_image(folder.join("o.tif")).metadata.density, original.density, "{flags}");
         let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
         assert!(stderr.contains("the slice spacing is dropped"), "{flags}: {stderr}");
     }
     // A single page has no slice spacing, but keeps the pixel size.
     works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));
     let found = load_image(folder.join("o.tif")).metadata;
-    assert_eq!((found.pages, found.density), (None, own.density));
+    assert_eq!((found.pages, found.density), (None, original.density));
 
     let ome = fixture("tiff/stack.ome.tif").display().to_string();
-    let own = load_image(&ome).metadata;
+    let original = load_image(&ome).metadata;
     assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict")), "");
-    assert_eq!(description_in("o.tif"), own.pages);
+    assert_eq!(description_in("o.tif"), original.pages);
     for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", "")] {
         let stderr = works(folder, &format!("blur {ome} {output} --sigma 0{flags}"));
         assert!(stderr.contains("OME-XML is dropped"), "{output}{flags}: {stderr}");
         let density = load_image(folder.join(output)).metadata.density.unwrap();
-        let [found, wanted] =
-            [density, own.density.unwrap()].map(|d| d.per(DensityUnit::Centimetre).unwrap()[0]);
+        let [found, wanted] = [density, original.density.unwrap()]
+            .map(|d| d.per(DensityUnit::Centimetre).unwrap()[0]);
         assert!((found / wanted - 1.0).abs() < 1e-3, "{output}{flags}: {found} {wanted}");
     }
     let mut bytes = Vec::new();

@@ -31,9 +31,9 @@ fn tied_surface(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
 
 /// The number of triangles with two corners at the same position.
 fn count_degenerate(surface: &Surface) -> usize {
-    let place = |corner: u32| surface.positions[corner as usize];
+    let position = |corner: u32| surface.positions[corner as usize];
     let is_flat = |&&[a, b, c]: &&[u32; 3]| {
-        place(a) == place(b) || place(b) == place(c) || place(c) == place(a)
+        position(a) == position(b) || position(b) == position(c) || position(c) == position(a)
     };
     surface.triangles.iter().filter(is_flat).count()
 }
@@ -56,10 +56,10 @@ fn count_sides<K: Copy + Eq + std::hash::Hash>(
 /// The number of holes whose boundary vertices all share one position.
 fn point_holes(surface: &Surface) -> usize {
     let sides = count_sides(&surface.triangles, |corner| corner);
-    let place = |corner: u32| surface.positions[corner as usize];
+    let position = |corner: u32| surface.positions[corner as usize];
     let next: HashMap<u32, u32> = sides
         .keys()
-        .filter(|[from, to]| !sides.contains_key(&[*to, *from]) && place(*from) == place(*to))
+        .filter(|[from, to]| !sides.contains_key(&[*to, *from]) && position(*from) == position(*to))
         .map(|&[from, to]| (from, to))
         .collect();
     let comes_back = |&first: &u32| {
@@ -75,9 +75,9 @@ fn point_holes(surface: &Surface) -> usize {
 /// Checks that the open boundary lies on the border of a volume with 8 samples along each axis.
 fn assert_ends_on_volume_border(surface: &Surface) {
     let sides = count_sides(&surface.triangles, |corner| corner);
-    let place = |corner: u32| surface.positions[corner as usize];
+    let position = |corner: u32| surface.positions[corner as usize];
     for &[from, to] in sides.keys().filter(|[from, to]| !sides.contains_key(&[*to, *from])) {
-        let [from, to] = [place(from), place(to)];
+        let [from, to] = [position(from), position(to)];
         let is_side = |i: usize| from[i] == to[i] && [0.5, 7.5].contains(&from[i]);
         assert!((0..3).any(is_side), "{from:?} to {to:?}");
     }
@@ -129,9 +129,16 @@ fn cleaned_surfaces_are_closed_manifolds_of_the_same_volume() {
         assert_eq!(after.genus, before.genus, "{name}");
         assert_eq!(after.components + report.flat_parts, before.components, "{name}");
         assert!(count_sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
-        let places: HashSet<[u32; 3]> =
-            cleaned.positions.iter().map(|place| place.map(|v| (v + 0.0).to_bits())).collect();
-        assert_eq!(places.len(), cleaned.positions.len(), "{name}: two vertices share a position");
+        let distinct: HashSet<[u32; 3]> = cleaned
+            .positions
+            .iter()
+            .map(|position| position.map(|v| (v + 0.0).to_bits()))
+            .collect();
+        assert_eq!(
+            distinct.len(),
+            cleaned.positions.len(),
+            "{name}: two vertices share a position"
+        );
         // A tube that is pinched to a point is opened slightly.
         let [one, other] = [&whole, &cleaned].map(enclosed_volume);
         assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
@@ -161,21 +168,21 @@ fn stl_is_closed_and_has_no_degenerate_triangles() {
     let bytes = fs::read(folder.join("m.stl")).unwrap();
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     // Corners are identified by position, as STL readers do.
-    let places: Vec<[u32; 3]> = (84..bytes.len())
+    let corners: Vec<[u32; 3]> = (84..bytes.len())
         .step_by(50)
         .flat_map(|at| {
             [1, 2, 3].map(|i| [0, 4, 8].map(|c| (float(at + 12 * i + c) + 0.0).to_bits()))
         })
         .collect();
     let triangles: Vec<[u32; 3]> =
-        (0..places.len() as u32 / 3).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
+        (0..corners.len() as u32 / 3).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
     assert_eq!(bytes[80..84], (triangles.len() as u32).to_le_bytes());
-    let place = |corner: u32| places[corner as usize];
+    let position = |corner: u32| corners[corner as usize];
     assert!(triangles.iter().all(|&[a, b, c]| {
-        place(a) != place(b) && place(b) != place(c) && place(c) != place(a)
+        position(a) != position(b) && position(b) != position(c) && position(c) != position(a)
     }));
     assert!(
-        count_sides(&triangles, place).values().all(|&count| count == 1),
+        count_sides(&triangles, position).values().all(|&count| count == 1),
         "an edge has four triangles"
     );
     let stderr = mesh("--iso 1.5 n.stl");

@@ -54,37 +54,37 @@ const FACES: [[usize; 4]; 6] =
 impl Reference {
     fn invariants(dims: [usize; 3], samples: &[u8], twice_iso: i128) -> Invariants {
         let points = dims.map(|n| n + 2);
-        let value = |place: [usize; 3]| {
-            if (0..3).any(|i| place[i] == 0 || place[i] > dims[i]) {
+        let value = |point: [usize; 3]| {
+            if (0..3).any(|i| point[i] == 0 || point[i] > dims[i]) {
                 return -2000 * UNITS_PER_HALF_STEP - 1;
             }
-            let at = ((place[2] - 1) * dims[1] + place[1] - 1) * dims[0] + place[0] - 1;
+            let at = ((point[2] - 1) * dims[1] + point[1] - 1) * dims[0] + point[0] - 1;
             (2 * i128::from(samples[at]) - twice_iso) * UNITS_PER_HALF_STEP - 1
         };
         let (numbers, joined, inside) = Default::default();
         let mut all = Self { euler: 0, numbers, joined, inside };
-        let is_inside = |place| value(place) > 0;
+        let is_inside = |point| value(point) > 0;
         for i in 0..points.iter().product() {
-            let place = [i % points[0], i / points[0] % points[1], i / points[0] / points[1]];
-            let step = |place: [usize; 3], axis: usize| {
-                let mut to = place;
+            let point = [i % points[0], i / points[0] % points[1], i / points[0] / points[1]];
+            let step = |point: [usize; 3], axis: usize| {
+                let mut to = point;
                 to[axis] += 1;
                 (to[axis] < points[axis]).then_some(to)
             };
             for axis in 0..3 {
                 // Crossings of grid edges count 1, arcs on faces -1.
-                let Some(end) = step(place, axis) else { continue };
-                all.euler += i64::from(is_inside(place) != is_inside(end));
+                let Some(end) = step(point, axis) else { continue };
+                all.euler += i64::from(is_inside(point) != is_inside(end));
                 let side = (axis + 1) % 3;
-                if let (Some(beside), Some(far)) = (step(place, side), step(end, side)) {
-                    all.euler -= count_arcs([place, end, far, beside].map(is_inside));
+                if let (Some(beside), Some(far)) = (step(point, side), step(end, side)) {
+                    all.euler -= count_arcs([point, end, far, beside].map(is_inside));
                 }
             }
-            if (0..3).all(|axis| place[axis] + 1 < points[axis]) {
+            if (0..3).all(|axis| point[axis] + 1 < points[axis]) {
                 let corners = std::array::from_fn(|corner| {
-                    value(std::array::from_fn(|i| place[i] + (corner >> i & 1)))
+                    value(std::array::from_fn(|i| point[i] + (corner >> i & 1)))
                 });
-                all.cut(&corners, place.map(|at| (at as u64) << MAX_DEPTH), 0);
+                all.cut(&corners, point.map(|at| (at as u64) << MAX_DEPTH), 0);
             }
         }
         let mut roots: Vec<usize> = (0..all.joined.len()).map(|i| all.root(i)).collect();
@@ -96,7 +96,7 @@ impl Reference {
 
     /// Adds the level set within the box at `place`: 1 if the corners show that it is a single disc, otherwise the sum
     /// over the eight sub-boxes and the faces and edges between them.
-    fn cut(&mut self, corners: &Corners, place: [u64; 3], depth: u32) {
+    fn cut(&mut self, corners: &Corners, point: [u64; 3], depth: u32) {
         let inside = corners.map(|value| value > 0);
         let alternates = FACES.iter().any(|face| {
             let [a, b, c, d] = face.map(|corner| inside[corner]);
@@ -109,7 +109,7 @@ impl Reference {
             self.euler += i64::from(inside.contains(&true) && inside.contains(&false));
             let side = 1 << (MAX_DEPTH - depth);
             let numbers: [usize; 8] = std::array::from_fn(|corner| {
-                let at = std::array::from_fn(|i| place[i] + side * (corner >> i & 1) as u64);
+                let at = std::array::from_fn(|i| point[i] + side * (corner >> i & 1) as u64);
                 self.number(at, inside[corner])
             });
             for (i, j) in (0..8).flat_map(|i| (0..i).map(move |j| (i, j))) {
@@ -160,15 +160,15 @@ impl Reference {
             });
             self.cut(
                 &corners,
-                std::array::from_fn(|i| place[i] + half * first[i] as u64),
+                std::array::from_fn(|i| point[i] + half * first[i] as u64),
                 depth + 1,
             );
         }
     }
 
-    fn number(&mut self, place: [u64; 3], inside: bool) -> usize {
+    fn number(&mut self, point: [u64; 3], inside: bool) -> usize {
         let next = self.joined.len();
-        let number = *self.numbers.entry(place).or_insert(next);
+        let number = *self.numbers.entry(point).or_insert(next);
         if number == next {
             self.joined.push(next);
             self.inside.push(inside);
@@ -249,8 +249,8 @@ fn small_volume(seed: u64) -> (Volume, f64) {
     let kind = below(4);
     let iso = 100.0 + [0.0, 0.0, 0.5][below(3)];
     let samples = (0..dims.iter().product()).map(|i: usize| {
-        let place = [i % dims[0], i / dims[0] % dims[1], i / dims[0] / dims[1]];
-        let is_even = place.iter().sum::<usize>().is_multiple_of(2);
+        let point = [i % dims[0], i / dims[0] % dims[1], i / dims[0] / dims[1]];
+        let is_even = point.iter().sum::<usize>().is_multiple_of(2);
         let amount = below(range);
         let value = match kind {
             0 if range == 256 => amount,

@@ -55,7 +55,7 @@ fn rejects_truncated_files_and_warns_about_surplus_bytes() {
         if !packed && !name.contains("text") {
             assert_values(&as_f64(&read().unwrap().samples), &fixture.values(), name);
             let file = VolumeFile::describe(&source, &fixture.layout()).unwrap();
-            assert!(file.warnings().any(|what| what.starts_with("7 bytes")), "{name}");
+            assert!(file.warnings().any(|warning| warning.starts_with("7 bytes")), "{name}");
         }
     }
 }

@@ -134,8 +134,8 @@ fn info_prints_size_type_and_placement() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
-        let which = if fixture.0["volume"].is_null() { "" } else { " --volume 2" };
-        let found = info_json(folder, &format!("{}{which}", fixture.path().display()));
+        let flag = if fixture.0["volume"].is_null() { "" } else { " --volume 2" };
+        let found = info_json(folder, &format!("{}{flag}", fixture.path().display()));
         let [found] = &found[..] else { panic!("expected one file") };
         if fixture.name().ends_with(".npy") {
             assert_eq!(found["kind"], "array");

@@ -62,7 +62,10 @@ fn converted_volumes_keep_values_and_placement() {
                 false => assert_eq!(found, values, "{name} {output}"),
             }
             let Some(expected) = own.placement.as_ref() else {
-                assert_eq!(file.placement.as_ref().map(Placement::spacing).unwrap_or([1.0; 3]), [1.0; 3]);
+                assert_eq!(
+                    file.placement.as_ref().map(Placement::spacing).unwrap_or([1.0; 3]),
+                    [1.0; 3]
+                );
                 continue;
             };
             let Some(placement) = file.placement.as_ref() else {

@@ -86,20 +86,20 @@ pub const PROBES: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
 
 /// Checks that numbers are equal except for the last digit, which the JSON parser may round.
-pub fn assert_values(found: &[f64], expected: &[f64], what: &str) {
-    assert_eq!(found.len(), expected.len(), "{what}");
+pub fn assert_values(found: &[f64], expected: &[f64], context: &str) {
+    assert_eq!(found.len(), expected.len(), "{context}");
     let differs = |(a, b): &(&f64, &f64)| (*a - *b).abs() > 1e-15 * b.abs();
     let first = found.iter().zip(expected).enumerate().find(|(_, pair)| differs(pair));
-    assert!(first.is_none(), "{what}: {first:?}");
+    assert!(first.is_none(), "{context}: {first:?}");
 }
 
-pub fn assert_close(found: [f64; 3], expected: [f64; 3], what: &str) {
+pub fn assert_close(found: [f64; 3], expected: [f64; 3], context: &str) {
     for i in 0..3 {
         // MetaImage headers and f32 header fields are rounded.
         let off = (found[i] - expected[i]).abs();
         assert!(
             off <= 2e-5 * (1.0 + expected[i].abs()),
-            "{what}: found {found:?}, expected {expected:?}"
+            "{context}: found {found:?}, expected {expected:?}"
         );
     }
 }
@@ -141,7 +141,8 @@ fn world_coordinates_equal_those_of_other_programs() {
             assert_eq!(file.placement.as_ref(), None, "{name}");
             continue;
         };
-        let placement = file.placement.as_ref().unwrap_or_else(|| panic!("{name} states no coordinates"));
+        let placement =
+            file.placement.as_ref().unwrap_or_else(|| panic!("{name} states no coordinates"));
         let space = placement.space.map(Space::name);
         assert_eq!(space, fixture.0["space"].as_str(), "{name}");
         for (at, expected) in PROBES.into_iter().zip(world) {
@@ -168,7 +169,7 @@ fn meshes_have_the_world_coordinates_of_the_file() {
     for fixture in Fixture::all() {
         let (name, path) = (fixture.name(), fixture.path());
         let input = path.display();
-        let which = fixture.volume_flag();
+        let flag = fixture.volume_flag();
         let volume = fixture.describe().read(1 << 20, &Timings::new(false)).unwrap();
         let mut values = as_f64(&volume.samples);
         let raw = format!("v_5x4x3_{}.raw", volume.samples.dtype());
@@ -177,8 +178,8 @@ fn meshes_have_the_world_coordinates_of_the_file() {
         let iso = f64::midpoint(values[29], values[30]);
         let flags = format!("--iso={iso} --close --normals");
         works(folder, &format!("mesh {raw} grid.ply {flags}"));
-        works(folder, &format!("mesh {input} voxel.ply {flags} --space voxel {which}"));
-        works(folder, &format!("mesh {input} world.ply {flags} {which}"));
+        works(folder, &format!("mesh {input} voxel.ply {flags} --space voxel {flag}"));
+        works(folder, &format!("mesh {input} world.ply {flags} {flag}"));
         let (grid, voxel, world) = (
             read_mesh(folder, "grid.ply"),
             read_mesh(folder, "voxel.ply"),
@@ -300,8 +301,8 @@ fn histogram_reads_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
-        let which = fixture.volume_flag();
-        let line = format!("histogram {} -o h.json {which}", fixture.path().display());
+        let flag = fixture.volume_flag();
+        let line = format!("histogram {} -o h.json {flag}", fixture.path().display());
         works(folder, &line);
         let text = fs::read_to_string(folder.join("h.json")).unwrap();
         assert!(text.contains("\"count\":60") || text.contains("\"count\": 60"), "{text}");

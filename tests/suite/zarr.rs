@@ -41,10 +41,7 @@ fn axes_determine_spacing_origin_and_volumes() {
     let path = Store::named("ngff-0.4-tczyx").write(folder.path());
     let of = |layout: &Layout| describe_as(&path, layout).map_err(|error| error.one_line());
     let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
-    assert_eq!(
-        (file.dims, file.volumes, file.volume_noun),
-        ([7, 6, 3], 4, "times and channels")
-    );
+    assert_eq!((file.dims, file.volumes, file.volume_noun), ([7, 6, 3], 4, "times and channels"));
     assert_eq!(file.format(), "OME-Zarr 0.4");
     let placement = file.placement.as_ref().unwrap();
     assert_eq!(placement.spacing(), [0.25, 0.25, 2.0]);
