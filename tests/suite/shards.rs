@@ -398,18 +398,20 @@ fn resume_skips_finished_and_repeats_changed_work() {
 fn resume_notices_changes_of_sample_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let header = "ObjectType = Image\nNDims = 3\nDimSize = 5 6 7\nElementType = MET_UCHAR\nElementDataFile = d.raw\n";
-    fs::write(path.join("d.mhd"), header).unwrap();
-    for (seed, done_and_skipped) in [(1, (1, 0)), (1, (0, 1)), (2, (1, 0))] {
-        let bytes = Noise(seed).bytes(210);
-        if fs::read(path.join("d.raw")).ok() != Some(bytes.clone()) {
-            fs::write(path.join("d.raw"), bytes).unwrap();
-        }
-        assert_eq!(
-            resume(path, "mesh d.mhd --out-dir resumed --iso 128"),
-            done_and_skipped,
-            "{seed}"
+    // The extension of the header's file does not matter.
+    for (name, samples) in [("d.mhd", "d.raw"), ("e.mha", "e.raw")] {
+        let header = format!(
+            "NDims = 3\nDimSize = 5 6 7\nElementType = MET_UCHAR\nElementDataFile = {samples}\n"
         );
+        fs::write(path.join(name), header).unwrap();
+        let line = format!("mesh {name} --out-dir resumed --iso 128");
+        for (seed, done_and_skipped) in [(1, (1, 0)), (1, (0, 1)), (2, (1, 0))] {
+            let bytes = Noise(seed).bytes(210);
+            if fs::read(path.join(samples)).ok() != Some(bytes.clone()) {
+                fs::write(path.join(samples), bytes).unwrap();
+            }
+            assert_eq!(resume(path, &line), done_and_skipped, "{line} {seed}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -45,16 +45,19 @@ pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     if is_multi_file(source) {
         return names::files(source, path).map(Some);
     }
-    if by_extension(&source.extension()).is_none_or(|format| format.is_raw) {
+    let has_header = by_extension(&source.extension()).is_some_and(|format| !format.is_raw);
+    // A pipe can be read only once.
+    if !has_header || !can_reopen(source) {
         return Ok(None);
     }
     // An error is reported when the volume is read.
     let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
-    let file = file.map(|file| (file.source.path().map(Path::to_owned), file.location));
     Ok(match file {
-        Ok((header, SampleLocation::DataFiles(files))) => {
-            Some(header.into_iter().chain(files).collect())
-        }
+        Ok(VolumeFile {
+            source: Source::File(header),
+            location: SampleLocation::DataFiles(files),
+            ..
+        }) => Some([vec![header], files].concat()),
         _ => None,
     })
 }
