@@ -134,20 +134,14 @@ impl Samples {
     ) -> Result<Self> {
         let len = before.map_or(0, Self::len) + more;
         let mut samples = match spare {
-            Some(mut spare) => spare.resize(len).map(|()| spare),
+            Some(mut spare) => {
+                for_samples!(&mut spare, values => memory::resize(values, len)).map(|()| spare)
+            }
             None => Self::zeros(dtype, len),
         }?;
         let before = before.map_or(&[][..], Self::as_bytes);
         samples.as_bytes_mut()[..before.len()].copy_from_slice(before);
         Ok(samples)
-    }
-
-    /// Changes the number of samples to `len`. Their values are then unspecified.
-    ///
-    /// # Errors
-    /// As [`memory::room`].
-    pub fn resize(&mut self, len: usize) -> Result<()> {
-        for_samples!(self, values => memory::resize(values, len))
     }
 
     /// Appends `more` samples of the same type.

@@ -17,7 +17,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         identity::Identity,
-        image::{ImageFormat, is_jpeg, sample_bytes},
+        image::{ImageFormat, has_jpeg_name, is_jpeg, sample_bytes},
         marker::Marker,
         standard,
         volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
@@ -149,8 +149,7 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     let (files, cores) = (sources.len() as f64, rayon::current_num_threads() as f64);
     let cpu = bytes * filter.core_seconds_per_byte() / cores;
     let estimate = Estimate::from_seconds(cpu, files * GPU_FILE + bytes * GPU / cores);
-    let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
-    let is_shared = filter.is_exact_for_u8() && sources.iter().all(is_jpeg);
+    let is_shared = filter.is_exact_for_u8() && sources.iter().all(|source| has_jpeg_name(&source));
     estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 

@@ -4,7 +4,10 @@
 use super::job::Settings;
 use crate::{
     device::{Estimate, sum_of_all},
-    io::{Source, Sources, image::sample_bytes},
+    io::{
+        Sources,
+        image::{has_jpeg_name, sample_bytes},
+    },
 };
 
 /// Seconds of one core per byte of samples to read, decode and count them on the CPU.
@@ -16,8 +19,8 @@ const GPU: f64 = 0.9e-9;
 pub fn of_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
     let bytes = |input| sample_bytes(&input).map(|bytes| [bytes as f64]);
     let [bytes] = sum_of_all(inputs.iter(), bytes);
-    let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
-    let from_coefficients = settings.needs_only_counts() && inputs.iter().all(is_jpeg);
+    let from_coefficients =
+        settings.needs_only_counts() && inputs.iter().all(|input| has_jpeg_name(&input));
     let estimate = estimate(bytes, from_coefficients, rayon::current_num_threads());
     estimate.in_parts(if from_coefficients { inputs.len() } else { 0 })
 }

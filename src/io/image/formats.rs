@@ -117,6 +117,11 @@ pub fn has_image_name(source: &Source) -> bool {
         || by_extension(&extension).is_some()
 }
 
+/// Whether the extension of `source` is that of JPEG.
+pub fn has_jpeg_name(source: &Source) -> bool {
+    by_extension(&source.extension()) == Some(ImageFormat::Jpeg)
+}
+
 /// Opens a file for reading by rows; `None` if that is not possible or the header is broken.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     let regular = source.path().is_some() && source.size()?.is_some();

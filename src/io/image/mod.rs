@@ -31,7 +31,9 @@ mod webp;
 mod write;
 
 pub(super) use error::catch_panic;
-pub use formats::{ImageFormat, can_write_rows, create_rows, has_image_name, open_rows};
+pub use formats::{
+    ImageFormat, can_write_rows, create_rows, has_image_name, has_jpeg_name, open_rows,
+};
 pub use inspect::{has_planes, is_jpeg, probe, probe_piped, sample_bytes};
 pub use page_range::PageRange;
 pub use pages::{Animation, Delay, Encoding, Series};
