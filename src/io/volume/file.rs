@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    format::{Format, Opened},
+    format::{Format, OpenedVolume},
     formats::{by_extension, recognize},
     header::{Description, Encoding, Loss, StoredType},
     layout::Layout,
@@ -113,7 +113,7 @@ impl VolumeFile {
         let input = recognize(source, layout)?;
         let (format, source) = (input.format, input.source.clone());
         check_flags(&source, layout, format)?;
-        let Opened { description, location, pipe } = (format.open)(input)?;
+        let OpenedVolume { description, location, pipe } = (format.open)(input)?;
         let volume = match (layout.volume, description.volumes) {
             (Some(volume), volumes) if volume < volumes => volume,
             (None, 1) => 0,

@@ -44,7 +44,7 @@ pub struct Format {
     /// Whether volumes are counted by channels and times, and have levels of resolution.
     pub has_channels: bool,
     /// Opens a volume.
-    pub open: fn(Input<'_>) -> Result<Opened>,
+    pub open: fn(RecognizedInput<'_>) -> Result<OpenedVolume>,
     /// How files are written, if they are. Zarr is written by a [`PyramidWriter`](super::PyramidWriter) instead.
     pub write: Option<WriteSupport>,
 }
@@ -54,7 +54,7 @@ impl Format {
     pub const fn new(
         name: &'static str,
         extensions: &'static [&'static str],
-        open: fn(Input<'_>) -> Result<Opened>,
+        open: fn(RecognizedInput<'_>) -> Result<OpenedVolume>,
     ) -> Self {
         Self {
             name,
@@ -73,7 +73,7 @@ impl Format {
 }
 
 /// An input whose format is known.
-pub struct Input<'a> {
+pub struct RecognizedInput<'a> {
     pub format: &'static Format,
     pub source: Source,
     pub layout: &'a Layout,
@@ -86,26 +86,26 @@ pub struct Input<'a> {
 }
 
 /// A volume that has been opened.
-pub struct Opened {
+pub struct OpenedVolume {
     pub description: Description,
     pub location: SampleLocation,
     /// The rest of the input, if it is a pipe.
     pub pipe: Option<PipeRest>,
 }
 
-impl Opened {
+impl OpenedVolume {
     /// A volume of slices.
     pub fn of_slices(description: Description, slices: Arc<dyn Slices>) -> Self {
         Self { description, location: SampleLocation::Slices(slices), pipe: None }
     }
 }
 
-impl Input<'_> {
+impl RecognizedInput<'_> {
     /// Opens a file or pipe that begins with a header.
     pub fn with_header(
         self,
         parse: fn(&mut HeaderReader<'_>) -> Result<Description, BoxError>,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedVolume> {
         let (source, name) = (self.source, self.format.name);
         let OpenFile { mut input, gzip, can_reopen, .. } =
             self.opened.expect("its header was recognized");
@@ -134,7 +134,7 @@ impl Input<'_> {
         };
         let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
         let pipe = (!can_reopen && is_one_file).then_some(PipeRest { input, position });
-        Ok(Opened { description, location, pipe })
+        Ok(OpenedVolume { description, location, pipe })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     dicom,
-    format::{Format, Input, WriteSupport},
+    format::{Format, RecognizedInput, WriteSupport},
     layout::Layout,
     meta_image, mrc, nifti, npy, nrrd, raw,
     slices::{
@@ -96,8 +96,8 @@ fn is_volume_piped() -> bool {
 ///
 /// # Errors
 /// When `source` cannot be read, is a folder without slices, or is in an unsupported format.
-pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<Input<'a>> {
-    let input = |format: &'static Format| Input {
+pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedInput<'a>> {
+    let input = |format: &'static Format| RecognizedInput {
         format,
         source: source.clone(),
         layout,
@@ -112,7 +112,7 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<Input<'a>> {
         && (is_multi_file(source) || source.size()?.is_some())
         && let Some(format) = by_file(path)
     {
-        return Ok(Input { files: vec![path.to_owned()], ..input(format) });
+        return Ok(RecognizedInput { files: vec![path.to_owned()], ..input(format) });
     }
     if let Some(path) = folder_or_pattern(source) {
         return recognize_slices(path, input);
@@ -131,14 +131,14 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<Input<'a>> {
         return Err(Error::bad_input(format_args!("{source}: {refusal}")));
     }
     let format = signed.or(by_name).unwrap_or(&raw::FORMAT);
-    Ok(Input { source, opened: Some(opened), ..input(format) })
+    Ok(RecognizedInput { source, opened: Some(opened), ..input(format) })
 }
 
 /// Recognizes the format of the slices in the folder or pattern `path`.
 fn recognize_slices<'a>(
     path: &Path,
-    input: impl Fn(&'static Format) -> Input<'a>,
-) -> Result<Input<'a>> {
+    input: impl Fn(&'static Format) -> RecognizedInput<'a>,
+) -> Result<RecognizedInput<'a>> {
     let source = Source::File(path.to_owned());
     let files = names::files(&source, path)?;
     for format in FORMATS.into_iter().filter(|format| format.has_folders) {
@@ -147,7 +147,7 @@ fn recognize_slices<'a>(
             files.iter().map(AsRef::as_ref).partition(is_slice);
         if !slices.is_empty() {
             let files = slices.into_iter().map(Path::to_owned).collect();
-            return Ok(Input { files, warnings: skipped(&others), ..input(format) });
+            return Ok(RecognizedInput { files, warnings: skipped(&others), ..input(format) });
         }
     }
     let only = names::folders_in(path);

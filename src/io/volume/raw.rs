@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{
-    format::{Format, Input, Opened, WriteSupport},
+    format::{Format, OpenedVolume, RecognizedInput, WriteSupport},
     header::{Description, Endian, StoredType},
     layout::Layout,
     stream::{PipeRest, SampleLocation},
@@ -24,14 +24,14 @@ pub const FORMAT: Format = Format {
 
 const EXTENSIONS: &[&str] = &["raw", "bin", "vol", "dat"];
 
-fn open(input: Input<'_>) -> Result<Opened> {
-    let Input { source, layout, opened, .. } = input;
+fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
+    let RecognizedInput { source, layout, opened, .. } = input;
     let description = describe(&source, layout)?;
     let is_packed = packed_extension(source.path()).1;
     let pipe = opened.filter(|opened| !opened.can_reopen);
     let gzip = is_packed && pipe.as_ref().is_none_or(|opened| opened.gzip);
     let pipe = pipe.map(|opened| PipeRest { input: opened.input, position: 0 });
-    Ok(Opened { description, location: SampleLocation::HeaderFile { source, gzip }, pipe })
+    Ok(OpenedVolume { description, location: SampleLocation::HeaderFile { source, gzip }, pipe })
 }
 
 /// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.

@@ -11,7 +11,7 @@ use super::{
     file::VolumeFile,
     header::{Description, Loss, StoredType},
     slices::stack::Slices,
-    stream::{self, Input, SampleLocation},
+    stream::{self, ByteStream, SampleLocation},
 };
 use crate::{
     data::{
@@ -37,7 +37,7 @@ pub struct VolumeReader {
 /// The source of samples.
 enum SampleSource {
     /// A stream of all samples.
-    Stream(Input),
+    Stream(ByteStream),
     /// Slices, and the number of the next one.
     Slices(Arc<dyn Slices>, usize),
 }

@@ -28,11 +28,11 @@ use crate::{
 };
 
 /// A stream of bytes.
-pub type Input = Box<dyn Read + Send>;
+pub type ByteStream = Box<dyn Read + Send>;
 
 /// The rest of a stream that cannot be opened again (a pipe), after its header has been read.
 pub struct PipeRest {
-    pub input: Input,
+    pub input: ByteStream,
     /// Number of decompressed bytes read so far.
     pub position: u64,
 }
@@ -138,7 +138,7 @@ pub fn open(
     skip: Skip,
     (encoding, stored): (Encoding, StoredType),
     extent: ByteExtent,
-) -> Result<Input> {
+) -> Result<ByteStream> {
     let source = match location {
         SampleLocation::HeaderFile { source, .. } => source.clone(),
         SampleLocation::DataFiles(paths) => Source::File(paths[0].clone()),
@@ -162,13 +162,13 @@ pub fn open(
                 let more = [skip.bytes.unwrap_or(0), std::mem::take(&mut before)];
                 skip = Skip::to(more.iter().fold(skip.from, |sum, &n| sum.saturating_add(n)));
             }
-            let input: Input = match pipe {
+            let input: ByteStream = match pipe {
                 Some(PipeRest { mut input, position }) => {
                     skip_bytes(&mut input, skip.from.saturating_sub(position)).map_err(failed)?;
                     input
                 }
                 None if gzip => {
-                    let mut input: Input = Box::new(MultiGzDecoder::new(source.open()?));
+                    let mut input: ByteStream = Box::new(MultiGzDecoder::new(source.open()?));
                     skip_bytes(&mut input, skip.from).map_err(failed)?;
                     input
                 }
@@ -224,7 +224,7 @@ fn at_end(source: &Source, extent: ByteExtent) -> Result<Skip> {
 }
 
 /// Skips lines, decompresses, then skips bytes.
-fn decoder(input: Input, skip: Skip, encoding: Encoding) -> io::Result<Input> {
+fn decoder(input: ByteStream, skip: Skip, encoding: Encoding) -> io::Result<ByteStream> {
     let mut input = input;
     if skip.lines > 0 {
         let mut lines = BufReader::new(input);
@@ -235,7 +235,7 @@ fn decoder(input: Input, skip: Skip, encoding: Encoding) -> io::Result<Input> {
         }
         input = Box::new(lines);
     }
-    let mut input: Input = match encoding {
+    let mut input: ByteStream = match encoding {
         Encoding::Raw | Encoding::Text => input,
         Encoding::Gzip => Box::new(MultiGzDecoder::new(input)),
         Encoding::Zlib => Box::new(ZlibDecoder::new(input)),
@@ -275,7 +275,7 @@ struct DataFiles {
     paths: vec::IntoIter<PathBuf>,
     skip: Skip,
     encoding: Encoding,
-    current: Option<Input>,
+    current: Option<ByteStream>,
 }
 
 impl Read for DataFiles {
@@ -302,7 +302,7 @@ impl Read for DataFiles {
 
 /// Decimal numbers separated by blanks or commas, as the little-endian bytes of samples.
 struct TextNumbers {
-    input: Input,
+    input: ByteStream,
     source: Source,
     dtype: Dtype,
     parser: TextParser,
@@ -311,7 +311,7 @@ struct TextNumbers {
 }
 
 impl TextNumbers {
-    fn new(input: Input, source: Source, stored: StoredType) -> Result<Self> {
+    fn new(input: ByteStream, source: Source, stored: StoredType) -> Result<Self> {
         let StoredType::As(dtype) = stored else {
             return Err(Error::bad_input("16-bit floats as text are not supported"));
         };
@@ -343,7 +343,7 @@ impl Read for TextNumbers {
 }
 
 /// Reads all samples of a volume that is stored with z fastest, and returns them with x fastest.
-pub fn transposed(mut input: Input, [x, y, z]: [usize; 3], size: usize) -> Result<Input> {
+pub fn transposed(mut input: ByteStream, [x, y, z]: [usize; 3], size: usize) -> Result<ByteStream> {
     let ordered = read_in_c_order(&mut input, &[z, y, x], size);
     let ordered =
         ordered.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;

@@ -32,7 +32,7 @@ use self::{
     series::Series,
 };
 use super::{
-    format::{Format, Input, Opened},
+    format::{Format, OpenedVolume, RecognizedInput},
     header::{BoxError, Description},
     slices::{names::skipped, stack::Slices},
     stream,
@@ -126,8 +126,8 @@ fn unreadable(path: &Path, error: BoxError) -> Error {
 ///
 /// # Errors
 /// When a file is damaged, when none has pixels, or when the chosen series does not exist.
-fn open(input: Input<'_>) -> Result<Opened> {
-    let Input { ref source, layout, mut warnings, .. } = input;
+fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
+    let RecognizedInput { ref source, layout, mut warnings, .. } = input;
     let (images, without_pixels) = open_images(&input.files)?;
     warnings.extend(skipped(&without_pixels));
     if images.is_empty() {
@@ -150,7 +150,7 @@ fn open(input: Input<'_>) -> Result<Opened> {
     description.file_bytes = Some(images.iter().map(size_of).sum());
     let (clipping_reported, is_strict) = Default::default();
     let slices = SeriesSlices { images, slices, dtype, clipping_reported, is_strict };
-    Ok(Opened::of_slices(description, Arc::new(slices)))
+    Ok(OpenedVolume::of_slices(description, Arc::new(slices)))
 }
 
 /// Opens all `files`. Returns those with pixels, and the names of those without.

@@ -18,7 +18,7 @@ use crate::{
         Limits, Source,
         image::{Probe, has_planes, probe, read_image, tiff::Planes},
         volume::{
-            format::{Format, Input, Opened},
+            format::{Format, OpenedVolume, RecognizedInput},
             header::{Description, StoredType},
         },
     },
@@ -60,12 +60,12 @@ fn summary(probe: &Probe) -> String {
 ///
 /// # Errors
 /// When one is broken, or differs from the others in format, size or type.
-fn open(input: Input<'_>) -> Result<Opened> {
+fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     /// Maximum size in bytes of a file that is searched for several pages.
     const MAX_PAGE_SEARCH: u64 = 16 << 20;
     /// Maximum size in bytes of a slice that is decoded to find out its size and type.
     const MAX_PROBE: u64 = 16 << 20;
-    let Input { ref source, files, warnings, .. } = input;
+    let RecognizedInput { ref source, files, warnings, .. } = input;
     let probes: Vec<Probe> = files
         .iter()
         .par_map(|file| probe(&Source::File(file.clone()), MAX_PAGE_SEARCH))
@@ -128,7 +128,7 @@ fn open(input: Input<'_>) -> Result<Opened> {
     description.file_bytes = Some(files.iter().map(size_of).sum());
     let has_planes = tiff.is_some();
     let slices = ImageFiles { files, has_planes, size, dtype, limits, scratch };
-    Ok(Opened::of_slices(description, Arc::new(slices)))
+    Ok(OpenedVolume::of_slices(description, Arc::new(slices)))
 }
 
 /// Checks that images have the same properties, and each one page.

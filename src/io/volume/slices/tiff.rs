@@ -14,7 +14,10 @@ use crate::{
             tiff::{Planes, stack_header},
         },
         volume::{
-            format::{Format, HeaderContent, Input, Opened, PlacementSupport, WriteSupport},
+            format::{
+                Format, HeaderContent, OpenedVolume, PlacementSupport, RecognizedInput,
+                WriteSupport,
+            },
             header::{BoxError, Description},
         },
     },
@@ -42,7 +45,7 @@ struct TiffPages(Planes);
 ///
 /// # Errors
 /// When it is broken, or its pages are not of one size and type.
-fn open(input: Input<'_>) -> Result<Opened> {
+fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let source = &input.source;
     let planes = Planes::open(&input.files[0], 1).map_err(|error| {
         Error::bad_input(format_args!("cannot read {source} as a volume")).caused_by(error)
@@ -62,7 +65,7 @@ fn open(input: Input<'_>) -> Result<Opened> {
         let loss = format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ");
         description.losses.push(loss.into());
     }
-    Ok(Opened::of_slices(description, Arc::new(TiffPages(planes))))
+    Ok(OpenedVolume::of_slices(description, Arc::new(TiffPages(planes))))
 }
 
 /// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.

@@ -21,7 +21,7 @@ use crate::{
     io::{
         Source,
         volume::{
-            format::{Format, Input, Opened},
+            format::{Format, OpenedVolume, RecognizedInput},
             header::{BoxError, Description, Loss},
             layout::Layout,
             stream,
@@ -42,8 +42,8 @@ pub const FORMAT: Format = Format {
 /// # Errors
 /// When the store cannot be read, contains no image, or uses an unsupported codec or type; when `layout` chooses a channel
 /// or time that does not exist.
-fn open(input: Input<'_>) -> Result<Opened> {
-    let Input { ref source, layout, .. } = input;
+fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
+    let RecognizedInput { ref source, layout, .. } = input;
     let path = &*input.files[0];
     let unreadable = |error: BoxError| {
         stream::unreadable(&path.display(), format_args!("cannot read {source} as Zarr"), error)
@@ -60,24 +60,24 @@ fn open(input: Input<'_>) -> Result<Opened> {
     let volumes = others.iter().try_fold(1, count);
     let volumes = volumes.ok_or_else(|| unreadable("volume is too large".into()))?;
     let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
-    let mut header = Description::new(dims, array.stored, 0);
-    header.volumes = volumes;
-    header.volume_noun = volume_noun(&axes, &others, &array.shape);
-    header.endian = array.endian;
-    header.losses.extend(losses.into_iter().map(Loss::from));
+    let mut description = Description::new(dims, array.stored, 0);
+    description.volumes = volumes;
+    description.volume_noun = volume_noun(&axes, &others, &array.shape);
+    description.endian = array.endian;
+    description.losses.extend(losses.into_iter().map(Loss::from));
     let name = name.filter(|name| !name.is_empty());
-    header.metadata.extend(name.map(|name| ("name".into(), name)));
-    header.metadata.extend(metadata);
+    description.metadata.extend(name.map(|name| ("name".into(), name)));
+    description.metadata.extend(metadata);
     if let Some(placement) = placement(&axes, spatial) {
         let first = spatial.into_iter().flatten().next();
         let unit = |axis: Option<usize>| axes[axis.or(first)?].unit.as_deref();
-        header.set_placement_in(placement, spatial.map(unit));
+        description.set_placement_in(placement, spatial.map(unit));
     }
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
-    header.variant = Some(format.into());
-    header.file_bytes = Some(files(path).into_iter().map(size).sum());
+    description.variant = Some(format.into());
+    description.file_bytes = Some(files(path).into_iter().map(size).sum());
     let slicing = Slicing { array, axes: spatial, others, at };
-    Ok(Opened::of_slices(header, Arc::new(ZarrSlices::new(slicing, store, dtype))))
+    Ok(OpenedVolume::of_slices(description, Arc::new(ZarrSlices::new(slicing, store, dtype))))
 }
 
 /// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that
