@@ -1,12 +1,10 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
-use std::str::FromStr;
-
 use clap::ValueEnum;
 
 use super::{
     completions::values,
-    flags::{Choice, FilterArgs, choice_parser},
+    flags::{Choice, FilterArgs, PerAxis, choice_parser},
 };
 use crate::{
     engine::session::Session,
@@ -134,38 +132,14 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     )
 }
 
-/// One value for all axes, or one for each axis.
-#[derive(Clone, Debug, PartialEq)]
-struct PerAxis<T>(Vec<T>);
-
-impl<T: Copy> PerAxis<T> {
-    /// The values of `axes` axes. Fails, naming `flag`, when there are neither one nor `axes` values.
-    fn expand(&self, axes: usize, flag: &str) -> Result<Vec<T>> {
-        match self.0[..] {
-            [one] => Ok(vec![one; axes]),
-            _ if self.0.len() == axes => Ok(self.0.clone()),
-            _ => Err(Error::usage(format_args!(
-                "{flag} has {} values, but the input has {axes} axes: give 1 value or {axes}",
-                self.0.len()
-            ))),
-        }
-    }
-}
-
-fn per_axis<T: FromStr>(text: &str, valid: impl Fn(&T) -> bool) -> Option<PerAxis<T>> {
-    let values: Option<Vec<T>> =
-        text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
-    values.filter(|values| values.len() <= 3).map(PerAxis)
-}
-
 fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
-    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
+    PerAxis::parse(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
         format!("expected one to three numbers from 0 to {MAX_SIGMA}, such as 2 or 1,1,1.5")
     })
 }
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
-    per_axis(text, |&radius| radius <= MAX_RADIUS).ok_or_else(|| {
+    PerAxis::parse(text, |&radius| radius <= MAX_RADIUS).ok_or_else(|| {
         format!("expected one to three whole numbers from 0 to {MAX_RADIUS}, such as 3 or 3,3,5")
     })
 }

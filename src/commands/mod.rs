@@ -86,6 +86,7 @@ commands! {
     blur::Blur => run(session), later device;
     histogram::Histogram => run(session), later device;
     mesh::Mesh => run(session), later device;
+    morph::Morph => run(session), later device;
     project::Project => run(session), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;

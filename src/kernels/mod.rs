@@ -6,12 +6,15 @@ pub mod blur;
 mod blur_filter;
 pub mod channel_mask;
 pub mod copy;
+mod device_blocks;
 pub mod filter;
 pub mod histogram;
 pub mod jpeg;
 pub mod jpeg_blur;
 pub mod jpeg_histogram;
 pub mod mesh;
+pub mod morph;
+mod ordered_keys;
 pub mod otsu;
 mod pointwise;
 pub mod project;
@@ -34,6 +37,7 @@ pub fn variants() -> Vec<Shader> {
         histogram::variants(),
         jpeg::variants(),
         mesh::gpu::variants(),
+        morph::variants(),
         project::variants(),
         render::variants(),
         scan::variants(),

@@ -51,6 +51,7 @@ mod mesh_info;
 mod mesh_processing;
 mod mesh_readers;
 mod mesh_reference;
+mod morph;
 mod options;
 mod pages;
 mod plots;

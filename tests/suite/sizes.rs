@@ -112,6 +112,7 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("threshold {name} OUT.png --value 99"));
             lines.push(format!("project {name} OUT.tif --method std"));
             lines.push(format!("project {name} OUT.tif --axis x --method mean"));
+            lines.push(format!("morph {name} OUT.png --op tophat --radius 2 --element ball"));
             lines.push(format!("scan {name} OUT.npy"));
         }
         lines.push(format!("threshold rgb8{size}.png OUT.png --otsu"));
@@ -147,6 +148,7 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("threshold {name} OUT.nrrd --value 13"));
             lines.push(format!("project {name} OUT.nrrd"));
             lines.push(format!("project {name} OUT.tif --axis y --method sum"));
+            lines.push(format!("morph {name} OUT.nrrd --op gradient --radius 3"));
         }
         lines.push(format!("blur v_{size}_uint8.raw OUT.nrrd --sigma 1"));
         lines.push(format!("blur v_{size}_uint16.raw OUT.nrrd --method box --radius 1"));

@@ -1,6 +1,7 @@
 //! Flags that several commands share.
 
 mod array;
+mod axes;
 mod batch;
 mod choice;
 mod filter;
@@ -11,6 +12,7 @@ mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
+pub use axes::PerAxis;
 pub use batch::{FilesFromArgs, ShardArgs};
 pub use choice::{Choice, choice_parser, dtype_parser};
 pub use filter::FilterArgs;

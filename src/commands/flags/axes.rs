@@ -1,0 +1,36 @@
+//! Flags that take one value for all axes, or one for each axis.
+
+use std::str::FromStr;
+
+use crate::util::error::{Error, Result};
+
+/// One value for all axes, or one for each axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerAxis<T>(Vec<T>);
+
+impl<T: Copy> PerAxis<T> {
+    /// Parses one to three values separated by commas, which have to be `valid`.
+    pub fn parse(text: &str, valid: impl Fn(&T) -> bool) -> Option<Self>
+    where
+        T: FromStr,
+    {
+        let values: Option<Vec<T>> =
+            text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
+        values.filter(|values| values.len() <= 3).map(Self)
+    }
+
+    /// The values of `axes` axes.
+    ///
+    /// # Errors
+    /// Names `flag` when there are neither one nor `axes` values.
+    pub fn expand(&self, axes: usize, flag: &str) -> Result<Vec<T>> {
+        match self.0[..] {
+            [one] => Ok(vec![one; axes]),
+            _ if self.0.len() == axes => Ok(self.0.clone()),
+            _ => Err(Error::usage(format_args!(
+                "{flag} has {} values, but the input has {axes} axes: give 1 value or {axes}",
+                self.0.len()
+            ))),
+        }
+    }
+}

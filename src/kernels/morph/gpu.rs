@@ -1,0 +1,174 @@
+//! Erosion and dilation on a GPU, as passes that each take the extremum of a few neighbours.
+
+use super::element::{Element, ElementShape};
+use crate::{
+    data::{dtype::Dtype, grid::Shape, samples::Samples},
+    gpu::{Buffer, Context, Shader},
+    kernels::device_blocks::in_blocks,
+    shader, shader_struct,
+    util::error::Result,
+};
+
+static SHADER: Shader = shader!("morph/morph");
+
+shader_struct! {
+    struct MorphParams {
+        words: u32,
+        channels: u32,
+        width: u32,
+        height: u32,
+        depth: u32,
+        previous: u32,
+        source: u32,
+        end: u32,
+        flip: u32,
+    }
+}
+
+/// Offset of a neighbour along x, y and z.
+type Offset = [i32; 4];
+
+/// A pass over all samples.
+#[derive(Default)]
+struct Pass {
+    /// Neighbours among the results of the pass before; of the first pass, in the input.
+    previous: Vec<Offset>,
+    /// Neighbours in the input.
+    source: Vec<Offset>,
+}
+
+/// The shader for samples of type `dtype`.
+fn specialised(dtype: Dtype) -> Shader {
+    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
+    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
+}
+
+/// The shaders for all types of samples.
+pub fn variants() -> Vec<Shader> {
+    Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
+}
+
+/// Passes after which each sample is the extremum of the samples within `radius` along `axis`.
+fn widen(axis: usize, radius: usize) -> impl Iterator<Item = Pass> {
+    /// Windows of the pass before on each side of the centre.
+    const WINDOWS: usize = 3;
+    let (mut reach, radius) = (0, radius as i32);
+    std::iter::from_fn(move || {
+        let window = 2 * reach + 1;
+        let step = (WINDOWS as i32 * window).min(radius - reach);
+        reach += step;
+        let offset = |at: i32| std::array::from_fn(|index| if index == axis { at } else { 0 });
+        let starts = (-step..step).step_by(window as usize).chain([step]);
+        (step > 0).then(|| Pass { previous: starts.map(offset).collect(), source: Vec::new() })
+    })
+}
+
+/// The passes for `element`.
+fn passes(element: &Element) -> Vec<Pass> {
+    if element.shape == ElementShape::Box {
+        let axes = (0..3).flat_map(|axis| widen(axis, element.radius[axis]));
+        return [Pass { previous: Vec::new(), source: vec![[0; 4]] }]
+            .into_iter()
+            .chain(axes)
+            .collect();
+    }
+    // The samples under the longest rows of the element, widened along x by the difference to the next length, and so
+    // on.
+    let rows = element.rows();
+    let mut passes = vec![Pass::default()];
+    for (index, row) in rows.iter().enumerate() {
+        let offsets = row.offsets.iter().map(|&[y, z]| [0, y as i32, z as i32, 0]);
+        passes.last_mut().expect("there is a pass").source.extend(offsets);
+        let next = rows.get(index + 1).map_or(0, |rows| rows.radius);
+        passes.extend(widen(0, row.radius - next));
+    }
+    passes
+}
+
+/// The minimum, or the maximum, of the samples under `element` around each sample. `None` for samples of 64 bits, and if
+/// the element is too large for the device.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn extremum(
+    context: &Context,
+    samples: &Samples,
+    shape: Shape,
+    element: &Element,
+    is_max: bool,
+) -> Result<Option<Samples>> {
+    let (dtype, element) = (samples.dtype(), element.within(shape.dims));
+    let shader = specialised(dtype);
+    if dtype == Dtype::F64 {
+        return Ok(None);
+    }
+    let group = context.pipeline(&shader, "extremum")?.workgroup_size[0];
+    let morph = Resident::new(context, shader, &element, is_max)?;
+    in_blocks(context, samples, shape, (element.radius, group), |shape, from, to| {
+        morph.run(shape, from, to)
+    })
+}
+
+/// The passes on the device.
+struct Resident<'a> {
+    context: &'a Context,
+    shader: Shader,
+    passes: Vec<Pass>,
+    offsets: Buffer,
+    is_max: bool,
+}
+
+impl<'a> Resident<'a> {
+    fn new(context: &'a Context, shader: Shader, element: &Element, is_max: bool) -> Result<Self> {
+        let passes = passes(element);
+        let all: Vec<Offset> = passes
+            .iter()
+            .flat_map(|pass| pass.previous.iter().chain(&pass.source))
+            .copied()
+            .collect();
+        let offsets = context.upload("offsets", &all)?;
+        Ok(Self { context, shader, passes, offsets, is_max })
+    }
+
+    /// Computes a grid from memory to memory.
+    fn run(&self, shape: Shape, from: &[u8], to: &mut [u8]) -> Result<()> {
+        let context = self.context;
+        let entry = (&self.shader, "extremum");
+        let words = from.len().div_ceil(4) as u32;
+        let size = context.pipeline(entry.0, entry.1)?.workgroup_size[0];
+        let groups = context.fold(words.div_ceil(size).into())?;
+        let new = |label| context.allocate(label, from.len() as u64);
+        let (source, mut previous, mut result) =
+            (new("samples")?, new("extrema")?, new("extrema")?);
+        context.write(&source, 0, from)?;
+        let mut batch = context.batch();
+        let [width, height, depth] = shape.dims.map(|dim| dim as u32);
+        let mut first = 0;
+        for pass in &self.passes {
+            let [before, source_count] =
+                [&pass.previous, &pass.source].map(|list| list.len() as u32);
+            let params = MorphParams {
+                words,
+                channels: shape.channels as u32,
+                width,
+                height,
+                depth,
+                previous: first,
+                source: first + before,
+                end: first + before + source_count,
+                flip: if self.is_max { u32::MAX } else { 0 },
+            };
+            first = params.end;
+            let buffers = [
+                ("source", &source),
+                ("previous", &previous),
+                ("offsets", &self.offsets),
+                ("result", &result),
+            ];
+            batch.dispatch("morph", entry, &params, &buffers, groups)?;
+            std::mem::swap(&mut previous, &mut result);
+        }
+        batch.run()?;
+        context.read_into(&previous, to)
+    }
+}

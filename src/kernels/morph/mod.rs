@@ -1,0 +1,208 @@
+//! Greyscale morphology: erosion, dilation, and operations that consist of both.
+
+mod cpu;
+mod element;
+mod gpu;
+
+pub use element::{Element, ElementShape};
+pub use gpu::variants;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::filter::Filter;
+use crate::{
+    data::{
+        grid::{Grid, GridType, Shape},
+        samples::Samples,
+    },
+    device::{Device, Kernel},
+    for_samples,
+    gpu::Context,
+    util::{
+        error::{Error, Result},
+        parallel,
+    },
+};
+
+/// An operation of greyscale morphology. Samples outside of the image or volume do not count, which is the same as
+/// scipy's modes nearest, reflect and mirror.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// The minimum of the neighbours.
+    Erode,
+    /// The maximum of the neighbours.
+    Dilate,
+    /// Erosion, then dilation: removes what is bright and smaller than the element.
+    Open,
+    /// Dilation, then erosion: removes what is dark and smaller than the element.
+    Close,
+    /// Dilation minus erosion.
+    Gradient,
+    /// The input minus its opening.
+    TopHat,
+    /// The closing minus the input.
+    BlackHat,
+}
+
+/// An operation with a structuring element. Differences of integers are clamped to the range of their type. -0 is less
+/// than +0, and NaN is greater than all numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Morph {
+    operation: Operation,
+    element: Element,
+}
+
+impl Morph {
+    /// Maximum radius of a box.
+    pub const MAX_BOX: usize = 10_000;
+    /// Maximum radius of a cross and a ball.
+    pub const MAX_RADIUS: usize = 100;
+
+    /// An operation with an element of this radius along x, y and z. For images, that along z is 0. A ball has one
+    /// radius for all axes.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when a radius is too large, or those of a ball differ.
+    pub fn new(operation: Operation, shape: ElementShape, radius: [usize; 3]) -> Result<Self> {
+        let [x, y, z] = radius;
+        let max = if shape == ElementShape::Box { Self::MAX_BOX } else { Self::MAX_RADIUS };
+        if let Some(radius) = radius.into_iter().find(|&radius| radius > max) {
+            return Err(Error::usage(format_args!("the radius is {radius}, expected 0 to {max}")));
+        }
+        if shape == ElementShape::Ball && (y != x || z != 0 && z != x) {
+            return Err(Error::usage("a ball has one radius for all axes"));
+        }
+        Ok(Self { operation, element: Element { shape, radius } })
+    }
+
+    /// Runs the operation by `extremum`, which erodes, or dilates if its second argument is true.
+    fn apply(
+        &self,
+        grid: &Grid,
+        extremum: impl Fn(&Samples, bool) -> Result<Samples>,
+    ) -> Result<Samples> {
+        let (Shape { dims: [x, y, z], channels }, found) = (grid.shape(), grid.samples.len());
+        if grid.shape().samples() != found {
+            return Err(Error::bad_input(format_args!(
+                "expected {x} x {y} x {z} x {channels} samples, found {found}"
+            )));
+        }
+        let input = &grid.samples;
+        if input.is_empty() {
+            return Ok(input.clone());
+        }
+        let erode = |samples: &Samples| extremum(samples, false);
+        let dilate = |samples: &Samples| extremum(samples, true);
+        match self.operation {
+            Operation::Erode => erode(input),
+            Operation::Dilate => dilate(input),
+            Operation::Open => dilate(&erode(input)?),
+            Operation::Close => erode(&dilate(input)?),
+            Operation::Gradient => difference(&dilate(input)?, &erode(input)?),
+            Operation::TopHat => difference(input, &dilate(&erode(input)?)?),
+            Operation::BlackHat => difference(&erode(&dilate(input)?)?, input),
+        }
+    }
+
+    /// Number of erosions and dilations one after the other.
+    fn depth(&self) -> usize {
+        match self.operation {
+            Operation::Erode | Operation::Dilate | Operation::Gradient => 1,
+            Operation::Open | Operation::Close | Operation::TopHat | Operation::BlackHat => 2,
+        }
+    }
+}
+
+/// Subtraction that stays in the range of the type.
+trait Subtract {
+    fn subtract(self, other: Self) -> Self;
+}
+
+macro_rules! subtract {
+    ($($type:ident: |$a:ident, $b:ident| $difference:expr;)+) => {
+        $(impl Subtract for $type {
+            #[inline(always)]
+            fn subtract(self, $b: Self) -> Self {
+                let $a = self;
+                $difference
+            }
+        })+
+    };
+}
+
+subtract! {
+    u8: |a, b| a.saturating_sub(b);
+    i8: |a, b| a.saturating_sub(b);
+    u16: |a, b| a.saturating_sub(b);
+    i16: |a, b| a.saturating_sub(b);
+    u32: |a, b| a.saturating_sub(b);
+    i32: |a, b| a.saturating_sub(b);
+    f32: |a, b| a - b;
+    f64: |a, b| a - b;
+}
+
+/// The differences of two grids of one type.
+fn difference(from: &Samples, samples: &Samples) -> Result<Samples> {
+    fn differences<T: Subtract + bytemuck::Pod + Send + Sync>(a: &[T], b: &[u8]) -> Result<Vec<T>> {
+        let b = bytemuck::cast_slice::<_, T>(b);
+        parallel::generated(a.len(), |at| a[at].subtract(b[at]))
+    }
+    for_samples!(from, from => Ok(differences(from, samples.as_bytes())?.into()))
+}
+
+impl Kernel for Morph {
+    type In = Grid;
+    type Out = Samples;
+    const NAME: &'static str = "morph";
+
+    fn cpu(&self, grid: &Grid) -> Result<Samples> {
+        let shape = grid.shape();
+        self.apply(grid, |samples, is_max| cpu::extremum(samples, shape, &self.element, is_max))
+    }
+
+    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
+        let (shape, element) = (grid.shape(), &self.element);
+        self.apply(grid, |samples, is_max| {
+            match gpu::extremum(context, samples, shape, element, is_max)? {
+                Some(result) => Ok(result),
+                None => cpu::extremum(samples, shape, element, is_max),
+            }
+        })
+    }
+}
+
+impl Filter for Morph {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn parameters(&self) -> Value {
+        let Element { shape, radius } = self.element;
+        json!({ "operation": self.operation, "element": shape, "radius": radius })
+    }
+
+    fn halo(&self, axis: usize) -> usize {
+        self.element.radius[axis] * self.depth()
+    }
+
+    fn is_identity(&self) -> bool {
+        let is_difference =
+            matches!(self.operation, Operation::Gradient | Operation::TopHat | Operation::BlackHat);
+        !is_difference && self.element.radius == [0; 3]
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        // Input, an extremum, and while the next one is computed its keys, passes and results.
+        7 * input.dtype.size() as u64
+    }
+
+    fn copies(&self) -> u64 {
+        8
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        device.run(self, input)
+    }
+}
