@@ -117,7 +117,8 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
     if let Some(path) = folder_or_pattern(source) {
         return recognize_slices(path, input);
     }
-    let by_name = by_extension(&packed_extension(source.path()).0);
+    let extension = packed_extension(source.path()).0;
+    let by_name = by_extension(&extension);
     if let Some(format) = by_name.filter(|format| format.is_raw) {
         return Ok(input(format));
     }
@@ -126,7 +127,7 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
     let opened = OpenFile::new(&source)?;
     let signed = by_signature(&opened.first);
     if signed.is_none()
-        && let Some(refusal) = unsupported_format(&opened.first, &source.extension())
+        && let Some(refusal) = unsupported_format(&opened.first, &extension)
     {
         return Err(Error::bad_input(format_args!("{source}: {refusal}")));
     }
@@ -150,13 +151,11 @@ fn recognize_slices<'a>(
             return Ok(RecognizedInput { files, warnings: skipped(&others), ..input(format) });
         }
     }
-    let only = names::folders_in(path);
-    let only =
-        only.first().map(|folder| format!(", only folders such as {}", display_name(folder)));
-    Err(Error::bad_input(format_args!(
-        "{source}: contains no image slices{}",
-        only.unwrap_or_default()
-    )))
+    let only = names::folders_in(path)
+        .first()
+        .map(|folder| format!(", only folders such as {}", display_name(folder)))
+        .unwrap_or_default();
+    Err(Error::bad_input(format_args!("{source}: contains no image slices{only}")))
 }
 
 #[cfg(test)]
