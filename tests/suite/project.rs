@@ -1,6 +1,6 @@
 //! Projections: the CPU and GPU implementations against a naive reference, and the command on every kind of input.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use gpuproc::{
     data::{
@@ -15,6 +15,7 @@ use gpuproc::{
         filter::Filter,
         project::{Method, Projection, Step},
     },
+    util::timings::Timings,
 };
 
 use crate::common::{assert_twins, gpuproc, run, works};
@@ -105,7 +106,7 @@ fn assert_projected(grid: &Grid, projection: Projection) {
         let texts = [cpu, gpu].map(|lines| format!("{lines:?}"));
         assert!(texts[0] == texts[1], "{name}: {:?} {dtype} {projection:?}", grid.dims);
     });
-    let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Default::default());
+    let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Arc::new(Timings::new(false)));
     let found = projection.run(&device, grid).unwrap();
     let expected = reference(grid, projection);
     assert_eq!(found.len(), expected.len());
@@ -162,7 +163,7 @@ fn every_type_axis_and_size_agrees_with_the_reference() {
 fn a_small_deviation_beside_a_large_mean_is_kept() {
     let values: Vec<f32> = (0..64).map(|i| 1e6 + (i % 2) as f32).collect();
     let grid = Grid { dims: [64, 1, 1], channels: 1, alpha: Alpha::None, samples: values.into() };
-    let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Default::default());
+    let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Arc::new(Timings::new(false)));
     let deviation = Projection { method: Method::Std, axis: 0 }.run(&device, &grid).unwrap();
     assert_eq!(deviation, Samples::F32(vec![0.5]));
 }
