@@ -1,9 +1,8 @@
 //! `gpuproc info` on meshes as other programs write them.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path};
 
 use flate2::{Compression, write::GzEncoder};
-use std::io::Write;
 
 use crate::common::{run, works};
 
