@@ -61,15 +61,15 @@ pub struct Args {
     #[command(flatten)]
     view: View,
 
-    /// Write the image with equalised luminance: for fog, X-rays, hidden detail
+    /// Write the image with equalised luminance: for X-rays, hidden detail
     ///
     /// Every brightness becomes about equally frequent. This gives the strongest contrast, but also more noise;
-    /// --auto-levels looks more natural. Differences between the colours are kept. The image has 8 or 16 bits. The
-    /// counts are those of the selected pixels.
+    /// --auto-levels looks more natural. Differences between the colours are kept, so a foggy picture stays pale. The
+    /// image has 8 or 16 bits. The counts are those of the selected pixels.
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     equalize: Option<Sink>,
 
-    /// Write the image with stretched levels: for dull or dark photographs
+    /// Write the image with stretched levels: for dull, dark or foggy photographs
     ///
     /// One straight line for all colours takes the darkest luminance to black and the brightest to full intensity,
     /// less --clip. The image keeps its natural look; if that is not enough, use --equalize.
@@ -177,7 +177,8 @@ impl Args {
     fn check_plots(&self, outputs: &Outputs, picture: bool, session: &Session) -> Result<()> {
         /// Outputs for which an option is.
         const PLOT: &str = "a plot: name a .png or .svg file with -o";
-        const CHART: &str = "a plot or page: name a .png, .svg or .html file with -o, or add --picture";
+        const CHART: &str =
+            "a plot or page: name a .png, .svg or .html file with -o, or add --picture";
         let is_written = |wanted: &[Format]| outputs.formats().any(|own| wanted.contains(&own));
         let is_plot = is_written(&[Format::Png, Format::Svg]);
         let is_chart = is_plot || picture || is_written(&[Format::Html]);
