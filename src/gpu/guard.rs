@@ -47,7 +47,7 @@ struct FirstFailure(Arc<Mutex<Option<String>>>);
 
 impl FirstFailure {
     /// Registers callbacks for the failures of `device`.
-    fn of_device(device: &wgpu::Device) -> Self {
+    fn watch(device: &wgpu::Device) -> Self {
         let failure = Self::default();
         let (uncaptured, lost) = (failure.clone(), failure.clone());
         device.on_uncaptured_error(Arc::new(move |error| uncaptured.set(&error.to_string())));
@@ -91,7 +91,7 @@ impl Driver {
         timeout: Duration,
         injected: InjectedFault,
     ) -> Self {
-        let failure = FirstFailure::of_device(&device);
+        let failure = FirstFailure::watch(&device);
         Self { device, queue, name, timeout, injected, failure }
     }
 

@@ -23,7 +23,7 @@ struct State {
 }
 
 /// The next step of a thread that needs a staging buffer.
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Write to this buffer.
     Write(wgpu::Buffer),
     /// Create a buffer.
@@ -38,18 +38,18 @@ impl UploadStaging {
     }
 
     /// Takes a mapped buffer, or says how to get one.
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> NextStep {
         let mut state = self.lock();
         loop {
             if let Some(staging) = state.mapped.pop() {
-                return Next::Write(staging);
+                return NextStep::Write(staging);
             }
             if state.count < MAX_BUFFERS {
                 state.count += 1;
-                return Next::Create;
+                return NextStep::Create;
             }
             if let Some(copy) = state.copies.pop_front() {
-                return Next::Wait(copy);
+                return NextStep::Wait(copy);
             }
             // Other threads write to all of them.
             state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@
 
 use std::{collections::VecDeque, ops::Range, sync::mpsc};
 
-use super::{Buffer, Context, Fault, pool::Pool, staging::Next, watch::watched};
+use super::{Buffer, Context, Fault, pool::Pool, staging::NextStep, watch::watched};
 use crate::util::{
     error::{Error, Result},
     memory,
@@ -112,14 +112,14 @@ impl Context {
         self.driver.poll()?;
         loop {
             match self.uploads.next() {
-                Next::Write(staging) => return Ok(staging),
-                Next::Create => {
+                NextStep::Write(staging) => return Ok(staging),
+                NextStep::Create => {
                     let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
                     let staging = self.create_buffer("upload staging", usage, CHUNK);
                     return staging.inspect_err(|_| self.uploads.forget());
                 }
                 // A callback then returns a buffer, which another thread may take first.
-                Next::Wait(copy) => self.driver.wait_for(Some(copy))?,
+                NextStep::Wait(copy) => self.driver.wait_for(Some(copy))?,
             }
         }
     }

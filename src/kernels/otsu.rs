@@ -2,7 +2,7 @@
 
 use super::{
     histogram::type_range,
-    quantile::{self, DIGITS as BINS},
+    quantile::{self, DIGIT_VALUES as BINS},
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
@@ -84,7 +84,7 @@ impl Otsu {
         if filled.len() <= count {
             return None;
         }
-        let sums = PrefixSums::of(&self.counts);
+        let sums = PrefixSums::new(&self.counts);
         let is_coarse = filled.len() > MAX_CANDIDATES;
         let mut candidates = filled.clone();
         if is_coarse {
@@ -118,7 +118,7 @@ const MAX_CANDIDATES: usize = 1024;
 struct PrefixSums(Vec<[f64; 2]>);
 
 impl PrefixSums {
-    fn of(counts: &[u64]) -> Self {
+    fn new(counts: &[u64]) -> Self {
         let mut sums = vec![[0.0; 2]];
         for (bin, &count) in counts.iter().enumerate() {
             let [before, moment] = sums[bin];

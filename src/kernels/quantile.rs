@@ -13,16 +13,16 @@ use crate::{
 };
 
 /// Number of values of a digit.
-pub(super) const DIGITS: usize = 1 << DIGIT;
+pub(super) const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
 /// Number of bits of a digit.
-const DIGIT: u32 = 16;
+const DIGIT_BITS: u32 = 16;
 
 /// Number of samples that a thread takes at a time: a multiple of its counters, which it clears first and adds to the
 /// total at the end.
-const CHUNK: usize = 4 * DIGITS;
+const CHUNK: usize = 4 * DIGIT_VALUES;
 
-/// Counts each sample `times` times at the index that `slot` returns, which is below [`DIGITS`]. Samples for which it
+/// Counts each sample `times` times at the index that `slot` returns, which is below [`DIGIT_VALUES`]. Samples for which it
 /// returns `None` are ignored.
 pub(super) fn count(
     counts: &mut [u64],
@@ -47,7 +47,7 @@ fn count_values<T: Copy + Into<f64> + Sync>(
     let (whole, rest) = values.split_at(values.len() / CHUNK * CHUNK);
     add(counts, rest);
     let parts =
-        whole.chunks(CHUNK).par_fold(|| vec![0; DIGITS], |counts, chunk| add(counts, chunk));
+        whole.chunks(CHUNK).par_fold(|| vec![0; DIGIT_VALUES], |counts, chunk| add(counts, chunk));
     for part in parts {
         counts.iter_mut().zip(part).for_each(|(sum, count)| *sum += count);
     }
@@ -71,17 +71,17 @@ pub struct Quantile {
 impl Quantile {
     /// Starts the search for the percentile `percent`, from 0 to 100, of samples of type `dtype`.
     pub fn new(dtype: Dtype, percent: f64) -> Self {
-        let unknown = (8 * dtype.size() as u32).max(DIGIT);
-        Self { dtype, percent, found: 0, unknown, rank: None, counts: vec![0; DIGITS] }
+        let unknown = (8 * dtype.size() as u32).max(DIGIT_BITS);
+        Self { dtype, percent, found: 0, unknown, rank: None, counts: vec![0; DIGIT_VALUES] }
     }
 
     /// Counts samples, each `times` times. Each pass must count all samples, in any number of parts.
     pub fn count(&mut self, samples: &Samples, times: u64) {
         let Self { dtype, found, .. } = *self;
-        let shift = self.unknown - DIGIT;
+        let shift = self.unknown - DIGIT_BITS;
         count(&mut self.counts, (samples, times), |value| {
             let digits = value.is_finite().then(|| key(dtype, value) >> shift)?;
-            (digits >> DIGIT == found).then_some(digits as usize % DIGITS)
+            (digits >> DIGIT_BITS == found).then_some(digits as usize % DIGIT_VALUES)
         });
     }
 
@@ -95,8 +95,8 @@ impl Quantile {
             is_here
         };
         let Some(digit) = self.counts.iter().position(is_found) else { return false };
-        self.found = self.found << DIGIT | digit as u64;
-        self.unknown -= DIGIT;
+        self.found = self.found << DIGIT_BITS | digit as u64;
+        self.unknown -= DIGIT_BITS;
         self.rank = Some(rank);
         self.counts.fill(0);
         self.unknown > 0

@@ -11,7 +11,7 @@ use gpuproc::{
     commands::bench::{self, Case, Input},
     data::dtype::Dtype,
     gpu::Context,
-    kernels::scan::{Algorithm, Op, ScanBuffers, Spec},
+    kernels::scan::{Algorithm, Op, ScanBuffers, ScanSpec},
     util::error::Result,
 };
 use predicates::{prelude::*, str::contains};
@@ -185,8 +185,12 @@ fn gpu_results_match_the_cpu_in_every_case() {
 fn recorded_batch_replays_all_device_work() {
     for Subject { name, context } in subjects() {
         let numbers: Vec<u32> = (0..5001).collect();
-        let spec =
-            Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: true, algorithm: Algorithm::Reduce };
+        let spec = ScanSpec {
+            dtype: Dtype::U32,
+            op: Op::Sum,
+            inclusive: true,
+            algorithm: Algorithm::Reduce,
+        };
         let recorded = context.record(|| {
             let source = context.allocate("source", 20_016)?;
             context.write(&source, 0, &numbers)?;

@@ -4,7 +4,7 @@ use gpuproc::{
     data::{dtype::Dtype, number::Number},
     device::Kernel,
     gpu::{Context, Features, Shader},
-    kernels::scan::{Algorithm, BLOCK, Op, Scan, ScanBuffers, Spec, lookback},
+    kernels::scan::{Algorithm, BLOCK, Op, Scan, ScanBuffers, ScanSpec, lookback},
 };
 
 use crate::{
@@ -47,7 +47,7 @@ fn blelloch_scan_equals_the_serial_scan() {
 /// Runs the look-back scan with `shader` and the initial contents of the carry buffer. Returns the result and the first
 /// two numbers of the carry buffer after the scan.
 fn scan_with_shader<T: Number>(
-    spec: &Spec,
+    spec: &ScanSpec,
     context: &Context,
     input: &[T],
     carry: &[T],
@@ -68,7 +68,7 @@ fn scan_with_shader<T: Number>(
 
 /// Runs the look-back scan with changed constants on each device that supports it, and checks the result.
 fn assert_lookback_scan(
-    spec: Spec,
+    spec: ScanSpec,
     input: &[u32],
     before: u32,
     expected: &[u32],
@@ -86,9 +86,9 @@ fn assert_lookback_scan(
     }
 }
 
-fn lookback_spec(inclusive: bool) -> Spec {
+fn lookback_spec(inclusive: bool) -> ScanSpec {
     let algorithm = Algorithm::Lookback;
-    Spec { dtype: Dtype::U32, op: Op::Sum, inclusive, algorithm }
+    ScanSpec { dtype: Dtype::U32, op: Op::Sum, inclusive, algorithm }
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn lookback_scan_equals_the_serial_scan() {
         (Op::Max, Ord::max),
         (Op::Product, u32::wrapping_mul),
     ] {
-        let spec = Spec { op, ..lookback_spec(false) };
+        let spec = ScanSpec { op, ..lookback_spec(false) };
         assert_lookback_scan(spec, &input, 3, &serial_scan(&input, false, 3, join), &[]);
     }
 }
@@ -159,16 +159,16 @@ fn lookback_scan_is_correct_in_repeated_runs() {
 #[test]
 fn lookback_is_chosen_only_on_hardware_with_forward_progress() {
     for Subject { name, context } in subjects() {
-        let spec = Spec { algorithm: Algorithm::Auto, ..lookback_spec(false) };
+        let spec = ScanSpec { algorithm: Algorithm::Auto, ..lookback_spec(false) };
         let nvidia = context.is_hardware() && context.info.vendor == 0x10de;
         let expected = match nvidia && context.has(Features::SUBGROUP) {
             true => Algorithm::Lookback,
             false => Algorithm::Reduce,
         };
         assert_eq!(spec.choose(context), expected, "{name}");
-        let floats = Spec { dtype: Dtype::F32, ..spec };
+        let floats = ScanSpec { dtype: Dtype::F32, ..spec };
         assert_eq!(floats.choose(context), expected, "{name}");
-        let wide = Spec { dtype: Dtype::F64, ..spec };
+        let wide = ScanSpec { dtype: Dtype::F64, ..spec };
         assert_eq!(wide.choose(context), Algorithm::Reduce, "{name}");
     }
 }
@@ -180,7 +180,7 @@ fn assert_chained_scan(op: Op, inclusive: bool, input: &[f32], changed: &[(&str,
     let scan = Scan { carry_in: before, ..Scan::new(op, inclusive) };
     let expected = scan.cpu(input).unwrap();
     let algorithm = Algorithm::Lookback;
-    let spec = Spec { dtype: Dtype::F32, op, inclusive, algorithm };
+    let spec = ScanSpec { dtype: Dtype::F32, op, inclusive, algorithm };
     for Subject { name, context } in subjects() {
         if !lookback::is_supported(&spec, context) {
             continue;

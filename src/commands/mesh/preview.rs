@@ -119,7 +119,7 @@ impl Preview {
         let is_full = |surface: &Surface| !surface.triangles.is_empty();
         let frames = layers.iter().filter(|(_, surface)| is_full(surface));
         let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
-        let frame = frames.reduce(Frame::and).filter(|_| self.is_together);
+        let frame = frames.reduce(Frame::union).filter(|_| self.is_together);
         // From the innermost surface, that of the maximum isovalue, to the outermost.
         layers.sort_by(|one, other| other.0.iso.total_cmp(&one.0.iso));
         let mut all: Option<Vec<u8>> = None;

@@ -10,7 +10,7 @@ use crate::{
             MarchingCubes, Slab,
             table::{CASES, CORNERS, EDGES},
         },
-        scan::{Algorithm, Op, ScanBuffers, Spec},
+        scan::{Algorithm, Op, ScanBuffers, ScanSpec},
     },
     shader, shader_struct,
     util::error::Result,
@@ -131,7 +131,7 @@ impl<'a> Pipeline<'a> {
     /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum.
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<Buffer> {
         let (algorithm, len) = (Algorithm::Blelloch, count as usize);
-        let spec = Spec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };
+        let spec = ScanSpec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };
         let carry = vec![0u32; spec.carry_len(self.context, len)];
         let carry = self.context.upload("carry", &carry)?;
         let (source, result) = (&self.values, &self.offsets);

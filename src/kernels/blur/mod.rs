@@ -116,7 +116,7 @@ impl Kernel for Blur {
     }
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
-        self.run(grid, |blur, plan, values| match gpu::takes(context, plan)? {
+        self.run(grid, |blur, plan, values| match gpu::agrees_with_cpu(context, plan)? {
             true => gpu::run(context, blur, plan, grid.shape(), values),
             false => {
                 log::debug!("{} samples are blurred on the CPU", grid.samples.dtype());

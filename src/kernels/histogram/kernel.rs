@@ -31,7 +31,7 @@ impl Histogram {
     ) -> Result<Vec<Counts>> {
         let (dtype, bins) = (pixels.samples.dtype(), &self.bins);
         let routes = Route::choose_all(&self.components, pixels, bins)?;
-        let together = U8Components::of(&routes);
+        let together = U8Components::from_routes(&routes);
         let counted = if together.is_empty() { U8Counts::default() } else { u8_pass(&together)? };
         let counts = |route: &Route| {
             Ok(match route {
@@ -59,7 +59,7 @@ impl Histogram {
         let pixels = Pixels { samples: Samples::U8(Vec::new()), channels };
         let routes = Route::choose_all(&self.components, &pixels, &self.bins)?;
         let is_u8 = |route: &Route| matches!(route, Route::U8Levels(_) | Route::U8Luma(_));
-        if !routes.iter().all(is_u8) || !U8Components::of(&routes).fits_one_pass() {
+        if !routes.iter().all(is_u8) || !U8Components::from_routes(&routes).fits_one_pass() {
             return Ok(None);
         }
         self.count(&pixels, u8_pass, |_| unreachable!("all are counted by `u8_pass`")).map(Some)

@@ -80,7 +80,7 @@ pub struct U8Components {
 
 impl U8Components {
     /// The components that `routes` count in this pass.
-    pub fn of(routes: &[Route]) -> Self {
+    pub fn from_routes(routes: &[Route]) -> Self {
         let mut components = Self::default();
         for route in routes {
             match *route {

@@ -65,7 +65,7 @@ struct Stored {
 
 impl From<ValueCounts> for Stored {
     fn from(mut values: ValueCounts) -> Self {
-        values.settle();
+        values.merge_recent();
         let ValueCounts { max_keys, shift, keys, .. } = values;
         Self { max_keys, shift, keys }
     }
@@ -91,7 +91,7 @@ fn key(value: f64) -> u64 {
 }
 
 /// Drops `shift` bits of the keys, and merges neighbours that then have the same key.
-fn join(keys: &mut Vec<(u64, u64)>, shift: u32) {
+fn drop_low_bits(keys: &mut Vec<(u64, u64)>, shift: u32) {
     keys.iter_mut().for_each(|(key, _)| *key >>= shift);
     keys.dedup_by(|(key, count), (last, sum)| {
         let is_same = key == last;
@@ -103,7 +103,7 @@ fn join(keys: &mut Vec<(u64, u64)>, shift: u32) {
 impl ValueCounts {
     /// Values from keys and counts in ascending order. Keys may occur several times.
     fn new(max_keys: usize, mut keys: Vec<(u64, u64)>) -> Self {
-        join(&mut keys, 0);
+        drop_low_bits(&mut keys, 0);
         let mut values = Self { max_keys, shift: 0, keys, recent: Vec::new() };
         values.drop_bits();
         values
@@ -118,16 +118,16 @@ impl ValueCounts {
         self.recent.append(&mut other.keys);
         self.recent.append(&mut other.recent);
         if self.recent.len() > self.keys.len().max(FEW) {
-            self.settle();
+            self.merge_recent();
         }
     }
 
     /// Sorts `recent` into `keys`.
-    fn settle(&mut self) {
+    fn merge_recent(&mut self) {
         self.keys.append(&mut self.recent);
         // A stable sort finds the runs and merges them.
         self.keys.sort_by_key(|&(key, _)| key);
-        join(&mut self.keys, 0);
+        drop_low_bits(&mut self.keys, 0);
         self.drop_bits();
     }
 
@@ -151,8 +151,8 @@ impl ValueCounts {
 
     fn shift_to(&mut self, shift: u32) {
         if shift > self.shift {
-            join(&mut self.keys, shift - self.shift);
-            join(&mut self.recent, shift - self.shift);
+            drop_low_bits(&mut self.keys, shift - self.shift);
+            drop_low_bits(&mut self.recent, shift - self.shift);
             self.shift = shift;
         }
     }
@@ -160,12 +160,12 @@ impl ValueCounts {
     /// The moments of the values from `low` to `high`, unless bits were dropped.
     fn moments(&self, low: f64, high: f64) -> Option<Moments> {
         let values = || self.keys.iter().chain(&self.recent).map(|&(key, n)| (f64_of_key(key), n));
-        (self.shift == 0).then(|| Moments::of(values(), low, high))
+        (self.shift == 0).then(|| Moments::from_counts(values(), low, high))
     }
 
     /// Each value with its count. Values with equal keys are represented by the smallest one, but at least `low`.
     pub(super) fn levels(mut self, low: f64) -> Vec<(f64, u64)> {
-        self.settle();
+        self.merge_recent();
         let level = |&(key, count): &(u64, u64)| (f64_of_key(key << self.shift).max(low), count);
         self.keys.iter().map(level).collect()
     }
@@ -281,16 +281,16 @@ mod tests {
                 .iter()
                 .map(|&bytes| (u32::from_le_bytes(bytes) >> (32 - bits)) as f32 - 100.0)
                 .collect();
-            let of = |samples: &[f32]| {
+            let count = |samples: &[f32]| {
                 let pixels = Pixels { samples: Samples::F32(samples.to_vec()), channels: 1 };
                 count_values(&pixels, Component::Channel(0), [-50.0, f64::INFINITY], false)
             };
-            let (moments, whole) = of(&samples);
+            let (moments, whole) = count(&samples);
             let stored = |values: ValueCounts| Stored::from(values).keys;
             let shift = whole.shift;
             let whole = stored(whole);
             for divisor in [7, 300] {
-                let parts = samples.chunks(len / divisor).map(of);
+                let parts = samples.chunks(len / divisor).map(count);
                 let (sums, parts) = parts
                     .reduce(|(sums, mut all), (more, values)| {
                         all.add(values);
@@ -308,7 +308,7 @@ mod tests {
             );
             if bits == 9 {
                 let naive = samples.iter().filter(|&&sample| sample == 7.0).count() as u64;
-                assert!(of(&samples).1.levels(-50.0).contains(&(7.0, naive)));
+                assert!(count(&samples).1.levels(-50.0).contains(&(7.0, naive)));
             }
         }
     }
@@ -334,7 +334,7 @@ mod tests {
                 all.add(values);
             }
             let naive = sorted.iter().map(|&value| (value, 1));
-            assert_eq!(sums, Moments::of(naive, range[0], range[1]));
+            assert_eq!(sums, Moments::from_counts(naive, range[0], range[1]));
             let levels = all.levels(0.0);
             assert!(levels.len() > MAX_VALUES, "{}", levels.len());
             let all = levels.into_iter().flat_map(|(value, n)| (0..n).map(move |_| value));

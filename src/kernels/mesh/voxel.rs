@@ -89,11 +89,11 @@ pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
         }
         // Halved before the subtraction: f32::MAX - f32::MIN is infinite.
         let (a, b, level) = (flushed(a * 0.5), flushed(b * 0.5), flushed(level * 0.5));
-        let (part, whole) = (flushed(level - a), flushed(b - a));
-        if whole == 0.0 {
+        let (distance, length) = (flushed(level - a), flushed(b - a));
+        if length == 0.0 {
             return 0.0;
         }
-        let t = part / whole;
+        let t = distance / length;
         if t.is_nan() {
             // One or both ends are infinite: the surface passes through the finite one.
             return if b.is_finite() { 1.0 } else { 0.5 };

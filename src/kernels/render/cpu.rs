@@ -29,13 +29,13 @@ pub(super) fn draw(
     let canvas = Canvas { params, surface, normals, samples: samples(), points, light, nearest };
     let chunks = (0..params.triangles.div_ceil(CHUNK)).map(|chunk| chunk * CHUNK);
     chunks.par_each(|first| {
-        (first..params.triangles.min(first + CHUNK)).for_each(|number| canvas.raster(number));
+        (first..params.triangles.min(first + CHUNK)).for_each(|number| canvas.rasterize(number));
     });
     let depths = DepthMap::new(&canvas.nearest, params)?;
     let columns = (params.width / canvas.samples) as usize;
     let mut picture = memory::zeros(columns * params.rows as usize * 4)?;
     picture.chunks_mut(columns * 4).enumerate().par_each(|(y, row)| {
-        canvas.row(&depths, y as u32, row);
+        canvas.draw_row(&depths, y as u32, row);
     });
     Ok(picture)
 }
@@ -150,7 +150,7 @@ impl Canvas<'_> {
         Projected { corners, points, low: [x.0, y.0], high: [x.1, y.1] }
     }
 
-    fn raster(&self, number: u32) {
+    fn rasterize(&self, number: u32) {
         let t = self.triangle(number);
         for y in t.low[1]..=t.high[1] {
             for x in t.low[0]..=t.high[0] {
@@ -166,7 +166,7 @@ impl Canvas<'_> {
 
     /// The unit normal of the surface at a subpixel (x to the right, y up, z to the eye), and its colour in linear
     /// light.
-    fn facing(&self, at: usize) -> ([f32; 3], [f32; 3]) {
+    fn normal_and_color(&self, at: usize) -> ([f32; 3], [f32; 3]) {
         let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
         let width = self.params.width as usize;
         let point = [(at % width) as f32 + 0.5, (at / width) as f32 + 0.5];
@@ -220,7 +220,7 @@ impl Canvas<'_> {
     }
 
     /// The linear colour of a lit subpixel.
-    fn lit(&self, depth: f32, open: f32, normal: [f32; 3], color: [f32; 3]) -> [f32; 3] {
+    fn light_subpixel(&self, depth: f32, open: f32, normal: [f32; 3], color: [f32; 3]) -> [f32; 3] {
         let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
         let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
         let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
@@ -231,7 +231,7 @@ impl Canvas<'_> {
     }
 
     /// Draws a row of pixels.
-    fn row(&self, map: &DepthMap, row: u32, pixels: &mut [u8]) {
+    fn draw_row(&self, map: &DepthMap, row: u32, pixels: &mut [u8]) {
         let width = self.params.width as usize;
         let mut sums = vec![([0.0; 3], 0.0); pixels.len() / 4];
         for sample in 0..self.samples {
@@ -239,13 +239,13 @@ impl Canvas<'_> {
             let depths = &map.depths[map.index(0, y)..][..width];
             let (normals, colors): (Vec<[f32; 3]>, Vec<[f32; 3]>) = (0..width)
                 .map(|x| match depths[x] < DepthMap::FAR {
-                    true => self.facing(y * width + x),
+                    true => self.normal_and_color(y * width + x),
                     false => ([0.0, 0.0, 1.0], [0.0; 3]),
                 })
                 .unzip();
             let open = self.openness(map, y, &normals);
             for x in (0..width).filter(|&x| depths[x] < DepthMap::FAR) {
-                let lit = self.lit(depths[x], open[x], normals[x], colors[x]);
+                let lit = self.light_subpixel(depths[x], open[x], normals[x], colors[x]);
                 let (colour, covered) = &mut sums[x / self.samples as usize];
                 *colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
                 *covered += 1.0;

@@ -66,7 +66,7 @@ pub struct Frame([[f32; 2]; 3]);
 
 impl Frame {
     /// The smallest frame that contains both frames.
-    pub fn and(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         let wider = |i: usize| {
             let ([low, high], [other_low, other_high]) = (self.0[i], other.0[i]);
             [low.min(other_low), high.max(other_high)]
@@ -182,6 +182,7 @@ pub(super) fn taps(reach: f32) -> Vec<Tap> {
 fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
     let wider = |[low, high]: [f32; 2], other: [f32; 2]| [low.min(other[0]), high.max(other[1])];
     let none = [f32::INFINITY, f32::NEG_INFINITY];
-    let of_chunk = |chunk: &[[f32; 3]]| chunk.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
-    positions.chunks(1 << 14).par_map(of_chunk).into_iter().fold(none, wider)
+    let chunk_extent =
+        |chunk: &[[f32; 3]]| chunk.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
+    positions.chunks(1 << 14).par_map(chunk_extent).into_iter().fold(none, wider)
 }

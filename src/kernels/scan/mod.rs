@@ -3,7 +3,7 @@
 //!
 //! The input is divided into blocks of 4,096 tiles of 4,096 numbers, and each block starts with the carry of the block
 //! before. Sums and products of floats are evaluated in this order on every device, so that they are rounded in the
-//! same way everywhere and in every run, for any length of the input and of its segmentes.
+//! same way everywhere and in every run, however the input is divided.
 
 mod cpu;
 mod gpu;
@@ -12,7 +12,7 @@ mod params;
 mod segments;
 mod table;
 
-pub use gpu::{ScanBuffers, Spec, lookback, variants};
+pub use gpu::{ScanBuffers, ScanSpec, lookback, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use params::{Algorithm, BLOCK, Scan, Scanned};
 pub use segments::{SegmentedScan, Segments};
@@ -62,7 +62,7 @@ impl<T: Scannable> Kernel for Scan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-        if !Spec::of(self).is_supported(context) {
+        if !ScanSpec::new(self).is_supported(context) {
             log::debug!("{} does not support {}: scanning on the CPU", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }

@@ -122,10 +122,10 @@ pub trait Scannable: Number {
 
     /// The identity of `op`, the default start of an exclusive scan.
     fn identity(op: Op) -> Self {
-        fn of<M: Monoid>() -> M::Stored {
+        fn stored_identity<M: Monoid>() -> M::Stored {
             M::from_value(M::IDENTITY)
         }
-        for_op!(op, Self, of())
+        for_op!(op, Self, stored_identity())
     }
 
     /// Applies `op`; `None` if an integer overflows.

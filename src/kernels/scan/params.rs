@@ -5,13 +5,13 @@ use super::op::{Op, Scannable};
 /// Numbers in a tile: 256 lanes of 16 numbers.
 pub(super) const TILE: usize = 4096;
 
-/// Numbers in a block: a tile of tiles. All segmentes of an input but the last are whole blocks.
+/// Numbers in a block: a tile of tiles. Callers that scan an input in several calls pass whole blocks, except in the last.
 pub const BLOCK: usize = TILE * TILE;
 
 /// The algorithm on a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// The fastest one on the device; see [`Spec::choose`](super::Spec::choose).
+    /// The fastest one on the device; see [`ScanSpec::choose`](super::ScanSpec::choose).
     #[default]
     Auto,
     /// Reduce-then-scan.
@@ -30,7 +30,7 @@ pub struct Scan<T> {
     /// Whether each result includes the number at its index.
     pub inclusive: bool,
     /// The carry, which is joined before the first number: the identity of the operation, the user's start, or
-    /// [`Scanned::carry_out`] of the previous segment.
+    /// [`Scanned::carry_out`] of the previous call.
     pub carry_in: T,
     /// The algorithm on a GPU.
     pub algorithm: Algorithm,
@@ -41,7 +41,7 @@ pub struct Scan<T> {
 pub struct Scanned<T> {
     /// As many numbers as the input has.
     pub values: Vec<T>,
-    /// The carry and all numbers joined: the carry of the next segment.
+    /// The carry and all numbers joined: the carry of the next call.
     pub carry_out: T,
 }
 

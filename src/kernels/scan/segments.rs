@@ -2,7 +2,7 @@
 
 use super::{
     cpu,
-    gpu::{self, Spec},
+    gpu::{self, ScanSpec},
     op::{Scannable, for_op},
     params::{Scan, Scanned},
 };
@@ -40,7 +40,7 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
-        let spec = Spec::of(&self.scan);
+        let spec = ScanSpec::new(&self.scan);
         if !spec.is_supported(context) || !gpu::segments::fits(&spec, context) {
             log::debug!(
                 "{} does not support segments of {}: scanning on the CPU",

@@ -34,7 +34,7 @@ pub trait Key: bytemuck::Pod + Debug + Default + From<u32> + Ord + Send + Sync {
     ///
     /// # Errors
     /// If there is no memory.
-    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>>;
+    fn from_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>>;
 }
 
 impl Key for u32 {
@@ -51,7 +51,7 @@ impl Key for u32 {
     fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>> {
         Ok(vec![keys.into()])
     }
-    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
+    fn from_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
         Ok(words.into_iter().next().unwrap_or_default())
     }
 }
@@ -72,7 +72,7 @@ impl Key for u64 {
         let high = parallel::mapped(keys, |&key| (key >> 32) as u32)?;
         Ok(vec![low.into(), high.into()])
     }
-    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
+    fn from_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
         let word = |at: usize, i: usize| u64::from(words[at][i]);
         parallel::generated(words[0].len(), |i| word(0, i) | word(1, i) << 32)
     }

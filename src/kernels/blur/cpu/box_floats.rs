@@ -13,7 +13,7 @@
 
 use super::{
     lines::Lines,
-    number::{Keep, Round, Sample},
+    number::{NoRounding, Round, Sample},
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 
@@ -29,7 +29,7 @@ const MIN_OUTPUTS: usize = 64;
 /// Computes the means of `source` along the axis.
 pub fn blur<T: Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Vec<T>>
 where
-    Keep: Round<f64, T>,
+    NoRounding: Round<f64, T>,
 {
     let mut target = memory::zeros(source.len())?;
     match lines.pass.axis {
@@ -41,19 +41,19 @@ where
 
 fn along_columns<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], target: &mut [T])
 where
-    Keep: Round<f64, T>,
+    NoRounding: Round<f64, T>,
 {
     let (inner, window) = (lines.inner, Window::new(lines));
     let fill = lines.fill();
-    // The share above sums most of the first block of a share as well.
+    // Each strip of rows repeats most of the work of the strip above for its first block.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outputs = rows.min(window.len.max(MIN_OUTPUTS));
     let width = (CACHE / size_of::<f64>() / (outputs + window.len)).next_multiple_of(MIN_WIDTH);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {
-        target.chunks_mut(rows * inner).enumerate().par_each(|(share, target)| {
+        target.chunks_mut(rows * inner).enumerate().par_each(|(strip, target)| {
             let mut sums = Sums::default();
-            let first = (share * rows) as isize - lines.radius() as isize;
+            let first = (strip * rows) as isize - lines.radius() as isize;
             for left in (0..inner).step_by(width) {
                 let lanes = width.min(inner - left);
                 for (number, target) in target.chunks_mut(outputs * inner).enumerate() {
@@ -72,7 +72,7 @@ where
 
 fn along_rows<T: Sample<f64>>(lines: &Lines<'_>, source: &[T], target: &mut [T])
 where
-    Keep: Round<f64, T>,
+    NoRounding: Round<f64, T>,
 {
     let (row, window) = (lines.block(), Window::new(lines));
     let lanes = ROWS * lines.inner;
@@ -151,7 +151,7 @@ impl Window {
         line: impl Fn(usize) -> &'s [T],
         targets: impl ExactSizeIterator<Item = &'t mut [T]>,
     ) where
-        Keep: Round<f64, T>,
+        NoRounding: Round<f64, T>,
     {
         let Self { len, scales: [scale, mean] } = self;
         let (lanes, outputs) = (line(0).len(), targets.len());
@@ -188,7 +188,12 @@ impl Window {
         for (target, windows) in targets.zip(windows.chunks_exact(lanes)) {
             simd::vectorize(
                 #[inline(always)]
-                || target.iter_mut().zip(windows).for_each(|(to, v)| *to = Keep.round(v * mean)),
+                || {
+                    target
+                        .iter_mut()
+                        .zip(windows)
+                        .for_each(|(to, v)| *to = NoRounding.round(v * mean))
+                },
             );
         }
     }

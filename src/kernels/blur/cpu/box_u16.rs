@@ -47,16 +47,16 @@ where
     let row = x_lines.block();
     let fill = (0..row).map(|i| y.fill[i % shape.channels] as u32).collect();
     let passes = TwoPasses { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
-    // The share above sums the first rows of a share along x as well.
+    // The first rows of a strip are also summed along x for the strip above.
     let rows = height.div_ceil(2 * rayon::current_num_threads()).max(4 * y.taps.count());
     let mut target = memory::zeros(source.len())?;
     let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
-    let shares = slices.flat_map(|(source, target)| {
-        let shares = target.chunks_mut(rows * row).enumerate();
-        shares.map(move |(number, target)| (source, number * rows, target))
+    let strips = slices.flat_map(|(source, target)| {
+        let strips = target.chunks_mut(rows * row).enumerate();
+        strips.map(move |(number, target)| (source, number * rows, target))
     });
-    let shares: Vec<_> = shares.collect();
-    shares.into_iter().par_fold(
+    let strips: Vec<_> = strips.collect();
+    strips.into_iter().par_fold(
         || Scratch::new(&passes),
         |scratch, (source, top, target)| passes.run(scratch, source, top as isize, target),
     );
@@ -110,11 +110,11 @@ impl TwoPasses<'_> {
     ) where
         RoundedF64: Round<u32, D>,
     {
-        let (row, kept) = (self.x.block(), self.y.taps.count());
+        let (row, ring_len) = (self.x.block(), self.y.taps.count());
         let (radius, height) = (self.y.taps.radius as isize, source.len() / row);
-        let place = |at: isize| at.rem_euclid(kept as isize) as usize * row;
+        let offset = |at: isize| at.rem_euclid(ring_len as isize) as usize * row;
         let mut enter = |ring: &mut [u32], at: isize| {
-            let summed = &mut ring[place(at)..][..row];
+            let summed = &mut ring[offset(at)..][..row];
             match self.edge.map(at, height) {
                 Some(inside) => {
                     let source = &source[inside * row..][..row];
@@ -126,12 +126,12 @@ impl TwoPasses<'_> {
         sums.fill(0);
         for at in top - radius..top + radius {
             enter(ring, at);
-            let entered = &ring[place(at)..][..row];
+            let entered = &ring[offset(at)..][..row];
             sums.iter_mut().zip(entered).for_each(|(sum, value)| *sum = sum.wrapping_add(*value));
         }
         for (at, target) in (top..).zip(target.chunks_exact_mut(row)) {
             enter(ring, at + radius);
-            let line = |at: isize| &ring[place(at)..][..row];
+            let line = |at: isize| &ring[offset(at)..][..row];
             let (entering, leaving) = (line(at + radius), line(at - radius));
             Window { entering, leaving, sums: &mut sums[..] }.advance(self.rounding[1], target);
         }

@@ -7,7 +7,7 @@
 use super::{
     Format, Rounding, Task,
     lines::Lines,
-    number::{Keep, Round, ShiftU32},
+    number::{NoRounding, Round, ShiftU32},
     sliding::{Window, slide},
     sums::store,
 };
@@ -62,7 +62,7 @@ impl TwoPasses<'_> {
         slide(&self.y, self.source, &mut target, || {
             let mut padded = vec![0u16; row + 2 * x.radius() * step + LANES];
             move |window: Window<'_, u8, u16>, target: &mut [u8]| {
-                window.advance(Keep, &mut padded[x.radius() * step..][..row]);
+                window.advance(NoRounding, &mut padded[x.radius() * step..][..row]);
                 x.pad_ends(&mut padded, |value| value as u16);
                 simd::vectorize(
                     #[inline(always)]

@@ -36,14 +36,14 @@ where
 {
     let [width, height, _] = shape.dims;
     let row = width * shape.channels;
-    let (kept, keeps_all) = kept(y, height);
+    let (buffered, holds_all) = buffered_lines(y, height);
     // Whole pixels and whole vectors.
     let step = LANES * shape.channels;
-    let tile_width = (A::CACHE / kept / step).max(1) * step;
-    let tile_height = match keeps_all {
+    let tile_width = (A::CACHE / buffered / step).max(1) * step;
+    let tile_height = match holds_all {
         true => height,
-        // The tile above computes the first lines of a tile as well.
-        false => (height / (2 * rayon::current_num_threads())).clamp(2 * kept, 16 * kept),
+        // The first lines of a tile are also computed for the tile above.
+        false => (height / (2 * rayon::current_num_threads())).clamp(2 * buffered, 16 * buffered),
     };
     let passes = ImagePasses::<A>::new([x, y], edge, shape);
     let mut target = memory::zeros(source.len())?;
@@ -67,9 +67,9 @@ where
     Ok(target)
 }
 
-/// Number of lines that are kept between the passes, and whether these are all lines of an image of `height` rows and
-/// one of the constant outside. Otherwise they are a ring.
-fn kept(y: &Pass, height: usize) -> (usize, bool) {
+/// Number of lines that are buffered between the passes. The flag is true if these are all lines of an image of `height`
+/// rows and one line of the constant outside, false if they are a ring.
+fn buffered_lines(y: &Pass, height: usize) -> (usize, bool) {
     let ring = 2 * y.taps.radius + ROWS;
     if height <= 2 * ring { (height + 1, true) } else { (ring, false) }
 }
@@ -85,7 +85,7 @@ pub struct ImagePasses<'a, A> {
 
 impl<'a, A: Tiled> ImagePasses<'a, A> {
     pub fn new([x, y]: [&'a Pass; 2], edge: Edge, shape: Shape) -> Self {
-        Self { x, y, edge, shape, sums: [x, y].map(A::of) }
+        Self { x, y, edge, shape, sums: [x, y].map(A::for_pass) }
     }
 }
 
@@ -118,30 +118,30 @@ where
         let stride = width.next_multiple_of(A::lanes::<S>());
         let mut padded = vec![A::Number::default(); stride + 2 * across * lines.inner];
         // A tile with only some rows of the image keeps a ring.
-        let (kept, keeps_all) = match kept(y, height) {
+        let (buffered, holds_all) = match buffered_lines(y, height) {
             (_, true) if rows.len() < height => (2 * radius + ROWS, false),
-            kept => kept,
+            buffered => buffered,
         };
-        let mut ring = vec![A::Kept::zeroed(); stride * kept];
-        // The kept line of row `at`, which may be outside of the image.
-        let line = |at: isize| match keeps_all {
+        let mut ring = vec![A::Intermediate::zeroed(); stride * buffered];
+        // Offset of the buffered line of row `at`, which may be outside of the image.
+        let line = |at: isize| match holds_all {
             true => edge.map(at, height).unwrap_or(height) * stride,
-            false => at.rem_euclid(kept as isize) as usize * stride,
+            false => at.rem_euclid(buffered as isize) as usize * stride,
         };
-        let mut next = if keeps_all { 0 } else { top as isize - radius as isize };
+        let mut next = if holds_all { 0 } else { top as isize - radius as isize };
         for (number, rows) in rows.chunks_mut(ROWS).enumerate() {
             let first = (top + number * ROWS) as isize - radius as isize;
             let end = first + (rows.len() + 2 * radius) as isize;
-            let needed = if keeps_all { height as isize + 1 } else { end };
+            let needed = if holds_all { height as isize + 1 } else { end };
             for at in next..needed {
-                let (inside, to) = match keeps_all {
+                let (inside, to) = match holds_all {
                     true => (Some(at as usize).filter(|&y| y < height), at as usize * stride),
                     false => (edge.map(at, height), line(at)),
                 };
                 let target = &mut ring[to..][..stride];
                 let Some(inside) = inside else {
                     let samples = target.iter_mut().enumerate();
-                    let fill = |i: usize| A::Kept::from_f64(y.fill[i % shape.channels]);
+                    let fill = |i: usize| A::Intermediate::from_f64(y.fill[i % shape.channels]);
                     samples.for_each(|(i, to)| *to = fill(i));
                     continue;
                 };
@@ -150,7 +150,7 @@ where
                 sums[0].along_row::<S, _>(&padded, lines.inner, target);
             }
             next = next.max(needed);
-            let taps: Vec<&[A::Kept]> =
+            let taps: Vec<&[A::Intermediate]> =
                 (first..end).map(|at| &ring[line(at)..][..stride]).collect();
             sums[1].across_lines::<S, _, D>(&taps, rows, 1);
         }

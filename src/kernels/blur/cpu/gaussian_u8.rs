@@ -10,7 +10,7 @@ use pulp::Simd;
 use super::{
     Arithmetic, Format, Pass, Rounding,
     lanes::Lanes,
-    number::{Keep, Round, Sample},
+    number::{NoRounding, Round, Sample},
     sums::{Sums, Tiled},
 };
 
@@ -20,14 +20,14 @@ const ROWS: usize = 4;
 const VECTORS: usize = 4;
 
 /// The sums of a pass in lanes of `L`.
-pub struct Bytes<L> {
+pub struct U8Sums<L> {
     lanes: L,
     radius: usize,
     weights: Weights,
 }
 
-impl<L: Lanes> Tiled for Bytes<L> {
-    type Kept = i16;
+impl<L: Lanes> Tiled for U8Sums<L> {
+    type Intermediate = i16;
     const CACHE: usize = 1 << 18;
 
     fn fits(pass: &Pass) -> bool {
@@ -38,7 +38,7 @@ impl<L: Lanes> Tiled for Bytes<L> {
         }
     }
 
-    fn of(pass: &Pass) -> Self {
+    fn for_pass(pass: &Pass) -> Self {
         let weights = match pass.axis {
             0 => Weights::along_x(&pass.integer_weights),
             _ => Weights::along_y(&pass.integer_weights),
@@ -47,9 +47,9 @@ impl<L: Lanes> Tiled for Bytes<L> {
     }
 }
 
-impl<L: Lanes> Sums for Bytes<L> {
+impl<L: Lanes> Sums for U8Sums<L> {
     type Number = i16;
-    type Round = Keep;
+    type Round = NoRounding;
 
     #[inline(always)]
     fn lanes<S: Simd>() -> usize {
@@ -59,7 +59,7 @@ impl<L: Lanes> Sums for Bytes<L> {
     #[inline(always)]
     fn along_row<S: Simd, D: Pod>(&self, padded: &[i16], step: usize, target: &mut [D])
     where
-        Keep: Round<i16, D>,
+        NoRounding: Round<i16, D>,
     {
         let Self { lanes, radius, weights } = self;
         along_x(*lanes, padded, weights, [*radius, step], cast_slice_mut(target));
@@ -72,7 +72,7 @@ impl<L: Lanes> Sums for Bytes<L> {
         rows: &mut [&mut [D]],
         _: usize,
     ) where
-        Keep: Round<i16, D>,
+        NoRounding: Round<i16, D>,
     {
         let lines: Vec<&[i16]> = lines.iter().map(|line| bytemuck::cast_slice(line)).collect();
         for (number, rows) in rows.chunks_mut(ROWS).enumerate() {

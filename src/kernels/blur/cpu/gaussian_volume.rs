@@ -52,10 +52,10 @@ where
     // Neighbouring tiles along z compute the planes between them twice. So the volume is cut along z only if there
     // would be too few tiles for all threads.
     let wanted = (4 * rayon::current_num_threads()).div_ceil(counts[0] * counts[1]);
-    let parts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
-    let tile_depth = depth.div_ceil(parts);
+    let cuts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
+    let tile_depth = depth.div_ceil(cuts);
     let plane = ImagePasses::new([x, y], edge, shape);
-    let passes = VolumePasses::<A> { plane, edge, shape, y, z, sums: A::of(z) };
+    let passes = VolumePasses::<A> { plane, edge, shape, y, z, sums: A::for_pass(z) };
     let mut target = memory::zeros(source.len())?;
     let number = counts[0] * counts[1] * depth.div_ceil(tile_depth);
     let mut tiles: Vec<_> = (0..number)
@@ -109,7 +109,7 @@ struct VolumeTile<'a, A, T, D> {
 struct TileWithRing<'a, 'r, A: Tiled, T, D> {
     tile: VolumeTile<'a, A, T, D>,
     /// Planes between the passes, in the memory of the thread's previous tile.
-    ring: &'r mut Vec<A::Kept>,
+    ring: &'r mut Vec<A::Intermediate>,
 }
 
 impl<A: Tiled, T: Sample<A::Number>, D: Pod> WithSimd for TileWithRing<'_, '_, A, T, D>
@@ -126,17 +126,17 @@ where
         let (width, height) = (rows[0].len(), tile_height.min(dims[1] - top));
         let stride = width.next_multiple_of(A::lanes::<S>());
         let radius = z.taps.radius;
-        let kept = 2 * radius + SLICES;
-        ring.resize(kept * height * stride, A::Kept::zeroed());
-        let planes = |range: isize| range.rem_euclid(kept as isize) as usize * height * stride;
+        let ring_len = 2 * radius + SLICES;
+        ring.resize(ring_len * height * stride, A::Intermediate::zeroed());
+        let offset = |plane: isize| plane.rem_euclid(ring_len as isize) as usize * height * stride;
         let mut next = first as isize - radius as isize;
         for (number, rows) in rows.chunks_mut(SLICES * height).enumerate() {
             let start = (first + number * SLICES) as isize - radius as isize;
             let end = start + (rows.len() / height + 2 * radius) as isize;
             for at in next..end {
-                let plane_rows = &mut ring[planes(at)..][..height * stride];
+                let plane_rows = &mut ring[offset(at)..][..height * stride];
                 let Some(inside) = edge.map(at, dims[2]) else {
-                    plane_rows.fill(A::Kept::from_f64(z.fill[0]));
+                    plane_rows.fill(A::Intermediate::from_f64(z.fill[0]));
                     continue;
                 };
                 let slice = dims[0] * dims[1];
@@ -145,7 +145,8 @@ where
                 Tile { passes: plane, source, left, top, rows }.with_simd(simd);
             }
             next = end;
-            let mut lines: Vec<&[A::Kept]> = (start..end).map(|at| &ring[planes(at)..]).collect();
+            let mut lines: Vec<&[A::Intermediate]> =
+                (start..end).map(|at| &ring[offset(at)..]).collect();
             for row in 0..height {
                 sums.across_lines::<S, _, D>(&lines, &mut rows[row..], height);
                 lines.iter_mut().for_each(|line| *line = &line[stride..]);

@@ -21,11 +21,11 @@ pub use number::{Sample, nearest_u16};
 use std::borrow::Cow;
 
 use bytemuck::Pod;
-use gaussian_u8::Bytes;
+use gaussian_u8::U8Sums;
 use lanes::Lanes;
 use lines::Lines;
-use number::{Keep, Number, Round, ShiftU32};
-use sums::{Floats, Paired, Tiled, Whole};
+use number::{NoRounding, Number, Round, ShiftU32};
+use sums::{ExactSums, FloatSums, PairedSums, Tiled};
 
 use task::Task;
 
@@ -108,17 +108,17 @@ macro_rules! for_wide {
 fn gaussian_u8(task: &Task<'_>) -> Result<Option<Samples>> {
     match simd::arch() {
         #[cfg(target_arch = "x86_64")]
-        Arch::V4(_) => bytes::<pulp::x86::V4>(task),
+        Arch::V4(_) => gaussian_u8_lanes::<pulp::x86::V4>(task),
         #[cfg(target_arch = "x86_64")]
-        Arch::V3(_) => bytes::<pulp::x86::V3>(task),
+        Arch::V3(_) => gaussian_u8_lanes::<pulp::x86::V3>(task),
         _ => Ok(None),
     }
 }
 
-fn bytes<L: Lanes>(task: &Task<'_>) -> Result<Option<Samples>> {
+fn gaussian_u8_lanes<L: Lanes>(task: &Task<'_>) -> Result<Option<Samples>> {
     let Task { passes, edge, shape, values: Samples::U8(source) } = *task else { return Ok(None) };
-    Ok(match tiles_fit::<Bytes<L>>(passes, shape) {
-        true => Some(blur_tiles::<Bytes<L>, _, u8>(passes, edge, shape, source)?.into()),
+    Ok(match tiles_fit::<U8Sums<L>>(passes, shape) {
+        true => Some(blur_tiles::<U8Sums<L>, _, u8>(passes, edge, shape, source)?.into()),
         false => None,
     })
 }
@@ -137,12 +137,12 @@ fn box_wide(task: &Task<'_>) -> Result<Option<Samples>> {
 fn tiles(task: &Task<'_>) -> Result<Option<Samples>> {
     let Task { passes, edge, shape, values } = *task;
     Ok(Some(match values {
-        Samples::F32(v) if tiles_fit::<Floats<f32>>(passes, shape) => {
-            blur_tiles::<Floats<f32>, _, f32>(passes, edge, shape, v)?.into()
+        Samples::F32(v) if tiles_fit::<FloatSums<f32>>(passes, shape) => {
+            blur_tiles::<FloatSums<f32>, _, f32>(passes, edge, shape, v)?.into()
         }
-        Samples::U16(_) | Samples::U32(_) if tiles_fit::<Whole>(passes, shape) => {
+        Samples::U16(_) | Samples::U32(_) if tiles_fit::<ExactSums>(passes, shape) => {
             let to = passes[passes.len() - 1].to;
-            for_wide!(values, to, |v, D| blur_tiles::<Whole, _, D>(passes, edge, shape, v))
+            for_wide!(values, to, |v, D| blur_tiles::<ExactSums, _, D>(passes, edge, shape, v))
         }
         _ => return Ok(None),
     }))
@@ -175,7 +175,7 @@ where
 /// A single pass of any formats, along any axis.
 fn run_pass(lines: &Lines<'_>, values: &Samples) -> Result<Samples> {
     let Pass { arithmetic, rounding, integer_weights, .. } = lines.pass;
-    let paired = |shift| Paired { weights: integer_weights.clone(), round: ShiftU32(shift) };
+    let paired = |shift| PairedSums { weights: integer_weights.clone(), round: ShiftU32(shift) };
     match (values, arithmetic, *rounding) {
         (Samples::U8(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Samples::U16(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
@@ -185,14 +185,14 @@ fn run_pass(lines: &Lines<'_>, values: &Samples) -> Result<Samples> {
         (Samples::U32(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Samples::U8(v), Arithmetic::ExactF32, Rounding::Shift(shift)) => {
             let weights: Vec<f32> = integer_weights.iter().map(|&weight| weight as f32).collect();
-            run_paired(lines, v, &Paired { weights, round: ShiftU32(shift) })
+            run_paired(lines, v, &PairedSums { weights, round: ShiftU32(shift) })
         }
         (Samples::U8(v), _, Rounding::Shift(shift)) => run_paired(lines, v, &paired(shift)),
         (Samples::U16(v), Arithmetic::U32, Rounding::Shift(shift)) => {
             run_paired(lines, v, &paired(shift))
         }
         (Samples::U16(_) | Samples::U32(_), ..) => {
-            let sums = Whole::of(lines.pass);
+            let sums = ExactSums::for_pass(lines.pass);
             Ok(for_wide!(values, lines.pass.to, |v, D| weighted::blur::<_, _, D>(lines, v, &sums)))
         }
         (Samples::F32(v), ..) => run_floats(lines, v),
@@ -203,12 +203,12 @@ fn run_pass(lines: &Lines<'_>, values: &Samples) -> Result<Samples> {
 
 fn run_floats<T: Number + Sample<f64>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples>
 where
-    Keep: Round<T, T> + Round<f64, T>,
+    NoRounding: Round<T, T> + Round<f64, T>,
     Samples: From<Vec<T>>,
 {
     Ok(match lines.pass.is_long_float_box() {
         true => box_floats::blur(lines, source)?.into(),
-        false => weighted::blur::<_, _, T>(lines, source, &Floats::<T>::new(lines.pass))?.into(),
+        false => weighted::blur::<_, _, T>(lines, source, &FloatSums::<T>::new(lines.pass))?.into(),
     })
 }
 
@@ -216,7 +216,7 @@ where
 fn run_paired<T: Sample<N>, N: Number>(
     lines: &Lines<'_>,
     source: &[T],
-    sums: &Paired<N>,
+    sums: &PairedSums<N>,
 ) -> Result<Samples>
 where
     ShiftU32: Round<N, u8> + Round<N, u16>,

@@ -136,7 +136,7 @@ impl ScaleF64 {
 
 /// [`Rounding::None`](super::Rounding::None). All NaN get the same bits.
 #[derive(Clone, Copy)]
-pub struct Keep;
+pub struct NoRounding;
 
 /// Converts an integer below 2^31. Every SIMD level can convert to i32, but not to u32.
 #[inline(always)]
@@ -181,12 +181,12 @@ round! {
     f64 => u32: RoundedF64, |s, sum| s.divide_f64(sum);
     f64 => u16: ScaleF64, |s, sum| s.nearest(sum) as u16;
     f64 => u32: ScaleF64, |s, sum| s.nearest(sum);
-    u16 => u16: Keep, |_s, sum| sum;
-    i16 => i16: Keep, |_s, sum| sum;
-    i16 => u8: Keep, |_s, sum| sum as u8;
-    f32 => f32: Keep, |_s, sum| if sum.is_nan() { f32::NAN } else { sum };
-    f64 => f32: Keep, |_s, sum| if sum.is_nan() { f32::NAN } else { sum as f32 };
-    f64 => f64: Keep, |_s, sum| if sum.is_nan() { f64::NAN } else { sum };
+    u16 => u16: NoRounding, |_s, sum| sum;
+    i16 => i16: NoRounding, |_s, sum| sum;
+    i16 => u8: NoRounding, |_s, sum| sum as u8;
+    f32 => f32: NoRounding, |_s, sum| if sum.is_nan() { f32::NAN } else { sum };
+    f64 => f32: NoRounding, |_s, sum| if sum.is_nan() { f32::NAN } else { sum as f32 };
+    f64 => f64: NoRounding, |_s, sum| if sum.is_nan() { f64::NAN } else { sum };
 }
 
 #[cfg(test)]

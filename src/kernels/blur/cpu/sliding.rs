@@ -64,8 +64,8 @@ pub fn sum_row<T: Sample<N>, N: Number, D>(
     );
 }
 
-/// Slides a window down the lines of `source`. Each thread calls `start` for its share of the lines, and the returned
-/// function for each line, with the window and the line of `target`.
+/// Slides a window down the lines of `source`. Calls `start` for each strip of lines, and the returned function
+/// for each line of the strip, with the window and the line of `target`.
 pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [D])>(
     lines: &Lines<'_>,
     source: &[T],
@@ -74,15 +74,15 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 ) {
     let (inner, radius) = (lines.inner, lines.radius());
     let fill = lines.fill();
-    // Each share begins with the sum of its first window, so shares must not be short.
+    // Each strip of lines begins with the sum of its first window, so strips must not be short.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {
         let line = |at: isize| lines.line(source, at, &fill);
-        target.chunks_mut(rows * inner).enumerate().par_each(|(share, target)| {
+        target.chunks_mut(rows * inner).enumerate().par_each(|(strip, target)| {
             let mut each = start();
             let mut sums = vec![N::default(); inner];
-            let first = (share * rows) as isize - radius as isize;
+            let first = (strip * rows) as isize - radius as isize;
             for at in first..first + 2 * radius as isize {
                 simd::vectorize(
                     #[inline(always)]

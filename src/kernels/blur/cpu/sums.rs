@@ -5,7 +5,7 @@ use pulp::Simd;
 
 use super::{
     Arithmetic, Pass, Rounding,
-    number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32},
+    number::{NoRounding, Number, Round, Sample, ScaleF64, ShiftU32},
 };
 
 /// A multiple of the number of positions that are summed at once, at any SIMD level.
@@ -44,9 +44,9 @@ pub trait Sums: Send + Sync {
 }
 
 /// Sums along several axes in tiles.
-pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
+pub trait Tiled: Sums<Round: Round<Self::Number, Self::Intermediate>> + Sized {
     /// The type of values between passes.
-    type Kept: Sample<Self::Number>;
+    type Intermediate: Sample<Self::Number>;
 
     /// Number of values of an image's tile between passes, which should stay in the cache.
     const CACHE: usize = 1 << 17;
@@ -55,17 +55,17 @@ pub trait Tiled: Sums<Round: Round<Self::Number, Self::Kept>> + Sized {
     fn fits(pass: &Pass) -> bool;
 
     /// The sums of `pass`, which must fit.
-    fn of(pass: &Pass) -> Self;
+    fn for_pass(pass: &Pass) -> Self;
 }
 
 /// Sums of floats, in the same order on every device: products are added tap by tap, each with a single rounding, to
 /// partial sums of [`PARTIAL`] taps, and these are added one by one.
-pub struct Floats<N> {
+pub struct FloatSums<N> {
     /// Weights of the whole window.
     weights: Vec<N>,
 }
 
-impl<N: Number> Floats<N> {
+impl<N: Number> FloatSums<N> {
     /// The sums of a pass of floats.
     pub fn new(pass: &Pass) -> Self {
         let half = &pass.float_weights;
@@ -96,11 +96,11 @@ impl<N: Number> Floats<N> {
     #[inline(always)]
     fn row<D, const W: usize>(&self, padded: &[N], step: usize, target: &mut [D])
     where
-        Keep: Round<N, D>,
+        NoRounding: Round<N, D>,
     {
         for (chunk, target) in target.chunks_exact_mut(W).enumerate() {
             let sums = self.sums::<_, W>(|i| &padded[chunk * W + i * step..]);
-            store(&sums, target, Keep);
+            store(&sums, target, NoRounding);
         }
     }
 
@@ -111,21 +111,21 @@ impl<N: Number> Floats<N> {
         rows: &mut [&mut [D]],
         stride: usize,
     ) where
-        Keep: Round<N, D>,
+        NoRounding: Round<N, D>,
     {
         let width = rows[0].len();
         for start in starts::<W>(width, lines[0].len()) {
             for (number, row) in rows.iter_mut().step_by(stride).enumerate() {
                 let sums = self.sums::<_, W>(|i| &lines[number + i][start..]);
-                store(&sums, &mut row[start..(start + W).min(width)], Keep);
+                store(&sums, &mut row[start..(start + W).min(width)], NoRounding);
             }
         }
     }
 }
 
-impl<N: Number> Sums for Floats<N> {
+impl<N: Number> Sums for FloatSums<N> {
     type Number = N;
-    type Round = Keep;
+    type Round = NoRounding;
 
     #[inline(always)]
     fn lanes<S: Simd>() -> usize {
@@ -136,7 +136,7 @@ impl<N: Number> Sums for Floats<N> {
     #[inline(always)]
     fn along_row<S: Simd, D: Pod>(&self, padded: &[N], step: usize, target: &mut [D])
     where
-        Keep: Round<N, D>,
+        NoRounding: Round<N, D>,
     {
         match Self::lanes::<S>() {
             128.. => self.row::<D, 128>(padded, step, target),
@@ -152,7 +152,7 @@ impl<N: Number> Sums for Floats<N> {
         rows: &mut [&mut [D]],
         stride: usize,
     ) where
-        Keep: Round<N, D>,
+        NoRounding: Round<N, D>,
     {
         match Self::lanes::<S>() {
             128.. => self.lines::<T, D, 128>(lines, rows, stride),
@@ -162,26 +162,26 @@ impl<N: Number> Sums for Floats<N> {
     }
 }
 
-impl Tiled for Floats<f32> {
-    type Kept = f32;
+impl Tiled for FloatSums<f32> {
+    type Intermediate = f32;
 
     fn fits(pass: &Pass) -> bool {
         pass.is_float() && !pass.is_long_float_box()
     }
 
-    fn of(pass: &Pass) -> Self {
+    fn for_pass(pass: &Pass) -> Self {
         Self::new(pass)
     }
 }
 
 /// Sums of integers in f64, which is exact for integers below 2^53, in any order.
-pub struct Whole {
+pub struct ExactSums {
     /// The weights of the whole window, with [`ROWS`] - 1 zeros on both sides.
     weights: Vec<f64>,
     round: ScaleF64,
 }
 
-impl Whole {
+impl ExactSums {
     #[inline(always)]
     fn row<S: Simd, D, const W: usize>(&self, padded: &[f64], step: usize, target: &mut [D])
     where
@@ -232,7 +232,7 @@ impl Whole {
     }
 }
 
-impl Sums for Whole {
+impl Sums for ExactSums {
     type Number = f64;
     type Round = ScaleF64;
 
@@ -272,14 +272,14 @@ impl Sums for Whole {
     }
 }
 
-impl Tiled for Whole {
-    type Kept = u32;
+impl Tiled for ExactSums {
+    type Intermediate = u32;
 
     fn fits(pass: &Pass) -> bool {
         matches!(pass.arithmetic, Arithmetic::U48 | Arithmetic::U20U28)
     }
 
-    fn of(pass: &Pass) -> Self {
+    fn for_pass(pass: &Pass) -> Self {
         let Rounding::Shift(shift) = pass.rounding else { unreachable!("such passes shift") };
         let radius = pass.taps.radius;
         let mut weights = vec![0.0; 2 * (radius + ROWS) - 1];
@@ -298,13 +298,13 @@ fn starts<const W: usize>(width: usize, len: usize) -> impl Iterator<Item = usiz
 
 /// Sums of integers below 2^32. The two samples at each distance are added before they are weighted. `N` is u32, or f32
 /// if sums are below 2^24.
-pub struct Paired<N> {
+pub struct PairedSums<N> {
     /// Weights of taps 0 to the radius.
     pub weights: Vec<N>,
     pub round: ShiftU32,
 }
 
-impl<N: Number> Paired<N> {
+impl<N: Number> PairedSums<N> {
     /// The sums of `W` lanes. `tap(i)` returns the samples at distance i.
     #[inline(always)]
     fn sums<'t, S: Simd, T: Sample<N> + 't, const W: usize>(
@@ -327,7 +327,7 @@ impl<N: Number> Paired<N> {
     }
 }
 
-impl<N: Number> Sums for Paired<N> {
+impl<N: Number> Sums for PairedSums<N> {
     type Number = N;
     type Round = ShiftU32;
 

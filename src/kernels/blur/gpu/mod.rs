@@ -11,5 +11,5 @@ mod rows;
 mod run;
 mod variants;
 
-pub use run::{Resident, fits, run, takes};
+pub use run::{Resident, agrees_with_cpu, fits, run};
 pub use variants::variants;

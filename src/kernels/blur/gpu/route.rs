@@ -88,7 +88,7 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of `context`. `are_floats`: whether some of the passes are of floats.
-    pub fn of(context: &Context, are_floats: bool) -> Result<Self> {
+    pub fn new(context: &Context, are_floats: bool) -> Result<Self> {
         let (limits, info) = (&context.limits, &context.info);
         let subgroup = [info.subgroup_sizes[0], info.subgroup_sizes[1]];
         Ok(Self {
@@ -106,6 +106,6 @@ impl Limits {
 }
 
 /// The label of a pass along `axis`.
-pub fn label(axis: usize) -> &'static str {
+pub fn pass_label(axis: usize) -> &'static str {
     ["blur x", "blur y", "blur z"][axis]
 }

@@ -1,4 +1,4 @@
-//! The list of routes.
+//! The list of routes, and the choice of one for a task.
 
 use super::{
     box_tile, columns, fused,
@@ -6,8 +6,8 @@ use super::{
     rows,
 };
 
-/// The routes in the order in which they are tried on what is left of a plan: the first that fits
-/// takes its passes.
+/// The routes in the order in which they are tried on the remaining passes of a plan. The first that fits takes its
+/// passes.
 pub const ROUTES: [Route; 9] = [
     // Both axes at once: nothing goes to memory between the passes.
     fused::ROUTE,
@@ -25,7 +25,7 @@ pub const ROUTES: [Route; 9] = [
 ];
 
 /// The first route that fits.
-pub fn route(task: &Task<'_>) -> &'static Route {
+pub fn choose_route(task: &Task<'_>) -> &'static Route {
     let fits = |route: &&Route| route.passes <= task.passes.len() && (route.fits)(task);
     ROUTES.iter().find(fits).expect("the last two take every pass")
 }

@@ -1,6 +1,6 @@
 //! The routes for passes along x.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, pass_label};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
@@ -24,17 +24,19 @@ shader_struct! {
 /// A box filter by prefix sums in workgroup memory. An invocation computes eight pixels at a time.
 pub const BOX: Route = Route {
     passes: 1,
-    fits: |task| task.passes[0].axis == 0 && task.passes[0].is_box() && Span::of(task).is_some(),
+    fits: |task| {
+        task.passes[0].axis == 0 && task.passes[0].is_box() && WorkgroupSize::new(task).is_some()
+    },
     shaders: |task| {
         let pass = &task.passes[0];
-        let Span { invocations, groups, .. } = Span::of(task).expect("it fits");
+        let WorkgroupSize { invocations, groups, .. } = WorkgroupSize::new(task).expect("it fits");
         let shader = BOX_ROWS.with(&pass.formats()).with(&pass.box_sums());
         vec![with_channels(&shader, task).with(&[("WIDTH", invocations), ("GROUPS", groups)])]
     },
     new: |context, task| {
-        let Span { groups, halo, .. } = Span::of(task).expect("it fits");
+        let WorkgroupSize { groups, halo, .. } = WorkgroupSize::new(task).expect("it fits");
         let own = Tile::UpTo(GROUP * (groups - halo));
-        RowPass::boxed(context, &BOX, task, task.passes[0].taps.radius, (own, None))
+        RowPass::prepare(context, &BOX, task, task.passes[0].taps.radius, (own, None))
     },
 };
 
@@ -52,7 +54,7 @@ pub const U8: Route = Route {
         let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
         let padded = radius.next_multiple_of(4);
         let weights = pass.window(padded - radius, 0);
-        RowPass::boxed(context, &U8, task, padded, (Tile::of(&ROWS_U8), Some(&weights)))
+        RowPass::prepare(context, &U8, task, padded, (Tile::from_shader(&ROWS_U8), Some(&weights)))
     },
 };
 
@@ -61,7 +63,8 @@ pub const U8_LONG: Route = Route {
     passes: 1,
     // The weight of a single tap is 2^24, which does not fit 24 bits.
     fits: |task| {
-        is_u8_gaussian(task, Arithmetic::U32) && task.passes[0].weight(0) >> (8 * planes()) == 0
+        is_u8_gaussian(task, Arithmetic::U32)
+            && task.passes[0].weight(0) >> (8 * bytes_per_weight()) == 0
     },
     shaders: |task| {
         // Only as much workgroup memory as needed, so that more workgroups share a multiprocessor.
@@ -71,9 +74,9 @@ pub const U8_LONG: Route = Route {
     },
     new: |context, task| {
         let pass = &task.passes[0];
-        let weights = planes_of_weights(pass);
-        let tile = Tile::of(&ROWS_U8_LONG);
-        RowPass::boxed(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
+        let weights = weights_by_byte(pass);
+        let tile = Tile::from_shader(&ROWS_U8_LONG);
+        RowPass::prepare(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
     },
 };
 
@@ -89,7 +92,13 @@ pub const ANY: Route = Route {
     new: |context, task| {
         let pass = &task.passes[0];
         let weights = pass.window(4, 3);
-        RowPass::boxed(context, &ANY, task, pass.taps.radius, (Tile::of(&ROWS), Some(&weights)))
+        RowPass::prepare(
+            context,
+            &ANY,
+            task,
+            pass.taps.radius,
+            (Tile::from_shader(&ROWS), Some(&weights)),
+        )
     },
 };
 
@@ -106,7 +115,7 @@ fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {
 }
 
 /// Number of bytes of a weight in [`U8_LONG`].
-fn planes() -> u32 {
+fn bytes_per_weight() -> u32 {
     ROWS_U8_LONG.constant("PLANES")
 }
 
@@ -117,11 +126,11 @@ fn padded_radius(pass: &Pass) -> usize {
 
 /// For each step of four positions, each plane and each of four results, byte `plane` of the weights of these positions
 /// in that result.
-fn planes_of_weights(pass: &Pass) -> Vec<u32> {
+fn weights_by_byte(pass: &Pass) -> Vec<u32> {
     let radius = padded_radius(pass);
     let mut weights = Vec::new();
     for step in 0..=radius / 2 {
-        for plane in 0..planes() {
+        for plane in 0..bytes_per_weight() {
             for to in 0..4 {
                 let byte = |i: usize| {
                     let weight = pass.weight((4 * step + i).abs_diff(radius + to));
@@ -138,17 +147,17 @@ fn planes_of_weights(pass: &Pass) -> Vec<u32> {
 const GROUP: usize = 8;
 
 /// The sizes of a workgroup of [`BOX`].
-struct Span {
+struct WorkgroupSize {
     invocations: usize,
     /// Groups of positions in workgroup memory, including the halo.
     groups: usize,
     halo: usize,
 }
 
-impl Span {
+impl WorkgroupSize {
     /// The sizes for a task, with a small tile if workgroup memory requires it; `None` if not even the smallest tile
     /// fits.
-    fn of(task: &Task<'_>) -> Option<Self> {
+    fn new(task: &Task<'_>) -> Option<Self> {
         let pass = &task.passes[0];
         let halo = (2 * pass.taps.radius).div_ceil(GROUP) + 1;
         // With small tiles, many workgroups share a multiprocessor. With a long halo, larger tiles load fewer samples.
@@ -167,16 +176,17 @@ impl Span {
     }
 }
 
-/// Pixels of a row that a workgroup computes.
+/// Number of pixels of a row that a workgroup computes.
 #[derive(Debug)]
 enum Tile {
+    /// This number.
     Pixels(usize),
     /// At most this number, in tiles of equal size.
     UpTo(usize),
 }
 
 impl Tile {
-    fn of(shader: &Shader) -> Self {
+    fn from_shader(shader: &Shader) -> Self {
         Self::Pixels(shader.constant("TILE") as usize)
     }
 }
@@ -195,7 +205,7 @@ struct RowPass {
 
 impl RowPass {
     /// The task's first pass, computed by `route`. `weights`, if there are any, are those of a window of `radius`.
-    fn boxed(
+    fn prepare(
         context: &Context,
         route: &Route,
         task: &Task<'_>,
@@ -241,6 +251,6 @@ impl PreparedRoute for RowPass {
             ..self.params
         };
         let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
-        to.dispatch(label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
+        to.dispatch(pass_label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
     }
 }

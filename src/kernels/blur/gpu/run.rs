@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     layout::Layout,
     route::{Limits, PreparedRoute, Recording, Task},
-    routes::route,
+    routes::choose_route,
 };
 use crate::{
     data::{blocks::Blocks, grid::Shape, samples::Samples},
@@ -25,13 +25,13 @@ use crate::{
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-pub fn takes(context: &Context, plan: &[Pass]) -> Result<bool> {
+pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
     let are_floats = plan.iter().any(Pass::is_float);
     Ok(!plan.iter().any(|pass| pass.from == Format::F64 || pass.is_long_float_box())
         && (!are_floats || context.multiply_add()? != MultiplyAdd::RoundsTwice))
 }
 
-/// Runs all passes of `plan`, which the device [takes].
+/// Runs all passes of `plan` on a device that [agrees with the CPU](agrees_with_cpu).
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -146,11 +146,11 @@ impl<'a> Resident<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
-        let limits = Limits::of(context, plan.iter().any(Pass::is_float))?;
+        let limits = Limits::new(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
             let task = Task { passes, shape, edge, limits };
-            let route = route(&task);
+            let route = choose_route(&task);
             chosen.push((route, task, passes[route.passes - 1].to));
             passes = &passes[route.passes..];
         }

@@ -2,7 +2,7 @@
 
 use super::{
     route::{Limits, Task},
-    routes::route,
+    routes::choose_route,
 };
 use crate::{
     data::grid::Shape,
@@ -47,7 +47,7 @@ pub fn variants() -> Vec<Shader> {
             // Not all edges with all radii and channels.
             let edge = EDGES[(number + channels) % EDGES.len()];
             for limits in &DEVICES {
-                variants.extend(of_radius(radius, channels, edge, limits));
+                variants.extend(shaders_for_radius(radius, channels, edge, limits));
             }
         }
     }
@@ -56,7 +56,7 @@ pub fn variants() -> Vec<Shader> {
     variants
 }
 
-fn of_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec<Shader> {
+fn shaders_for_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec<Shader> {
     let mut shaders = Vec::new();
     let shape = Shape { dims: [1000, 500, 3], channels };
     for method in [Method::Gaussian, Method::Box] {
@@ -78,7 +78,7 @@ fn of_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec
                 let mut passes = &plan[..];
                 while !passes.is_empty() {
                     let task = Task { passes, shape, edge, limits: *limits };
-                    let route = route(&task);
+                    let route = choose_route(&task);
                     shaders.extend((route.shaders)(&task));
                     passes = &passes[route.passes..];
                 }

@@ -17,7 +17,7 @@ use crate::{
 };
 use bytemuck::Pod;
 
-/// Levels or slots of one component, as `plan` says.
+/// Counts the levels or slots of one component, as `route` states.
 pub fn count(pixels: &Pixels, bins: &Bins, route: &Route) -> Vec<u64> {
     let channels = pixels.channels;
     match (route, &pixels.samples) {

@@ -14,11 +14,11 @@ use crate::{
     util::parallel::Parallel,
 };
 
-/// Number of pixels in a part.
-const PART: usize = CHUNK / 4;
+/// Number of pixels in a chunk.
+const CHUNK_PIXELS: usize = CHUNK / 4;
 
-/// Folds the values of `component` and their weights, part by part in parallel, and returns the states of all threads.
-/// `finish_part` is called after each part. If `weighted`, the weight of a pixel with alpha is its alpha in steps of
+/// Folds the values of `component` and their weights, chunk by chunk in parallel, and returns the states of all threads.
+/// `finish_chunk` is called after each chunk. If `weighted`, the weight of a pixel with alpha is its alpha in steps of
 /// 1 / [`alpha_unit`]; otherwise it is 1.
 pub fn fold_values<S: Send>(
     pixels: &Pixels,
@@ -26,11 +26,11 @@ pub fn fold_values<S: Send>(
     weighted: bool,
     start: impl Fn() -> S + Sync,
     add: impl Fn(&mut S, f64, u64) + Sync,
-    finish_part: impl Fn(&mut S) + Sync,
+    finish_chunk: impl Fn(&mut S) + Sync,
 ) -> Vec<S> {
     let channels = pixels.channels;
     let weighted = weighted && matches!(channels, 2 | 4);
-    let fold = (start, add, finish_part);
+    let fold = (start, add, finish_chunk);
     match (component, &pixels.samples) {
         (Component::Channel(channel), samples) => for_samples!(samples, samples => {
             #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
@@ -53,18 +53,18 @@ fn fold_samples<T: Scalar + Into<f64> + Sync, S: Send>(
     channels: usize,
     weighted: bool,
     value: impl Fn(&[T]) -> f64 + Sync,
-    (start, add, finish_part): (
+    (start, add, finish_chunk): (
         impl Fn() -> S + Sync,
         impl Fn(&mut S, f64, u64) + Sync,
         impl Fn(&mut S) + Sync,
     ),
 ) -> Vec<S> {
     let weight = |pixel: &[T]| if weighted { alpha_steps(pixel[channels - 1]) } else { 1 };
-    samples.chunks(PART * channels).par_fold(start, |state, part| {
-        for pixel in part.chunks_exact(channels) {
+    samples.chunks(CHUNK_PIXELS * channels).par_fold(start, |state, chunk| {
+        for pixel in chunk.chunks_exact(channels) {
             add(state, value(pixel), weight(pixel));
         }
-        finish_part(state);
+        finish_chunk(state);
     })
 }
 

@@ -30,7 +30,7 @@ shader_struct! {
     }
 }
 
-/// Counts one component: levels or slots, as `plan` says.
+/// Counts the levels or slots of one component, as `route` states.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -49,7 +49,7 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
             (plane.as_slice(), 1, Dtype::F32)
         }
         Route::Values(Component::Channel(channel)) if pixels.channels > 1 => {
-            plane = channel_of(pixels, *channel);
+            plane = extract_channel(pixels, *channel);
             (plane.as_slice(), 1, dtype)
         }
         _ => (pixels.samples.as_bytes(), pixels.channels, dtype),
@@ -81,7 +81,7 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
 }
 
 /// One channel of 32-bit pixels.
-fn channel_of(pixels: &Pixels, channel: usize) -> Vec<u8> {
+fn extract_channel(pixels: &Pixels, channel: usize) -> Vec<u8> {
     let samples = pixels.samples.as_bytes().chunks_exact(4).skip(channel);
     samples.step_by(pixels.channels).flatten().copied().collect()
 }

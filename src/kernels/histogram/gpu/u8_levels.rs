@@ -166,7 +166,7 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
     shaders
 }
 
-/// A shader that counts components of 8-bit pixels.
+/// A pass that counts components of 8-bit pixels.
 #[derive(Debug)]
 pub struct U8Pass {
     shader: Shader,
@@ -181,7 +181,7 @@ pub struct U8Pass {
 }
 
 impl U8Pass {
-    /// A shader for at most four components of pixels of `channels` bytes.
+    /// The pass for at most four components of pixels of `channels` bytes.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Self {
         let (rows, shader) = specialised(components, channels, &context.limits);
         let group = workgroup_size(&context.limits, WORKGROUP);
@@ -195,8 +195,8 @@ impl U8Pass {
         }
     }
 
-    /// A shader for the four bytes of words: 256 counters of the lowest byte, then 256 of the next, and so on.
-    pub fn of_words(context: &Context) -> Self {
+    /// The pass that counts the four bytes of words: 256 counters of the lowest byte, then 256 of the next, and so on.
+    pub fn for_words(context: &Context) -> Self {
         Self::new(context, &U8Components { channels: [true; 4], luma: None }, 4)
     }
 

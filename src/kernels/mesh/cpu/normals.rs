@@ -75,9 +75,9 @@ impl<T: Voxel> Mesher<'_, T> {
             high[axis] = self.grid.clamp(point[axis] + 1, axis);
             // The samples are one step apart at the volume's border, two elsewhere.
             let is_border = low[axis] != point[axis] - 1 || high[axis] != point[axis] + 1;
-            let part = if is_border { 1.0 } else { 0.5 };
+            let steps = if is_border { 1.0 } else { 0.5 };
             let per_step = 1.0 / self.kernel.spacing[axis] as f32;
-            gradient[axis] = (self.nearest(high) - self.nearest(low)) * (per_step * part);
+            gradient[axis] = (self.nearest(high) - self.nearest(low)) * (per_step * steps);
         }
         gradient
     }

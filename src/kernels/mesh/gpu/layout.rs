@@ -27,11 +27,11 @@ pub(super) fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) ->
 
 /// The shader in every specialisation.
 pub(super) fn variants() -> Vec<Shader> {
-    let of = |topology| {
+    let specialise = |topology| {
         let nan = specialised(VoxelKind::F32, true, topology);
         VoxelKind::ALL.map(|kind| specialised(kind, false, topology)).into_iter().chain([nan])
     };
-    [Topology::Classic, Topology::Exact].into_iter().flat_map(of).collect()
+    [Topology::Classic, Topology::Exact].into_iter().flat_map(specialise).collect()
 }
 
 shader_struct! {

@@ -121,19 +121,19 @@ impl Deviation {
     /// Lowers the `limits` of squared distances for the vertices near points beyond the limit, and for their
     /// neighbours.
     pub(super) fn lower_limits(&self, before: &Surface, limits: &mut [f32]) -> Result<()> {
-        let mut parts = memory::room::<f32>(limits.len())?;
-        parts.resize(limits.len(), 1.0);
-        for &(vertex, part) in &self.exceeded {
-            let part = (LOWER * part) as f32;
-            parts[vertex as usize] = parts[vertex as usize].min(part * part);
+        let mut factors = memory::room::<f32>(limits.len())?;
+        factors.resize(limits.len(), 1.0);
+        for &(vertex, factor) in &self.exceeded {
+            let factor = (LOWER * factor) as f32;
+            factors[vertex as usize] = factors[vertex as usize].min(factor * factor);
         }
         // Each triangle passes its minimum factor on to all of its corners.
-        let mut wider = memory::copied(&parts)?;
+        let mut wider = memory::copied(&factors)?;
         for triangle in &before.triangles {
-            let min = triangle.iter().map(|&v| parts[v as usize]).fold(1.0, f32::min);
+            let min = triangle.iter().map(|&v| factors[v as usize]).fold(1.0, f32::min);
             triangle.iter().for_each(|&v| wider[v as usize] = wider[v as usize].min(min));
         }
-        limits.iter_mut().zip(wider).for_each(|(limit, part)| *limit *= part);
+        limits.iter_mut().zip(wider).for_each(|(limit, factor)| *limit *= factor);
         Ok(())
     }
 }
@@ -146,7 +146,7 @@ struct Nearest {
 }
 
 impl Nearest {
-    fn to(position: [f64; 3], grid: &Grid<'_>) -> Self {
+    fn find(position: [f64; 3], grid: &Grid<'_>) -> Self {
         let (squared, triangle) = grid.nearest(position, |_| true);
         Self { squared, triangle }
     }
@@ -165,16 +165,17 @@ impl NearestTriangles {
         let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
         whole.flatten().for_each(|&vertex| is_used[vertex as usize] = true);
         let to_vertices = parallel::generated(is_used.len(), |vertex| match is_used[vertex] {
-            true => Nearest::to(surface.positions[vertex].map(f64::from), grid),
+            true => Nearest::find(surface.positions[vertex].map(f64::from), grid),
             false => Nearest::default(),
         })?;
         let to_centers = parallel::mapped(&surface.triangles, |&triangle| {
             let corners = surface.corners::<f64>(triangle);
             match surface.is_flat(triangle) {
                 true => Nearest::default(),
-                false => {
-                    Nearest::to(from_fn(|i| corners.iter().map(|p| p[i]).sum::<f64>() / 3.0), grid)
-                }
+                false => Nearest::find(
+                    from_fn(|i| corners.iter().map(|p| p[i]).sum::<f64>() / 3.0),
+                    grid,
+                ),
             }
         })?;
         Ok(Self { to_vertices, to_centers })
@@ -231,8 +232,8 @@ impl Measurement<'_> {
             }
             let enough = self.enough(known);
             let bound = piece.bound();
-            let [part, floor] = SHORT.map(|short| short * short);
-            let short = (part * enough).max(floor * self.grid.extent());
+            let [fraction, floor] = SHORT.map(|short| short * short);
+            let short = (fraction * enough).max(floor * self.grid.extent());
             if bound <= enough || piece.longest_squared() <= short {
                 upper = farther(upper, Nearest { squared: bound, ..piece.worst() });
                 continue;
@@ -240,7 +241,7 @@ impl Measurement<'_> {
             let (side, position) = piece.split();
             let (mut middle, squared) = piece.nearest_of_corners(position, self.grid);
             if middle.near.squared > enough / 4.0 {
-                middle.near = Nearest::to(position, self.grid);
+                middle.near = Nearest::find(position, self.grid);
                 known = farther(known, middle.near);
             }
             pieces.extend(piece.halves(side, middle, squared, self.grid));
@@ -321,8 +322,8 @@ impl Piece {
 
     /// Maximum squared distance of the points of the piece to `triangle` of the other surface.
     fn squared_distance_to(&self, triangle: u32, grid: &Grid<'_>) -> f64 {
-        let of = |corner: &Corner| grid.squared_distance(corner.position, triangle);
-        self.corners.iter().map(of).fold(0.0, f64::max)
+        let squared = |corner: &Corner| grid.squared_distance(corner.position, triangle);
+        self.corners.iter().map(squared).fold(0.0, f64::max)
     }
 
     /// The squared length of the longest side.
@@ -348,7 +349,8 @@ impl Piece {
             .unwrap_or(0);
         let longest = (0..3)
             .max_by(|&one, &other| self.squared_length(one).total_cmp(&self.squared_length(other)));
-        let (side, part) = match self.depth < BISECTED && min_excess(best) > 0.05 * self.bound() {
+        let (side, fraction) = match self.depth < BISECTED && min_excess(best) > 0.05 * self.bound()
+        {
             true => {
                 let [at, rest] = excess(best).map(f64::sqrt);
                 (best, (at / (at + rest)).clamp(0.05, 0.95))
@@ -356,7 +358,7 @@ impl Piece {
             false => (longest.unwrap_or(0), 0.5),
         };
         let [from, to] = [side, (side + 1) % 3].map(|i| self.corners[i].position);
-        (side, from_fn(|i| from[i] + part * (to[i] - from[i])))
+        (side, from_fn(|i| from[i] + fraction * (to[i] - from[i])))
     }
 
     /// A point with the nearest one of the triangles nearest to the corners, and its squared distances to these three

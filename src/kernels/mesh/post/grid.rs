@@ -251,9 +251,9 @@ pub(super) fn away(position: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
         return from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
     }
     let to_side = |from_end: [f64; 3], along: [f64; 3]| {
-        let part = dot(from_end, along) / dot(along, along);
-        let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
-        let rest: [f64; 3] = from_fn(|i| from_end[i] - part * along[i]);
+        let fraction = dot(from_end, along) / dot(along, along);
+        let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
+        let rest: [f64; 3] = from_fn(|i| from_end[i] - fraction * along[i]);
         (dot(rest, rest), rest)
     };
     let nearer = |one: (f64, [f64; 3]), other: (f64, [f64; 3])| {

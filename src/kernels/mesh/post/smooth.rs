@@ -92,7 +92,7 @@ impl Neighbours {
     /// The positions after one smoothing step.
     fn step(&self, before: &[[f32; 3]], factor: f32) -> Result<Vec<[f32; 3]>> {
         parallel::generated(before.len(), |vertex| {
-            let (position, neighbours) = (before[vertex], self.of_vertex(vertex));
+            let (position, neighbours) = (before[vertex], self.around(vertex));
             if neighbours.is_empty() {
                 return position;
             }
@@ -104,7 +104,7 @@ impl Neighbours {
         })
     }
 
-    fn of_vertex(&self, vertex: usize) -> &[u32] {
+    fn around(&self, vertex: usize) -> &[u32] {
         &self.all[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
     }
 }

@@ -68,12 +68,12 @@ pub fn has_boundary(surface: &Surface) -> bool {
         hash ^= hash >> 31;
         if from < to { hash } else { hash.wrapping_neg() }
     };
-    let of_triangle =
+    let hash_triangle =
         |&[a, b, c]: &[u32; 3]| hash(a, b).wrapping_add(hash(b, c)).wrapping_add(hash(c, a));
     let sums = surface
         .triangles
         .chunks(1 << 14)
-        .par_map(|triangles| triangles.iter().map(of_triangle).fold(0, u64::wrapping_add));
+        .par_map(|triangles| triangles.iter().map(hash_triangle).fold(0, u64::wrapping_add));
     sums.into_iter().fold(0, u64::wrapping_add) != 0
 }
 

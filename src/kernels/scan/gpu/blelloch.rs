@@ -1,8 +1,8 @@
 //! Blelloch's scan, block by block and level by level: reads and writes each number twice. Kept for comparison.
 
 use super::{
-    arrays::{Part, ScanBuffers},
-    spec::Spec,
+    arrays::{BoundRange, ScanBuffers},
+    spec::ScanSpec,
 };
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
@@ -11,13 +11,13 @@ use crate::{
 };
 
 shader_struct! {
-    /// The part of a level that a pass works on.
+    /// The range of a level that a pass works on.
     struct Level { len: u32, blocks: u32, first_block: u32, inclusive: u32, root: u32 }
 }
 
 /// Scan of blocks, and adding back the scanned sums of blocks.
 pub static BLELLOCH: Shader = shader!("scan/blelloch").unchecked(
-    "numbers are read and written below level.len, which the host keeps within the bound parts; \
+    "numbers are read and written below level.len, which the host keeps within the bound ranges; \
      apart(511) is 526; sums are indexed below the count of all blocks",
 );
 
@@ -31,19 +31,19 @@ struct Row {
 /// Records the scan.
 ///
 /// # Errors
-/// As [`Spec::record`].
+/// As [`ScanSpec::record`].
 pub fn record(
-    spec: &Spec,
+    spec: &ScanSpec,
     context: &Context,
     batch: &mut Batch<'_>,
     ScanBuffers { source, result, len, carry }: ScanBuffers<'_>,
 ) -> Result<()> {
     let shader = spec.specialise(&BLELLOCH);
     let block = BLELLOCH.constant("BLOCK") as usize;
-    let level = |part: &Part, depth: usize, root: bool| Level {
-        len: part.len as u32,
-        blocks: part.len.div_ceil(block) as u32,
-        first_block: (part.first / block) as u32,
+    let level = |range: &BoundRange, depth: usize, root: bool| Level {
+        len: range.len as u32,
+        blocks: range.len.div_ceil(block) as u32,
+        first_block: (range.first / block) as u32,
         inclusive: (depth == 0 && spec.inclusive).into(),
         root: root.into(),
     };
@@ -51,12 +51,12 @@ pub fn record(
     while let Some(row) = rows.last() {
         let (blocks, depth) = (row.len.div_ceil(block), rows.len() - 1);
         let root = blocks <= 1;
-        // A multiple of four numbers, as in all buffers that are bound in parts.
+        // A multiple of four numbers, as in all buffers that are bound in ranges.
         let bytes = (blocks.next_multiple_of(4) * spec.dtype.size()) as u64;
         let sums = context.allocate("block sums", bytes)?;
-        for part in spec.parts(context, row.len) {
-            let level = level(&part, depth, root);
-            let (source, result) = (part.of(&row.source), part.of(&row.result));
+        for range in spec.bound_ranges(context, row.len) {
+            let level = level(&range, depth, root);
+            let (source, result) = (range.slice(&row.source), range.slice(&row.result));
             let buffers =
                 [("source", &source), ("result", &result), ("sums", &sums), ("carry", carry)];
             let groups = context.fold(level.blocks.into())?;
@@ -69,9 +69,9 @@ pub fn record(
         rows.push(Row { source: sums, result, len: blocks });
     }
     for (depth, pair) in rows.windows(2).enumerate().rev() {
-        for part in spec.parts(context, pair[0].len) {
-            let level = level(&part, depth, false);
-            let buffers = [("result", &part.of(&pair[0].result)), ("sums", &pair[1].result)];
+        for range in spec.bound_ranges(context, pair[0].len) {
+            let level = level(&range, depth, false);
+            let buffers = [("result", &range.slice(&pair[0].result)), ("sums", &pair[1].result)];
             let groups = context.fold(level.blocks.into())?;
             batch.dispatch("scan add back", (&shader, "add_back"), &level, &buffers, groups)?;
         }

@@ -1,4 +1,4 @@
-//! The scans on a GPU: the list of routes, and the scan of numbers in memory, segment by segment.
+//! The scans on a GPU: the list of routes, and the scan of numbers in memory, chunk by chunk.
 
 mod arrays;
 mod blelloch;
@@ -18,7 +18,7 @@ use crate::{
     util::{error::Result, memory},
 };
 pub use arrays::ScanBuffers;
-pub use spec::Spec;
+pub use spec::ScanSpec;
 
 /// The routes, in the order in which [`Algorithm::Auto`] tries them.
 const ROUTES: [Route; 3] = [
@@ -49,10 +49,10 @@ const ROUTES: [Route; 3] = [
 struct Route {
     algorithm: Algorithm,
     /// Whether the device supports it, and it is faster there than the routes after it.
-    is_preferred: fn(&Spec, &Context) -> bool,
+    is_preferred: fn(&ScanSpec, &Context) -> bool,
     /// Length of the carry buffer for a scan of the given count of numbers.
-    carry_len: fn(&Spec, &Context, usize) -> usize,
-    record: fn(&Spec, &Context, &mut Batch<'_>, ScanBuffers<'_>) -> Result<()>,
+    carry_len: fn(&ScanSpec, &Context, usize) -> usize,
+    record: fn(&ScanSpec, &Context, &mut Batch<'_>, ScanBuffers<'_>) -> Result<()>,
 }
 
 /// All specialisations of the shaders of scans.
@@ -60,7 +60,7 @@ pub fn variants() -> Vec<Shader> {
     let mut variants = vec![table::TABLE.clone()];
     for dtype in Dtype::NUMBERS {
         for op in Op::ALL {
-            let spec = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
+            let spec = ScanSpec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
             let shaders = [&reduce::REDUCE, &segments::SEGMENTS, &blelloch::BLELLOCH];
             variants.extend(shaders.map(|shader| spec.specialise(shader)));
             variants.extend(lookback::shader(&spec).map(|shader| spec.specialise(shader)));
@@ -69,7 +69,7 @@ pub fn variants() -> Vec<Shader> {
     variants
 }
 
-impl Spec {
+impl ScanSpec {
     fn route(&self, context: &Context) -> &'static Route {
         let is_taken = |route: &&Route| match self.algorithm {
             Algorithm::Auto => (route.is_preferred)(self, context),
@@ -83,7 +83,7 @@ impl Spec {
         self.route(context).algorithm
     }
 
-    /// Length of the carry buffer of [`Spec::record`] for `len` numbers.
+    /// Length of the carry buffer of [`ScanSpec::record`] for `len` numbers.
     pub fn carry_len(&self, context: &Context, len: usize) -> usize {
         (self.route(context).carry_len)(self, context, len)
     }
@@ -103,17 +103,17 @@ impl Spec {
     }
 }
 
-/// Maximum number of numbers on the device: 256 MiB of 32-bit numbers, and as much for the results.
-const SEGMENT: usize = 4 * BLOCK;
+/// Maximum number of numbers on the device at a time: 256 MiB of 32-bit numbers, and as much for the results.
+const CHUNK: usize = 4 * BLOCK;
 
 /// Scans `input`.
 ///
 /// # Errors
-/// As [`Spec::record`].
+/// As [`ScanSpec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-    let spec = Spec::of(scan);
-    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(SEGMENT))];
-    in_segmentes(context, input, &carry, |batch, _, arrays| {
+    let spec = ScanSpec::new(scan);
+    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(CHUNK))];
+    scan_chunks(context, input, &carry, |batch, _, arrays| {
         spec.record(context, batch, arrays)?;
         Ok(spec.carry_len(context, arrays.len) - 1)
     })
@@ -122,7 +122,7 @@ pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Res
 /// Scans `input` in segments, each after `start`. `starts` marks their first numbers.
 ///
 /// # Errors
-/// As [`Spec::record`].
+/// As [`ScanSpec::record`].
 pub fn scan_segments<T: Scannable>(
     scan: &Scan<T>,
     context: &Context,
@@ -131,34 +131,34 @@ pub fn scan_segments<T: Scannable>(
     start: T,
 ) -> Result<Scanned<T>> {
     let carry = [scan.carry_in, scan.carry_in, start];
-    in_segmentes(context, input, &carry, |batch, first, arrays| {
+    scan_chunks(context, input, &carry, |batch, first, arrays| {
         let starts = &starts[first..][..arrays.len];
-        segments::record(&Spec::of(scan), context, batch, arrays, starts)?;
+        segments::record(&ScanSpec::new(scan), context, batch, arrays, starts)?;
         Ok(1)
     })
 }
 
-/// Scans `input` segment by segment. `carry` is the initial content of the carry buffer. `record` gets the index of the
-/// first number of a segment, and returns the index in the carry buffer of the carry after the segment.
-fn in_segmentes<T: Scannable>(
+/// Scans `input` chunk by chunk. `carry` is the initial content of the carry buffer. `record` gets the index of the
+/// first number of a chunk, and returns the index in the carry buffer of the carry after the chunk.
+fn scan_chunks<T: Scannable>(
     context: &Context,
     input: &[T],
     carry: &[T],
     record: impl Fn(&mut Batch<'_>, usize, ScanBuffers<'_>) -> Result<usize>,
 ) -> Result<Scanned<T>> {
-    let bytes = (input.len().min(SEGMENT).next_multiple_of(4) * size_of::<T>()) as u64;
+    let bytes = (input.len().min(CHUNK).next_multiple_of(4) * size_of::<T>()) as u64;
     let source = context.allocate("scan source", bytes)?;
     let result = context.allocate("scan result", bytes)?;
     let mut carry_out = carry[0];
     let carry = context.upload("carry", carry)?;
     let mut values = memory::room(input.len())?;
-    for (number, numbers) in input.chunks(SEGMENT).enumerate() {
+    for (number, numbers) in input.chunks(CHUNK).enumerate() {
         context.write(&source, 0, numbers)?;
         context.write(&carry, 0, &[carry_out])?;
         let mut batch = context.batch();
         let arrays =
             ScanBuffers { source: &source, result: &result, len: numbers.len(), carry: &carry };
-        let last = record(&mut batch, number * SEGMENT, arrays)?;
+        let last = record(&mut batch, number * CHUNK, arrays)?;
         batch.run()?;
         context.read_with(&result, 0..size_of_val(numbers) as u64, |bytes| {
             values.extend_from_slice(bytemuck::cast_slice(bytes));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn cpu_and_gpu_have_the_same_tiles() {
         assert_eq!(4 * reduce::REDUCE.constant("TILE_QUADS") as usize, TILE);
-        // Parts are whole tiles of every route.
+        // Bound ranges are whole tiles of every route.
         assert_eq!(TILE % blelloch::BLELLOCH.constant("BLOCK") as usize, 0);
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     arrays::ScanBuffers,
     reduce::{IN_RANGE, record_passes},
-    spec::Spec,
+    spec::ScanSpec,
 };
 use crate::{
     gpu::{Batch, Context, Shader},
@@ -16,7 +16,7 @@ use crate::{
 pub static SEGMENTS: Shader = shader!("scan/segments").unchecked(IN_RANGE);
 
 /// Whether workgroup memory has room for `quads`, `lanes` and `octets`, whose items take twice the bytes of a number.
-pub fn fits(spec: &Spec, context: &Context) -> bool {
+pub fn fits(spec: &ScanSpec, context: &Context) -> bool {
     let items: u32 =
         ["TILE_QUADS", "LANES", "OCTETS"].map(|name| SEGMENTS.constant(name)).iter().sum();
     2 * items * spec.dtype.size() as u32 <= context.limits.workgroup_bytes
@@ -25,9 +25,9 @@ pub fn fits(spec: &Spec, context: &Context) -> bool {
 /// Records the scan. The third number of the carry buffer is the carry before each segment.
 ///
 /// # Errors
-/// As [`Spec::record`].
+/// As [`ScanSpec::record`].
 pub fn record(
-    spec: &Spec,
+    spec: &ScanSpec,
     context: &Context,
     batch: &mut Batch<'_>,
     arrays: ScanBuffers<'_>,

@@ -14,7 +14,7 @@ use crate::{
 
 /// A scan on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct ScanSpec {
     /// Type of the numbers.
     pub dtype: Dtype,
     /// The operation.
@@ -25,9 +25,9 @@ pub struct Spec {
     pub algorithm: Algorithm,
 }
 
-impl Spec {
+impl ScanSpec {
     /// The specification of `scan` for a device.
-    pub(crate) fn of<T: Scannable>(scan: &Scan<T>) -> Self {
+    pub(crate) fn new<T: Scannable>(scan: &Scan<T>) -> Self {
         let Scan { op, inclusive, algorithm, .. } = *scan;
         Self { dtype: T::DTYPE, op, inclusive, algorithm }
     }

@@ -38,8 +38,8 @@ const FEW: usize = 128;
 const SAMPLE: usize = 1 << 14;
 const SAMPLED: usize = 1 << 4;
 
-/// Buckets are divided until none is expected to have more than one in this many items.
-const SHARE: usize = 1 << 9;
+/// Buckets that are expected to hold more than one in this many items are divided.
+const MAX_BUCKET_SHARE: usize = 1 << 9;
 
 /// Maximum length of the table of bucket numbers. Its entries for frequent values stay in a cache.
 const MAX_VALUES: usize = 1 << 20;
@@ -145,17 +145,17 @@ struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets for keys whose lowest `bits` bits differ. `shares` has the number of keys of a sample with each value of
+    /// Buckets for keys whose lowest `bits` bits differ. `counts` has the number of keys of a sample with each value of
     /// the digit, the highest of these bits. Values with many more than `max` keys are divided.
-    fn new(bits: u32, shares: &[u32], max: u32) -> Self {
-        let below_digit = bits.saturating_sub(shares.len().ilog2());
-        let deepest = below_digit.min((MAX_VALUES / shares.len()).ilog2());
+    fn new(bits: u32, counts: &[u32], max: u32) -> Self {
+        let below_digit = bits.saturating_sub(counts.len().ilog2());
+        let deepest = below_digit.min((MAX_VALUES / counts.len()).ilog2());
         // The factor of 4 leaves uniformly distributed keys with one bucket per value.
-        let depth = |&share: &u32| match share > 4 * max {
-            true => share.div_ceil(max).next_power_of_two().ilog2().min(deepest),
+        let depth = |&count: &u32| match count > 4 * max {
+            true => count.div_ceil(max).next_power_of_two().ilog2().min(deepest),
             false => 0,
         };
-        let depths: Vec<u32> = shares.iter().map(depth).collect();
+        let depths: Vec<u32> = counts.iter().map(depth).collect();
         let deepest = depths.iter().copied().max().unwrap_or(0);
         let (mut numbers, mut below) = (Vec::new(), Vec::new());
         for depth in depths {
@@ -183,13 +183,13 @@ fn buckets<I: Item, const DIGITS: usize>(
     for (i, slot) in sample.iter_mut().enumerate() {
         read((i as u64 * len as u64 / count as u64) as usize, slice::from_mut(slot));
     }
-    let shares = |bits: u32| {
-        let mut shares = vec![0; DIGITS];
+    let counts = |bits: u32| {
+        let mut counts = vec![0; DIGITS];
         let shift = bits.saturating_sub(DIGITS.ilog2());
-        sample.iter().for_each(|&item| shares[digit::<I, DIGITS>(item, shift)] += 1);
-        shares
+        sample.iter().for_each(|&item| counts[digit::<I, DIGITS>(item, shift)] += 1);
+        counts
     };
-    let mut found = shares(bits);
+    let mut found = counts(bits);
     if count > 0 && found.contains(&(count as u32)) {
         // All items may share this digit. Then the highest digit in which they differ is used.
         let first = sample[0].key();
@@ -206,10 +206,10 @@ fn buckets<I: Item, const DIGITS: usize>(
         let differing = parts.iter().par_map(differing);
         let differing = differing.into_iter().fold(none, |all, bits| all.or_differing(bits, none));
         bits = differing.highest_bit().map_or(0, |bit| bit + 1);
-        found = shares(bits);
+        found = counts(bits);
     }
     let cached = count as u64 * (CACHED / 2 / size_of::<I>()) as u64 / len.max(1) as u64;
-    let max = cached.min((count / SHARE) as u64).max(4);
+    let max = cached.min((count / MAX_BUCKET_SHARE) as u64).max(4);
     Buckets::new(bits, &found, max as u32)
 }
 
@@ -410,14 +410,20 @@ mod tests {
 
     #[test]
     fn frequent_digits_have_more_buckets() {
-        let mut shares = vec![0; NARROW];
-        (shares[3], shares[5], shares[6]) = (1000, 40, 41);
-        let Buckets { shift, numbers, below } = Buckets::new(30, &shares, 10);
+        let mut counts = vec![0; NARROW];
+        (counts[3], counts[5], counts[6]) = (1000, 40, 41);
+        let Buckets { shift, numbers, below } = Buckets::new(30, &counts, 10);
         // 128 for 3, so that none has more than 10 of 1000; 8 for 6; one for each of the others.
         assert_eq!((below.len(), shift), (254 + 128 + 8, 22 - 7));
-        let of = |digit: usize, finer: usize| usize::from(numbers[digit << 7 | finer]);
-        assert_eq!([of(2, 127), of(3, 0), of(3, 127), of(4, 0), of(5, 127)], [2, 3, 130, 131, 132]);
-        assert_eq!([of(6, 15), of(6, 16), of(6, 127), of(7, 0)], [133, 134, 140, 141]);
+        let bucket = |digit: usize, finer: usize| usize::from(numbers[digit << 7 | finer]);
+        assert_eq!(
+            [bucket(2, 127), bucket(3, 0), bucket(3, 127), bucket(4, 0), bucket(5, 127)],
+            [2, 3, 130, 131, 132]
+        );
+        assert_eq!(
+            [bucket(6, 15), bucket(6, 16), bucket(6, 127), bucket(7, 0)],
+            [133, 134, 140, 141]
+        );
         assert_eq!([below[2], below[3], below[132], below[133]], [22, 15, 22, 19]);
         assert!(Buckets::new(30, &vec![40; NARROW], 10).numbers.is_empty());
     }

@@ -105,7 +105,7 @@ fn sort_run<K: Key>(
     batch.run()?;
     let mut words = arrays.iter().map(|[sorted, _]| context.read(sorted, len));
     let keys = words.by_ref().take(differing.len()).collect::<Result<Vec<_>>>()?;
-    Ok(Records { keys: K::of_words(keys)?, payload: words.next().transpose()? })
+    Ok(Records { keys: K::from_words(keys)?, payload: words.next().transpose()? })
 }
 
 /// Buffers for `len` words before and after a pass.

@@ -73,7 +73,7 @@ pub fn record_with(
     let shader = specialise(shader, context.info.subgroup_sizes[0]);
     let tiles = (len as u32).div_ceil(shader.constant("TILE"));
     let rows = shader.constant("DIGITS") * (tiles + 1);
-    let count = U8Pass::of_words(context);
+    let count = U8Pass::for_words(context);
     let counts = context.allocate("digit counts", 4 * count.counters as u64)?;
     let digits = u32::BITS / BITS;
     let states = context.allocate("tile states", 4 * u64::from(digits) * u64::from(rows))?;

@@ -4,7 +4,7 @@ use super::SortBuffers;
 use crate::{
     data::dtype::Dtype,
     gpu::{Batch, Buffer, Context, Shader},
-    kernels::scan::{self, Algorithm, Op, Spec},
+    kernels::scan::{self, Algorithm, Op, ScanSpec},
     shader, shader_struct,
     util::error::Result,
 };
@@ -37,7 +37,7 @@ pub fn record(
     let counts = context.allocate("digit counts", 4 * places as u64)?;
     let starts = context.allocate("digit starts", 4 * places as u64)?;
     let (dtype, op) = (Dtype::U32, Op::Sum);
-    let scan = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
+    let scan = ScanSpec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
     let carry = context.upload("carry", &vec![0u32; scan.carry_len(context, places)])?;
     let groups = context.fold(tiles.into())?;
     let digit_bits = digits.ilog2();

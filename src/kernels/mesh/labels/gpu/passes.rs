@@ -207,7 +207,7 @@ impl<'a> NetPasses<'a> {
         let points = context.fold(points.div_ceil(block()))?;
         for chunk in &self.chunks {
             let (params, buffers) =
-                (params_of(params, chunk), [("volume", &chunk.labels), ("edge_bits", edges)]);
+                (chunk_params(params, chunk), [("volume", &chunk.labels), ("edge_bits", edges)]);
             batch.dispatch("labels edges", (shader, "edges"), &params, &buffers, points)?;
         }
         let buffers = [("edge_bits", edges), ("blocks", blocks)];
@@ -277,7 +277,7 @@ impl<'a> NetPasses<'a> {
         )?;
         for chunk in &self.chunks {
             let more = [("volume", &chunk.labels), ("faces", &faces)];
-            record("labels quads", "quads", &params_of(&params, chunk), &more, all_blocks)?;
+            record("labels quads", "quads", &chunk_params(&params, chunk), &more, all_blocks)?;
         }
         batch.run()?;
         Ok(LabelMesh {
@@ -288,7 +288,7 @@ impl<'a> NetPasses<'a> {
 }
 
 /// Parameters of a dispatch that reads the labels of `chunk`.
-fn params_of(params: &NetParams, chunk: &Chunk) -> NetParams {
+fn chunk_params(params: &NetParams, chunk: &Chunk) -> NetParams {
     NetParams {
         start_z: chunk.layers.start as u32,
         end_z: chunk.layers.end as u32,

@@ -66,7 +66,7 @@ pub(super) const BYTES: [u64; 2] = [4 + 24 + 12, 12];
 
 // The owner of a vertex is the number of its block, or one of the following.
 /// No triangle with this vertex has been visited yet.
-const NOBODY: u32 = u32::MAX;
+const UNOWNED: u32 = u32::MAX;
 /// Several blocks have the vertex.
 const SHARED: u32 = u32::MAX - 1;
 /// Bit of an owner whose other bits are the number of the vertex in its only block.
@@ -167,13 +167,13 @@ fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<BlockSurface>, Vec<At
         return Err(Error::bad_input("a mesh of 2^32 triangles is too large to simplify"));
     }
     let (labels, count) = labels(surface)?;
-    let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(NOBODY))?;
+    let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(UNOWNED))?;
     let triangles = surface.triangles.chunks(CHUNK).zip(labels.chunks(CHUNK));
     triangles.par_each(|(triangles, labels)| {
         for (triangle, &label) in triangles.iter().zip(labels) {
             for &vertex in triangle {
                 let owner = &owners[vertex as usize];
-                let first = owner.compare_exchange(NOBODY, label, Relaxed, Relaxed);
+                let first = owner.compare_exchange(UNOWNED, label, Relaxed, Relaxed);
                 if first.is_err_and(|owner| owner != label) {
                     owner.store(SHARED, Relaxed);
                 }

@@ -100,7 +100,7 @@ impl Simplifier<'_> {
                 merged.push(vertex);
             }
         }
-        self.settle(merged);
+        self.update_errors(merged);
         // Fewer than half of the triangles are left.
         if 6 * self.triangles_left < self.errors.len() {
             self.mesh.compact(&mut self.errors)?;
@@ -173,7 +173,7 @@ impl Simplifier<'_> {
             return None;
         }
         let (kept, gone) = (mesh.start_vertex(edge), mesh.end_vertex(edge));
-        if self.took_part[kept as usize] || self.took_part[gone as usize] {
+        if self.was_merged[kept as usize] || self.was_merged[gone as usize] {
             return None;
         }
         let (Some(from), Some(to)) = (mesh.fan(kept), mesh.fan(gone)) else {
@@ -198,13 +198,13 @@ impl Simplifier<'_> {
         self.surface.positions[kept] = position;
         self.quadrics[kept] = sum.moved(offset);
         self.merge(kept, gone);
-        self.took_part[kept] = true;
-        self.took_part[gone] = true;
+        self.was_merged[kept] = true;
+        self.was_merged[gone] = true;
         Some(kept as u32)
     }
 
     /// Ends a pass: recomputes the errors of all edges around the merged vertices.
-    fn settle(&mut self, merged: &[u32]) {
+    fn update_errors(&mut self, merged: &[u32]) {
         let this = &*self;
         merged.chunks(64).par_each(|chunk| {
             for &vertex in chunk {
@@ -223,7 +223,7 @@ impl Simplifier<'_> {
                 });
             }
         });
-        merged.iter().for_each(|&vertex| self.took_part[vertex as usize] = false);
+        merged.iter().for_each(|&vertex| self.was_merged[vertex as usize] = false);
     }
 
     /// Prefetches the quadric and the position of a vertex.

@@ -105,7 +105,7 @@ impl Simplifier<'_> {
         let length = dot(edge_vector, edge_vector);
         let [is_open, end_is_open] = [from, to].map(|end| self.mesh.is_open(end));
         let [sides, end_sides] = [from, to].map(|end| self.sides[end as usize]);
-        let along = |part: f64| std::array::from_fn(|i| start[i] + part * edge_vector[i]);
+        let along = |fraction: f64| std::array::from_fn(|i| start[i] + fraction * edge_vector[i]);
         let sum_at = |origin: [f64; 3]| {
             let mut sum = Sum::default();
             sum.add(&self.quadrics[from as usize], a, origin);

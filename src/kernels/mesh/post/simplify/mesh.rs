@@ -30,8 +30,8 @@ const MAX_FAN: usize = 48;
 
 /// Memory of a [`Mesh`], in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
-/// Additional memory of [`Mesh::new`].
-pub(super) const MAKING: [u64; 2] = [4, 12];
+/// Additional memory of [`Mesh::new`] while it runs, in bytes per vertex and bytes per triangle.
+pub(super) const BUILD_BYTES: [u64; 2] = [4, 12];
 
 /// A half-edge mesh. The corners of removed triangles are [`NONE`].
 pub(super) struct Mesh {

@@ -183,8 +183,8 @@ fn simplify_within(surface: &mut Surface, wanted: usize, max: f64) -> Result<Sim
         }
         deviation.lower_limits(&before, &mut limits)?;
         if attempt >= MAX_LOCAL_ATTEMPTS {
-            let part = (0.9 * (max / deviation.distance).max(0.1)) as f32;
-            parallel::update(&mut limits, |limit| *limit *= part * part);
+            let factor = (0.9 * (max / deviation.distance).max(0.1)) as f32;
+            parallel::update(&mut limits, |limit| *limit *= factor * factor);
         }
         *surface = copied(&before)?;
     }

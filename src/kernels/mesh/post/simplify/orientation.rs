@@ -86,8 +86,8 @@ impl Simplifier<'_> {
     fn retain_against(&self, numbers: &mut Vec<u32>, original: &Original<'_>) {
         let triangles = self.mesh.corners.as_chunks::<3>().0;
         let parts = numbers.chunks(CHUNK).par_map(|numbers| {
-            let of = |number: &u32| self.is_against(triangles[*number as usize], original);
-            numbers.iter().map(of).collect::<Vec<bool>>()
+            let flag = |number: &u32| self.is_against(triangles[*number as usize], original);
+            numbers.iter().map(flag).collect::<Vec<bool>>()
         });
         let mut is_against = parts.into_iter().flatten();
         numbers.retain(|_| is_against.next().expect("one flag per triangle"));

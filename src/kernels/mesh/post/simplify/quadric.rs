@@ -119,8 +119,8 @@ impl Sum {
                 return position;
             }
         }
-        let part = max / dot(position, position).sqrt();
-        position.map(|v| part * v)
+        let fraction = max / dot(position, position).sqrt();
+        position.map(|v| fraction * v)
     }
 
     #[inline]
@@ -164,8 +164,8 @@ impl Sum {
     /// The t from 0 to 1 with the minimum error at the offset `t * direction`.
     #[inline]
     pub(super) fn best_along(&self, direction: [f64; 3]) -> f64 {
-        let part = -dot(self.b, direction) / dot(direction, product(self.a, direction));
-        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
+        let fraction = -dot(self.b, direction) / dot(direction, product(self.a, direction));
+        if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.5 }
     }
 
     /// The quadric of a vertex at the offset `d` from the origin.

@@ -62,10 +62,10 @@ impl Simplifier<'_> {
             ends.iter().map(at).sum::<f32>() / ends.len() as f32
         });
         let normal = self.normals[at];
-        [0.1f32, 0.3, 0.17].into_iter().any(|part| {
+        [0.1f32, 0.3, 0.17].into_iter().any(|fraction| {
             let step: [f32; 3] = std::array::from_fn(|i| match stays(i) {
                 true => 0.0,
-                false => part * (middle[i] - old[i]),
+                false => fraction * (middle[i] - old[i]),
             });
             let position = self.scale.inside(std::array::from_fn(|i| old[i] + step[i]));
             if step.iter().map(|step| step * step).sum::<f32>() > reach * reach {

@@ -37,7 +37,7 @@ pub(super) const BYTES: [u64; 2] = {
     // have twice the needed capacity. A triangle: errors, and the edges of a pass, by block and then in one list.
     let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
     // The temporary tables of building the mesh are smaller, and freed before.
-    assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
+    assert!(own[0] >= mesh::BUILD_BYTES[0] && own[1] >= mesh::BUILD_BYTES[1]);
     [mesh::BYTES[0] + own[0], mesh::BYTES[1] + own[1]]
 };
 
@@ -54,8 +54,8 @@ pub(super) struct Simplifier<'a> {
     pub(super) sides: Vec<u8>,
     /// For each half edge, the bits of the error of its edge. Only the first half edge of an edge has the error.
     pub(super) errors: Vec<AtomicU32>,
-    /// For each vertex, whether it took part in a collapse of this pass.
-    pub(super) took_part: Vec<bool>,
+    /// For each vertex, whether a collapse of this pass has merged or removed it.
+    pub(super) was_merged: Vec<bool>,
     pub(super) limits: Limits,
     pub(super) scale: Scale,
     pub(super) triangles_left: usize,
@@ -204,7 +204,7 @@ impl<'a> Simplifier<'a> {
             normals: accumulated.normals,
             sides: memory::zeros(vertices)?,
             errors: parallel::generated(3 * triangles_left, |_| AtomicU32::new(NEVER.to_bits()))?,
-            took_part: memory::zeros(vertices)?,
+            was_merged: memory::zeros(vertices)?,
             limits,
             scale,
             triangles_left,
