@@ -59,10 +59,10 @@ fn main() -> ExitCode {
 #[cfg(unix)]
 fn tell_crashes() {
     extern "C" fn crashed(signal: i32) {
-        let line = signals::CRASHES.iter().find(|(crash, _)| *crash == signal);
+        let line = signals::CRASH_SIGNALS.iter().find(|(crash, _)| *crash == signal);
         signals::exit_crashed(line.map_or("", |(_, line)| line));
     }
-    for (signal, _) in signals::CRASHES {
+    for (signal, _) in signals::CRASH_SIGNALS {
         #[expect(unsafe_code)]
         // SAFETY: all zeros is a valid `sigaction`, whose fields are then set as sigaction(2) says. The handler neither
         // allocates nor locks: it writes a constant to a file descriptor, loads an atomic flag and ends the process

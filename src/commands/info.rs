@@ -12,7 +12,7 @@ use crate::{
         placement::Placement,
         surface::Surface,
     },
-    engine::{hints, progress::printable, reduce::each_part, session::Session},
+    engine::{hints, progress::printable, reduce::for_each_block, session::Session},
     for_number,
     io::{
         Source, Spool,
@@ -169,7 +169,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         texts.push(text.as_bytes()).map_err(failed)
     };
     let files = args.list.inputs(args.files, session)?;
-    memory::give_back();
+    memory::trim_heap();
     for source in files.iter() {
         let describe =
             || session.timings.time("files", || describe(&source, &layout, args.range, session));
@@ -357,7 +357,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
 fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
     file.allow(session.limits(2))?;
     let mut all = Moments::default();
-    each_part(file, 0..file.dims[2], "range", session, |samples, _| {
+    for_each_block(file, 0..file.dims[2], "range", session, |samples, _| {
         let pixels = Pixels { samples, channels: 1 };
         all = take(&mut all).merged(range(&pixels));
         Ok(pixels.samples)

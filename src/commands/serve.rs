@@ -186,7 +186,7 @@ fn answer(id: Value, started: Instant, messages: Vec<String>, result: &Result<()
     });
     if let Err(error) = result {
         answer["error"] = hints::line(error).into();
-        answer["retry"] = error.kind().may_pass().into();
+        answer["retry"] = error.kind().is_retryable().into();
     }
     format!("{answer}\n")
 }

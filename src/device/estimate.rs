@@ -53,8 +53,8 @@ pub fn sum_of_all<T, const N: usize>(
 ) -> [f64; N] {
     let count = inputs.len();
     let known: Vec<[f64; N]> = inputs.take(SAMPLED_INPUTS).filter_map(amounts).collect();
-    let share = count as f64 / known.len().max(1) as f64;
-    std::array::from_fn(|i| known.iter().map(|amounts| amounts[i]).sum::<f64>() * share)
+    let factor = count as f64 / known.len().max(1) as f64;
+    std::array::from_fn(|i| known.iter().map(|amounts| amounts[i]).sum::<f64>() * factor)
 }
 
 #[cfg(test)]

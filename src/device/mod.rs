@@ -64,14 +64,14 @@ pub struct Device {
     start: Once,
     opening: Mutex<Option<Opening>>,
     /// The GPUs, none for the CPU; or the error of opening them, which every kernel returns.
-    opened: OnceLock<Result<Vec<Context>, Failure>>,
+    opened: OnceLock<Result<Vec<Context>, OpenFailure>>,
     queue: GpuQueue,
     /// The CPU, for a job that it [shares](Device::device_for_part) with the GPU.
     sharing: OnceLock<(Arc<Self>, Sharing)>,
 }
 
-/// An error that can be returned more than once.
-type Failure = (Kind, String, Option<Hint>);
+/// Kind, text and hint of an error that is returned more than once.
+type OpenFailure = (Kind, String, Option<Hint>);
 
 impl Device {
     /// Creates the device selected by `choice`. It is opened on first use.
@@ -94,7 +94,7 @@ impl Device {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
             let estimate = estimate();
             let is_forced = estimate.parts > 0 && forced_pattern().is_some();
-            self.share(&estimate, is_forced);
+            self.share_with_cpu(&estimate, is_forced);
             if estimate.prefers_cpu() && !is_forced && !takes_software() {
                 self.start.call_once(|| {
                     log::debug!(
@@ -111,12 +111,12 @@ impl Device {
     }
 
     /// Lets the CPU share a job if the GPU cannot finish all parts in the time that one core needs for one part.
-    fn share(&self, estimate: &Estimate, is_forced: bool) {
+    fn share_with_cpu(&self, estimate: &Estimate, is_forced: bool) {
         let parts = estimate.parts;
-        let last = estimate.parts_per_core(rayon::current_num_threads());
-        if parts > last || is_forced {
+        let reserved = estimate.parts_per_core(rayon::current_num_threads());
+        if parts > reserved || is_forced {
             let cpu = || Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone()));
-            self.sharing.get_or_init(|| (cpu(), Sharing::default())).1.begin(parts, last);
+            self.sharing.get_or_init(|| (cpu(), Sharing::default())).1.begin(parts, reserved);
         }
     }
 

@@ -12,27 +12,27 @@ use std::{
 /// Counts the remaining parts of a shared job.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
-    left: AtomicUsize,
+    remaining: AtomicUsize,
     /// Number of final parts reserved for the GPU, which finishes all of them before a core would finish one.
-    last: AtomicUsize,
+    reserved: AtomicUsize,
 }
 
 impl Sharing {
-    /// Begins a job of `parts` parts, the last `last` of which only the GPU takes.
-    pub fn begin(&self, parts: usize, last: usize) {
-        self.last.store(last, Ordering::Relaxed);
-        self.left.store(parts, Ordering::Relaxed);
+    /// Begins a job of `parts` parts, the last `reserved` of which only the GPU takes.
+    pub fn begin(&self, parts: usize, reserved: usize) {
+        self.reserved.store(reserved, Ordering::Relaxed);
+        self.remaining.store(parts, Ordering::Relaxed);
     }
 
-    /// Takes the next part and returns whether it goes to the CPU. `would_wait` returns whether the GPU cannot begin
+    /// Takes the next part and returns whether it goes to the CPU. `would_wait` returns whether the GPU is not free
     /// now.
     pub fn next_goes_to_cpu(&self, would_wait: impl FnOnce() -> bool) -> bool {
         let take = |left: usize| left.checked_sub(1);
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let taken = self.remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         let left = taken.unwrap_or(0);
         match forced_pattern() {
             Some(pattern) => pattern[left % pattern.len()] == b'1',
-            None => left > self.last.load(Ordering::Relaxed) && would_wait(),
+            None => left > self.reserved.load(Ordering::Relaxed) && would_wait(),
         }
     }
 }

@@ -121,7 +121,7 @@ pub fn run_batch<W: Work>(
     let schedule = Schedule::new([sources.len(), threads, ahead], memory);
     let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
     let mut bar = session.progress.files(title, sources.len(), lengths.iter().sum());
-    memory::give_back();
+    memory::trim_heap();
     let (finished, results) = mpsc::channel::<(usize, HeldMessages, Result<W::Out>)>();
     thread::scope(|scope| {
         let stop = StopOnDrop(&schedule);

@@ -130,7 +130,7 @@ impl Events {
                 "input": input.map(ToString::to_string),
                 "message": error.one_line(),
                 "code": error.kind().exit_code(),
-                "retry": error.kind().may_pass(),
+                "retry": error.kind().is_retryable(),
             })
         });
     }

@@ -86,7 +86,7 @@ fn show_stages(timings: &Timings, stopped: &Receiver<()>) {
     let (started, mut line) = (Instant::now(), None::<ProgressBar>);
     while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
         let is_shown = started.elapsed() > DELAY && SHOWN.load(Relaxed) == 0;
-        match timings.stage().filter(|_| is_shown) {
+        match timings.current_stage().filter(|_| is_shown) {
             Some((stage, time)) => {
                 let new = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
                 let style = || ProgressStyle::with_template("{msg}").expect("a fixed template");

@@ -17,19 +17,19 @@ use crate::{
     util::{error::Result, threads::spawn_in},
 };
 
-/// Bytes of a part of a volume.
-const PART: u64 = 16 << 20;
-/// Bytes that a part may have however low `--max-memory` is. The counters of each part, up to 65,536, are added to
-/// those of the others, so parts must not be too small.
-const MIN_PART: u64 = 1 << 20;
+/// Bytes of a block of a volume.
+const BLOCK: u64 = 16 << 20;
+/// Bytes that a block may have however low `--max-memory` is. The counters of each block, up to 65,536, are added to
+/// those of the others, so blocks must not be too small.
+const MIN_BLOCK: u64 = 1 << 20;
 
-/// Calls `consume` with all samples of the slices `own`, part by part in any order, and with the number of times that
-/// the part occurs in the volume. The next part is read meanwhile. `consume` returns the samples for reuse. `title`
+/// Calls `consume` with all samples of the slices `own`, block by block in any order, and with the number of times that
+/// the block occurs in the volume. The next block is read meanwhile. `consume` returns the samples for reuse. `title`
 /// names the work in the progress bar.
 ///
 /// # Errors
 /// Those of reading and of `consume`.
-pub fn each_part(
+pub fn for_each_block(
     file: &VolumeFile,
     own: Range<usize>,
     title: &'static str,
@@ -37,29 +37,29 @@ pub fn each_part(
     mut consume: impl FnMut(Samples, u64) -> Result<Samples>,
 ) -> Result<()> {
     let all = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64 * own.len() as u64;
-    // Three parts are in memory at once.
-    let mut parts = file.batches(own, PART, (session.max_memory / 3).max(MIN_PART))?;
+    // Three blocks are in memory at once.
+    let mut blocks = file.batches(own, BLOCK, (session.max_memory / 3).max(MIN_BLOCK))?;
     let mut bar = session.progress.bytes(title, all);
     thread::scope(|scope| {
         let (send, read) = mpsc::sync_channel(0);
         let (recycle, done) = mpsc::channel();
         let reading = spawn_in(scope, move || -> Result<()> {
             loop {
-                done.try_iter().for_each(|part| parts.reuse(part));
-                let Some(part) = session.timings.time("read", || parts.next_batch())? else {
+                done.try_iter().for_each(|block| blocks.reuse(block));
+                let Some(block) = session.timings.time("read", || blocks.next_batch())? else {
                     return Ok(());
                 };
                 // Without a receiver, `consume` has failed.
-                if send.send(part).is_err() {
+                if send.send(block).is_err() {
                     return Ok(());
                 }
             }
         })?;
         for SampleBatch { samples, times } in read {
-            let part = SampleBatch { samples: consume(samples, times)?, times };
-            bar.advance(part.bytes());
+            let block = SampleBatch { samples: consume(samples, times)?, times };
+            bar.advance(block.bytes());
             // Without a receiver, reading has ended or failed.
-            let _ = recycle.send(part);
+            let _ = recycle.send(block);
         }
         reading.join().expect("the reader does not panic")
     })

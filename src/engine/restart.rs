@@ -22,7 +22,7 @@ pub fn has_restarted() -> bool {
 
 /// Repeats the job of this process on the CPU. Returns only on failure: if output has been written, a pipe has been
 /// read, or the system has no exec.
-pub fn on_the_cpu() -> io::Error {
+pub fn restart_on_cpu() -> io::Error {
     let command = || {
         // The new run reads standard input from the position at the start of this process.
         if let Some(offset) = standard::restart_offset()? {

@@ -13,7 +13,8 @@ pub struct Schedule<J> {
     jobs: usize,
     threads: usize,
     memory: u64,
-    ahead: usize,
+    /// Maximum number of jobs that may finish before the first job that is not reported.
+    max_ahead: usize,
     state: Mutex<State<J>>,
     changed: Condvar,
 }
@@ -54,9 +55,9 @@ pub struct Assignment {
 }
 
 impl<J> Schedule<J> {
-    /// A schedule of `jobs` jobs for `threads` workers, which may use `memory` bytes together. At most `ahead` jobs may
+    /// A schedule of `jobs` jobs for `threads` workers, which may use `memory` bytes together. At most `max_ahead` jobs may
     /// finish before the first job that is not reported.
-    pub fn new([jobs, threads, ahead]: [usize; 3], memory: u64) -> Self {
+    pub fn new([jobs, threads, max_ahead]: [usize; 3], memory: u64) -> Self {
         let state = State {
             next: 0,
             next_job: NextJob::NotCreated,
@@ -66,7 +67,7 @@ impl<J> Schedule<J> {
             reported: 0,
             stopped: false,
         };
-        Self { jobs, threads, memory, ahead, state: state.into(), changed: Condvar::new() }
+        Self { jobs, threads, memory, max_ahead, state: state.into(), changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State<J>> {
@@ -115,7 +116,7 @@ impl<J> Schedule<J> {
     /// Whether a job of `bytes` may start now. A job that is larger than the memory limit runs alone.
     fn admits(&self, state: &State<J>, bytes: u64) -> bool {
         let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
-        fits && state.next < state.reported + self.ahead
+        fits && state.next < state.reported + self.max_ahead
     }
 
     fn assign(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Assignment {

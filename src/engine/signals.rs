@@ -92,7 +92,7 @@ pub fn exit_on_signals() {
 /// Signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself. Failed
 /// large allocations are errors (see [`memory`](crate::util::memory)); small ones abort.
 #[cfg(unix)]
-pub const CRASHES: [(i32, &str); 5] = [
+pub const CRASH_SIGNALS: [(i32, &str); 5] = [
     (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),
     (signal_hook::consts::SIGBUS, "error: a library or a driver crashed (SIGBUS)\n"),
     (signal_hook::consts::SIGFPE, "error: a library or a driver crashed (SIGFPE)\n"),
@@ -146,7 +146,7 @@ pub fn exit_on_hang(on_cpu: bool) {
         if on_cpu {
             log::warn!("{line}; restarting the whole job on the CPU");
             remove_unfinished_outputs();
-            let error = restart::on_the_cpu();
+            let error = restart::restart_on_cpu();
             print_line(format_args!(
                 "error: {line}, and the job cannot be restarted on the CPU: {error}"
             ));

@@ -61,7 +61,7 @@ impl UploadStaging {
         self.0.1.notify_all();
     }
 
-    /// Makes room for another buffer in place of one that is not used again.
+    /// Forgets a buffer that is not used again, so that another one can be created.
     pub fn forget(&self) {
         self.change(|state| state.count = state.count.saturating_sub(1));
     }

@@ -78,8 +78,8 @@ fn inverse_passes(block: Block, pass_bits: u32) -> Block {
         let [first, ..] = inverse_line([*dc, 0, 0, 0, 0, 0, 0, 0], BITS - pass_bits);
         return [inverse_line([first, 0, 0, 0, 0, 0, 0, 0], BITS + pass_bits + 3); 8];
     }
-    let columns = flipped(block).map(|column| inverse_line(column, BITS - pass_bits));
-    flipped(columns).map(|row| inverse_line(row, BITS + pass_bits + 3))
+    let columns = transpose_block(block).map(|column| inverse_line(column, BITS - pass_bits));
+    transpose_block(columns).map(|row| inverse_line(row, BITS + pass_bits + 3))
 }
 
 fn inverse_line(v: [i32; 8], shift: u32) -> [i32; 8] {
@@ -94,7 +94,7 @@ fn inverse_line(v: [i32; 8], shift: u32) -> [i32; 8] {
 /// The forward DCT, 8 times too large: first the rows, then the columns.
 pub fn forward(block: Block) -> Block {
     let rows = block.map(|row| forward_line(row, BITS - PASS_BITS));
-    flipped(flipped(rows).map(|column| forward_line(column, BITS + PASS_BITS)))
+    transpose_block(transpose_block(rows).map(|column| forward_line(column, BITS + PASS_BITS)))
 }
 
 fn forward_line(v: [i32; 8], shift: u32) -> [i32; 8] {
@@ -112,6 +112,6 @@ fn rounded(value: i32, shift: u32) -> i32 {
     value.wrapping_add(1 << (shift - 1)) >> shift
 }
 
-fn flipped(block: Block) -> Block {
+fn transpose_block(block: Block) -> Block {
     std::array::from_fn(|y| std::array::from_fn(|x| block[x][y]))
 }

@@ -61,10 +61,10 @@ impl JpegFile<'_> {
         self.renderer()?;
         let entries = 8 * self.scans.iter().map(|scan| scan.data.len()).sum::<usize>() / BITS;
         let sparse = SparseCoefficients::zeros(&self.frame, entries)?;
-        let mut gather = SparseSink { sparse, rows: Default::default() };
+        let mut sink = SparseSink { sparse, rows: Default::default() };
         let damage = DamageMap::new(&self.frame);
-        self.read_scans(&mut gather, &damage);
-        Ok((gather.sparse, self.damage(&damage)))
+        self.read_scans(&mut sink, &damage);
+        Ok((sink.sparse, self.damage(&damage)))
     }
 
     fn renderer(&self) -> Result<Renderer<'_>> {
@@ -100,10 +100,10 @@ impl JpegFile<'_> {
             let [across, _] = self.frame.blocks(c);
             for (y, mut row) in std::mem::take(&mut planes[c]).into_iter().enumerate() {
                 row.complete(y, across, dc.get(c));
-                output.row(c, row);
+                output.push_row(c, row);
             }
         }
-        let Some(last) = last else { return output.complete(usize::MAX) };
+        let Some(last) = last else { return output.finish_mcu_rows(usize::MAX) };
         // The members of a scan are in the order of the components.
         let rows = planes.iter_mut().enumerate().filter(|(c, _)| is_last(*c));
         let rows = rows.map(|(_, rows)| rows.as_mut_slice()).collect();
@@ -122,8 +122,9 @@ impl JpegFile<'_> {
         let mut planes: Vec<Option<&mut Vec<BlockRow>>> = planes.iter_mut().map(Some).collect();
         rayon::scope(|scope| {
             for c in 0..planes.len() {
-                let is_of = |scan: &&Scan| scan.selection.end > 0 && scan.members[0].component == c;
-                let chain: Vec<&Scan> = scans.iter().filter(is_of).collect();
+                let is_in_chain =
+                    |scan: &&Scan| scan.selection.end > 0 && scan.members[0].component == c;
+                let chain: Vec<&Scan> = scans.iter().filter(is_in_chain).collect();
                 let Some(first) = chain.first() else { continue };
                 let members = first.members.iter();
                 let mut rows: Vec<&mut Vec<BlockRow>> =
@@ -150,7 +151,7 @@ struct SparseSink {
 }
 
 impl RowSink for SparseSink {
-    fn row(&mut self, c: usize, row: BlockRow) {
+    fn push_row(&mut self, c: usize, row: BlockRow) {
         let (number, spare) = &mut self.rows[c];
         let first = self.sparse.frame.first_block(c) + *number * row.values.len();
         self.sparse.set(first, &row.values).unwrap_or_else(raise);
@@ -158,7 +159,7 @@ impl RowSink for SparseSink {
         *spare = row;
     }
 
-    fn spare(&mut self, c: usize) -> BlockRow {
+    fn take_spare(&mut self, c: usize) -> BlockRow {
         std::mem::take(&mut self.rows[c].1)
     }
 }

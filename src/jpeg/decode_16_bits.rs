@@ -114,7 +114,7 @@ struct SampleSink<'a> {
 }
 
 impl RowSink for SampleSink<'_> {
-    fn row(&mut self, _: usize, row: BlockRow) {
+    fn push_row(&mut self, _: usize, row: BlockRow) {
         let transform = if self.precision > 8 { dct::inverse_12_bits } else { dct::inverse };
         let (width, steps) = (self.frame.size[0], &self.frame.components[0].steps);
         let max = (1 << self.precision) - 1;

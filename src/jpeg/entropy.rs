@@ -39,7 +39,7 @@ fn run_and_size(symbol: u32) -> (u32, u32) {
 
 /// Reads a DC coefficient, coded as the difference from the one before (F.2.2.1).
 #[inline(always)]
-pub fn dc(bits: &mut BitReader<'_>, table: &HuffmanDecoder, last: &mut i32) -> i32 {
+pub fn read_dc(bits: &mut BitReader<'_>, table: &HuffmanDecoder, last: &mut i32) -> i32 {
     let mut size = bits.symbol_or_0(table);
     if size > 15 {
         bits.set_invalid();
@@ -51,7 +51,7 @@ pub fn dc(bits: &mut BitReader<'_>, table: &HuffmanDecoder, last: &mut i32) -> i
 
 /// Reads the next lower bit of a DC coefficient (G.1.2.1).
 #[inline(always)]
-pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
+pub fn read_dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.ensure(1);
     bits.take(1) as i32
 }
@@ -69,7 +69,7 @@ fn checked(bits: &mut BitReader<'_>, k: u32, end: u32) -> u32 {
 /// progressive file that contains them (G.1.2.2). `set` takes zig-zag index and value of each coefficient that is not
 /// 0.
 #[inline(always)]
-pub fn ac<const PROGRESSIVE: bool>(
+pub fn read_ac<const PROGRESSIVE: bool>(
     bits: &mut BitReader<'_>,
     table: &HuffmanDecoder,
     selection: Selection,
@@ -108,7 +108,7 @@ pub fn ac<const PROGRESSIVE: bool>(
 /// coefficients that become 1 or -1 in this bit. `nonzero` is a mask of the coefficients that are not 0, in
 /// zig-zag order.
 #[inline(always)]
-pub fn ac_refinement(
+pub fn read_ac_refinement(
     bits: &mut BitReader<'_>,
     table: &HuffmanDecoder,
     selection: Selection,

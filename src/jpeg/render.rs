@@ -169,11 +169,11 @@ impl Plane {
             Upsampling::Across => {
                 let sums_and_row = sums[1..].iter_mut().zip(self.row(y as isize));
                 sums_and_row.for_each(|(sum, &sample)| *sum = sample.into());
-                double(sums, [1, 2], 2, out);
+                double_width(sums, [1, 2], 2, out);
             }
             Upsampling::Down => {
                 let bias = 1 + (y % 2) as u16;
-                weigh(
+                blend_rows(
                     near(),
                     far(),
                     out,
@@ -182,14 +182,14 @@ impl Plane {
                 );
             }
             Upsampling::Both => {
-                weigh(
+                blend_rows(
                     near(),
                     far(),
                     &mut sums[1..],
                     #[inline(always)]
                     |sum| sum,
                 );
-                double(sums, [8, 7], 4, out);
+                double_width(sums, [8, 7], 4, out);
             }
             Upsampling::Repeat([across, down]) => {
                 let row = self.row((y / down) as isize);
@@ -202,7 +202,7 @@ impl Plane {
 }
 
 /// Stores `value` of three times each sample of `near` and one of `far`.
-fn weigh<T>(near: &[u8], far: &[u8], to: &mut [T], value: impl Fn(u16) -> T) {
+fn blend_rows<T>(near: &[u8], far: &[u8], to: &mut [T], value: impl Fn(u16) -> T) {
     simd::vectorize(
         #[inline(always)]
         || {
@@ -215,7 +215,7 @@ fn weigh<T>(near: &[u8], far: &[u8], to: &mut [T], value: impl Fn(u16) -> T) {
 
 /// Doubles the number of samples by the triangle filter. The left and the right sample of each pair have different
 /// biases. The first and the last of `sums` are set here: they repeat their neighbours.
-fn double(sums: &mut [u16], [left, right]: [u16; 2], shift: u32, out: &mut [u8]) {
+fn double_width(sums: &mut [u16], [left, right]: [u16; 2], shift: u32, out: &mut [u8]) {
     let last = sums.len() - 1;
     (sums[0], sums[last]) = (sums[1], sums[last - 1]);
     simd::vectorize(

@@ -52,15 +52,15 @@ impl BlockRow {
 /// A consumer of rows of blocks. It gets each row as soon as the last scan of the row is read.
 pub trait RowSink {
     /// Takes the next row of a component, from the top down.
-    fn row(&mut self, component: usize, row: BlockRow);
+    fn push_row(&mut self, component: usize, row: BlockRow);
 
     /// Returns a row of a component whose memory can be reused, or an empty one.
-    fn spare(&mut self, _component: usize) -> BlockRow {
+    fn take_spare(&mut self, _component: usize) -> BlockRow {
         BlockRow::default()
     }
 
     /// Called when the first `count` rows of MCUs are complete; `usize::MAX` means all.
-    fn complete(&mut self, _count: usize) {}
+    fn finish_mcu_rows(&mut self, _count: usize) {}
 }
 
 /// The destination of the AC coefficients of a scan. In sequential files, it also takes the DC coefficients.
@@ -97,35 +97,35 @@ pub fn read_ac(file: &JpegFile<'_>, scan: &Scan, target: Target<'_>, damage: &Da
         (Process::Progressive, true, target) => {
             data.read(&mut AcReader::<REFINEMENT>::new(&data, target, 0), damage);
         }
-        (_, _, Target { output: Some(output), .. }) if data.has_parts() => {
-            read_parts(&data, output, damage);
+        (_, _, Target { output: Some(output), .. }) if data.has_row_groups() => {
+            read_row_groups(&data, output, damage);
         }
         (.., target) => data.read(&mut AcReader::<SEQUENTIAL>::new(&data, target, 0), damage),
     }
 }
 
-/// Reads the parts of a sequential scan in parallel.
-fn read_parts(data: &ScanData<'_>, output: &mut dyn RowSink, damage: &DamageMap) {
-    let Layout { steps, .. } = &data.layout;
-    let read = |part: &Part| {
+/// Reads the row groups of a sequential scan in parallel.
+fn read_row_groups(data: &ScanData<'_>, output: &mut dyn RowSink, damage: &DamageMap) {
+    let BlockOrder { steps, .. } = &data.order;
+    let read = |group: &RowGroup| {
         let empty = |[_, down]: &[usize; 2]| {
-            (0..part.rows.len() * down).map(|_| BlockRow::default()).collect()
+            (0..group.rows.len() * down).map(|_| BlockRow::default()).collect()
         };
         let mut rows: Vec<Vec<BlockRow>> = steps.iter().map(empty).collect();
         let slices = rows.iter_mut().map(Vec::as_mut_slice).collect();
         let target = Target { rows: slices, dc: &[], output: None };
-        let mut reader = AcReader::<SEQUENTIAL>::new(data, target, part.rows.start);
-        let mut intervals = data.intervals(part.intervals.clone());
-        data.read_rows(part.rows.clone(), &mut intervals, &mut reader, damage);
+        let mut reader = AcReader::<SEQUENTIAL>::new(data, target, group.rows.start);
+        let mut intervals = data.intervals(group.intervals.clone());
+        data.read_rows(group.rows.clone(), &mut intervals, &mut reader, damage);
         rows
     };
-    // There are as many parts at a time as threads, so that the whole picture is never in memory.
-    for parts in data.parts.chunks(rayon::current_num_threads()) {
-        for (part, rows) in parts.iter().zip(parts.iter().par_map(read)) {
+    // There are as many groups at a time as threads, so that the whole picture is never in memory.
+    for groups in data.groups.chunks(rayon::current_num_threads()) {
+        for (group, rows) in groups.iter().zip(groups.iter().par_map(read)) {
             for (member, rows) in data.scan.members.iter().zip(rows) {
-                rows.into_iter().for_each(|row| output.row(member.component, row));
+                rows.into_iter().for_each(|row| output.push_row(member.component, row));
             }
-            output.complete(data.layout.mcu_rows(part.rows.end));
+            output.finish_mcu_rows(data.order.mcu_rows(group.rows.end));
         }
     }
 }
@@ -145,18 +145,18 @@ trait BlockReader {
     /// Called before each row of the scan.
     fn begin(&mut self, _y: usize) {}
 
-    /// Reads the block at `place`.
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition);
+    /// Reads the block at `position`.
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, position: BlockPosition);
 
     /// Called for a block without data.
-    fn missing(&mut self, _place: BlockPosition) {}
+    fn missing(&mut self, _position: BlockPosition) {}
 
     /// Called after each row of the scan.
     fn end(&mut self, _y: usize) {}
 }
 
 /// The order of the blocks in a scan: row by row of blocks (scans of one component) or of MCUs (of several; A.2).
-struct Layout {
+struct BlockOrder {
     /// Number of blocks or MCUs across and down.
     size: [usize; 2],
     /// For each member, the number of its blocks in an MCU across and down.
@@ -167,7 +167,7 @@ struct Layout {
     rows_per_mcu: usize,
 }
 
-impl Layout {
+impl BlockOrder {
     fn new(frame: &Frame, members: &[ScanComponent]) -> Self {
         let sampling = |member: &ScanComponent| frame.components[member.component].sampling;
         let (size, steps, rows_per_mcu) = match members {
@@ -190,13 +190,13 @@ impl Layout {
 }
 
 /// Rows of a scan that begin with a restart, and their restart intervals.
-struct Part {
+struct RowGroup {
     rows: Range<usize>,
     intervals: Range<usize>,
 }
 
-/// Approximate number of rows in a part.
-const PART: usize = 8;
+/// Approximate number of rows in a group.
+const GROUP_ROWS: usize = 8;
 /// Number of bytes after the last block of an interval that do not count as damage, since some encoders add padding.
 const PADDING: usize = 16;
 
@@ -204,24 +204,24 @@ const PADDING: usize = 16;
 struct ScanData<'a> {
     frame: &'a Frame,
     scan: &'a Scan,
-    layout: Layout,
+    order: BlockOrder,
     data: Vec<u8>,
     intervals: Vec<Interval>,
-    /// Parts that can be read in parallel; none if a restart interval is missing or out of place.
-    parts: Vec<Part>,
+    /// Groups of rows that can be read in parallel; none if a restart interval is missing or out of place.
+    groups: Vec<RowGroup>,
 }
 
 impl<'a> ScanData<'a> {
     fn new(file: &'a JpegFile<'_>, scan: &'a Scan) -> Self {
         let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
-        let layout = Layout::new(&file.frame, &scan.members);
-        let parts = parts(&layout, scan.restart_interval, &intervals);
-        Self { frame: &file.frame, scan, layout, data, intervals, parts }
+        let order = BlockOrder::new(&file.frame, &scan.members);
+        let groups = split_into_groups(&order, scan.restart_interval, &intervals);
+        Self { frame: &file.frame, scan, order, data, intervals, groups }
     }
 
-    /// Whether there are parts for several threads.
-    fn has_parts(&self) -> bool {
-        self.parts.len() > 1 && rayon::current_num_threads() > 1
+    /// Whether there are row groups for several threads.
+    fn has_row_groups(&self) -> bool {
+        self.groups.len() > 1 && rayon::current_num_threads() > 1
     }
 
     /// The restart intervals in `range`. The first of them counts as expected, whatever its number.
@@ -233,7 +233,7 @@ impl<'a> ScanData<'a> {
     /// Reads all blocks of the scan in their order.
     fn read(&self, reader: &mut impl BlockReader, damage: &DamageMap) {
         let mut intervals = self.intervals(0..self.intervals.len());
-        self.read_rows(0..self.layout.size[1], &mut intervals, reader, damage);
+        self.read_rows(0..self.order.size[1], &mut intervals, reader, damage);
         if intervals.found.next().is_some_and(|interval| interval.data.len() > PADDING) {
             damage.add_leftover();
         }
@@ -249,7 +249,7 @@ impl<'a> ScanData<'a> {
         reader: &mut impl BlockReader,
         damage: &DamageMap,
     ) {
-        let Layout { size: [across, _], steps, blocks, rows_per_mcu } = &self.layout;
+        let BlockOrder { size: [across, _], steps, blocks, rows_per_mcu } = &self.order;
         let interval = self.scan.restart_interval;
         let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
         let mut has_rows = false;
@@ -266,17 +266,17 @@ impl<'a> ScanData<'a> {
                     (bits, state, left) = (next, State::default(), interval);
                 }
                 left = left.saturating_sub(1);
-                let places = blocks.iter().map(|block| {
+                let positions = blocks.iter().map(|block| {
                     let [h, v] = steps[block.slot];
                     BlockPosition { slot: block.slot, x: x * h + block.x, y: y * v + block.y }
                 });
                 let Some(some) = &mut bits else {
-                    places.for_each(|place| reader.missing(place));
+                    positions.for_each(|position| reader.missing(position));
                     damage.add_row(y / rows_per_mcu);
                     is_complete = false;
                     continue;
                 };
-                places.for_each(|place| reader.block(some, &mut state, place));
+                positions.for_each(|position| reader.block(some, &mut state, position));
                 let is_past_end = some.is_past_end();
                 is_complete &= !is_past_end;
                 if is_past_end || some.is_invalid() {
@@ -296,9 +296,9 @@ impl<'a> ScanData<'a> {
     }
 }
 
-/// Splits a scan into parts that start with a restart; none if a restart interval is missing or out of place.
-fn parts(layout: &Layout, interval: usize, intervals: &[Interval]) -> Vec<Part> {
-    let [across, down] = layout.size;
+/// Splits a scan into row groups that start with a restart; none if a restart interval is missing or out of place.
+fn split_into_groups(order: &BlockOrder, interval: usize, intervals: &[Interval]) -> Vec<RowGroup> {
+    let [across, down] = order.size;
     let is_next = |(k, found): (usize, &Interval)| {
         found.restart.map(usize::from) == k.checked_sub(1).map(|before| before % 8)
     };
@@ -307,13 +307,13 @@ fn parts(layout: &Layout, interval: usize, intervals: &[Interval]) -> Vec<Part> 
     // The smallest number of rows that ends with a restart: across * rows is a multiple of the interval.
     let rows = (1..=down).find(|rows| interval > 0 && (across * rows).is_multiple_of(interval));
     let Some(rows) = rows.filter(|_| are_all) else { return Vec::new() };
-    let rows = rows * (PART / rows).max(1);
-    let part = |start: usize| {
+    let rows = rows * (GROUP_ROWS / rows).max(1);
+    let group = |start: usize| {
         let rows = start..down.min(start + rows);
         let [first, last] = [rows.start, rows.end].map(|row| (across * row).div_ceil(interval));
-        Part { rows, intervals: first..last }
+        RowGroup { rows, intervals: first..last }
     };
-    (0..down).step_by(rows).map(part).collect()
+    (0..down).step_by(rows).map(group).collect()
 }
 
 /// Records data after the last block of an interval, unless invalid codes are recorded already.
@@ -360,15 +360,15 @@ struct DcReader<'a> {
 
 impl BlockReader for DcReader<'_> {
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition) {
-        let BlockPosition { slot, x, y } = place;
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, position: BlockPosition) {
+        let BlockPosition { slot, x, y } = position;
         let member = &self.scan.members[slot];
         let value = &mut self.dc[member.component][y * self.across[slot] + x];
         let low_bit = self.scan.selection.low_bit;
         if self.scan.refines {
-            *value |= (entropy::dc_refinement(bits) << low_bit) as i16;
+            *value |= (entropy::read_dc_refinement(bits) << low_bit) as i16;
         } else {
-            let dc = entropy::dc(bits, &member.dc, &mut state.dc[slot]);
+            let dc = entropy::read_dc(bits, &member.dc, &mut state.dc[slot]);
             *value = (dc << low_bit) as i16;
         }
     }
@@ -385,7 +385,7 @@ const REFINEMENT: u8 = 2;
 struct AcReader<'a, 't, const KIND: u8> {
     frame: &'a Frame,
     scan: &'a Scan,
-    layout: &'a Layout,
+    order: &'a BlockOrder,
     target: Target<'t>,
     /// Number of the scan's row with which the rows of the target begin.
     first: usize,
@@ -393,12 +393,12 @@ struct AcReader<'a, 't, const KIND: u8> {
 
 impl<'a, 't, const KIND: u8> AcReader<'a, 't, KIND> {
     fn new(data: &'a ScanData<'_>, target: Target<'t>, first: usize) -> Self {
-        Self { frame: data.frame, scan: data.scan, layout: &data.layout, target, first }
+        Self { frame: data.frame, scan: data.scan, order: &data.order, target, first }
     }
 
     /// The rows of blocks in row `y` of the scan, with their components and numbers.
     fn rows_of(&mut self, y: usize) -> impl Iterator<Item = (usize, usize, &mut BlockRow)> {
-        let members = self.scan.members.iter().zip(&self.layout.steps).zip(&mut self.target.rows);
+        let members = self.scan.members.iter().zip(&self.order.steps).zip(&mut self.target.rows);
         let first = self.first;
         members.flat_map(move |((member, &[_, down]), rows)| {
             let rows = rows[(y - first) * down..][..down].iter_mut();
@@ -411,42 +411,44 @@ impl<const KIND: u8> BlockReader for AcReader<'_, '_, KIND> {
     fn begin(&mut self, y: usize) {
         let (frame, mut output) = (self.frame, self.target.output.take());
         for (component, _, row) in self.rows_of(y).filter(|(.., row)| row.values.is_empty()) {
-            *row = output.as_mut().map_or_else(BlockRow::default, |output| output.spare(component));
+            *row = output
+                .as_mut()
+                .map_or_else(BlockRow::default, |output| output.take_spare(component));
             row.prepare(frame.blocks(component)[0], KIND != SEQUENTIAL);
         }
         self.target.output = output;
     }
 
     #[inline(always)]
-    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: BlockPosition) {
-        let BlockPosition { slot, x, y } = place;
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, position: BlockPosition) {
+        let BlockPosition { slot, x, y } = position;
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
         let table = &member.ac;
-        let row = &mut self.target.rows[slot][y - self.first * self.layout.steps[slot][1]];
+        let row = &mut self.target.rows[slot][y - self.first * self.order.steps[slot][1]];
         let values = &mut row.values[x];
         if KIND == SEQUENTIAL {
             const ALL: Selection = Selection { start: 1, end: 63, low_bit: 0 };
             *values = [0; 64];
-            values[0] = entropy::dc(bits, &member.dc, &mut state.dc[slot]) as i16;
+            values[0] = entropy::read_dc(bits, &member.dc, &mut state.dc[slot]) as i16;
             let set = |k, value| values[usize::from(ZIGZAG[k as usize])] = value;
-            return entropy::ac::<false>(bits, table, ALL, &mut 0, set);
+            return entropy::read_ac::<false>(bits, table, ALL, &mut 0, set);
         }
         let nonzero = &mut row.nonzero[x];
         if KIND == REFINEMENT {
             let run = &mut state.eob_run;
-            return entropy::ac_refinement(bits, table, selection, run, values, nonzero);
+            return entropy::read_ac_refinement(bits, table, selection, run, values, nonzero);
         }
-        entropy::ac::<true>(bits, table, selection, &mut state.eob_run, |k: u32, value| {
+        entropy::read_ac::<true>(bits, table, selection, &mut state.eob_run, |k: u32, value| {
             values[usize::from(ZIGZAG[k as usize])] = value;
             // In damaged files, a value may be cut off to 0.
             *nonzero = *nonzero & !(1 << k) | u64::from(value != 0) << k;
         });
     }
 
-    fn missing(&mut self, place: BlockPosition) {
+    fn missing(&mut self, position: BlockPosition) {
         if KIND == SEQUENTIAL {
-            let y = place.y - self.first * self.layout.steps[place.slot][1];
-            self.target.rows[place.slot][y].values[place.x] = [0; 64];
+            let y = position.y - self.first * self.order.steps[position.slot][1];
+            self.target.rows[position.slot][y].values[position.x] = [0; 64];
         }
     }
 
@@ -456,9 +458,9 @@ impl<const KIND: u8> BlockReader for AcReader<'_, '_, KIND> {
         for (component, y, row) in self.rows_of(y) {
             let mut row = std::mem::take(row);
             row.complete(y, row.values.len(), dc.get(component));
-            output.row(component, row);
+            output.push_row(component, row);
         }
-        output.complete(self.layout.mcu_rows(y + 1));
+        output.finish_mcu_rows(self.order.mcu_rows(y + 1));
         self.target.output = Some(output);
     }
 }

@@ -80,7 +80,7 @@ impl<'a, 's> Stream<'a, 's> {
     }
 
     /// Returns the rows that band `number` needs, and drops those that the next band does not need.
-    fn take(&mut self, number: usize) -> Vec<Rows> {
+    fn take_rows(&mut self, number: usize) -> Vec<Rows> {
         let renderer = &self.bands.renderer;
         let take = |(c, held): (usize, &mut Rows)| {
             let (range, next) = (renderer.rows(c, number), renderer.rows(c, number + 1).start);
@@ -94,20 +94,20 @@ impl<'a, 's> Stream<'a, 's> {
 }
 
 impl RowSink for Stream<'_, '_> {
-    fn row(&mut self, component: usize, row: BlockRow) {
+    fn push_row(&mut self, component: usize, row: BlockRow) {
         self.rows[component].rows.push_back(Arc::new(row));
     }
 
-    fn spare(&mut self, component: usize) -> BlockRow {
+    fn take_spare(&mut self, component: usize) -> BlockRow {
         self.bands.spare(component).pop().unwrap_or_default()
     }
 
-    fn complete(&mut self, count: usize) {
+    fn finish_mcu_rows(&mut self, count: usize) {
         let bands = self.bands;
         while self.started < bands.renderer.bands() && count > bands.renderer.last_row(self.started)
         {
             let number = self.started;
-            let rows = self.take(number);
+            let rows = self.take_rows(number);
             self.started += 1;
             // A waiting task holds its rows, of which only a few fit into the caches, so with all threads busy this
             // thread renders the band itself. With one thread, tasks would even wait until the whole file is decoded.

@@ -33,11 +33,11 @@ impl Reciprocals {
     /// For steps from 1 to 255, row by row.
     pub fn new(steps: &[u16; 64]) -> Self {
         let divisors = steps.map(|step| 8 * u32::from(step));
-        let of = |value: fn(u32) -> u32| rows(divisors.map(|d| value(d) as i16));
+        let for_each_step = |value: fn(u32) -> u32| rows(divisors.map(|d| value(d) as i16));
         Self {
-            half: of(|d| d / 2),
-            factor: of(|d| (1u32 << (16 + (d - 1).ilog2())).div_ceil(d)),
-            scale: of(|d| 1 << (16 - (d - 1).ilog2())),
+            half: for_each_step(|d| d / 2),
+            factor: for_each_step(|d| (1u32 << (16 + (d - 1).ilog2())).div_ceil(d)),
+            scale: for_each_step(|d| 1 << (16 - (d - 1).ilog2())),
         }
     }
 }

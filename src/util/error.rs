@@ -27,7 +27,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether the same job may succeed if it is tried again, perhaps on another machine.
-    pub fn may_pass(self) -> bool {
+    pub fn is_retryable(self) -> bool {
         match self {
             Self::Failure | Self::Partial | Self::Gpu | Self::Io => true,
             Self::Usage | Self::BadInput | Self::NoDevice => false,

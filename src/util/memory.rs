@@ -15,13 +15,14 @@ use rustix::mm::Advice;
 
 use crate::util::error::{Error, Hint, Kind, Result};
 
-fn refused<T>(len: usize) -> Error {
-    let bytes = size_text((len as u64).saturating_mul(size_of::<T>() as u64), f64::ceil);
+/// Error for a failed allocation of `len` values.
+fn allocation_error<T>(len: usize) -> Error {
+    let bytes = format_size((len as u64).saturating_mul(size_of::<T>() as u64), f64::ceil);
     Error::new(Kind::Failure, format_args!("out of memory: cannot allocate {bytes}"))
 }
 
-/// `bytes` in a unit that suits it, with one decimal, which `round` rounds: `12.5 MiB`.
-fn size_text(bytes: u64, round: fn(f64) -> f64) -> String {
+/// Formats `bytes` in a suitable unit with one decimal, rounded by `round`: `12.5 MiB`.
+fn format_size(bytes: u64, round: fn(f64) -> f64) -> String {
     let unit = bytes.max(1).ilog2() / 10;
     if unit == 0 {
         return format!("{bytes} bytes");
@@ -30,9 +31,9 @@ fn size_text(bytes: u64, round: fn(f64) -> f64) -> String {
     format!("{} {}iB", tenths / 10.0, ["K", "M", "G", "T", "P", "E"][unit as usize - 1])
 }
 
-/// States that `what` needs `needed` bytes, more than `limit`. Rounding keeps the first number above the second one.
+/// Message that `what` needs `needed` bytes, more than `limit`. Both are rounded so that the first looks larger.
 pub fn excess(what: impl Display, needed: u64, limit: u64) -> String {
-    let (needed, limit) = (size_text(needed, f64::ceil), size_text(limit, f64::floor));
+    let (needed, limit) = (format_size(needed, f64::ceil), format_size(limit, f64::floor));
     format!("{what} needs at least {needed} of memory, more than the limit of {limit}")
 }
 
@@ -43,7 +44,7 @@ pub fn exceeds_limit(what: impl Display, needed: u64, limit: u64) -> Error {
 
 /// Error for `what`, which needs more than the `rest` that the memory limit leaves for it.
 pub fn exceeds_rest(what: impl Display, rest: u64) -> Error {
-    let rest = size_text(rest, f64::floor);
+    let rest = format_size(rest, f64::floor);
     let message =
         format_args!("{what} needs more than the {rest} of memory that the limit leaves for it");
     Error::bad_input(message).with_hint(Hint::Memory)
@@ -55,7 +56,7 @@ pub fn exceeds_rest(what: impl Display, rest: u64) -> Error {
 /// [`Kind::Failure`] when the allocation fails.
 pub fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
+    values.try_reserve_exact(len).map_err(|_| allocation_error::<T>(len))?;
     ask_for_huge_pages(values.spare_capacity_mut());
     Ok(values)
 }
@@ -65,7 +66,8 @@ pub fn room<T>(len: usize) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    let mut values = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(len))?;
+    let mut values =
+        bytemuck::allocation::try_zeroed_vec(len).map_err(|()| allocation_error::<T>(len))?;
     ask_for_huge_pages(&mut values[..]);
     Ok(values)
 }
@@ -96,7 +98,7 @@ fn ask_for_huge_pages<T>(values: &mut [T]) {
 /// Returns freed memory to the system. Command lines of many files leave holes, which the allocator would keep for this
 /// thread while other threads allocate.
 #[cfg(feature = "cli")]
-pub fn give_back() {
+pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: the call has no requirements. It takes the locks of the allocator and does not touch allocated memory.
     #[allow(unsafe_code)]
@@ -121,7 +123,7 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
-    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
+    values.try_reserve(more).map_err(|_| allocation_error::<T>(values.len() + more))
 }
 
 /// Changes the length of `values` to `len`, in the same memory if that is large enough. The content is then
@@ -179,16 +181,16 @@ mod tests {
     #[test]
     fn failed_allocations_are_errors() {
         const TOO_MANY: usize = isize::MAX as usize / 8;
-        let is_refused = |error: Error| {
+        let is_allocation_error = |error: Error| {
             assert_eq!(error.kind(), Kind::Failure);
             assert!(
                 error.one_line().starts_with("out of memory: cannot allocate 8 EiB"),
                 "{error}"
             );
         };
-        is_refused(room::<u64>(TOO_MANY).unwrap_err());
-        is_refused(zeros::<u64>(TOO_MANY).unwrap_err());
-        is_refused(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
+        is_allocation_error(room::<u64>(TOO_MANY).unwrap_err());
+        is_allocation_error(zeros::<u64>(TOO_MANY).unwrap_err());
+        is_allocation_error(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
     }
 
     #[test]

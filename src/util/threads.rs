@@ -17,7 +17,7 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use crate::util::error::{Error, Kind, Result};
 
 /// Error if the system grants no thread.
-fn refused(cause: io::Error) -> Error {
+fn spawn_error(cause: io::Error) -> Error {
     Error::new(Kind::Failure, "the system grants no further thread").caused_by(cause)
 }
 
@@ -28,7 +28,7 @@ fn refused(cause: io::Error) -> Error {
 pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
-    Builder::new().spawn(work).map_err(refused)
+    Builder::new().spawn(work).map_err(spawn_error)
 }
 
 /// Starts a thread in `scope`.
@@ -39,7 +39,7 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>> {
-    Builder::new().spawn_scoped(scope, work).map_err(refused)
+    Builder::new().spawn_scoped(scope, work).map_err(spawn_error)
 }
 
 /// Maximum number of threads per core: more bring nothing, and thousands would take seconds to start.
@@ -91,7 +91,7 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
         // The system still counts a thread for a moment after it has ended.
         thread::sleep(Duration::from_millis(5));
         if started == 0 {
-            worker().spawn(wait()).map_err(refused)?;
+            worker().spawn(wait()).map_err(spawn_error)?;
             started = 1;
         }
         log::debug!("{started} threads instead of {wanted}");

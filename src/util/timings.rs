@@ -67,7 +67,7 @@ impl Timings {
         self.passes.store(true, Ordering::Relaxed);
     }
 
-    /// Drops the facts about results, for a process that runs job after job.
+    /// Drops the results added so far, for a process that runs job after job.
     pub fn forget_results(&self) {
         self.results.lock().expect("no holder of this lock panics").clear();
     }
@@ -92,7 +92,7 @@ impl Timings {
     }
 
     /// The running stage that started last, and its duration so far.
-    pub fn stage(&self) -> Option<(String, Duration)> {
+    pub fn current_stage(&self) -> Option<(String, Duration)> {
         self.running().last().map(|(start, stage)| (stage.clone(), start.elapsed()))
     }
 
@@ -118,7 +118,7 @@ impl Timings {
         std::mem::take(&mut *self.stages.lock().expect("no holder of this lock panics"))
     }
 
-    /// If timings are enabled, adds facts about a result, such as the size of a mesh, for [`Timings::json`].
+    /// If timings are enabled, adds properties of a result, such as the size of a mesh, to [`Timings::json`].
     pub fn add_result(&self, result: impl FnOnce() -> serde_json::Value) {
         // A job may have millions of results, so they are kept only for `--timings`.
         if !self.wants_passes() {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn the_stage_is_the_innermost_running_one() {
         let timings = Timings::new(false);
-        let stage = || timings.stage().map(|(stage, _)| stage);
+        let stage = || timings.current_stage().map(|(stage, _)| stage);
         timings.time("decode", || {
             timings.time("read", || assert_eq!(stage().as_deref(), Some("read")));
             assert_eq!(stage().as_deref(), Some("decode"));

@@ -42,7 +42,7 @@ fn slot(pixel: u32, row: u32) -> u32 {
     return row * 256u + ((pixel >> (8u * row)) & 255u);
 }
 
-// One invocation counts everything, some pixels a pass.
+// One invocation counts everything, some pixels per pass.
 @compute @workgroup_size(1)
 fn single() {
     for (var i = params.start; i < params.start + params.pixels; i++) {

@@ -2,7 +2,7 @@
 //
 // In:     `data`, pixels of CHANNELS bytes, padded to whole vectors of 16 bytes.
 // Out:    `counts`, ROWS histograms of 256 counters; passes add to them.
-// Layout: workgroups stride over the pixels, a unit an invocation at a time, count in workgroup memory, and
+// Layout: workgroups stride over the pixels, each invocation one unit at a time, count in workgroup memory, and
 //         add their sums to `counts` in the end. All counters are atomic: with a plain `+= 1`, invocations
 //         that increment one counter at once would lose counts.
 // Chosen: for u8 and i8 channels, and for luminance of u8 in up to 256 bins over the type's range.

@@ -12,10 +12,10 @@
 #import jpeg/sparse
 
 struct PlaneParams {
-    width: u32,    // pixels a row
+    width: u32,    // pixels per row
     height: u32,   // rows of pixels
     pitch: u32,    // words from row to row of the pixels
-    words: u32,    // words a row of the plane
+    words: u32,    // words per row of the plane
     total: u32,    // words of the plane
     rows: u32,     // rows of samples that have pixels; those below repeat the last
     plane: u32,    // the first word of the plane

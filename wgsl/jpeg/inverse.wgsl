@@ -55,8 +55,8 @@ fn samples(
 }
 
 struct PixelParams {
-    width: u32,    // pixels a row
-    quads: u32,    // invocations a row
+    width: u32,    // pixels per row
+    quads: u32,    // invocations per row
     total: u32,    // invocations in all
     pitch: u32,    // words from row to row
     // For each component: first byte of its plane, bytes of a row, last column and row, and how it is upsampled.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     commands::flags::refuse_picture,
     data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
-    engine::{reduce::each_part, session::Session},
+    engine::{reduce::for_each_block, session::Session},
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
@@ -271,7 +271,7 @@ impl<'a> Input<'a> {
             Self::Streamed(file) => file,
         };
         let own = shard.range(file.dims[2]);
-        each_part(file, own, "histogram", session, |samples, times| {
+        for_each_block(file, own, "histogram", session, |samples, times| {
             let pixels = Pixels { samples, channels: 1 };
             consume(&pixels, times)?;
             Ok(pixels.samples)

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples, volume::Dims},
-    engine::{plan::MeshPlan, reduce::each_part, session::Session},
+    engine::{plan::MeshPlan, reduce::for_each_block, session::Session},
     io::volume::VolumeFile,
     kernels::{
         mesh::Slab,
@@ -142,7 +142,7 @@ impl VolumeInput {
                 Ok(())
             }
             Self::Stream(file, _) => {
-                each_part(file, 0..file.dims[2], "samples", session, |samples, times| {
+                for_each_block(file, 0..file.dims[2], "samples", session, |samples, times| {
                     step(&samples, times);
                     Ok(samples)
                 })

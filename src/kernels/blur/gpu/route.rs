@@ -74,7 +74,7 @@ pub struct Task<'a> {
 pub struct Limits {
     /// Bytes of workgroup memory.
     pub workgroup_bytes: usize,
-    /// Invocations a workgroup.
+    /// Invocations per workgroup.
     pub invocations: usize,
     /// Minimum and maximum number of invocations of a subgroup, if there are subgroups.
     pub subgroup: Option<[u32; 2]>,
