@@ -173,7 +173,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     for source in files.iter() {
         let describe =
             || session.timings.time("files", || describe(&source, &layout, args.range, session));
-        match session.logged(&source, None, describe) {
+        match session.run_logged(&source, None, describe) {
             Ok(mut info) => {
                 if let (Some(volumes), Some(_), false, "volume") =
                     (info.pages, info.range, is_chosen, info.kind)

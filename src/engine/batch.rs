@@ -194,7 +194,7 @@ fn run_worker<W: Work>(
                 let (sink, time) = (work.sink(job), started.elapsed());
                 let to = sink.map(|sink| format!(" -> {sink}")).unwrap_or_default();
                 log::debug!("{source}{to}: done in {:.2} s", time.as_secs_f64());
-                events.file(&source, sink, time);
+                events.done(&source, sink, time);
             }
             (held, result)
         };

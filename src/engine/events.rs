@@ -74,7 +74,7 @@ impl Events {
     }
 
     /// Logs that an input is done; `output` is `None` if several inputs share an output.
-    pub fn file(&self, input: &Source, output: Option<&Sink>, time: Duration) {
+    pub fn done(&self, input: &Source, output: Option<&Sink>, time: Duration) {
         self.record("done", input, output, Some(time));
     }
 

@@ -52,7 +52,7 @@ pub fn run(
         };
         session.device.set_estimate(|| estimate(&sources, create_job));
         let process = || process_volume(job, layout, Some(shard), session);
-        return session.logged(&job.source, Some(&job.sink), process);
+        return session.run_logged(&job.source, Some(&job.sink), process);
     }
     let title = match sources.is_empty() {
         true => "files",
@@ -87,7 +87,7 @@ pub fn run_each<W: Work>(
     if sources.len() == 1 {
         let source = sources.get(0);
         let job = work.job(source.clone())?;
-        return session.logged(&source, work.sink(&job), || run_marked(work, &job)).map(drop);
+        return session.run_logged(&source, work.sink(&job), || run_marked(work, &job)).map(drop);
     }
     let mut failed = 0;
     run_batch(work, title, &sources, session, |_, result| {

@@ -23,7 +23,7 @@ use crate::util::timings::Timings;
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
 /// Number of visible bars.
-static SHOWN: AtomicUsize = AtomicUsize::new(0);
+static VISIBLE_BARS: AtomicUsize = AtomicUsize::new(0);
 
 fn bars() -> &'static MultiProgress {
     let target = || ProgressDrawTarget::stderr_with_hz(10);
@@ -33,35 +33,35 @@ fn bars() -> &'static MultiProgress {
 /// Creates progress bars, which are shown or hidden.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    shown: bool,
+    is_shown: bool,
 }
 
 impl Progress {
     /// Bars are shown on a terminal that can move its cursor, unless `hidden`.
     pub fn new(hidden: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { shown: !hidden && !dumb && io::stderr().is_terminal() }
+        Self { is_shown: !hidden && !dumb && io::stderr().is_terminal() }
     }
 
     /// A bar over `len` steps of `title`: `45 %, 12 s left`.
     pub fn bar(&self, title: &str, len: u64) -> Bar {
-        Bar::new(self.shown, title, len, Unit::Step)
+        Bar::new(self.is_shown, title, len, Unit::Step)
     }
 
     /// A bar over `len` bytes: `45 %, 2.1 GB/s, 12 s left`.
     pub fn bytes(&self, title: &str, len: u64) -> Bar {
-        Bar::new(self.shown, title, len, Unit::Byte)
+        Bar::new(self.is_shown, title, len, Unit::Byte)
     }
 
     /// A bar over `files` files of `bytes` bytes together: `37/200, 2.1 GB/s, 12 s left`.
     pub fn files(&self, title: &str, files: usize, bytes: u64) -> Bar {
-        Bar::new(self.shown, title, bytes, Unit::File { done: 0, of: files })
+        Bar::new(self.is_shown, title, bytes, Unit::File { done: 0, of: files })
     }
 
     /// Shows the current stage of a run and its duration while there is no bar: `encode, 12 s`.
     pub fn stage_line(&self, timings: &Arc<Timings>) -> Option<StageLine> {
         let (stop, stopped) = mpsc::channel();
-        let timings = self.shown.then(|| timings.clone())?;
+        let timings = self.is_shown.then(|| timings.clone())?;
         let thread = thread::Builder::new().spawn(move || show_stages(&timings, &stopped)).ok()?;
         Some(StageLine { stop: Some(stop), thread: Some(thread) })
     }
@@ -85,7 +85,7 @@ impl Drop for StageLine {
 fn show_stages(timings: &Timings, stopped: &Receiver<()>) {
     let (started, mut line) = (Instant::now(), None::<ProgressBar>);
     while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-        let is_shown = started.elapsed() > DELAY && SHOWN.load(Relaxed) == 0;
+        let is_shown = started.elapsed() > DELAY && VISIBLE_BARS.load(Relaxed) == 0;
         match timings.current_stage().filter(|_| is_shown) {
             Some((stage, time)) => {
                 let new = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -129,14 +129,14 @@ const DELAY: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(100);
 
 impl Bar {
-    fn new(shown: bool, title: &str, len: u64, unit: Unit) -> Self {
+    fn new(is_shown: bool, title: &str, len: u64, unit: Unit) -> Self {
         let style =
             ProgressStyle::with_template("{prefix} {wide_bar} {msg}").expect("a fixed template");
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
             .with_style(style)
             .with_prefix(title.to_owned());
         // A bar over one file would stay at 0 until the end.
-        let is_pending = shown && !matches!(unit, Unit::File { of: 1, .. });
+        let is_pending = is_shown && !matches!(unit, Unit::File { of: 1, .. });
         Self { bar, unit, is_pending, is_visible: false, started: Instant::now() }
     }
 
@@ -146,7 +146,7 @@ impl Bar {
         if self.is_pending && elapsed > DELAY {
             self.is_pending = false;
             self.is_visible = true;
-            SHOWN.fetch_add(1, Relaxed);
+            VISIBLE_BARS.fetch_add(1, Relaxed);
             bars().add(self.bar.clone());
         }
         self.bar.inc(len);
@@ -169,7 +169,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
         if self.is_visible {
-            SHOWN.fetch_sub(1, Relaxed);
+            VISIBLE_BARS.fetch_sub(1, Relaxed);
         }
     }
 }
@@ -285,13 +285,13 @@ pub fn collect<T>(work: impl FnOnce() -> T) -> (Vec<String>, T) {
     }
 }
 
-/// Prints the report that `with` makes of the collected messages. Later messages are dropped.
-pub fn print_report(with: impl FnOnce(Vec<String>) -> String) {
+/// Prints the report that `write` makes of the collected messages. Later messages are dropped.
+pub fn print_report(write: impl FnOnce(Vec<String>) -> String) {
     let messages = match handle_messages(Messages::Reported) {
         Messages::Collected(messages) => messages,
         _ => Vec::new(),
     };
-    let _ = io::stderr().write_all(format!("{}\n", with(messages)).as_bytes());
+    let _ = io::stderr().write_all(format!("{}\n", write(messages)).as_bytes());
 }
 
 /// Prints the collected messages instead of a report.

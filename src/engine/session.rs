@@ -45,7 +45,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of `work`.
-    pub fn logged<T>(
+    pub fn run_logged<T>(
         &self,
         input: &Source,
         output: Option<&Sink>,
@@ -57,7 +57,7 @@ impl Session {
         let stage_line = is_silent.then(|| self.progress.stage_line(&self.timings));
         let done = work()?;
         drop(stage_line);
-        self.events.file(input, output, started.elapsed());
+        self.events.done(input, output, started.elapsed());
         Ok(done)
     }
 

@@ -83,11 +83,11 @@ pub struct Container<'a> {
 pub enum ColourSource {
     /// By the JFIF segment, else the Adobe segment, else the identifiers of the components, as in libjpeg.
     #[default]
-    Stated,
+    FromFile,
     /// By this model, unless there is a JFIF or Adobe segment.
-    Default(ColourModel),
+    Fallback(ColourModel),
     /// By this model, even if the file states another one.
-    Given(ColourModel),
+    Forced(ColourModel),
 }
 
 /// Length of a JFIF segment in bytes (T.871, 10.1). A shorter one counts as another kind of segment, as in other
@@ -363,8 +363,8 @@ fn colour_model(ids: &[u8], segments: &[(u8, &[u8])], colour: ColourSource) -> C
     }
     let fits = |model: &ColourModel| model.components() == ids.len();
     match colour {
-        ColourSource::Given(model) if fits(&model) => return model,
-        ColourSource::Default(model) if fits(&model) && !is_jfif && adobe.is_none() => {
+        ColourSource::Forced(model) if fits(&model) => return model,
+        ColourSource::Fallback(model) if fits(&model) && !is_jfif && adobe.is_none() => {
             return model;
         }
         _ => {}

@@ -16,9 +16,9 @@ const BYTES_PER_WORKGROUP: u64 = 256 * 4 * 16;
 
 /// Copies words.
 #[derive(Clone, Copy, Debug)]
-pub struct Copy;
+pub struct CopyWords;
 
-impl Kernel for Copy {
+impl Kernel for CopyWords {
     type In = [u32];
     type Out = Vec<u32>;
     const NAME: &'static str = "copy";

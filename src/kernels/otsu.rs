@@ -46,13 +46,13 @@ impl Otsu {
         Self { low, high, counts: vec![0; if exact { BINS } else { 0 }], exact }
     }
 
-    /// Whether [`Otsu::range`] has to see all samples before [`Otsu::count`] does.
+    /// Whether [`Otsu::widen_range`] has to see all samples before [`Otsu::count`] does.
     pub fn needs_range(&self) -> bool {
         !self.exact
     }
 
     /// Widens the range to finite samples.
-    pub fn range(&mut self, samples: &Samples) {
+    pub fn widen_range(&mut self, samples: &Samples) {
         let [low, high] = extremes(samples);
         (self.low, self.high) = (self.low.min(low), self.high.max(high));
     }

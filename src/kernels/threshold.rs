@@ -168,7 +168,7 @@ impl Filter for Classify {
                 let grey = Luma::Bt709.grey(&grid.samples, grid.channels)?;
                 let otsu = found.get_or_insert_with(|| Otsu::new(grey.dtype()));
                 match is_first && otsu.needs_range() {
-                    true => otsu.range(&grey),
+                    true => otsu.widen_range(&grey),
                     false => otsu.count(&grey, 1),
                 }
                 Ok(())

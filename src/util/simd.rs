@@ -38,7 +38,7 @@ pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
 pub fn arch() -> Arch {
     static ARCH: LazyLock<Arch> = LazyLock::new(|| {
         let Ok(name) = env::var("GPUPROC_SIMD") else { return Arch::new() };
-        named(&name).unwrap_or_else(|| {
+        arch_by_name(&name).unwrap_or_else(|| {
             log::warn!("GPUPROC_SIMD={name}: expected one of {}", levels().join(" "));
             Arch::new()
         })
@@ -49,7 +49,7 @@ pub fn arch() -> Arch {
 /// The names of the levels that this processor supports, in ascending order.
 pub fn levels() -> Vec<&'static str> {
     let all = ["scalar", "avx2", "avx512", "neon"];
-    all.into_iter().filter(|name| named(name).is_some()).collect()
+    all.into_iter().filter(|name| arch_by_name(name).is_some()).collect()
 }
 
 /// The name of the level in use.
@@ -65,7 +65,7 @@ pub fn level() -> &'static str {
     }
 }
 
-fn named(name: &str) -> Option<Arch> {
+fn arch_by_name(name: &str) -> Option<Arch> {
     match name {
         "scalar" => Some(Arch::Scalar),
         #[cfg(target_arch = "x86_64")]

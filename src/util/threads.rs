@@ -50,7 +50,7 @@ const SPARE: usize = 4;
 
 /// Builder of a thread of the pool. A thread that waits for a nested loop starts other work on top of its stack, so its
 /// stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
-fn worker() -> Builder {
+fn worker_builder() -> Builder {
     Builder::new().stack_size(8 << 20)
 }
 
@@ -84,14 +84,14 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
         Builder::new().spawn(wait).ok()
     });
     let spares: Vec<_> = spares.collect();
-    let mut started = (0..wanted).take_while(|_| worker().spawn(wait()).is_ok()).count();
+    let mut started = (0..wanted).take_while(|_| worker_builder().spawn(wait()).is_ok()).count();
     drop(spare);
     if started < wanted {
         spares.into_iter().for_each(|spare| drop(spare.join()));
         // The system still counts a thread for a moment after it has ended.
         thread::sleep(Duration::from_millis(5));
         if started == 0 {
-            worker().spawn(wait()).map_err(spawn_error)?;
+            worker_builder().spawn(wait()).map_err(spawn_error)?;
             started = 1;
         }
         log::debug!("{started} threads instead of {wanted}");

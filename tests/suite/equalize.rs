@@ -2,7 +2,7 @@
 
 use gpuproc::{
     data::samples::Samples,
-    kernels::histogram::{Adjust, Pixels, luminance_levels},
+    kernels::histogram::{LookupTable, Pixels, luminance_histogram},
 };
 
 use crate::{
@@ -45,7 +45,7 @@ fn equalize_and_auto_levels_match_reference() {
 
 fn check_adjustments(samples: Samples, channels: usize, max: f64) {
     let pixels = Pixels { samples, channels };
-    let counter = luminance_levels(pixels.samples.dtype(), channels).unwrap();
+    let counter = luminance_histogram(pixels.samples.dtype(), channels).unwrap();
     let counted = &assert_twins(&counter, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
     let values: Vec<Vec<f64>> =
         (0..channels).map(|c| channel_values(&pixels.samples, channels, c)).collect();
@@ -63,7 +63,7 @@ fn check_adjustments(samples: Samples, channels: usize, max: f64) {
     assert_eq!(counted[0].bins, levels);
     let colours = channels - usize::from(matches!(channels, 2 | 4));
 
-    let equal = assert_twins(&Adjust::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
+    let equal = assert_twins(&LookupTable::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
         assert_eq!(cpu, gpu, "{name}");
     });
     let shifts = reference_equalize(&levels, max);
@@ -74,9 +74,10 @@ fn check_adjustments(samples: Samples, channels: usize, max: f64) {
         }
     }
 
-    let stretched = assert_twins(&Adjust::levels(&counted[0], 0.01), &pixels, |cpu, gpu, name| {
-        assert_eq!(cpu, gpu, "{name}");
-    });
+    let stretched =
+        assert_twins(&LookupTable::levels(&counted[0], 0.01), &pixels, |cpu, gpu, name| {
+            assert_eq!(cpu, gpu, "{name}");
+        });
     let mut sorted = grey.clone();
     sorted.sort_unstable();
     let spare = (0.01 * sorted.len() as f64) as usize;

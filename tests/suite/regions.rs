@@ -27,7 +27,7 @@ fn three_class_samples(count: usize, seed: u64) -> Vec<u8> {
 fn otsu_of(samples: Samples) -> Otsu {
     let mut otsu = Otsu::new(samples.dtype());
     if otsu.needs_range() {
-        otsu.range(&samples);
+        otsu.widen_range(&samples);
     }
     otsu.count(&samples, 1);
     otsu

@@ -21,9 +21,9 @@ use crate::{
         volume::{Layout, VolumeFile},
     },
     kernels::{
-        baselines::{ClassicCubes, CountRgba, Counting, DirectBlur},
+        baselines::{ClassicCubes, CountAlgorithm, CountRgba, DirectBlur},
         blur::{Blur, Edge, Method, Taps},
-        copy::Copy,
+        copy::CopyWords,
         histogram::{Bins, Component, Histogram, Pixels},
         mesh::{MarchingCubes, Slab},
         scan::{Algorithm, Op, Scan, Scannable},
@@ -52,7 +52,9 @@ pub fn cases(full: bool) -> Vec<Case> {
     let pixels = rgba8(photo, None);
     for rows in [1, 4] {
         cases.push(levels(&pixels, rows));
-        cases.extend(Counting::ALL.map(|counting| published(&pixels, counting, rows, photo[0])));
+        cases.extend(
+            CountAlgorithm::ALL.map(|algorithm| published(&pixels, algorithm, rows, photo[0])),
+        );
     }
     for content in [None, Some((0x8040_c0a0, "one colour"))] {
         cases.push(levels(&rgba8(square, content), 4));
@@ -131,10 +133,10 @@ fn levels(pixels: &Input<Pixels>, rows: usize) -> Case {
     histogram(pixels, components, bins)
 }
 
-fn published(pixels: &Input<Pixels>, counting: Counting, rows: usize, width: usize) -> Case {
-    let kernel = CountRgba { counting, rows, width };
+fn published(pixels: &Input<Pixels>, algorithm: CountAlgorithm, rows: usize, width: usize) -> Case {
+    let kernel = CountRgba { algorithm, rows, width };
     let problem = levels(pixels, rows).problem;
-    let names = ["histogram", counting.name()];
+    let names = ["histogram", algorithm.name()];
     Case::new(names, problem, kernel, pixels, 0, PartialEq::eq).as_baseline()
 }
 
@@ -178,7 +180,7 @@ pub fn copy(bytes: usize) -> Case {
     let name = format!("{} MiB", bytes >> 20);
     let make = move || Ok(Noise(0).u32s(bytes / 4)?.into());
     let words = Input::new(name.clone(), bytes as u64, make);
-    Case::new(["copy", "copy"], name, Copy, &words, words.bytes, PartialEq::eq)
+    Case::new(["copy", "copy"], name, CopyWords, &words, words.bytes, PartialEq::eq)
 }
 
 /// Noise in four 8-bit channels, none of them alpha.

@@ -10,7 +10,7 @@ use crate::{
         Source, allow_broken_pipe,
         image::{Encoding, ImageFormat},
     },
-    kernels::histogram::{Adjust, Pixels, luminance_levels},
+    kernels::histogram::{LookupTable, Pixels, luminance_histogram},
     util::error::{Error, Result},
 };
 
@@ -33,13 +33,13 @@ pub fn write(
             "{source}: --equalize and --auto-levels adjust one image; choose a page with --page"
         )));
     };
-    let levels = luminance_levels(image.samples.dtype(), image.channels)?;
+    let levels = luminance_histogram(image.samples.dtype(), image.channels)?;
     let counts = session.device.run(&levels, selected)?;
     let pixels = Pixels { samples: image.samples, channels: image.channels };
     for (output, adjustment) in &settings.adjustments {
         let adjust = match *adjustment {
-            Adjustment::Equalize => Adjust::equalize(&counts[0]),
-            Adjustment::AutoLevels(clip) => Adjust::levels(&counts[0], clip),
+            Adjustment::Equalize => LookupTable::equalize(&counts[0]),
+            Adjustment::AutoLevels(clip) => LookupTable::levels(&counts[0], clip),
         };
         image.samples = session.device.run(&adjust, &pixels)?;
         let format = ImageFormat::of_output(output)?;

@@ -33,9 +33,9 @@ pub(super) fn write(
     for (number, &iso) in isovalues.iter().enumerate() {
         let (surface, summary) = job.surface((input, coords, colors), iso, session)?;
         bytes += surface.bytes();
-        if bytes > input.plan().surface {
+        if bytes > input.plan().surface_bytes {
             let what = "the surfaces of all isovalues together";
-            return Err(memory::exceeds_rest(what, input.plan().surface));
+            return Err(memory::exceeds_rest(what, input.plan().surface_bytes));
         }
         summary.check_empty((iso, sink), input, session)?;
         summary.report(iso, sink, session);

@@ -78,7 +78,7 @@ impl VolumeInput {
     ) -> Result<Option<f64>> {
         let mut otsu = Otsu::new(self.dtype());
         if otsu.needs_range() {
-            self.for_parts(session, |samples, _| otsu.range(samples))?;
+            self.for_parts(session, |samples, _| otsu.widen_range(samples))?;
         }
         self.for_parts(session, |samples, times| otsu.count(samples, times))?;
         let found = otsu.thresholds(of).and_then(|all| all.get(number).copied());

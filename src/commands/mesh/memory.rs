@@ -40,8 +40,8 @@ pub(super) fn plan(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resul
         let scratch = job.kernel.cpu_scratch([width, height], layers, file.dtype.is_float());
         slice.saturating_mul(BEYOND as u64).saturating_add(scratch)
     };
-    let (max_layers, held) = (job.kernel.layers(depth), file.reader_bytes());
-    let cost = MeshCost { samples: &samples, scratch: &scratch, max_layers, held };
+    let (max_layers, reader_bytes) = (job.kernel.layers(depth), file.reader_bytes());
+    let cost = MeshCost { samples: &samples, scratch: &scratch, max_layers, reader_bytes };
     MeshPlan::overlapping(&cost, SURFACE.div_ceil(sample), session).map_err(|needed| {
         let what = format_args!("{}: a layer with the slices around it", job.volume);
         session.exceeds_memory(what, needed)
@@ -76,8 +76,8 @@ pub(super) fn plan_labels(
         kernel.slices(&(start..(start + layers).min(all)), depth).len() as u64 + 1
     };
     let samples = |layers: usize| slice.saturating_mul(slices(layers));
-    let held = file.reader_bytes();
-    let cost = MeshCost { samples: &samples, scratch: &|_| 0, max_layers: all, held };
+    let reader_bytes = file.reader_bytes();
+    let cost = MeshCost { samples: &samples, scratch: &|_| 0, max_layers: all, reader_bytes };
     MeshPlan::sequential(&cost, session).map_err(|needed| {
         let (volume, slices) = (&job.volume, slices(1));
         let what = format_args!("{volume}: a layer of cells with the {slices} slices around it");

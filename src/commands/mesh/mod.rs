@@ -70,7 +70,7 @@ fn run_one(args: Args, session: &Session) -> Result<()> {
     if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
         let job = jobs.job_for(sources.get(0))?;
         let (volume, output) = (job.volume.clone(), job.output.clone());
-        return session.logged(&volume, Some(&output), || parts::write(job, shard, session));
+        return session.run_logged(&volume, Some(&output), || parts::write(job, shard, session));
     }
     let work = Volumes { jobs, session };
     // A single volume is estimated once it is open.
@@ -255,7 +255,7 @@ impl MeshJob {
         session: &Session,
     ) -> Result<Summary> {
         let failed = |error| Error::io("write", sink.to_string(), error);
-        let held = input.plan().held;
+        let held = input.plan().pending_bytes;
         let mut ply = PlyWriter::new(self.details(coords), held, scratch_folder(sink));
         let mut summary = Summary::default();
         surfaces((input, coords), &self.kernel(iso), session, |mut part| {

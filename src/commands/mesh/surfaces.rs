@@ -43,7 +43,7 @@ pub(super) fn layers(
         }
         consume(part)
     };
-    let kernel = &MarchingCubes { max_bytes: input.plan().part, ..kernel.clone() };
+    let kernel = &MarchingCubes { max_bytes: input.plan().part_bytes, ..kernel.clone() };
     let (file, plan) = match input {
         VolumeInput::Whole(slab, _) => {
             let slab = Slab { layers: own, ..(**slab).clone() };

@@ -34,7 +34,7 @@ impl MeshJob {
         session: &Session,
     ) -> Result<(Surface, Summary)> {
         let mut surface = Surface::default();
-        let (allowed, mut largest) = (input.plan().surface, 0);
+        let (allowed, mut largest) = (input.plan().surface_bytes, 0);
         surfaces((input, coords), &self.kernel(iso), session, |part| {
             // Two further parts may be in memory at the same time.
             largest = part.bytes().max(largest);

@@ -24,14 +24,15 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     match (args.job()?, share.shard) {
         (Job::Line(line), Some(shard)) => {
             let scan = || parts::run(&line, shard, carry, session);
-            session.logged(&line.input.source, Some(&line.output.sink), scan)
+            session.run_logged(&line.input.source, Some(&line.output.sink), scan)
         }
         (Job::Table(_), Some(_)) => Err(Error::usage(
             "--shard cannot divide a summed-area table: each sum depends on all rows above it",
         )),
         (Job::Line(line), None) => {
-            session
-                .logged(&line.input.source, Some(&line.output.sink), || line::run(&line, session))
+            session.run_logged(&line.input.source, Some(&line.output.sink), || {
+                line::run(&line, session)
+            })
         }
         (Job::Table(table), None) => table::run(&table, session),
     }

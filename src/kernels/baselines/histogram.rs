@@ -24,7 +24,7 @@ shader_struct! {
 
 /// A published algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counting {
+pub enum CountAlgorithm {
     /// One invocation counts everything.
     OneInvocation,
     /// One invocation per pixel adds to counters in device memory.
@@ -35,7 +35,7 @@ pub enum Counting {
     ChunksReduce,
 }
 
-impl Counting {
+impl CountAlgorithm {
     /// Every algorithm.
     pub const ALL: [Self; 4] =
         [Self::OneInvocation, Self::PixelEach, Self::ChunksSum, Self::ChunksReduce];
@@ -51,7 +51,7 @@ impl Counting {
     }
 }
 
-/// Pixels that a pass of [`Counting::OneInvocation`] counts. Some devices silently end loops after 65,535 iterations,
+/// Pixels that a pass of [`CountAlgorithm::OneInvocation`] counts. Some devices silently end loops after 65,535 iterations,
 /// and a pixel takes up to five.
 const SINGLE_PIXELS: u32 = 13_000;
 
@@ -59,7 +59,7 @@ const SINGLE_PIXELS: u32 = 13_000;
 #[derive(Clone, Copy, Debug)]
 pub struct CountRgba {
     /// How pixels are counted.
-    pub counting: Counting,
+    pub algorithm: CountAlgorithm,
     /// How many histograms are counted: 1 or 4.
     pub rows: usize,
     /// Pixels in a row of the image.
@@ -101,7 +101,8 @@ impl Kernel for CountRgba {
         let [width, count] = [self.width, pixels.len()].map(|number| number as u32);
         let group = SHADER.constant("GROUP");
         let (columns, height) = (width.div_ceil(group), count / width);
-        let chunked = matches!(self.counting, Counting::ChunksSum | Counting::ChunksReduce);
+        let chunked =
+            matches!(self.algorithm, CountAlgorithm::ChunksSum | CountAlgorithm::ChunksReduce);
         let chunks = if chunked { columns * height } else { 0 };
         let bytes = 1024 * self.rows as u64;
         let data = context.upload("pixels", pixels.samples.as_bytes())?;
@@ -123,18 +124,18 @@ impl Kernel for CountRgba {
         if chunked {
             record("count_chunk", &params, [columns, height, 1])?;
         }
-        match self.counting {
-            Counting::OneInvocation => {
+        match self.algorithm {
+            CountAlgorithm::OneInvocation => {
                 for start in (0..count).step_by(SINGLE_PIXELS as usize) {
                     let pixels = SINGLE_PIXELS.min(count - start);
                     record("single", &CountParams { start, pixels, ..params }, [1; 3])?;
                 }
             }
-            Counting::PixelEach => {
+            CountAlgorithm::PixelEach => {
                 record("each", &params, context.fold(count.div_ceil(group).into())?)?;
             }
-            Counting::ChunksSum => record("sum_chunks", &params, [1; 3])?,
-            Counting::ChunksReduce => {
+            CountAlgorithm::ChunksSum => record("sum_chunks", &params, [1; 3])?,
+            CountAlgorithm::ChunksReduce => {
                 let (mut left, mut stride) = (chunks, 1);
                 while left > 1 {
                     let groups = context.fold(u64::from(left / 2))?;

@@ -7,7 +7,7 @@ mod histogram;
 mod mesh;
 
 pub use blur::DirectBlur;
-pub use histogram::{CountRgba, Counting};
+pub use histogram::{CountAlgorithm, CountRgba};
 pub use mesh::ClassicCubes;
 
 use crate::gpu::Shader;

@@ -16,7 +16,7 @@ use crate::{
 
 /// A lookup table for 8-bit or 16-bit images. Alpha is not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Adjust {
+pub enum LookupTable {
     /// Each sample is replaced by its entry in the table.
     Samples(Vec<i32>),
     /// The entry for the luminance of a pixel, rounded to a sample value, is added to all its colours, so that their
@@ -24,12 +24,12 @@ pub enum Adjust {
     Shifts(Vec<i32>),
 }
 
-/// The histogram that [`Adjust::equalize`] and [`Adjust::levels`] need: that of the luminance, rounded to sample
+/// The histogram that [`LookupTable::equalize`] and [`LookupTable::levels`] need: that of the luminance, rounded to sample
 /// values, or of grey values.
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the samples are neither u8 nor u16.
-pub fn luminance_levels(dtype: Dtype, channels: usize) -> Result<Histogram> {
+pub fn luminance_histogram(dtype: Dtype, channels: usize) -> Result<Histogram> {
     let max = max_sample(dtype)?;
     let bins = Bins::new(max as usize + 1, -0.5, f64::from(max) + 0.5, dtype)?;
     let component = if channels < 3 { Component::Channel(0) } else { Component::Luma(Luma::Bt709) };
@@ -46,7 +46,7 @@ fn max_sample(dtype: Dtype) -> Result<i32> {
     }
 }
 
-impl Adjust {
+impl LookupTable {
     /// Histogram equalisation (Gonzalez and Woods, Digital Image Processing, 3.3.1): maps each luminance to its share
     /// in the cumulative counts, so that all become about equally frequent. The minimum is mapped to 0, the maximum to
     /// full intensity. An image with a single luminance is not changed.
@@ -111,7 +111,7 @@ impl Adjust {
     }
 }
 
-impl Kernel for Adjust {
+impl Kernel for LookupTable {
     type In = Pixels;
     type Out = Samples;
     const NAME: &'static str = "adjust";

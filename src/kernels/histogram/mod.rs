@@ -16,7 +16,7 @@ mod route;
 mod statistics;
 mod value_counts;
 
-pub use adjust::{Adjust, luminance_levels};
+pub use adjust::{LookupTable, luminance_histogram};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
 pub use gpu::{

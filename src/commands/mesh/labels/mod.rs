@@ -61,7 +61,7 @@ pub(super) fn mesh_labels(
         preview.check(session)?;
     }
     let plan = plan_labels((job, &kernel), &file, numbers.size(&file), session)?;
-    kernel.max_bytes = plan.part;
+    kernel.max_bytes = plan.part_bytes;
     session.device.set_estimate(|| estimate::of_job(job, &file));
     let numbers = numbers.into();
     let labels = LabelJob { job, list, file: &file, kernel, plan, transform, numbers, session };
@@ -85,7 +85,7 @@ impl LabelJob<'_> {
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
         let details = job.details(&transform.coords);
-        let mut ply = LabelPly::new(details, self.plan.held, folder);
+        let mut ply = LabelPly::new(details, self.plan.pending_bytes, folder);
         let mut totals = LabelTotals::default();
         let found = LabelSet::new()?;
         let mut top = TopLayer::default();
@@ -150,8 +150,8 @@ impl LabelJob<'_> {
         let Self { session, plan, .. } = self;
         let mut mesh = LabelMesh::default();
         self.for_each_part(|_, part| {
-            if mesh.bytes() + part.bytes() > plan.surface {
-                let fact = memory::exceeds_rest("the mesh of all labels", plan.surface);
+            if mesh.bytes() + part.bytes() > plan.surface_bytes {
+                let fact = memory::exceeds_rest("the mesh of all labels", plan.surface_bytes);
                 return Err(fact.with_hint(Hint::WholeMesh));
             }
             mesh.append(part)

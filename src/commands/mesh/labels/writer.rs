@@ -103,9 +103,9 @@ impl LabelWriter<'_, '_> {
     fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
         let plan = &self.labels.plan;
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
-        match needed <= plan.surface {
+        match needed <= plan.surface_bytes {
             true => Ok(()),
-            false => Err(memory::exceeds_rest("the mesh of all labels", plan.surface)),
+            false => Err(memory::exceeds_rest("the mesh of all labels", plan.surface_bytes)),
         }
     }
 

@@ -310,10 +310,10 @@ fn from_jpeg(
     // The directory takes precedence over the colours in the JPEG stream.
     let colour = match (count, page.photometric) {
         (4, YCbCr) => return Err("JPEG of YCbCr with a fourth channel is not supported".into()),
-        (4, _) => ColourSource::Given(ColourModel::Raw),
-        (_, Rgb) => ColourSource::Given(ColourModel::Rgb),
-        (_, YCbCr) => ColourSource::Given(ColourModel::YCbCr),
-        _ => ColourSource::Stated,
+        (4, _) => ColourSource::Forced(ColourModel::Raw),
+        (_, Rgb) => ColourSource::Forced(ColourModel::Rgb),
+        (_, YCbCr) => ColourSource::Forced(ColourModel::YCbCr),
+        _ => ColourSource::FromFile,
     };
     let file = JpegFile::parse(packed, &Container { tables: &page.tables, colour })?;
     let needed = file.frame.pixel_bytes() + file.scratch_bytes();

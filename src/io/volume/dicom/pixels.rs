@@ -182,8 +182,8 @@ fn decode_rle(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<
 /// Decodes a JPEG picture. A byte of padding may follow it.
 fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> error::Result<()> {
     let colour = match format.samples == 3 && !format.ybr {
-        true => ColourSource::Default(ColourModel::Rgb),
-        false => ColourSource::Stated,
+        true => ColourSource::Fallback(ColourModel::Rgb),
+        false => ColourSource::FromFile,
     };
     let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
     let ([width, height], count) = (file.frame.size, file.frame.components.len());

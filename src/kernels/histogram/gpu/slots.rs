@@ -55,8 +55,8 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
         _ => (pixels.samples.as_bytes(), pixels.channels, dtype),
     };
     let limits = &context.limits;
-    let Specialised { shader, rule, slots, layout } =
-        Specialised::new(limits, dtype, channels, bins, route);
+    let SlotShader { shader, rule, slots, layout } =
+        SlotShader::new(limits, dtype, channels, bins, route);
     let group = context.pipeline(&shader, "count")?.workgroup_size[0];
     let (unit, spans) = (shader.constant("UNIT"), slots.div_ceil(layout.span));
     // With digits, each workgroup adds many counters to the result, so fewer workgroups are faster.
@@ -87,7 +87,7 @@ fn extract_channel(pixels: &Pixels, channel: usize) -> Vec<u8> {
 }
 
 /// The rule by which the shader finds the slot of a pixel, and its tables.
-struct Rule {
+struct SlotRule {
     /// Name of the rule in the shader.
     mode: &'static str,
     /// The channel whose levels are counted.
@@ -99,7 +99,7 @@ struct Rule {
     light: Option<Vec<u32>>,
 }
 
-impl Rule {
+impl SlotRule {
     fn new(dtype: Dtype, bins: &Bins, route: &Route) -> Self {
         let values =
             |mode, keys| Self { mode, channel: 0, luma: None, keys: Some(keys), light: None };
@@ -127,9 +127,9 @@ impl Rule {
     }
 }
 
-/// Layout of the counters in workgroup memory.
+/// CounterLayout of the counters in workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Layout {
+struct CounterLayout {
     /// Number of slots that a workgroup counts. Other workgroups count the following slots.
     span: usize,
     /// Counters per slot, which reduce contention.
@@ -138,7 +138,7 @@ struct Layout {
     digits: bool,
 }
 
-impl Layout {
+impl CounterLayout {
     /// A few slots have several counters each, more slots have one. If there is no room for these, slots have a digit
     /// each, in as few spans as possible, since each span reads all pixels.
     fn new(limits: &DeviceLimits, slots: usize) -> Self {
@@ -159,15 +159,15 @@ impl Layout {
 const PLACES: usize = 128;
 
 /// The shader for a component, and the layout of its counters.
-struct Specialised {
+struct SlotShader {
     shader: Shader,
-    rule: Rule,
+    rule: SlotRule,
     /// Slots counted.
     slots: usize,
-    layout: Layout,
+    layout: CounterLayout,
 }
 
-impl Specialised {
+impl SlotShader {
     fn new(
         limits: &DeviceLimits,
         dtype: Dtype,
@@ -175,9 +175,9 @@ impl Specialised {
         bins: &Bins,
         route: &Route,
     ) -> Self {
-        let rule = Rule::new(dtype, bins, route);
+        let rule = SlotRule::new(dtype, bins, route);
         let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
-        let layout = Layout::new(limits, slots);
+        let layout = CounterLayout::new(limits, slots);
         // Digits take much memory, which many invocations then share.
         let group = if layout.digits { 1024 } else { 512 };
         let shader = shader(&rule, layout, channels, workgroup_size(limits, group));
@@ -203,14 +203,14 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
     for (dtype, channels, route) in inputs {
         for count in [1, 100, 256, 1000, 10_000, MAX_BINS] {
             let bins = Bins::new(count, 0.0, 255.0, dtype).expect("a valid range");
-            shaders.push(Specialised::new(limits, dtype, channels, &bins, &route).shader);
+            shaders.push(SlotShader::new(limits, dtype, channels, &bins, &route).shader);
         }
     }
     shaders
 }
 
-fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
-    let Layout { span, replicas, digits } = layout;
+fn shader(rule: &SlotRule, layout: CounterLayout, channels: usize, group: u32) -> Shader {
+    let CounterLayout { span, replicas, digits } = layout;
     let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
     let shader = SHADER.with(&[("MODE", rule.mode)]);
     let shader = shader.with(&[("LINEAR", rule.light.is_some()), ("DIGITS", digits)]);

@@ -106,14 +106,14 @@ impl SlabParams {
 
     /// Parameters of a dispatch that reads `band`.
     pub(super) fn for_band(self, band: &RowBand) -> Self {
-        self.for_rows(&band.held, &band.rows)
+        self.for_rows(&band.sample_rows, &band.rows)
     }
 
-    /// Parameters of a dispatch over `rows` of points that reads the rows `held` of samples.
-    pub(super) fn for_rows(self, held: &Range<usize>, rows: &Range<usize>) -> Self {
+    /// Parameters of a dispatch over `rows` of points that reads `sample_rows`.
+    pub(super) fn for_rows(self, sample_rows: &Range<usize>, rows: &Range<usize>) -> Self {
         Self {
-            volume_y: held.start as u32,
-            volume_rows: held.len() as u32,
+            volume_y: sample_rows.start as u32,
+            volume_rows: sample_rows.len() as u32,
             start_y: rows.start as u32,
             end_y: rows.end as u32,
             ..self

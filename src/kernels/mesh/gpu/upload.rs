@@ -82,7 +82,8 @@ impl<'a> Voxels<'a> {
 pub(super) struct RowBand {
     pub(super) samples: Buffer,
     /// Rows of samples, including the halo.
-    pub(super) held: Range<usize>,
+    pub(super) sample_rows: Range<usize>,
+    /// Rows of points that a dispatch over the band processes.
     pub(super) rows: Range<usize>,
 }
 
@@ -103,8 +104,8 @@ impl RowBand {
         let bytes = &voxels.samples.as_bytes()[slices.start * slice..slices.end * slice];
         let max_rows = (context.max_binding() / (row * slices.len()) as u64) as usize;
         if max_rows >= grid.height {
-            let (held, rows) = (0..grid.height, 0..grid.points[1]);
-            return Ok(vec![Self { samples: context.upload("volume", bytes)?, held, rows }]);
+            let (sample_rows, rows) = (0..grid.height, 0..grid.points[1]);
+            return Ok(vec![Self { samples: context.upload("volume", bytes)?, sample_rows, rows }]);
         }
         let halo: usize = HALO.iter().sum();
         let height = max_rows.checked_sub(halo).filter(|&height| height > 0).ok_or_else(|| {
@@ -118,12 +119,12 @@ impl RowBand {
         let split = Split { len: grid.points[1], block: height, halo: HALO, wraps: false };
         let band = |Span { core, padded, .. }: Span| {
             let sample = |y: usize| y.saturating_sub(grid.pad).min(grid.height);
-            let held = sample(padded.start)..sample(padded.end);
-            let mut part = memory::room(held.len() * row * slices.len())?;
+            let sample_rows = sample(padded.start)..sample(padded.end);
+            let mut part = memory::room(sample_rows.len() * row * slices.len())?;
             for slice in bytes.chunks_exact(slice) {
-                part.extend_from_slice(&slice[held.start * row..held.end * row]);
+                part.extend_from_slice(&slice[sample_rows.start * row..sample_rows.end * row]);
             }
-            Ok(Self { samples: context.upload("volume", &part)?, held, rows: core })
+            Ok(Self { samples: context.upload("volume", &part)?, sample_rows, rows: core })
         };
         split.spans().map(band).collect()
     }
