@@ -224,13 +224,8 @@ impl MeshPlan {
         }
         let surface_bytes = allowed - samples;
         let part_bytes = surface_bytes / if overlaps { 6 } else { 3 };
-        Ok(Self {
-            layers,
-            overlaps,
-            part_bytes,
-            surface_bytes,
-            pending_bytes: (memory / 4).min(MAX_PENDING),
-        })
+        let pending_bytes = (memory / 4).min(MAX_PENDING);
+        Ok(Self { layers, overlaps, part_bytes, surface_bytes, pending_bytes })
     }
 
     /// The plan for a volume of `layers` layers in memory, where samples and scratch take `bytes`.
@@ -262,12 +257,7 @@ impl MeshPlan {
         }
         let left = memory - samples;
         let [part_bytes, surface_bytes] = [left / 2; 2];
-        Ok(Self {
-            layers,
-            overlaps: false,
-            part_bytes,
-            surface_bytes,
-            pending_bytes: (left / 4).min(MAX_PENDING),
-        })
+        let pending_bytes = (left / 4).min(MAX_PENDING);
+        Ok(Self { layers, overlaps: false, part_bytes, surface_bytes, pending_bytes })
     }
 }
