@@ -45,11 +45,7 @@ impl Default for Moments {
 
 impl Moments {
     /// The moments of values with their counts.
-    pub(super) fn from_counts(
-        values: impl Iterator<Item = (f64, u64)>,
-        low: f64,
-        high: f64,
-    ) -> Self {
+    pub(super) fn from_bins(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
         let mut moments = Self::default();
         values.for_each(|(value, n)| moments.add(value, n, low, high));
         moments
@@ -138,7 +134,7 @@ mod tests {
             let integers: Vec<i128> =
                 (0..1000).map(|_| i128::from(noise.next() >> 58) + offset).collect();
             let values = integers.iter().map(|&n| (n as f64 * unit, 1));
-            let found = Moments::from_counts(values, -1e30, 1e30).mean_and_deviation();
+            let found = Moments::from_bins(values, -1e30, 1e30).mean_and_deviation();
             // In units of 1 / 1000, in which the mean is an integer.
             let sum: i128 = integers.iter().sum();
             let squares: i128 = integers.iter().map(|n| (1000 * n - sum).pow(2)).sum();
@@ -148,7 +144,7 @@ mod tests {
                 assert!(error <= 1e-15 * (expected * unit).abs(), "{found} {expected} {offset}");
             }
         }
-        let constant = Moments::from_counts([(0.1, 3)].into_iter(), 0.0, 1.0);
+        let constant = Moments::from_bins([(0.1, 3)].into_iter(), 0.0, 1.0);
         assert_eq!(constant.mean_and_deviation(), [0.1, 0.0]);
     }
 

@@ -76,7 +76,7 @@ impl Statistics {
                 let all = all.map(|(&n, level)| (min + f64::from(level), n));
                 let is_inside = |value| (bins.low..=bins.high).contains(&value);
                 let levels: Vec<_> = all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
-                (Moments::from_counts(levels.iter().copied(), bins.low, bins.high), levels)
+                (Moments::from_bins(levels.iter().copied(), bins.low, bins.high), levels)
             }
         };
         if moments.count == 0 {

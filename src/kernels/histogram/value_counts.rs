@@ -160,7 +160,7 @@ impl ValueCounts {
     /// The moments of the values from `low` to `high`, unless bits were dropped.
     fn moments(&self, low: f64, high: f64) -> Option<Moments> {
         let values = || self.keys.iter().chain(&self.recent).map(|&(key, n)| (f64_of_key(key), n));
-        (self.shift == 0).then(|| Moments::from_counts(values(), low, high))
+        (self.shift == 0).then(|| Moments::from_bins(values(), low, high))
     }
 
     /// Each value with its count. Values with equal keys are represented by the smallest one, but at least `low`.
@@ -334,7 +334,7 @@ mod tests {
                 all.add(values);
             }
             let naive = sorted.iter().map(|&value| (value, 1));
-            assert_eq!(sums, Moments::from_counts(naive, range[0], range[1]));
+            assert_eq!(sums, Moments::from_bins(naive, range[0], range[1]));
             let levels = all.levels(0.0);
             assert!(levels.len() > MAX_VALUES, "{}", levels.len());
             let all = levels.into_iter().flat_map(|(value, n)| (0..n).map(move |_| value));

@@ -182,7 +182,6 @@ pub(super) fn taps(reach: f32) -> Vec<Tap> {
 fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
     let wider = |[low, high]: [f32; 2], other: [f32; 2]| [low.min(other[0]), high.max(other[1])];
     let none = [f32::INFINITY, f32::NEG_INFINITY];
-    let chunk_extent =
-        |chunk: &[[f32; 3]]| chunk.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
-    positions.chunks(1 << 14).par_map(chunk_extent).into_iter().fold(none, wider)
+    let of_one = |chunk: &[[f32; 3]]| chunk.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
+    positions.chunks(1 << 14).par_map(of_one).into_iter().fold(none, wider)
 }

@@ -189,10 +189,9 @@ impl Window {
             simd::vectorize(
                 #[inline(always)]
                 || {
-                    target
-                        .iter_mut()
-                        .zip(windows)
-                        .for_each(|(to, v)| *to = NoRounding.round(v * mean))
+                    for (to, v) in target.iter_mut().zip(windows) {
+                        *to = NoRounding.round(v * mean);
+                    }
                 },
             );
         }

@@ -145,8 +145,7 @@ where
                 Tile { passes: plane, source, left, top, rows }.with_simd(simd);
             }
             next = end;
-            let mut lines: Vec<&[A::Intermediate]> =
-                (start..end).map(|at| &ring[offset(at)..]).collect();
+            let mut lines: Vec<&[_]> = (start..end).map(|at| &ring[offset(at)..]).collect();
             for row in 0..height {
                 sums.across_lines::<S, _, D>(&lines, &mut rows[row..], height);
                 lines.iter_mut().for_each(|line| *line = &line[stride..]);

@@ -2,7 +2,7 @@
 
 use super::{
     layout::Layout,
-    route::{IN_RANGE, PreparedRoute, Recording, Route, Task, pass_label},
+    route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label},
 };
 use crate::{
     gpu::{Buffer, Context, Shader},
@@ -50,7 +50,7 @@ pub const U16: Route = Route {
     },
     shaders: |task| {
         let pass = &task.passes[0];
-        let rest = pass.taps.radius % rows_per_invocation(&COLUMNS_U16);
+        let rest = pass.taps.radius % run_rows(&COLUMNS_U16);
         let shader = COLUMNS_U16.with(&pass.to.packed()).with(&[("REST", rest)]);
         let inner = shader.with(&[("INNER", true)]);
         let border = shader.with(&[("INNER", false)]).with(&[("EDGE", task.edge.name())]);
@@ -58,7 +58,7 @@ pub const U16: Route = Route {
     },
     new: |context, task| {
         let weights = distances(&task.passes[0]);
-        let run = rows_per_invocation(&COLUMNS_U16);
+        let run = run_rows(&COLUMNS_U16);
         let inner = ColumnPass::new(context, &U16, task, (run, Some(&weights)))?;
         let border = (U16.shaders)(task).remove(1);
         Ok(Box::new(InnerAndBorder { inner, border }))
@@ -76,17 +76,12 @@ pub const ANY: Route = Route {
     },
     new: |context, task| {
         let weights = task.passes[0].window(4, 3);
-        Ok(Box::new(ColumnPass::new(
-            context,
-            &ANY,
-            task,
-            (rows_per_invocation(&COLUMNS), Some(&weights)),
-        )?))
+        Ok(Box::new(ColumnPass::new(context, &ANY, task, (run_rows(&COLUMNS), Some(&weights)))?))
     },
 };
 
 /// Number of rows that an invocation computes.
-fn rows_per_invocation(shader: &Shader) -> usize {
+fn run_rows(shader: &Shader) -> usize {
     shader.constant("ROWS") as usize
 }
 
@@ -157,13 +152,7 @@ impl PreparedRoute for ColumnPass {
         let size = to.context.pipeline(&self.shader, "blur_columns")?.workgroup_size[0];
         let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
         let entry = (&self.shader, "blur_columns");
-        to.dispatch(
-            pass_label(self.axis),
-            entry,
-            &params,
-            &weights,
-            invocations.div_ceil(size.into()),
-        )
+        to.dispatch(label(self.axis), entry, &params, &weights, invocations.div_ceil(size.into()))
     }
 }
 
@@ -191,13 +180,7 @@ impl PreparedRoute for InnerAndBorder {
             let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
             if groups > 0 {
                 let params = ColumnParams { runs, gap_start, gap_runs, ..params };
-                to.dispatch(
-                    pass_label(*axis),
-                    (shader, "blur_columns"),
-                    &params,
-                    &weights,
-                    groups,
-                )?;
+                to.dispatch(label(*axis), (shader, "blur_columns"), &params, &weights, groups)?;
             }
         }
         Ok(())

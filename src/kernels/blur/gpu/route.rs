@@ -106,6 +106,6 @@ impl Limits {
 }
 
 /// The label of a pass along `axis`.
-pub fn pass_label(axis: usize) -> &'static str {
+pub fn label(axis: usize) -> &'static str {
     ["blur x", "blur y", "blur z"][axis]
 }

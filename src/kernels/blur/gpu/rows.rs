@@ -1,6 +1,6 @@
 //! The routes for passes along x.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, pass_label};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::blur::{Arithmetic, Format, Pass},
@@ -24,19 +24,17 @@ shader_struct! {
 /// A box filter by prefix sums in workgroup memory. An invocation computes eight pixels at a time.
 pub const BOX: Route = Route {
     passes: 1,
-    fits: |task| {
-        task.passes[0].axis == 0 && task.passes[0].is_box() && WorkgroupSize::new(task).is_some()
-    },
+    fits: |task| task.passes[0].axis == 0 && task.passes[0].is_box() && Sizes::new(task).is_some(),
     shaders: |task| {
         let pass = &task.passes[0];
-        let WorkgroupSize { invocations, groups, .. } = WorkgroupSize::new(task).expect("it fits");
+        let Sizes { invocations, groups, .. } = Sizes::new(task).expect("it fits");
         let shader = BOX_ROWS.with(&pass.formats()).with(&pass.box_sums());
         vec![with_channels(&shader, task).with(&[("WIDTH", invocations), ("GROUPS", groups)])]
     },
     new: |context, task| {
-        let WorkgroupSize { groups, halo, .. } = WorkgroupSize::new(task).expect("it fits");
+        let Sizes { groups, halo, .. } = Sizes::new(task).expect("it fits");
         let own = Tile::UpTo(GROUP * (groups - halo));
-        RowPass::prepare(context, &BOX, task, task.passes[0].taps.radius, (own, None))
+        RowPass::boxed(context, &BOX, task, task.passes[0].taps.radius, (own, None))
     },
 };
 
@@ -54,7 +52,7 @@ pub const U8: Route = Route {
         let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
         let padded = radius.next_multiple_of(4);
         let weights = pass.window(padded - radius, 0);
-        RowPass::prepare(context, &U8, task, padded, (Tile::from_shader(&ROWS_U8), Some(&weights)))
+        RowPass::boxed(context, &U8, task, padded, (Tile::from_shader(&ROWS_U8), Some(&weights)))
     },
 };
 
@@ -63,8 +61,7 @@ pub const U8_LONG: Route = Route {
     passes: 1,
     // The weight of a single tap is 2^24, which does not fit 24 bits.
     fits: |task| {
-        is_u8_gaussian(task, Arithmetic::U32)
-            && task.passes[0].weight(0) >> (8 * bytes_per_weight()) == 0
+        is_u8_gaussian(task, Arithmetic::U32) && task.passes[0].weight(0) >> (8 * planes()) == 0
     },
     shaders: |task| {
         // Only as much workgroup memory as needed, so that more workgroups share a multiprocessor.
@@ -76,7 +73,7 @@ pub const U8_LONG: Route = Route {
         let pass = &task.passes[0];
         let weights = weights_by_byte(pass);
         let tile = Tile::from_shader(&ROWS_U8_LONG);
-        RowPass::prepare(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
+        RowPass::boxed(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
     },
 };
 
@@ -92,13 +89,8 @@ pub const ANY: Route = Route {
     new: |context, task| {
         let pass = &task.passes[0];
         let weights = pass.window(4, 3);
-        RowPass::prepare(
-            context,
-            &ANY,
-            task,
-            pass.taps.radius,
-            (Tile::from_shader(&ROWS), Some(&weights)),
-        )
+        let tile = Tile::from_shader(&ROWS);
+        RowPass::boxed(context, &ANY, task, pass.taps.radius, (tile, Some(&weights)))
     },
 };
 
@@ -115,7 +107,7 @@ fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {
 }
 
 /// Number of bytes of a weight in [`U8_LONG`].
-fn bytes_per_weight() -> u32 {
+fn planes() -> u32 {
     ROWS_U8_LONG.constant("PLANES")
 }
 
@@ -130,7 +122,7 @@ fn weights_by_byte(pass: &Pass) -> Vec<u32> {
     let radius = padded_radius(pass);
     let mut weights = Vec::new();
     for step in 0..=radius / 2 {
-        for plane in 0..bytes_per_weight() {
+        for plane in 0..planes() {
             for to in 0..4 {
                 let byte = |i: usize| {
                     let weight = pass.weight((4 * step + i).abs_diff(radius + to));
@@ -147,14 +139,14 @@ fn weights_by_byte(pass: &Pass) -> Vec<u32> {
 const GROUP: usize = 8;
 
 /// The sizes of a workgroup of [`BOX`].
-struct WorkgroupSize {
+struct Sizes {
     invocations: usize,
     /// Groups of positions in workgroup memory, including the halo.
     groups: usize,
     halo: usize,
 }
 
-impl WorkgroupSize {
+impl Sizes {
     /// The sizes for a task, with a small tile if workgroup memory requires it; `None` if not even the smallest tile
     /// fits.
     fn new(task: &Task<'_>) -> Option<Self> {
@@ -205,7 +197,7 @@ struct RowPass {
 
 impl RowPass {
     /// The task's first pass, computed by `route`. `weights`, if there are any, are those of a window of `radius`.
-    fn prepare(
+    fn boxed(
         context: &Context,
         route: &Route,
         task: &Task<'_>,
@@ -251,6 +243,6 @@ impl PreparedRoute for RowPass {
             ..self.params
         };
         let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
-        to.dispatch(pass_label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
+        to.dispatch(label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
     }
 }

@@ -146,7 +146,7 @@ struct Nearest {
 }
 
 impl Nearest {
-    fn find(position: [f64; 3], grid: &Grid<'_>) -> Self {
+    fn to(position: [f64; 3], grid: &Grid<'_>) -> Self {
         let (squared, triangle) = grid.nearest(position, |_| true);
         Self { squared, triangle }
     }
@@ -165,17 +165,16 @@ impl NearestTriangles {
         let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
         whole.flatten().for_each(|&vertex| is_used[vertex as usize] = true);
         let to_vertices = parallel::generated(is_used.len(), |vertex| match is_used[vertex] {
-            true => Nearest::find(surface.positions[vertex].map(f64::from), grid),
+            true => Nearest::to(surface.positions[vertex].map(f64::from), grid),
             false => Nearest::default(),
         })?;
         let to_centers = parallel::mapped(&surface.triangles, |&triangle| {
             let corners = surface.corners::<f64>(triangle);
             match surface.is_flat(triangle) {
                 true => Nearest::default(),
-                false => Nearest::find(
-                    from_fn(|i| corners.iter().map(|p| p[i]).sum::<f64>() / 3.0),
-                    grid,
-                ),
+                false => {
+                    Nearest::to(from_fn(|i| corners.iter().map(|p| p[i]).sum::<f64>() / 3.0), grid)
+                }
             }
         })?;
         Ok(Self { to_vertices, to_centers })
@@ -232,8 +231,8 @@ impl Measurement<'_> {
             }
             let enough = self.enough(known);
             let bound = piece.bound();
-            let [fraction, floor] = SHORT.map(|short| short * short);
-            let short = (fraction * enough).max(floor * self.grid.extent());
+            let [ratio, floor] = SHORT.map(|short| short * short);
+            let short = (ratio * enough).max(floor * self.grid.extent());
             if bound <= enough || piece.longest_squared() <= short {
                 upper = farther(upper, Nearest { squared: bound, ..piece.worst() });
                 continue;
@@ -241,7 +240,7 @@ impl Measurement<'_> {
             let (side, position) = piece.split();
             let (mut middle, squared) = piece.nearest_of_corners(position, self.grid);
             if middle.near.squared > enough / 4.0 {
-                middle.near = Nearest::find(position, self.grid);
+                middle.near = Nearest::to(position, self.grid);
                 known = farther(known, middle.near);
             }
             pieces.extend(piece.halves(side, middle, squared, self.grid));
@@ -349,8 +348,7 @@ impl Piece {
             .unwrap_or(0);
         let longest = (0..3)
             .max_by(|&one, &other| self.squared_length(one).total_cmp(&self.squared_length(other)));
-        let (side, fraction) = match self.depth < BISECTED && min_excess(best) > 0.05 * self.bound()
-        {
+        let (side, ratio) = match self.depth < BISECTED && min_excess(best) > 0.05 * self.bound() {
             true => {
                 let [at, rest] = excess(best).map(f64::sqrt);
                 (best, (at / (at + rest)).clamp(0.05, 0.95))
@@ -358,7 +356,7 @@ impl Piece {
             false => (longest.unwrap_or(0), 0.5),
         };
         let [from, to] = [side, (side + 1) % 3].map(|i| self.corners[i].position);
-        (side, from_fn(|i| from[i] + fraction * (to[i] - from[i])))
+        (side, from_fn(|i| from[i] + ratio * (to[i] - from[i])))
     }
 
     /// A point with the nearest one of the triangles nearest to the corners, and its squared distances to these three

@@ -24,19 +24,14 @@ pub struct ScanBuffers<'a> {
 impl ScanSpec {
     /// Divides `len` numbers into ranges of whole tiles that fit one binding each, with at most 2^31 numbers.
     pub(super) fn bound_ranges(&self, context: &Context, len: usize) -> Vec<BoundRange> {
-        self.bound_ranges_of(context, len, TILE)
+        self.split(context, len, TILE)
     }
 
-    /// Divides `len` numbers into the largest ranges that fit one binding. Their lengths are multiples of `granularity`,
+    /// Divides `len` numbers into the largest ranges that fit one binding. Their lengths are multiples of `multiple`,
     /// except for the last.
-    pub(super) fn bound_ranges_of(
-        &self,
-        context: &Context,
-        len: usize,
-        granularity: usize,
-    ) -> Vec<BoundRange> {
+    pub(super) fn split(&self, context: &Context, len: usize, multiple: usize) -> Vec<BoundRange> {
         let size = self.dtype.size();
-        let max = (context.max_binding() as usize / size).min(1 << 31) / granularity * granularity;
+        let max = (context.max_binding() as usize / size).min(1 << 31) / multiple * multiple;
         let range = |first: usize| {
             let len = max.min(len - first);
             let end = first + len.next_multiple_of(4);

@@ -62,7 +62,7 @@ fn granularity(spec: &ScanSpec) -> usize {
 }
 
 fn bound_ranges(spec: &ScanSpec, context: &Context, len: usize) -> Vec<BoundRange> {
-    spec.bound_ranges_of(context, len, granularity(spec))
+    spec.split(context, len, granularity(spec))
 }
 
 /// Length of the carry buffer: the pass over each range reads a carry and writes the next one.

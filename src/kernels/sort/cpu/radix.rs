@@ -415,15 +415,9 @@ mod tests {
         let Buckets { shift, numbers, below } = Buckets::new(30, &counts, 10);
         // 128 for 3, so that none has more than 10 of 1000; 8 for 6; one for each of the others.
         assert_eq!((below.len(), shift), (254 + 128 + 8, 22 - 7));
-        let bucket = |digit: usize, finer: usize| usize::from(numbers[digit << 7 | finer]);
-        assert_eq!(
-            [bucket(2, 127), bucket(3, 0), bucket(3, 127), bucket(4, 0), bucket(5, 127)],
-            [2, 3, 130, 131, 132]
-        );
-        assert_eq!(
-            [bucket(6, 15), bucket(6, 16), bucket(6, 127), bucket(7, 0)],
-            [133, 134, 140, 141]
-        );
+        let at = |digit: usize, finer: usize| usize::from(numbers[digit << 7 | finer]);
+        assert_eq!([at(2, 127), at(3, 0), at(3, 127), at(4, 0), at(5, 127)], [2, 3, 130, 131, 132]);
+        assert_eq!([at(6, 15), at(6, 16), at(6, 127), at(7, 0)], [133, 134, 140, 141]);
         assert_eq!([below[2], below[3], below[132], below[133]], [22, 15, 22, 19]);
         assert!(Buckets::new(30, &vec![40; NARROW], 10).numbers.is_empty());
     }
