@@ -193,16 +193,12 @@ pub struct MeshPlan {
 }
 
 impl MeshPlan {
-    /// Plans blocks whose surface may take `surface_ratio` bytes for each byte of samples, in the worst case. Reading and
+    /// Plans blocks whose surface may take `ratio` bytes for each byte of samples, in the worst case. Reading and
     /// consuming overlap with meshing where memory allows.
     ///
     /// # Errors
     /// The bytes of memory that a single layer needs, where that is more than there is.
-    pub fn overlapping(
-        cost: &MeshCost<'_>,
-        surface_ratio: u64,
-        session: &Session,
-    ) -> Result<Self, u64> {
+    pub fn overlapping(cost: &MeshCost<'_>, ratio: u64, session: &Session) -> Result<Self, u64> {
         /// Bytes of samples in a block.
         const BLOCK: u64 = 64 << 20;
         let takes = |layers: usize, blocks: u64| {
@@ -211,7 +207,7 @@ impl MeshPlan {
         };
         let memory = session.max_memory.saturating_sub(cost.reader_bytes);
         // At any time, the surfaces of three blocks may be in memory. Together, they may take half of it.
-        let max_samples = BLOCK.min(memory / (2 * 3 * surface_ratio));
+        let max_samples = BLOCK.min(memory / (2 * 3 * ratio));
         let without_halo = |layers: usize| (cost.samples)(layers) - (cost.samples)(0);
         let layers = largest_block(cost.max_layers, max_samples, without_halo);
         let layers = largest_block(layers, memory / 2, |layers| takes(layers, 3));

@@ -13,7 +13,6 @@ pub struct Schedule<J> {
     jobs: usize,
     threads: usize,
     memory: u64,
-    /// Maximum number of jobs that may finish before the first job that is not reported.
     max_ahead: usize,
     state: Mutex<State<J>>,
     changed: Condvar,
