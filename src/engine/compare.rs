@@ -36,7 +36,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         _ => ImageFormat::Png,
     };
     drop(file);
-    let before = encoded(&image, format, Encoding { quality: 95, ..settings.encoding }, session)?;
+    let before =
+        encoded(&image, format, Encoding { quality: Some(95), ..settings.encoding }, session)?;
     let after = encoded(&filtered(job, image, session)?, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {

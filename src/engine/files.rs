@@ -219,7 +219,7 @@ impl Work for Files<'_> {
             Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
             None => sample_bytes(&job.source)?,
         };
-        Some(samples.saturating_mul(job.filter.copies()))
+        Some(samples.saturating_mul(job.copies(&self.settings.encoding)))
     }
 
     fn run(&self, job: &Job) -> Result<()> {

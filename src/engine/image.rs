@@ -42,7 +42,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     }
     let Session { device, timings, .. } = session;
     let filter = &*job.filter;
-    let file = ImageFile::read(&job.source, session.limits(filter.copies()), timings)?;
+    let file =
+        ImageFile::read(&job.source, session.limits(job.copies(&settings.encoding)), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
     let target = session.image_target(&job.sink, format, settings.encoding);
     // A GPU decodes the coefficients of a JPEG, which are smaller than its pixels. For the CPU, pixels are decoded
@@ -115,7 +116,7 @@ fn process_jpeg(
     session: &Session,
 ) -> Result<()> {
     target.check(&image)?;
-    let (size, quality) = ([image.width, image.height], settings.encoding.quality);
+    let (size, quality) = ([image.width, image.height], settings.encoding.jpeg_quality());
     let frame =
         || Frame::for_pixels(size, image.channels, Quality(quality), has_half_chroma(quality));
     let encode = (target.format() == ImageFormat::Jpeg).then(frame);

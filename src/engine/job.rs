@@ -48,6 +48,14 @@ impl Job {
         let report = |warning| losses::report(&self.sink, warning, session.strict);
         self.filter.warning().map_or(Ok(()), report)
     }
+
+    /// Measured number of copies of an image in memory while it is read, filtered and written.
+    pub fn copies(&self, encoding: &Encoding) -> u64 {
+        /// Grey pixels of one byte, and 8 bytes for each in the encoder.
+        const LOSSY_WEBP: u64 = 10;
+        let is_lossy = self.format == Some(ImageFormat::WebP) && encoding.quality.is_some();
+        self.filter.copies().max(if is_lossy { LOSSY_WEBP } else { 0 })
+    }
 }
 
 /// Settings that all jobs of a command share.

@@ -96,6 +96,8 @@ mod volume_info;
 mod volume_output;
 mod volumes;
 mod web;
+#[cfg(feature = "webp-lossy")]
+mod webp_lossy;
 mod web_packing;
 mod zarr;
 mod zarr_hostile;

@@ -197,8 +197,7 @@ fn rejects_options_without_effect() {
     fs::write(folder.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
     let mesh = "mesh v_4x4x4_uint8.raw --iso 3";
     for (line, message) in [
-        ("blur photos/a.png o.png --quality 80", "--quality is for JPEG"),
-        ("blur photos/a.png o.webp --quality 80", "--quality is for JPEG"),
+        ("blur photos/a.png o.png --quality 80", "--quality is for JPEG or WebP"),
         ("blur photos/a.png o.png --optimize", "--optimize is for JPEG"),
         ("blur photos/a.png o.jpg --compression 9", "--compression is for PNG"),
         ("blur v_4x4x4_uint8.raw o.nrrd --quality 80", "--quality is for JPEG"),

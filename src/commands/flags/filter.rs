@@ -37,9 +37,9 @@ pub struct FilterArgs {
     #[arg(help_heading = "Output files")]
     in_place: bool,
 
-    /// Quality of JPEG output, 1 to 100 [default: 90]
+    /// Quality of JPEG and WebP output, 1 to 100 [default: 90 for JPEG, lossless for WebP]
     ///
-    /// Below 95, colour is stored at half the resolution.
+    /// JPEG below 95 and lossy WebP store colour at half the resolution.
     #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     #[arg(help_heading = "Output files")]
     quality: Option<u8>,
@@ -145,7 +145,7 @@ impl FilterArgs {
         let (mut sources, outputs) = self.files(session)?;
         let settings = Settings {
             encoding: Encoding {
-                quality: self.quality.unwrap_or(90),
+                quality: self.quality,
                 optimized: self.optimize,
                 compression: self.compression.unwrap_or(1),
             },
@@ -258,17 +258,19 @@ impl Jobs<'_> {
     /// Refuses options of formats that no output has.
     fn check_encoding(&self, sources: &Sources, session: &Session) -> Result<()> {
         let FilterArgs { quality, optimize, compression, .. } = &self.args;
-        let writes = |format| {
+        let writes = |formats: &[ImageFormat]| {
             let mut jobs = sources.iter().filter_map(|source| self.job(source).ok());
             // The format of standard output is that of the input, and a page holds JPEG or PNG.
-            jobs.any(|job| job.volume.is_none() && job.format.is_none_or(|own| own == format))
+            jobs.any(|job| {
+                job.volume.is_none() && job.format.is_none_or(|own| formats.contains(&own))
+            })
         };
-        for (is_given, flag, format, name) in [
-            (quality.is_some(), "quality", ImageFormat::Jpeg, "JPEG"),
-            (*optimize, "optimize", ImageFormat::Jpeg, "JPEG"),
-            (compression.is_some(), "compression", ImageFormat::Png, "PNG"),
+        for (is_given, flag, formats, name) in [
+            (quality.is_some(), "quality", &[ImageFormat::Jpeg, ImageFormat::WebP][..], "JPEG or WebP"),
+            (*optimize, "optimize", &[ImageFormat::Jpeg], "JPEG"),
+            (compression.is_some(), "compression", &[ImageFormat::Png], "PNG"),
         ] {
-            if is_given && !session.defaults.iter().any(|name| name == flag) && !writes(format) {
+            if is_given && !session.defaults.iter().any(|name| name == flag) && !writes(formats) {
                 return Err(Error::usage(format_args!(
                     "--{flag} is for {name}, but no output is {name}"
                 )));

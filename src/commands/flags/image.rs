@@ -9,7 +9,7 @@ pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
     ("jpeg|jpg", ImageFormat::Jpeg, "JPEG"),
     ("tiff|tif", ImageFormat::Tiff, "TIFF"),
     ("exr", ImageFormat::OpenExr, "OpenEXR"),
-    ("webp", ImageFormat::WebP, "Lossless WebP"),
+    ("webp", ImageFormat::WebP, "WebP, lossless unless --quality is given"),
     ("gif", ImageFormat::Gif, "GIF"),
     ("bmp", ImageFormat::Bmp, "BMP"),
     ("pnm|ppm|pgm|pam", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),

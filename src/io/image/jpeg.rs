@@ -136,9 +136,10 @@ pub(super) fn consume(
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let half_chroma = has_half_chroma(encoding.quality);
+    let quality = encoding.jpeg_quality();
+    let half_chroma = has_half_chroma(quality);
     let size = [image.width, image.height];
-    let frame = Frame::for_pixels(size, image.channels, Quality(encoding.quality), half_chroma);
+    let frame = Frame::for_pixels(size, image.channels, Quality(quality), half_chroma);
     let picture = Picture::Pixels(image.samples.as_bytes());
     Ok(encode(&frame, picture, &segments(&image.metadata)?, encoding.optimized)?)
 }

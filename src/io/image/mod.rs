@@ -27,6 +27,8 @@ mod rows;
 pub mod sandbox;
 pub mod tiff;
 mod unsupported;
+#[cfg(feature = "webp-lossy")]
+mod vp8;
 mod webp;
 mod write;
 

@@ -165,16 +165,23 @@ pub trait PageWriter {
 /// Parameters of encoders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Encoding {
-    /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
-    pub quality: u8,
+    /// Quality of JPEG and of lossy WebP, 1 to 100. `None` is 90 for JPEG, and lossless for WebP.
+    pub quality: Option<u8>,
     /// Whether JPEG files get optimal Huffman tables, which make them smaller but take longer.
     pub optimized: bool,
     /// PNG effort, 0 (none) to 9.
     pub compression: u8,
 }
 
+impl Encoding {
+    /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
+    pub fn jpeg_quality(&self) -> u8 {
+        self.quality.unwrap_or(90)
+    }
+}
+
 impl Default for Encoding {
     fn default() -> Self {
-        Self { quality: 90, optimized: false, compression: 1 }
+        Self { quality: None, optimized: false, compression: 1 }
     }
 }

@@ -1,10 +1,13 @@
-//! WebP, by the image-webp crate. Reads lossy and lossless images and animations, and writes lossless ones.
+//! WebP, by the image-webp crate. Reads lossy and lossless images and animations, and writes
+//! lossless ones. Lossy ones are written by [`vp8`](super::vp8).
 
 use std::{io::Write, path::Path};
 
 use image::ImageFormat;
 use image_webp::{ColorType, WebPEncoder};
 
+#[cfg(feature = "webp-lossy")]
+use super::vp8::encode as encode_lossy;
 use super::{
     canvas::{AnimationHeader, AnimationPages, Area, Disposal, Frame, FrameDecoder},
     codec::{Capabilities, Codec, Decode, MetadataSupport},
@@ -202,8 +205,15 @@ fn has_prefix_codes(bytes: &[u8]) -> bool {
     has(b"VP8L") || has(b"ALPH")
 }
 
-fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
+fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut bytes = Vec::new();
+    if let Some(quality) = encoding.quality {
+        let picture = encode_lossy(image, quality)?;
+        let (metadata, size) = (&image.metadata, [image.width, image.height]);
+        let flags = if image.has_alpha() { ALPHA } else { 0 };
+        write_file(&mut bytes, size, flags, metadata, &[&picture])?;
+        return Ok(bytes);
+    }
     let mut encoder = WebPEncoder::new(&mut bytes);
     let Metadata { icc, exif, xmp, .. } = &image.metadata;
     encoder.set_icc_profile(icc.clone().unwrap_or_default());
@@ -211,6 +221,11 @@ fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
     encoder.set_xmp_metadata(xmp.clone().unwrap_or_default());
     encode_to(encoder, image)?;
     Ok(bytes)
+}
+
+#[cfg(not(feature = "webp-lossy"))]
+fn encode_lossy(_: &Image, _: u8) -> Result<Vec<u8>, BoxError> {
+    Err("lossy WebP is not supported by this build; install with --features webp-lossy".into())
 }
 
 fn encode_to(encoder: WebPEncoder<&mut Vec<u8>>, image: &Image) -> Result<(), BoxError> {
@@ -227,16 +242,19 @@ fn encode_to(encoder: WebPEncoder<&mut Vec<u8>>, image: &Image) -> Result<(), Bo
 fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
-    _: &Encoding,
+    encoding: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    let (first, frames) = (None, Vec::new());
-    Ok(Box::new(WebPWriter { output, series, first, has_alpha: false, frames, written: 0 }))
+    let quality = encoding.quality;
+    let (first, frames, has_alpha) = (None, Vec::new(), false);
+    Ok(Box::new(WebPWriter { output, series, quality, first, has_alpha, frames, written: 0 }))
 }
 
 /// An animation being written. The file begins with its length, so it is kept in memory until the end.
 struct WebPWriter<'a> {
     output: &'a mut dyn Write,
     series: Series,
+    /// Quality of lossy frames; `None` for lossless ones.
+    quality: Option<u8>,
     /// Size and metadata of the first frame, which apply to all frames.
     first: Option<FirstFrame>,
     has_alpha: bool,
@@ -267,14 +285,13 @@ impl PageWriter for WebPWriter<'_> {
             return Err(UNEQUAL_FRAMES.into());
         }
         self.has_alpha |= image.has_alpha();
-        let mut file = Vec::new();
-        encode_to(WebPEncoder::new(&mut file), image)?;
-        let data = chunk(&file, b"VP8L").ok_or("the encoder wrote no image")?;
         let [width, height] = size.map(|side| three_bytes(side - 1));
         let delay = self.series.timing().1(self.written).in_units(1000, MAX_DELAY);
         let delay = three_bytes(delay as usize);
-        let mut picture = Vec::new();
-        riff::push(&mut picture, b"VP8L", &[data]);
+        let picture = match self.quality {
+            Some(quality) => encode_lossy(image, quality)?,
+            None => encode_frame(image)?,
+        };
         let parts = [&[0; 6][..], &width, &height, &delay, &[REPLACE], &picture];
         riff::push(&mut self.frames, b"ANMF", &parts);
         self.written += 1;
@@ -285,33 +302,59 @@ impl PageWriter for WebPWriter<'_> {
         let Some(FirstFrame { size, metadata }) = self.first else {
             return Ok(());
         };
-        let Metadata { icc, exif, xmp, .. } = metadata;
         const ANIMATION: u8 = 1 << 1;
-        let flags = ANIMATION
-            | u8::from(xmp.is_some()) << 2
-            | u8::from(exif.is_some()) << 3
-            | if self.has_alpha { ALPHA } else { 0 }
-            | u8::from(icc.is_some()) << 5;
-        let [width, height] = size.map(|side| three_bytes(side - 1));
+        let flags = ANIMATION | if self.has_alpha { ALPHA } else { 0 };
         let plays = u16::try_from(self.series.timing().0).unwrap_or(u16::MAX);
-        let mut head = b"WEBP".to_vec();
-        riff::push(&mut head, b"VP8X", &[&[flags, 0, 0, 0], &width, &height]);
-        if let Some(icc) = icc {
-            riff::push(&mut head, b"ICCP", &[&icc]);
-        }
+        let mut animation = Vec::new();
         // The first four bytes are the background colour, here transparent.
-        riff::push(&mut head, b"ANIM", &[&[0; 4], &plays.to_le_bytes()]);
-        let mut tail = Vec::new();
-        for (name, data) in [(b"EXIF", exif), (b"XMP ", xmp)] {
-            if let Some(data) = data {
-                riff::push(&mut tail, name, &[&data]);
-            }
-        }
-        let len = u32::try_from(head.len() + self.frames.len() + tail.len());
-        let len = len.map_err(|_| "WebP files have at most 4 GiB")?;
-        for part in [&b"RIFF"[..], &len.to_le_bytes(), &head, &self.frames, &tail] {
-            self.output.write_all(part)?;
-        }
-        Ok(())
+        riff::push(&mut animation, b"ANIM", &[&[0; 4], &plays.to_le_bytes()]);
+        write_file(self.output, size, flags, &metadata, &[&animation, &self.frames])
     }
+}
+
+/// Writes a file of the chunks `images`. `flags` are those of its VP8X header, which is left out if there are none.
+fn write_file(
+    output: &mut dyn Write,
+    size: [usize; 2],
+    flags: u8,
+    metadata: &Metadata,
+    images: &[&[u8]],
+) -> Result<(), BoxError> {
+    let Metadata { icc, exif, xmp, .. } = metadata;
+    let flags = flags
+        | u8::from(xmp.is_some()) << 2
+        | u8::from(exif.is_some()) << 3
+        | u8::from(icc.is_some()) << 5;
+    let [width, height] = size.map(|side| three_bytes(side - 1));
+    let mut head = b"WEBP".to_vec();
+    if flags != 0 {
+        riff::push(&mut head, b"VP8X", &[&[flags, 0, 0, 0], &width, &height]);
+    }
+    if let Some(icc) = icc {
+        riff::push(&mut head, b"ICCP", &[icc]);
+    }
+    let mut tail = Vec::new();
+    for (name, data) in [(b"EXIF", exif), (b"XMP ", xmp)] {
+        if let Some(data) = data {
+            riff::push(&mut tail, name, &[data]);
+        }
+    }
+    let images_len: usize = images.iter().map(|chunks| chunks.len()).sum();
+    let len = u32::try_from(head.len() + images_len + tail.len());
+    let len = len.map_err(|_| "WebP files have at most 4 GiB")?.to_le_bytes();
+    let (start, end) = ([&b"RIFF"[..], &len, &head], [&tail[..]]);
+    for part in start.iter().chain(images).chain(&end) {
+        output.write_all(part)?;
+    }
+    Ok(())
+}
+
+/// The chunk of a lossless frame.
+fn encode_frame(image: &Image) -> Result<Vec<u8>, BoxError> {
+    let mut file = Vec::new();
+    encode_to(WebPEncoder::new(&mut file), image)?;
+    let data = chunk(&file, b"VP8L").ok_or("the encoder wrote no image")?;
+    let mut picture = Vec::new();
+    riff::push(&mut picture, b"VP8L", &[data]);
+    Ok(picture)
 }
