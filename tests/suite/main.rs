@@ -39,6 +39,7 @@ mod image;
 mod inputs;
 mod jpeg;
 mod jpeg_peers;
+mod jxl;
 mod label_reference;
 mod labels;
 mod library;

@@ -25,6 +25,8 @@ pub struct Codec {
     /// Samples and metadata that the format can store.
     pub capabilities: Capabilities,
     pub decode: Decode,
+    /// Whether the format can be written.
+    pub can_write: bool,
     /// Encodes an image whose samples and channels the format supports.
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
     /// Creates a file of several pages; `None` if the format has only one page.
@@ -55,6 +57,7 @@ impl Codec {
             has_signature,
             capabilities: Capabilities::PLAIN,
             decode,
+            can_write: true,
             encode,
             encode_pages: None,
             probe: None,

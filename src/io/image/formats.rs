@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+#[cfg(feature = "jxl")]
+use super::jxl;
 use super::{
     bmp,
     codec::Codec,
@@ -35,10 +37,12 @@ pub enum ImageFormat {
     Bmp,
     Pnm,
     Pfm,
+    #[cfg(feature = "jxl")]
+    JpegXl,
 }
 
 /// All formats, in the order in which signatures are tried.
-const FORMATS: [(ImageFormat, &Codec); 9] = [
+const FORMATS: &[(ImageFormat, &Codec)] = &[
     (ImageFormat::Png, &png::CODEC),
     (ImageFormat::Jpeg, &jpeg::CODEC),
     (ImageFormat::Tiff, &tiff::CODEC),
@@ -48,6 +52,8 @@ const FORMATS: [(ImageFormat, &Codec); 9] = [
     (ImageFormat::Bmp, &bmp::CODEC),
     (ImageFormat::Pnm, &pnm::CODEC),
     (ImageFormat::Pfm, &pfm::CODEC),
+    #[cfg(feature = "jxl")]
+    (ImageFormat::JpegXl, &jxl::CODEC),
 ];
 
 impl ImageFormat {
@@ -63,9 +69,11 @@ impl ImageFormat {
     /// Format that belongs to the extension of `sink`.
     pub fn of_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
-        by_extension(&extension).ok_or_else(|| {
+        let format = by_extension(&extension).filter(|format| format.codec().can_write);
+        format.ok_or_else(|| {
             let cause = match extension.is_empty() {
                 true => "cannot infer the image format: the name has no extension".to_owned(),
+                false if extension == "jxl" => "JPEG XL cannot be written".to_owned(),
                 false => format!("no image format has the extension `{extension}`"),
             };
             Error::usage(format_args!(

@@ -13,6 +13,8 @@ mod gif;
 mod image_crate;
 mod inspect;
 pub mod jpeg;
+#[cfg(feature = "jxl")]
+mod jxl;
 mod limits;
 mod metadata;
 mod page_range;

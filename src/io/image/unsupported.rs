@@ -20,15 +20,17 @@ const RAW: [&str; 14] = [
     "srw",
 ];
 
-/// Signatures and names of formats, and commands that convert `FILE` to a supported format.
-const UNSUPPORTED: [(Signature, &str, &str); 33] = [
+/// Signatures and names of formats, and commands that convert `FILE` to a supported format, or the feature that reads
+/// them.
+const UNSUPPORTED: &[(Signature, &str, &str)] = &[
     (MajorBrand(&[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
     (
         MajorBrand(&[b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"]),
         "HEIC",
         "heif-convert FILE out.png",
     ),
-    (Start(&[b"\xff\x0a", b"\0\0\0\x0cJXL \r\n\x87\n"]), "JPEG XL", "djxl FILE out.png"),
+    #[cfg(not(feature = "jxl"))]
+    (Start(&[b"\xff\x0a", b"\0\0\0\x0cJXL \r\n\x87\n"]), "JPEG XL", "--features jxl"),
     (
         Start(&[b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  \r\n\x87\n"]),
         "JPEG 2000",
@@ -92,6 +94,9 @@ pub fn message(bytes: &[u8], extension: &str) -> Option<String> {
         Test(is) => is(bytes, extension),
     };
     let (_, name, command) = UNSUPPORTED.iter().find(|(sign, ..)| is(sign))?;
+    if command.starts_with("--features ") {
+        return Some(format!("{name} is not supported by this build; install with {command}"));
+    }
     Some(format!("{name} is not supported: convert it first, for example by `{command}`"))
 }
 
@@ -154,7 +159,12 @@ mod tests {
         for (bytes, extension, name) in [
             (&b"\0\0\0\x20ftypavif\0\0"[..], "avif", "AVIF"),
             (b"\0\0\0\x18ftypheic", "jpg", "HEIC"),
-            (b"\xff\x0a\xfa", "jxl", "JPEG XL"),
+            #[cfg(not(feature = "jxl"))]
+            (
+                b"\xff\x0a\xfa",
+                "jxl",
+                "JPEG XL is not supported by this build; install with --features jxl",
+            ),
             (b"\0\0\0\x0cjP  \r\n\x87\n", "jp2", "JPEG 2000"),
             (b"%PDF-1.7", "", "PDF"),
             (b"<?xml version='1.0'?>\n<!-- a -->\n<svg xmlns='", "xml", "SVG"),

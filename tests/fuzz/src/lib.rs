@@ -590,10 +590,12 @@ fn image_seeds() -> Vec<Vec<u8>> {
         "clear.gif",
         "four-bits.bmp",
         "grey.gif",
+        "lossy.jxl",
         "magick.pfm",
         "magick.png",
         "metadata.jpg",
         "mixed.gif",
+        "rgba.jxl",
         "still.png"
     ] {
         seeds.push([&[seeds.len() as u8], file].concat());
