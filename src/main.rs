@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     // Decoders and drivers may panic. Their callers catch the panic, and -v shows its message.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
     #[cfg(unix)]
-    tell_crashes();
+    report_crashes();
     let code = match run() {
         Ok(()) => 0,
         // The reader has closed the pipe, as in `gpuproc scan - | head`: not an error.
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 /// Makes crashes of libraries and drivers end the process with one line and a documented exit code. An incomplete
 /// output is not left behind on Linux, where it has no name yet; elsewhere it stays as `.part`.
 #[cfg(unix)]
-fn tell_crashes() {
+fn report_crashes() {
     extern "C" fn crashed(signal: i32) {
         let line = signals::CRASH_SIGNALS.iter().find(|(crash, _)| *crash == signal);
         signals::exit_crashed(line.map_or("", |(_, line)| line));
@@ -97,9 +97,9 @@ fn run() -> Result<()> {
 // the system about two file descriptors and stores two atomic flags, for which it does not need Rust's runtime.
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
-static BEFORE_MAIN: extern "C" fn() = note_closed;
+static BEFORE_MAIN: extern "C" fn() = record_closed_streams;
 
 #[cfg(unix)]
-extern "C" fn note_closed() {
+extern "C" fn record_closed_streams() {
     gpuproc::io::standard::record_closed();
 }

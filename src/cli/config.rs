@@ -24,8 +24,8 @@ const MAX_BYTES: u64 = 1 << 16;
 pub struct Line {
     /// All words, the program's name first.
     pub words: Vec<OsString>,
-    /// The long name of each flag from the environment, and the place where it is written.
-    pub places: Vec<(String, String)>,
+    /// The long name of each flag from the environment, and its origin.
+    pub origins: Vec<(String, String)>,
     /// Messages for `--verbose`.
     pub notes: Vec<String>,
 }
@@ -34,8 +34,8 @@ pub struct Line {
 #[derive(Debug)]
 struct Word {
     text: String,
-    /// The place where the word is written, for messages.
-    place: String,
+    /// Origin in messages: the line of the file, or the name of the variable.
+    origin: String,
     /// The commands that the word is for; if empty, all commands.
     commands: Vec<String>,
 }
@@ -44,7 +44,7 @@ struct Word {
 struct Flag<'a> {
     arg: &'a Arg,
     words: Vec<String>,
-    place: String,
+    origin: String,
 }
 
 /// Adds the flags from the environment to the command line `words`. `parser` must have been built.
@@ -53,13 +53,13 @@ struct Flag<'a> {
 /// When the file cannot be read, and when a flag belongs to no command.
 pub fn with_flags(parser: &Command, words: Vec<OsString>) -> Result<Line> {
     let value = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let file = value(PATH).map(|path| lines_of(parser, Path::new(&path))).transpose()?;
-    let flags = value(FLAGS).map(|flags| words_of(&flags)).transpose()?;
+    let file = value(PATH).map(|path| words_in_file(parser, Path::new(&path))).transpose()?;
+    let flags = value(FLAGS).map(|flags| words_in_variable(&flags)).transpose()?;
     join(parser, words, file.unwrap_or_default(), flags.unwrap_or_default())
 }
 
 /// The words of a file.
-fn lines_of(parser: &Command, path: &Path) -> Result<Vec<Word>> {
+fn words_in_file(parser: &Command, path: &Path) -> Result<Vec<Word>> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
@@ -71,27 +71,27 @@ fn lines_of(parser: &Command, path: &Path) -> Result<Vec<Word>> {
     let mut commands = Vec::new();
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let place = format!("{}, line {}", path.display(), number + 1);
+        let origin = format!("{}, line {}", path.display(), number + 1);
         let line = line.trim();
         if let Some(names) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             commands = names.split_whitespace().map(str::to_owned).collect();
             if let Some(name) = commands.iter().find(|name| parser.find_subcommand(name).is_none())
             {
-                return Err(Error::usage(format_args!("{place}: there is no command `{name}`")));
+                return Err(Error::usage(format_args!("{origin}: there is no command `{name}`")));
             }
         } else if !line.is_empty() && !line.starts_with('#') {
-            words.push(Word { text: line.to_owned(), place, commands: commands.clone() });
+            words.push(Word { text: line.to_owned(), origin, commands: commands.clone() });
         }
     }
     Ok(words)
 }
 
 /// The words of a variable.
-fn words_of(flags: &OsString) -> Result<Vec<Word>> {
+fn words_in_variable(flags: &OsString) -> Result<Vec<Word>> {
     let words = flags.to_str().and_then(shlex::split);
     let words =
         words.ok_or_else(|| Error::usage(format_args!("{FLAGS}: a quote is not closed")))?;
-    let word = |text| Word { text, place: FLAGS.to_owned(), commands: Vec::new() };
+    let word = |text| Word { text, origin: FLAGS.to_owned(), commands: Vec::new() };
     Ok(words.into_iter().map(word).collect())
 }
 
@@ -103,11 +103,11 @@ fn join(
     variable: Vec<Word>,
 ) -> Result<Line> {
     let mut line = Line { words, ..Line::default() };
-    let (mut taken, command) = given(parser, &line.words);
+    let (mut taken, command) = flags_given(parser, &line.words);
     let Some((command, at)) = command else { return Ok(line) };
     let set = |arg: &&Arg| arg.get_env().is_some_and(|name| env::var_os(name).is_some());
     taken.extend(command.get_arguments().filter(set).map(Arg::get_id));
-    let mut kept: Vec<String> = Vec::new();
+    let mut inserted: Vec<String> = Vec::new();
     for words in [variable, file] {
         let flags = flags(parser, command, words, &mut line.notes)?;
         // A conflict is declared by one of the two flags, whichever it is.
@@ -122,18 +122,18 @@ fn join(
         let is_free = |flag: &Flag<'_>| !taken.contains(flag.arg.get_id()) && !conflicts(flag.arg);
         let free: Vec<Flag<'_>> = flags.into_iter().filter(is_free).collect();
         for (number, flag) in free.iter().enumerate() {
-            // Where a place has the same flag twice, the last one counts, unless the flag may be repeated.
+            // If a source has the same flag twice, the last one counts, unless the flag may be repeated.
             let again = |later: &Flag<'_>| later.arg.get_id() == flag.arg.get_id();
             let adds = matches!(flag.arg.get_action(), ArgAction::Append | ArgAction::Count);
             if adds || !free[number + 1..].iter().any(again) {
-                kept.extend(flag.words.iter().cloned());
+                inserted.extend(flag.words.iter().cloned());
                 let name = flag.arg.get_long().unwrap_or_default().to_owned();
-                line.places.push((name, flag.place.clone()));
+                line.origins.push((name, flag.origin.clone()));
             }
         }
         taken.extend(free.iter().map(|flag| flag.arg.get_id()));
     }
-    line.words.splice(at + 1..at + 1, kept.into_iter().map(OsString::from));
+    line.words.splice(at + 1..at + 1, inserted.into_iter().map(OsString::from));
     Ok(line)
 }
 
@@ -146,21 +146,21 @@ fn flags<'a>(
 ) -> Result<Vec<Flag<'a>>> {
     let mut flags = Vec::new();
     let mut words = words.into_iter();
-    while let Some(Word { text, place, commands }) = words.next() {
+    while let Some(Word { text, origin, commands }) = words.next() {
         if !text.starts_with('-') {
             return Err(Error::usage(format_args!(
-                "{place}: expected a flag such as --quiet, found `{text}`"
+                "{origin}: expected a flag such as --quiet, found `{text}`"
             )));
         }
-        let own = find(command, &text);
-        let others = || parser.get_subcommands().find_map(|other| find(other, &text));
+        let own = find_flag(command, &text);
+        let others = || parser.get_subcommands().find_map(|other| find_flag(other, &text));
         let Some((arg, takes_next)) = own.or_else(others) else {
             let remedy = match text.contains(' ') {
                 true => "; put its value after a =, or on the next line",
                 false => "",
             };
             return Err(Error::usage(format_args!(
-                "{place}: no command has a flag `{text}`{remedy}"
+                "{origin}: no command has a flag `{text}`{remedy}"
             )));
         };
         let mut flag = vec![text];
@@ -170,10 +170,10 @@ fn flags<'a>(
         let is_meant =
             commands.is_empty() || commands.iter().any(|name| name == command.get_name());
         match own {
-            Some(_) if is_meant => flags.push(Flag { arg, words: flag, place }),
+            Some(_) if is_meant => flags.push(Flag { arg, words: flag, origin }),
             Some(_) => {}
             None => notes.push(format!(
-                "{place}: {} has no {}, which is left out",
+                "{origin}: {} has no {}, which is left out",
                 command.get_name(),
                 flag[0]
             )),
@@ -183,7 +183,7 @@ fn flags<'a>(
 }
 
 /// The flag of `command` at the start of `text`, and whether its value is the next word.
-fn find<'a>(command: &'a Command, text: &str) -> Option<(&'a Arg, bool)> {
+fn find_flag<'a>(command: &'a Command, text: &str) -> Option<(&'a Arg, bool)> {
     let takes = |arg: &Arg| arg.get_num_args().is_some_and(|count| count.takes_values());
     let takes_next = |arg: &Arg| takes(arg) && !arg.is_require_equals_set();
     if let Some(long) = text.strip_prefix("--") {
@@ -203,7 +203,7 @@ fn find<'a>(command: &'a Command, text: &str) -> Option<(&'a Arg, bool)> {
 }
 
 /// The flags in `words`, and the command with its index.
-fn given<'a>(
+fn flags_given<'a>(
     parser: &'a Command,
     words: &[OsString],
 ) -> (BTreeSet<&'a Id>, Option<(&'a Command, usize)>) {
@@ -214,13 +214,14 @@ fn given<'a>(
         if text == "--" {
             break;
         } else if text.starts_with("--") {
-            let found = find(scope, &text);
+            let found = find_flag(scope, &text);
             ids.extend(found.map(|(arg, _)| arg.get_id()));
             at += usize::from(found.is_some_and(|(_, takes_next)| takes_next));
         } else if text.len() > 1 && text.starts_with('-') {
             // Short flags may be combined, as in -qn3.
             for (start, _) in text.char_indices().skip(1) {
-                let Some((arg, takes_next)) = find(scope, &format!("-{}", &text[start..])) else {
+                let Some((arg, takes_next)) = find_flag(scope, &format!("-{}", &text[start..]))
+                else {
                     break;
                 };
                 ids.insert(arg.get_id());
@@ -248,8 +249,8 @@ mod tests {
         let path = folder.path().join("flags");
         std::fs::write(&path, file).unwrap();
         let words = words.split_whitespace().map(OsString::from).collect();
-        let lines = lines_of(&parser, &path).map_err(|error| error.one_line())?;
-        let variable = words_of(&variable.into()).map_err(|error| error.one_line())?;
+        let lines = words_in_file(&parser, &path).map_err(|error| error.one_line())?;
+        let variable = words_in_variable(&variable.into()).map_err(|error| error.one_line())?;
         let line = join(&parser, words, lines, variable).map_err(|error| error.one_line())?;
         Ok(line.words.join(" ".as_ref()).into_string().unwrap())
     }

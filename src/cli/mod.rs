@@ -165,7 +165,7 @@ pub enum TimingsFormat {
     Json,
 }
 
-/// Width of the help in columns where there is no terminal, and its greatest width.
+/// Width of the help in columns if there is no terminal, and its maximum width.
 const COLUMNS: [usize; 2] = [80, 100];
 
 /// The parser of all commands. Its help fits the width of the terminal.
@@ -179,8 +179,8 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Lets a flag take a negative number as its value. The parser of the value then says what is wrong with it, rather
-/// than clap that there is no such flag.
+/// Lets a flag take a negative number as its value, so that the parser of the value reports an invalid one. Otherwise
+/// clap would report an unknown flag.
 fn with_negative_numbers(arg: clap::Arg) -> clap::Arg {
     let takes =
         arg.get_long().is_some() && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
@@ -202,10 +202,11 @@ fn version() -> String {
 /// Prints completions and ends the process if a shell has asked for them.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) when the request cannot be answered.
+/// `Kind::Usage` when the request cannot be answered.
 pub fn complete() -> Result<()> {
     let parser = || completions::with_hints(command());
-    let shells = CompleteEnv::with_factory(parser).var(completions::VARIABLE).shells(SHELLS);
+    let shells =
+        CompleteEnv::with_factory(parser).var(completions::VARIABLE).shells(Shells::builtins());
     let completed = shells
         .bin("gpuproc")
         .completer("gpuproc")
@@ -217,14 +218,12 @@ pub fn complete() -> Result<()> {
     }
 }
 
-const SHELLS: Shells<'static> = Shells::builtins();
-
 /// Parses the command line with the flags from the environment. Help, version and usage errors are printed here, and
 /// the process ends.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::util::error::Kind::Io) when help cannot be written or the file of flags cannot be read,
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for wrong flags in the environment.
+/// `Kind::Io` when help cannot be written or the file of flags cannot be read, `Kind::Usage` for wrong flags in the
+/// environment.
 pub fn parse() -> Result<Cli> {
     let mut parser = help::arrange(command());
     parser.build();
@@ -248,7 +247,7 @@ pub fn parse() -> Result<Cli> {
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
     {
         Ok(cli) => {
-            let defaults = line.places.into_iter().map(|(name, _)| name).collect();
+            let defaults = line.origins.into_iter().map(|(name, _)| name).collect();
             return Ok(Cli { notes: line.notes, defaults, ..cli });
         }
         Err(error) => error,
@@ -279,7 +278,7 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
 /// process. For tests and fuzzing.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for arguments that cannot be parsed, else those of the command.
+/// `Kind::Usage` for arguments that cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
     run_with(Cli::try_parse_from(arguments).map_err(Error::usage)?)?.1
 }
@@ -302,7 +301,7 @@ pub fn run(cli: Cli) -> Result<()> {
 }
 
 /// Flags that apply to the whole process, so that a job of `serve` cannot set them.
-const OF_THE_PROCESS: [(&str, &str); 7] = [
+const PROCESS_FLAGS: [(&str, &str); 7] = [
     ("device", "--device"),
     ("threads", "--threads"),
     ("timeout", "--timeout"),
@@ -313,7 +312,7 @@ const OF_THE_PROCESS: [(&str, &str); 7] = [
 ];
 
 /// The parser for the jobs of `serve`. It is made once, because making it takes longer than a small job.
-fn kept_parser() -> MutexGuard<'static, clap::Command> {
+fn cached_parser() -> MutexGuard<'static, clap::Command> {
     static PARSER: LazyLock<Mutex<clap::Command>> = LazyLock::new(|| {
         let mut parser = command();
         parser.build();
@@ -333,13 +332,13 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
             _ => usage::one_line(&error, &line),
         })
     };
-    let matches = kept_parser().try_get_matches_from_mut(&line.words).map_err(wrong)?;
+    let matches = cached_parser().try_get_matches_from_mut(&line.words).map_err(wrong)?;
     let given = |matches: &ArgMatches, id| {
-        matches.try_contains_id(id).is_ok_and(|is_there| is_there)
+        matches.try_contains_id(id).is_ok_and(|is_present| is_present)
             && matches.value_source(id) == Some(ValueSource::CommandLine)
     };
     let inner = matches.subcommand().map(|(_, inner)| inner);
-    let flag = OF_THE_PROCESS
+    let flag = PROCESS_FLAGS
         .into_iter()
         .find(|(id, _)| given(&matches, id) || inner.is_some_and(|inner| given(inner, id)));
     if let Some((_, flag)) = flag {

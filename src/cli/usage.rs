@@ -21,7 +21,7 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         lines.collect::<Vec<_>>().join(" ")
     };
     let first = joined(paragraphs.next().unwrap_or_default());
-    let mut message = plainly(first.strip_prefix("error: ").unwrap_or(&first));
+    let mut message = reworded(first.strip_prefix("error: ").unwrap_or(&first));
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         }
         ErrorKind::UnknownArgument => {
             if let Some(value) = context(error, ContextKind::InvalidArg)
-                && let Some((flag, value)) = value_of(&line.words, &value)
+                && let Some((flag, value)) = find_value(&line.words, &value)
             {
                 return format!(
                     "unexpected argument '{value}' found; if it is the value of {flag}, write {flag}={value}"
@@ -60,11 +60,11 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         _ => {}
     }
     if let Some(flag) = context(error, ContextKind::InvalidArg) {
-        let is_of = |(name, _): &&(String, String)| {
+        let is_its_flag = |(name, _): &&(String, String)| {
             flag.split_whitespace().next() == Some(&format!("--{name}"))
         };
-        if let Some((_, place)) = line.places.iter().find(is_of) {
-            message = format!("{place}: {message}");
+        if let Some((_, origin)) = line.origins.iter().find(is_its_flag) {
+            message = format!("{origin}: {message}");
         }
     }
     let tips = paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "));
@@ -132,16 +132,16 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
 
 /// The word that begins with `found`, and the long flag before it, if it may be the value of that flag. The parser
 /// takes a word such as `-1,2` for short flags, and reports only the first of them, `-1`.
-fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
-    let is_it = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(found));
-    let at = words.iter().position(is_it)?;
+fn find_value(words: &[OsString], found: &str) -> Option<(String, String)> {
+    let is_found = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(found));
+    let at = words.iter().position(is_found)?;
     let flag = words[..at].last()?.to_str()?;
     let is_flag = flag.starts_with("--") && flag.len() > 2 && !flag.contains('=');
     is_flag.then(|| (flag.to_owned(), words[at].to_string_lossy().into_owned()))
 }
 
 /// Replaces the messages of Rust and clap about numbers by plain ones.
-fn plainly(message: &str) -> String {
+fn reworded(message: &str) -> String {
     let message = message
         .replace("invalid digit found in string", "expected a whole number")
         .replace("invalid float literal", "expected a number")

@@ -111,8 +111,7 @@ const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
 /// Blurs one file or several.
 ///
 /// # Errors
-/// When reading, blurring or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
+/// When reading, blurring or writing fails; `Kind::Partial` when this concerns some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let Args { files, blur } = args;
     files.run(

@@ -8,7 +8,7 @@ const BUS: f64 = 0.12e-9;
 
 /// Estimate for `numbers` values of type `T` and as many results. A CPU core takes `cpu` seconds for each byte of
 /// input. A GPU takes the time of the two copies, since computing is negligible.
-pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
+pub fn array_estimate<T>(numbers: u64, cpu: f64) -> Estimate {
     let bytes = numbers as f64 * size_of::<T>() as f64;
     Estimate::from_seconds(bytes * cpu / rayon::current_num_threads() as f64, bytes * BUS)
 }

@@ -113,7 +113,7 @@ struct Info {
     pages: Option<usize>,
     /// Label of the row that shows `pages`.
     #[serde(skip)]
-    called: &'static str,
+    pages_label: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     spacing: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,8 +156,7 @@ struct Info {
 /// Prints the contents of the files.
 ///
 /// # Errors
-/// When the only file cannot be read or understood; [`Kind::Partial`](crate::util::error::Kind::Partial) when some of
-/// several cannot.
+/// When the only file cannot be read or understood; `Kind::Partial` when some of several cannot.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
     // Without --volume, the first volume of a file stands for all.
@@ -208,11 +207,11 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
     let many = is_multi_file(source);
     let bytes = if many { None } else { source.size()? };
-    let array = ArrayFormat::of_input(source, None).ok();
-    let of_array =
+    let array = ArrayFormat::for_input(source, None).ok();
+    let by_name =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mesh = if many { None } else { read_mesh(source, session.limits(8))? };
-    let mut info = match (mesh, of_array) {
+    let mut info = match (mesh, by_name) {
         (Some((format, mesh)), _) => mesh_info(format, mesh),
         (None, Some(format)) if !layout.is_raw() && !many => {
             array_info(source, format, samples, session)?
@@ -338,7 +337,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         }),
         scale: file.scale.map(|scale| [scale.slope, scale.intercept]),
         pages: (file.volumes > 1).then_some(file.volumes),
-        called: file.volume_noun,
+        pages_label: file.volume_noun,
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),
@@ -367,11 +366,11 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
 
 /// The range of all samples of all channels.
 fn range(pixels: &Pixels) -> Moments {
-    let of = |channel| {
+    let range = |channel| {
         let component = Component::Channel(channel);
         moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false)
     };
-    (1..pixels.channels).fold(of(0), |all, channel| all.merged(of(channel)))
+    (1..pixels.channels).fold(range(0), |all, channel| all.merged(range(channel)))
 }
 
 fn ends(moments: Moments) -> Option<[End; 2]> {
@@ -379,15 +378,15 @@ fn ends(moments: Moments) -> Option<[End; 2]> {
 }
 
 fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info> {
-    let range_of =
+    let range_in =
         |image: Image| ends(range(&Pixels { samples: image.samples, channels: image.channels }));
     let (probe, range) = if source.path().is_none() {
         let (probe, image) = probe_piped(source, session.limits(2))?;
-        (probe, samples.then(|| range_of(image)).flatten())
+        (probe, samples.then(|| range_in(image)).flatten())
     } else {
         let probe = probe(source, session.max_memory)?;
         let read = || read_image(source, session.limits(2), &session.timings);
-        (probe, if samples { range_of(read()?) } else { None })
+        (probe, if samples { range_in(read()?) } else { None })
     };
     Ok(Info {
         range,
@@ -397,7 +396,7 @@ fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info>
         dtype: Some(probe.dtype),
         channels: Some(probe.channels),
         pages: probe.pages,
-        called: "pages",
+        pages_label: "pages",
         metadata: probe.metadata,
         memory: Some(probe.bytes),
         ..Info::default()
@@ -441,7 +440,7 @@ impl Info {
                     .map(|[slope, intercept]| format!("value = {slope} * stored + {intercept}")),
             ),
             ("range", self.range.map(|[low, high]| format!("{low} to {high}"))),
-            (self.called, self.pages.map(|pages| pages.to_string())),
+            (self.pages_label, self.pages.map(|pages| pages.to_string())),
             ("spacing", self.spacing.map(|spacing| join(&spacing))),
             ("unit", self.unit.clone()),
             ("first sample", self.first.map(|first| join(&first))),

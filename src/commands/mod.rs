@@ -4,14 +4,14 @@
 //! write.
 //! 1. `run` first turns `Args` into a validated `Job`: defaults are filled in, contradictions are usage errors, outputs
 //!    have known formats. The steps take the job and never `Args`, so that a step can be read, tested and reused
-//! without    the command line.
+//!    without the command line.
 //! 2. A command of more than one screen is a folder: `flags.rs` holds the clap struct, the parsers of
 //!    its values and their validation; `mod.rs` holds `run`; each further step has its own file.
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
 //!    [`flags::choice_parser`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`](crate::engine::hints) adds the flag to change. Memory is divided only in
 //!    [`plan`](crate::engine::plan).
-//! 5. Many files go through [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
+//! 5. Many files are processed by [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
 //!    moved to [`Sources`](crate::io::Sources). The job of each input is created from the flags when it runs.
 
 mod estimate;
@@ -22,8 +22,8 @@ use crate::{engine::session::Session, util::error::Result};
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
 /// the module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`:
-/// `run` calls [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work. Otherwise, the
-/// device is opened while `run` reads its inputs.
+/// `run` calls [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work.
+/// Otherwise, the device is opened while `run` reads its inputs.
 macro_rules! commands {
     (
         |$session:ident, $parser:ident, $run_line:ident|

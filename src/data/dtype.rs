@@ -98,7 +98,7 @@ impl Dtype {
     ///
     /// # Errors
     /// A message that lists the types `known`.
-    pub fn one_of(known: &[Self], text: &str) -> Result<Self, String> {
+    pub fn parse_one_of(known: &[Self], text: &str) -> Result<Self, String> {
         let spelled = text.to_ascii_lowercase();
         let found = known.iter().find(|dtype| dtype.spellings().contains(&spelled.as_str()));
         found.copied().ok_or_else(|| {
@@ -138,7 +138,7 @@ impl FromStr for Dtype {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::one_of(&Self::ALL, text)
+        Self::parse_one_of(&Self::ALL, text)
     }
 }
 
@@ -189,8 +189,8 @@ mod tests {
                 assert_eq!(T::DTYPE.is_float(), 0.5 as T != 0 as T);
             });
         }
-        assert_eq!(Dtype::one_of(&[Dtype::U8], "u7"), Err("expected one of u8".to_owned()));
-        assert!(Dtype::one_of(&Dtype::NUMBERS, "u16").is_err());
-        assert!(Dtype::one_of(&Dtype::SAMPLES, "u64").is_err());
+        assert_eq!(Dtype::parse_one_of(&[Dtype::U8], "u7"), Err("expected one of u8".to_owned()));
+        assert!(Dtype::parse_one_of(&Dtype::NUMBERS, "u16").is_err());
+        assert!(Dtype::parse_one_of(&Dtype::SAMPLES, "u64").is_err());
     }
 }

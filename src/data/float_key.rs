@@ -29,8 +29,8 @@ macro_rules! float_keys {
 }
 
 float_keys! {
-    key_of_f32 f32_of_key: f32 u32;
-    key_of_f64 f64_of_key: f64 u64;
+    f32_to_key key_to_f32: f32 u32;
+    f64_to_key key_to_f64: f64 u64;
 }
 
 #[cfg(test)]
@@ -41,13 +41,13 @@ mod tests {
     fn keys_come_back_and_keep_the_order() {
         let ordered = [-f32::NAN, f32::NEG_INFINITY, -1.5, -1e-40, -0.0, 0.0, 1e-40, f32::INFINITY];
         let ordered = [&ordered[..], &[f32::NAN]].concat();
-        assert!(ordered.is_sorted_by(|&a, &b| key_of_f32(a) < key_of_f32(b)));
+        assert!(ordered.is_sorted_by(|&a, &b| f32_to_key(a) < f32_to_key(b)));
         for value in ordered {
-            assert_eq!(f32_of_key(key_of_f32(value)).to_bits(), value.to_bits());
+            assert_eq!(key_to_f32(f32_to_key(value)).to_bits(), value.to_bits());
         }
         for value in [f64::MIN, -0.0, 5e-324, f64::MAX] {
-            assert_eq!(f64_of_key(key_of_f64(value)).to_bits(), value.to_bits());
+            assert_eq!(key_to_f64(f64_to_key(value)).to_bits(), value.to_bits());
         }
-        assert!(key_of_f64(-1.0) < key_of_f64(1.0));
+        assert!(f64_to_key(-1.0) < f64_to_key(1.0));
     }
 }

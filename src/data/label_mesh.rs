@@ -72,7 +72,8 @@ impl Quad {
         self.sheets = u32::from(from_first);
     }
 
-    /// The triangles into which [`split`](Self::split) has divided the quad, counter-clockwise as seen from the second label.
+    /// The triangles into which [`split`](Self::split) has divided the quad, counter-clockwise as seen from the second
+    /// label.
     pub fn triangles(&self) -> [[u32; 3]; 2] {
         let [a, b, c, d] = self.vertices;
         if self.sheets == 1 { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] }
@@ -88,7 +89,7 @@ impl LabelMesh {
     /// Adds the next part of the same mesh, whose quads already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
+    /// `Kind::Failure` if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.vertices.is_empty() && self.quads.is_empty() {
             *self = next;

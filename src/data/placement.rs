@@ -63,7 +63,7 @@ fn norm(v: [f64; 3]) -> f64 {
 
 impl Placement {
     /// A grid along the world's axes, with the distances `spacing` between samples and the first sample at `first`.
-    pub fn straight(spacing: [f64; 3], first: [f64; 3]) -> Self {
+    pub fn axis_aligned(spacing: [f64; 3], first: [f64; 3]) -> Self {
         let mut steps = [[0.0; 3]; 3];
         (0..3).for_each(|axis| steps[axis][axis] = spacing[axis]);
         Self { steps, first, space: None, unit: None }
@@ -85,7 +85,7 @@ impl Placement {
     }
 
     /// The inverse of [`at`](Self::at): the sample position of the world coordinates `point`.
-    pub fn samples_at(&self, point: [f64; 3]) -> [f64; 3] {
+    pub fn index_at(&self, point: [f64; 3]) -> [f64; 3] {
         let [x, y, z] = self.steps;
         let (offset, volume) = (sub(point, self.first), self.determinant());
         [cross(y, z), cross(z, x), cross(x, y)].map(|axis| dot(offset, axis) / volume)
@@ -121,7 +121,7 @@ impl Placement {
     }
 
     /// Whether the grid's axes point along the world's, in the same order.
-    pub fn is_straight(&self) -> bool {
+    pub fn is_axis_aligned(&self) -> bool {
         let straight = |axis: usize| {
             (0..3).all(|i| {
                 if i == axis { self.steps[axis][i] > 0.0 } else { self.steps[axis][i] == 0.0 }
@@ -133,7 +133,7 @@ impl Placement {
     /// Whether the placement is more than a spacing and a first sample: the grid is turned, or the world's axes have
     /// anatomical names.
     pub fn has_orientation(&self) -> bool {
-        self.space.is_some() || !self.is_straight()
+        self.space.is_some() || !self.is_axis_aligned()
     }
 
     /// The same placement in the coordinates of `space`; `None` if its own space is unknown.
@@ -150,9 +150,9 @@ impl Placement {
         })
     }
 
-    /// The same placement with lengths in one of `units`, the [`nearest`](length::nearest) to its own. A placement without a
-    /// unit keeps its numbers. `None` if the length of its unit is unknown.
-    pub fn in_unit_of(&self, units: &[&str]) -> Option<Self> {
+    /// The same placement with lengths in one of `units`, the [`nearest`](length::nearest) to its own. A placement
+    /// without a unit keeps its numbers. `None` if the length of its unit is unknown.
+    pub fn in_nearest_unit(&self, units: &[&str]) -> Option<Self> {
         let Some(own) = self.unit.as_deref() else { return Some(self.clone()) };
         let goal = length::nearest(own, units)?;
         let converted = self.converted(|_, v| length::convert(v, own, goal).unwrap_or(v));
@@ -165,8 +165,9 @@ impl Placement {
         Self { steps: self.steps.map(all), first: all(self.first), ..self.clone() }
     }
 
-    /// Sets the unit from the names in the file of the units of the world's axes; `None` for an axis without a unit. Lengths
-    /// in several units are converted to that of the first axis that has one. Returns a warning if this is an assumption.
+    /// Sets the unit from the names in the file of the units of the world's axes; `None` for an axis without a unit.
+    /// Lengths in several units are converted to that of the first axis that has one. Returns a warning if this is an
+    /// assumption.
     pub fn set_units(&mut self, names: [Option<&str>; 3]) -> Option<String> {
         let symbols = names.map(|name| name.and_then(length::symbol));
         let first = symbols.iter().flatten().next()?.clone();
@@ -229,11 +230,11 @@ mod tests {
         assert_eq!(place.spacing(), [2.0, 1.0, 3.0]);
         assert_eq!(place.corner(), [10.5, 21.5, 29.0]);
         assert_eq!(place.orientation().unwrap(), "SLP");
-        assert!(!place.is_straight() && place.is_regular());
-        let straight = Placement::straight([1.0, 2.0, 3.0], [0.0; 3]);
-        assert!(straight.is_straight() && straight.determinant() == 6.0);
-        assert!(!Placement::straight([1.0, 0.0, 1.0], [0.0; 3]).is_regular());
-        assert!(!Placement::straight([1.0, f64::NAN, 1.0], [0.0; 3]).is_regular());
+        assert!(!place.is_axis_aligned() && place.is_regular());
+        let straight = Placement::axis_aligned([1.0, 2.0, 3.0], [0.0; 3]);
+        assert!(straight.is_axis_aligned() && straight.determinant() == 6.0);
+        assert!(!Placement::axis_aligned([1.0, 0.0, 1.0], [0.0; 3]).is_regular());
+        assert!(!Placement::axis_aligned([1.0, f64::NAN, 1.0], [0.0; 3]).is_regular());
         assert_eq!(straight.orientation(), None);
     }
 

@@ -121,8 +121,8 @@ impl Samples {
         });
     }
 
-    /// The samples `before`, with `more` samples of type `dtype` after them, whose values are arbitrary. Reuses the memory of
-    /// `spare`, which has that type.
+    /// The samples `before`, with `more` samples of type `dtype` after them, whose values are arbitrary. Reuses the
+    /// memory of `spare`, which has that type.
     ///
     /// # Errors
     /// If there is not enough memory.

@@ -27,8 +27,8 @@ impl Shard {
         self.count as usize
     }
 
-    /// Range of the shard on an axis of `len` positions. Shards are in order, and their lengths differ by at most 1; if there
-    /// are more shards than positions, some are empty.
+    /// Range of the shard on an axis of `len` positions. Shards are in order, and their lengths differ by at most 1; if
+    /// there are more shards than positions, some are empty.
     pub fn range(self, len: usize) -> Range<usize> {
         let cut = |index: u32| {
             let start = len as u128 * u128::from(index) / u128::from(self.count);

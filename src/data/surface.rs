@@ -41,7 +41,7 @@ impl Surface {
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
+    /// `Kind::Failure` if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
@@ -56,7 +56,8 @@ impl Surface {
         Ok(())
     }
 
-    /// Transforms the surface from grid coordinates, in which the box of sample i is from i to i + 1, to those of `placement`.
+    /// Transforms the surface from grid coordinates, in which the box of sample i is from i to i + 1, to those of
+    /// `placement`.
     pub fn place(&mut self, placement: &Placement) {
         parallel::update(&mut self.positions, |p| {
             *p = placement.at(p.map(|v| f64::from(v) - 0.5)).map(|v| v as f32);
@@ -104,11 +105,11 @@ impl Surface {
         triangle.map(|i| self.positions[i as usize].map(T::from))
     }
 
-    /// Normal of each vertex before normalization: the sum of the normals of its triangles, each of which is as long as twice
-    /// the area.
+    /// Normal of each vertex before normalization: the sum of the normals of its triangles, each of which is as long as
+    /// twice the area.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) if there is not enough memory.
+    /// `Kind::Failure` if there is not enough memory.
     pub fn area_normals<T: Real>(&self) -> Result<Vec<[T; 3]>> {
         let mut sums = memory::zeros::<[T; 3]>(self.positions.len())?;
         for &triangle in &self.triangles {

@@ -92,8 +92,8 @@ impl Session {
     }
 
     /// Limits of an input, which may take one of `share` equal parts of the memory.
-    pub fn limits(&self, share: u64) -> Limits {
+    pub fn limits(&self, copies: u64) -> Limits {
         let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
-        Limits { memory, share, pixels, strict }
+        Limits { memory, copies, pixels, strict }
     }
 }

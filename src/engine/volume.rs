@@ -88,7 +88,7 @@ pub fn process_plane(
     filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
     let [across, down] = [[1, 2], [0, 2], [0, 1]][axis];
     let placement = file.placement.as_ref().filter(|own| own.unit.is_some());
-    let spacing = placement.and_then(|own| own.in_unit_of(&["cm"])).map(|own| own.spacing());
+    let spacing = placement.and_then(|own| own.in_nearest_unit(&["cm"])).map(|own| own.spacing());
     let density = spacing.and_then(|spacing| {
         Density::new([across, down].map(|axis| 1.0 / spacing[axis]), DensityUnit::Centimetre)
     });

@@ -57,8 +57,7 @@ impl Identity {
     /// The identity of the result of `command` on `inputs` with `parameters`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if an input is missing, [`Kind::Usage`](crate::util::error::Kind::Usage) for
-    /// standard input, which has no state to compare.
+    /// `Kind::Io` if an input is missing, `Kind::Usage` for standard input, which has no state to compare.
     pub fn new<'a>(
         command: &str,
         parameters: &impl Serialize,
@@ -78,7 +77,7 @@ impl Identity {
     ///
     /// # Errors
     /// As [`Identity::new`], and if an input cannot be read.
-    pub fn of_part<'a>(
+    pub fn for_part<'a>(
         command: &str,
         parameters: &impl Serialize,
         inputs: impl IntoIterator<Item = &'a Source> + Clone,
@@ -102,11 +101,11 @@ impl Identity {
             return Some(format!("made by version {}, expected {}", other.version, self.version));
         }
         let counts = |identity: &Self| [identity.shard.count(), identity.inputs.len()];
-        for ((found, expected), of) in
+        for ((found, expected), noun) in
             counts(other).into_iter().zip(counts(self)).zip(["shards", "inputs"])
         {
             if found != expected {
-                return Some(format!("its job has {found} {of}, expected {expected}"));
+                return Some(format!("its job has {found} {noun}, expected {expected}"));
             }
         }
         let mut inputs = self.inputs.iter().zip(&other.inputs);
@@ -147,7 +146,7 @@ impl FileState {
         if let Some(modified) = volume::address_state(source)? {
             return Ok(Self { name, bytes: 0, modified, content: None });
         }
-        let Some(files) = volume::files_of(source)? else {
+        let Some(files) = volume::source_files(source)? else {
             let (bytes, modified) = state(path)?;
             return Ok(Self { name, bytes, modified, content: None });
         };
@@ -180,7 +179,7 @@ impl FileState {
         let files = match (volume::address_state(source)?, source.path()) {
             (Some(hash), _) => return Ok(hash as u32),
             (None, path) => {
-                volume::files_of(source)?.unwrap_or(path.map(Into::into).into_iter().collect())
+                volume::source_files(source)?.unwrap_or(path.map(Into::into).into_iter().collect())
             }
         };
         let max_bytes = max_bytes / files.len().max(1) as u64;

@@ -10,7 +10,7 @@ use crate::util::error::{Error, Result};
 /// Reports the `loss` of `subject`, the name of a file: as an error if `strict`, else as a warning.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if `strict`.
+/// `Kind::BadInput` if `strict`.
 pub fn report(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
     let line = format!("{subject}: {loss}");
     if strict {

@@ -69,7 +69,7 @@ impl Marker {
     /// Writes the marker, once the outputs are complete.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if an output is gone, or the marker cannot be written.
+    /// `Kind::Io` if an output is gone, or the marker cannot be written.
     pub fn write(&self) -> Result<()> {
         self.write_for(&self.outputs)
     }

@@ -1,5 +1,5 @@
-//! Access to regular files at any offset, and a reader that uses all threads. One thread alone copies about 3 GB/s from the page cache, and half of
-//! that into fresh memory.
+//! Access to regular files at any offset, and a reader that uses all threads. One thread alone copies about 3 GB/s from
+//! the page cache, and half of that into fresh memory.
 
 use std::{
     fs::File,

@@ -75,7 +75,7 @@ impl PartWriter {
     /// Appends a record of `kind`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io).
+    /// `Kind::Io`.
     pub fn record(&mut self, kind: u8, record: &impl Serialize) -> Result<()> {
         let bytes = encode(record);
         let entry = Entry { kind, length: bytes.len() as u64, checksum: crc32c(&bytes) };
@@ -86,7 +86,7 @@ impl PartWriter {
     /// Completes the part file with its totals.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io); then there is no part file.
+    /// `Kind::Io`; then there is no part file.
     pub fn finish(mut self, totals: &impl Serialize) -> Result<()> {
         self.summary.totals = encode(totals);
         let mut bytes = encode(&self.summary);
@@ -119,8 +119,7 @@ impl PartReader {
     /// Reads identity and totals of the part file `path`. A record may take `max_memory` bytes.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file cannot be read,
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it is not a part file, damaged or cut off.
+    /// `Kind::Io` if the file cannot be read, `Kind::BadInput` if it is not a part file, damaged or cut off.
     pub fn open(path: &Path, max_memory: u64) -> Result<Self> {
         let length = path.metadata().map_err(|error| Error::io("read", path, error))?.len();
         let head = read(path, 0, length.min(MAGIC.len() as u64), max_memory)?;
@@ -151,7 +150,7 @@ impl PartReader {
     /// The totals of the part.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if they are not a `T`.
+    /// `Kind::BadInput` if they are not a `T`.
     pub fn totals<T: DeserializeOwned>(&self) -> Result<T> {
         decode(&self.path, &self.totals)
     }
@@ -238,8 +237,8 @@ pub fn is_done(sink: &Sink, identity: &Identity, max_memory: u64) -> bool {
 /// Opens all parts of a job and sorts them by shard.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if a part is missing, present twice, or of another job. If
-/// `any_time`, the modification times of the inputs may differ.
+/// `Kind::BadInput` if a part is missing, present twice, or of another job. If `any_time`, the modification times of
+/// the inputs may differ.
 pub fn open_all(sources: &Sources, any_time: bool, max_memory: u64) -> Result<Vec<PartReader>> {
     let mut parts: Vec<PartReader> = Vec::new();
     for source in sources.iter() {

@@ -40,8 +40,8 @@ impl SharedFile {
     /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the output cannot be opened, or if it exists, is not of this job, and
-    /// `no_clobber` is set; [`Kind::Usage`](crate::util::error::Kind::Usage) for standard output.
+    /// `Kind::Io` if the output cannot be opened, or if it exists, is not of this job, and `no_clobber` is set;
+    /// `Kind::Usage` for standard output.
     pub fn open(
         sink: &Sink,
         identity: &Identity,
@@ -64,7 +64,7 @@ impl SharedFile {
     /// Writes `bytes` at the offset `at`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io).
+    /// `Kind::Io`.
     pub fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
         write_all_at(&self.file, bytes, at)
             .map_err(|error| Error::io("write", &self.output.path, error))
@@ -74,7 +74,7 @@ impl SharedFile {
     /// disk before the mark is created, so that the order also holds on a file system that several machines share.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io).
+    /// `Kind::Io`.
     pub fn finish(self) -> Result<()> {
         let Self { output, file } = self;
         file.sync_data().map_err(|error| Error::io("write", &output.path, error))?;
@@ -177,7 +177,7 @@ impl SharedOutput {
     /// the same time, and the output gets its final name.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io), and those of `complete`.
+    /// `Kind::Io`, and those of `complete`.
     pub fn finish(self, complete: DataFn<'_>) -> Result<()> {
         let mark = self.mark();
         match File::create(&mark) {

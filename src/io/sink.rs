@@ -154,7 +154,7 @@ impl Sink {
     /// Refuses several outputs to the same file.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if two outputs are the same file.
+    /// `Kind::Usage` if two outputs are the same file.
     pub fn all_differ<S: Borrow<Self>>(sinks: impl IntoIterator<Item = S>) -> Result<()> {
         let all: Vec<S> = sinks.into_iter().collect();
         if all.len() < 2 {
@@ -185,8 +185,8 @@ impl Sink {
     /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the folder is missing or not writable, if the output is a folder, or if
-    /// it exists and `no_clobber` is set.
+    /// `Kind::Io` if the folder is missing or not writable, if the output is a folder, or if it exists and `no_clobber`
+    /// is set.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
             Self::Stdout => standard::output().map(State::direct),
@@ -300,7 +300,7 @@ impl Output {
     /// Completes the output: flushes it and gives it its final name.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
+    /// `Kind::Io` if writing the last bytes or the rename fails; then there is no output.
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {

@@ -28,8 +28,8 @@ pub enum Source {
 pub struct Limits {
     /// Maximum memory, in bytes, of the input and all that is made from it.
     pub memory: u64,
-    /// Number of equal parts of the memory, of which the input may take one.
-    pub share: u64,
+    /// Number of copies of the input that the memory must hold.
+    pub copies: u64,
     /// Maximum number of pixels of an image, or samples of a volume.
     pub pixels: u64,
     /// Whether an image with missing or damaged parts is an error. Otherwise they cause a warning.
@@ -38,25 +38,25 @@ pub struct Limits {
 
 impl From<u64> for Limits {
     fn from(bytes: u64) -> Self {
-        Self { memory: bytes, share: 1, pixels: u64::MAX, strict: false }
+        Self { memory: bytes, copies: 1, pixels: u64::MAX, strict: false }
     }
 }
 
 impl Limits {
     /// Maximum memory of the input, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.memory / self.share
+        self.memory / self.copies
     }
 
     /// Error for `what`, a part of the input that takes `bytes` bytes, more than [`bytes`](Self::bytes).
     pub fn exceeded(&self, what: impl fmt::Display, bytes: u64) -> Error {
-        memory::exceeds_limit(what, bytes.saturating_mul(self.share), self.memory)
+        memory::exceeds_limit(what, bytes.saturating_mul(self.copies), self.memory)
     }
 
     /// Refuses an image or volume with the sides `sides`, before memory is allocated for it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if it has more pixels than allowed.
+    /// `Kind::BadInput` if it has more pixels than allowed.
     pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
@@ -155,7 +155,7 @@ impl Source {
     /// The length in bytes of a regular file; `None` for standard input, pipes and devices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the file is missing or a directory.
+    /// `Kind::Io` if the file is missing or a directory.
     pub fn size(&self) -> Result<Option<u64>> {
         let Some(path) = self.path() else { return Ok(None) };
         let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
@@ -168,7 +168,7 @@ impl Source {
     /// Opens the input for reading.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the input cannot be opened.
+    /// `Kind::Io` if the input cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         self.open_at(0)
     }
@@ -176,7 +176,7 @@ impl Source {
     /// Opens the input for reading from byte `at` on. A pipe or device is read up to there.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if the input cannot be opened or read up to `at`.
+    /// `Kind::Io` if the input cannot be opened or read up to `at`.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         let mut input: Box<dyn Read + Send> = match self {
@@ -197,8 +197,7 @@ impl Source {
     /// All bytes of the input, within the memory of `limits`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if reading fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there
-    /// are more bytes.
+    /// `Kind::Io` if reading fails, `Kind::BadInput` if there are more bytes.
     pub fn read_all(&self, limits: Limits) -> Result<Vec<u8>> {
         let (expected, limit) = (self.size()?.unwrap_or(0), limits.bytes());
         if expected > limit {

@@ -26,8 +26,8 @@ impl Spool {
         Self { bytes, len: 0, max_memory }
     }
 
-    /// Adds a record and returns its offset. The first record is kept in memory, however long it is, since the caller has it
-    /// in memory anyway.
+    /// Adds a record and returns its offset. The first record is kept in memory, however long it is, since the caller
+    /// has it in memory anyway.
     ///
     /// # Errors
     /// If a temporary file is needed and cannot be made or written.

@@ -160,7 +160,7 @@ fn open(
 /// Writes `text` to standard output.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::util::error::Kind::Io) if standard output cannot be written.
+/// `Kind::Io` if standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
     print_with(|output| output.write_all(text.as_bytes()))
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     data::{
-        float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+        float_key::{f32_to_key, f64_to_key, key_to_f32, key_to_f64},
         samples::Samples,
     },
     util::{error::Result, parallel},
@@ -15,12 +15,12 @@ const SIGN_64: u64 = 1 << 63;
 
 #[inline(always)]
 fn ordered_f32(value: f32) -> i32 {
-    (key_of_f32(if value.is_nan() { f32::NAN } else { value }) ^ SIGN_32) as i32
+    (f32_to_key(if value.is_nan() { f32::NAN } else { value }) ^ SIGN_32) as i32
 }
 
 #[inline(always)]
 fn ordered_f64(value: f64) -> i64 {
-    (key_of_f64(if value.is_nan() { f64::NAN } else { value }) ^ SIGN_64) as i64
+    (f64_to_key(if value.is_nan() { f64::NAN } else { value }) ^ SIGN_64) as i64
 }
 
 /// An integer type that filters compare.
@@ -65,11 +65,11 @@ pub fn run_ordered(filter: &impl OrderFilter, samples: &Samples) -> Result<Sampl
         Samples::I32(values) => Samples::I32(filter.run(values)?),
         Samples::F32(values) => {
             let keys = filter.run(&parallel::mapped(values, |&value| ordered_f32(value))?)?;
-            Samples::F32(parallel::mapped(&keys, |&key| f32_of_key(key as u32 ^ SIGN_32))?)
+            Samples::F32(parallel::mapped(&keys, |&key| key_to_f32(key as u32 ^ SIGN_32))?)
         }
         Samples::F64(values) => {
             let keys = filter.run(&parallel::mapped(values, |&value| ordered_f64(value))?)?;
-            Samples::F64(parallel::mapped(&keys, |&key| f64_of_key(key as u64 ^ SIGN_64))?)
+            Samples::F64(parallel::mapped(&keys, |&key| key_to_f64(key as u64 ^ SIGN_64))?)
         }
     })
 }

@@ -5,7 +5,7 @@ use super::histogram::{rank, type_range};
 use crate::{
     data::{
         dtype::Dtype,
-        float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+        float_key::{f32_to_key, f64_to_key, key_to_f32, key_to_f64},
         samples::Samples,
     },
     for_samples,
@@ -105,8 +105,8 @@ impl Quantile {
     /// The sample, after the last pass. `None` if no sample is finite.
     pub fn sample(&self) -> Option<f64> {
         (self.unknown == 0).then(|| match self.dtype {
-            Dtype::F64 => f64_of_key(self.found),
-            Dtype::F32 => f32_of_key(self.found as u32).into(),
+            Dtype::F64 => key_to_f64(self.found),
+            Dtype::F32 => key_to_f32(self.found as u32).into(),
             dtype => type_range(dtype).map_or(0.0, |range| range.0) + self.found as f64,
         })
     }
@@ -115,8 +115,8 @@ impl Quantile {
 /// The key of a finite sample. -0 has the key of +0.
 fn key(dtype: Dtype, value: f64) -> u64 {
     match dtype {
-        Dtype::F64 => key_of_f64(value + 0.0),
-        Dtype::F32 => key_of_f32(value as f32 + 0.0).into(),
+        Dtype::F64 => f64_to_key(value + 0.0),
+        Dtype::F32 => f32_to_key(value as f32 + 0.0).into(),
         dtype => (value - type_range(dtype).map_or(0.0, |range| range.0)) as u64,
     }
 }

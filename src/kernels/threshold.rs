@@ -14,7 +14,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        float_key::key_of_f32,
+        float_key::f32_to_key,
         grid::{Grid, GridType, Shape},
         samples::Samples,
     },
@@ -71,7 +71,7 @@ fn bound(dtype: Dtype, value: f64) -> u64 {
             let rounded = value as f32;
             let below = if f64::from(rounded) > value { rounded.next_down() } else { rounded };
             // No zero exceeds -0, so it counts as +0, whose key is larger.
-            u64::from(key_of_f32(below + 0.0)) + 1
+            u64::from(f32_to_key(below + 0.0)) + 1
         }
     }
 }

@@ -210,7 +210,7 @@ fn rejects_endless_and_oversized_file_lists() {
         for (list, expected_text) in [
             ("/dev/zero", "/dev/zero: name 1 is empty"),
             ("/dev/urandom", "/dev/urandom: name"),
-            ("lines", "lines: a batch of so many names needs at least"),
+            ("lines", "lines: a list of input names needs at least"),
         ] {
             let command = format!("--max-memory 64M {command} --files-from {list}");
             let run = crate::common::measured(folder, command.split(' '));

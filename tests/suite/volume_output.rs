@@ -86,7 +86,7 @@ fn converted_volumes_keep_values_and_placement() {
                 .and_then(|space| expected.to(space))
                 .unwrap_or_else(|| expected.clone());
             let expected = match placement.unit.as_deref() {
-                Some(unit) => expected.in_unit_of(&[unit]).unwrap(),
+                Some(unit) => expected.in_nearest_unit(&[unit]).unwrap(),
                 None => expected,
             };
             for at in PROBES {

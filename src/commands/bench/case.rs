@@ -81,16 +81,16 @@ impl<K: Kernel> Work for KernelWork<K> {
     }
 
     fn check(&mut self, _: Option<&Context>) -> Result<()> {
-        let Some(result) = &self.result else { return Err(wrong("no run to check")) };
+        let Some(result) = &self.result else { return Err(check_failed("no run to check")) };
         match (self.is_same)(&self.kernel.cpu(&self.input)?, result) {
             true => Ok(()),
-            false => Err(wrong("the result differs from the CPU's")),
+            false => Err(check_failed("the result differs from the CPU's")),
         }
     }
 }
 
 /// Error of a failed check.
-pub fn wrong(what: impl fmt::Display) -> Error {
+pub fn check_failed(what: impl fmt::Display) -> Error {
     Error::new(Kind::Failure, what)
 }
 

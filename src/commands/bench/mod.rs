@@ -33,8 +33,8 @@ pub use flags::Args;
 /// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown file type or a check of the CPU, errors of the device, and [`Kind::Partial`](crate::util::error::Kind::Partial) when a
-/// case fails or its checked result is wrong.
+/// `Kind::Usage` for an unknown file type or a check of the CPU, errors of the device, and `Kind::Partial` when a case
+/// fails or its checked result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     args.check_outputs()?;
     let cases = chosen_cases(&args, session)?;

@@ -1,6 +1,6 @@
 //! Transfers between host memory and a GPU: the speed of the bus.
 
-use super::case::{Case, Work, wrong};
+use super::case::{Case, Work, check_failed};
 use crate::{
     data::noise::Noise,
     gpu::{Buffer, Context},
@@ -46,7 +46,7 @@ impl Work for Transfer {
         if let (Some(context), Some(buffer), true) = (context, &self.buffer, self.is_upload) {
             context.read_into(buffer, &mut self.read_back)?;
         }
-        if self.data == self.read_back { Ok(()) } else { Err(wrong("other data arrived")) }
+        if self.data == self.read_back { Ok(()) } else { Err(check_failed("other data arrived")) }
     }
 
     fn is_resident(&self) -> bool {

@@ -44,7 +44,7 @@ impl ArrayInput {
 /// The named input, or else standard input.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) when nothing is piped in.
+/// `Kind::Usage` when nothing is piped in.
 pub fn input_or_pipe(input: Option<&Source>) -> Result<Source> {
     match input {
         Some(source) => Ok(source.clone()),
@@ -68,7 +68,7 @@ impl ArrayOutput {
     /// An output to `sink`.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for a binary format on a terminal.
+    /// `Kind::Usage` for a binary format on a terminal.
     pub fn new(sink: Sink, format: ArrayFormat) -> Result<Self> {
         if format != ArrayFormat::Text {
             refuse_terminal(&sink)?;

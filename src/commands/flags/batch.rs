@@ -36,8 +36,8 @@ impl FilesFromArgs {
     /// inputs.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when standard input is named twice, and an error when the list cannot
-    /// be read or its names take too much memory.
+    /// `Kind::Usage` when standard input is named twice, and an error when the list cannot be read or its names take
+    /// too much memory.
     pub fn inputs<T: Into<Source>>(&self, inputs: Vec<T>, session: &Session) -> Result<Sources> {
         let mut all: Sources = inputs.into_iter().map(Into::into).collect();
         if let Some(source) = all.iter().find(is_file_on_the_web) {
@@ -95,23 +95,23 @@ fn add_names(mut list: impl Read, all: &mut Sources, limits: Limits) -> Result<(
                     format_args!("name {number} is longer than {MAX_NAME} bytes, the maximum");
                 return Err(Error::bad_input(what));
             }
-            name => all.push(&name_of(name).into()),
+            name => all.push(&file_name(name).into()),
         }
         if all.bytes() > limits.bytes() {
-            return Err(limits.exceeded("a batch of so many names", all.bytes()));
+            return Err(limits.exceeded("a list of input names", all.bytes()));
         }
     }
     Ok(())
 }
 
 #[cfg(unix)]
-fn name_of(bytes: &[u8]) -> OsString {
+fn file_name(bytes: &[u8]) -> OsString {
     use std::os::unix::ffi::OsStringExt;
     OsString::from_vec(bytes.to_vec())
 }
 
 #[cfg(not(unix))]
-fn name_of(bytes: &[u8]) -> OsString {
+fn file_name(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
@@ -132,7 +132,7 @@ pub struct ShardArgs {
 }
 
 impl ShardArgs {
-    /// Those of `files` that belong to the shard.
+    /// The items of `files` that belong to the shard.
     pub fn files<T>(self, files: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         files.enumerate().filter_map(move |(number, file)| shard.has(number).then_some(file))
@@ -186,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn shards_of_a_marked_job_are_of_their_own() {
-        let share = |shard: &str| ShardArgs { shard: shard.parse().ok(), resume: true };
-        let files = |text: &str| share(text).files(0..8).collect::<Vec<_>>();
+    fn a_shard_has_every_nth_file() {
+        let sharding = |shard: &str| ShardArgs { shard: shard.parse().ok(), resume: true };
+        let files = |text: &str| sharding(text).files(0..8).collect::<Vec<_>>();
         assert_eq!(files("1/3"), [1, 4, 7]);
         assert_eq!(files(""), [0, 1, 2, 3, 4, 5, 6, 7]);
     }

@@ -47,5 +47,5 @@ where
 pub fn dtype_parser(
     known: &'static [Dtype],
 ) -> impl Fn(&str) -> Result<Dtype, String> + Clone + Send + Sync + 'static {
-    move |text| Dtype::one_of(known, text)
+    move |text| Dtype::parse_one_of(known, text)
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{
     FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
-    Target, VolumeArgs, choice_parser, refuse_picture, refuse_terminal,
+    Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
 };
 use crate::{
     data::volume::Dims,
@@ -113,7 +113,7 @@ pub struct FilterArgs {
     folders: FolderArgs,
 
     #[command(flatten)]
-    share: ShardArgs,
+    sharding: ShardArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -129,7 +129,7 @@ impl FilterArgs {
     /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
     /// [`engine::run`].
     pub fn run(self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
-        let outputs = self.output.each();
+        let outputs = self.output.split();
         if outputs.len() <= 1 {
             return self.run_one(make, session);
         }
@@ -151,17 +151,17 @@ impl FilterArgs {
             },
             pages: self.page,
             is_batch: self.list.files_from.is_some() || outputs.has_output_per_input(),
-            shard: self.share.shard,
-            resumes: self.share.resume,
+            shard: self.sharding.shard,
+            resumes: self.sharding.resume,
             dry_run: self.dry_run,
         };
-        let share = self.share;
+        let sharding = self.sharding;
         let jobs = Jobs { args: self, outputs, make };
-        // What is wrong with any job is reported before the first one runs.
+        // An error in any job is reported before the first job runs.
         check_all(&sources, |source| jobs.args.check_replaced(&jobs.job(source)?))?;
         jobs.check_encoding(&sources, session)?;
         if settings.is_batch {
-            sources = share.files(sources.iter()).collect();
+            sources = sharding.files(sources.iter()).collect();
         }
         engine::run(sources, &|source| jobs.job(source), settings, session)
     }
@@ -186,7 +186,7 @@ impl FilterArgs {
         self.output.check_fields(output.as_ref(), &[])?;
         let sources = self.list.inputs(files, session)?;
         let is_volume =
-            self.volume.layout().is_of_volume() || self.output.is_volume(output.as_ref());
+            self.volume.layout().describes_volume() || self.output.is_volume(output.as_ref());
         let sources = self.folders.pictures(sources, is_volume)?;
         let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
         Ok((sources, outputs.expect("an output is named")))
@@ -227,7 +227,7 @@ impl FilterArgs {
     ) -> Result<Option<ImageFormat>> {
         let is_volume = match is_volume && is_flat && !is_zarr_path(sink) {
             true if self.format.is_some() => false,
-            true if matches!(sink, Sink::File(_)) => ImageFormat::of_output(sink).is_err(),
+            true if matches!(sink, Sink::File(_)) => ImageFormat::for_output(sink).is_err(),
             _ => is_volume,
         };
         Ok(match (is_volume, self.format, sink) {
@@ -238,11 +238,11 @@ impl FilterArgs {
             }
             (true, None, sink) if is_zarr_path(sink) => None,
             (true, None, _) => {
-                VolumeFormat::of_output(sink)?;
+                VolumeFormat::for_output(sink)?;
                 None
             }
             (false, None, Sink::Stdout) => None,
-            (false, None, _) => Some(ImageFormat::of_output(sink)?),
+            (false, None, _) => Some(ImageFormat::for_output(sink)?),
             (false, format, _) => format,
         })
     }
@@ -287,7 +287,7 @@ impl Jobs<'_> {
         let args = &self.args;
         let extension = args.extension(&source);
         let PlannedOutput { source, sink, makes_folder } =
-            self.outputs.of(source, extension.as_deref())?;
+            self.outputs.output_for(source, extension.as_deref())?;
         let layout = args.volume.layout();
         let is_volume = is_volume(&source, &layout);
         if is_volume && args.page.is_some() {
@@ -296,7 +296,7 @@ impl Jobs<'_> {
             )));
         }
         if !is_volume {
-            refuse_picture(&source, &layout)?;
+            check_image_flags(&source, &layout)?;
         }
         let compares = args.compare || sink.extension() == "html" && !is_volume;
         if compares && (is_volume || sink.extension() != "html" || args.format.is_some()) {

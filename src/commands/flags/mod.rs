@@ -20,4 +20,4 @@ pub use image::IMAGE_FORMATS;
 pub use output::{OutputArgs, Outputs, PlannedOutput};
 pub use pictures::FolderArgs;
 pub use target::{Destination, FIELDS, KeptFolders, Target, check_fields, refuse_terminal};
-pub use volume::{VolumeArgs, refuse_picture};
+pub use volume::{VolumeArgs, check_image_flags};

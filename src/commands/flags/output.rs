@@ -67,8 +67,8 @@ impl OutputArgs {
         !self.output.is_empty() || self.out_dir.is_some()
     }
 
-    /// These flags once for each `-o`, of which there may be several.
-    pub fn each(&self) -> Vec<Self> {
+    /// Splits the flags into one set for each `-o`.
+    pub fn split(&self) -> Vec<Self> {
         let one = |target: &Target| Self { output: vec![target.clone()], ..self.clone() };
         if self.output.len() > 1 {
             self.output.iter().map(one).collect()
@@ -86,17 +86,17 @@ impl OutputArgs {
         Some(Outputs { destination, tree: if self.keep_tree { KeptFolders::All } else { tree } })
     }
 
-    /// Whether the name of the output, or else of the positional `output`, is that of a volume. TIFF holds pictures as
-    /// well, so one TIFF is a volume, but a TIFF for each input is not.
+    /// Whether the output, or else the positional `output`, is named as a volume. A single TIFF counts as a volume; a
+    /// TIFF for each input does not, since TIFF holds pictures as well.
     pub fn is_volume(&self, output: Option<&Target>) -> bool {
         let is_volume_name = |sink: &Sink| {
-            is_zarr_path(sink) || matches!(VolumeFormat::of_output(sink), Ok(Some(_)))
+            is_zarr_path(sink) || matches!(VolumeFormat::for_output(sink), Ok(Some(_)))
         };
         match self.outputs(output.cloned()).map(|outputs| outputs.destination) {
             Some(Destination::One(sink)) => is_volume_name(&sink),
             Some(Destination::Template(template)) => {
                 let sink = Sink::File(template.into());
-                is_volume_name(&sink) && ImageFormat::of_output(&sink).is_err()
+                is_volume_name(&sink) && ImageFormat::for_output(&sink).is_err()
             }
             _ => false,
         }
@@ -122,7 +122,7 @@ impl OutputArgs {
             return Err(Error::usage("-o: an array has one output: give -o once"));
         }
         let Some(outputs) = self.outputs(output) else { return Ok(None) };
-        let planned = outputs.of(source.clone(), extension)?;
+        let planned = outputs.output_for(source.clone(), extension)?;
         match planned.makes_folder && planned.sink.replaces(source) {
             true => Err(Error::usage(format_args!(
                 "{source}: the output would replace the input; name another folder, or the file as the output"
@@ -134,7 +134,7 @@ impl OutputArgs {
     /// Refuses a name of the output, or of the positional `output`, with an unknown field: see [`check_fields`].
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage).
+    /// `Kind::Usage`.
     pub fn check_fields(&self, output: Option<&Target>, more: &[&str]) -> Result<()> {
         let named = self.output.iter().chain(output);
         let known = [&FIELDS, more].concat();
@@ -145,7 +145,7 @@ impl OutputArgs {
     /// returns the extension of a result where it differs from that of its input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when two inputs have the same output, and as [`Destination::sink`].
+    /// `Kind::Usage` when two inputs have the same output, and as [`Destination::sink`].
     pub fn plan(
         &self,
         sources: &Sources,
@@ -171,7 +171,7 @@ impl OutputArgs {
         for source in sources.iter() {
             let extension = extension(&source)?;
             let PlannedOutput { sink, makes_folder, .. } =
-                outputs.of(source, extension.as_deref())?;
+                outputs.output_for(source, extension.as_deref())?;
             if let (Sink::File(path), true) = (&sink, makes_folder) {
                 // Two names may also lead to one existing file by symbolic links.
                 let exists = path.symlink_metadata().is_ok();
@@ -207,7 +207,7 @@ impl Outputs {
     ///
     /// # Errors
     /// As [`Destination::sink`].
-    pub fn of(&self, source: Source, extension: Option<&str>) -> Result<PlannedOutput> {
+    pub fn output_for(&self, source: Source, extension: Option<&str>) -> Result<PlannedOutput> {
         let sink = self.destination.sink(&source, extension, self.tree)?;
         Ok(PlannedOutput { source, sink, makes_folder: self.destination.has_output_per_input() })
     }
@@ -242,7 +242,7 @@ mod tests {
                 inputs.iter().map(|&name| Source::from(OsString::from(name))).collect();
             args.plan(&sources, None, |_| Ok(None)).map(|outputs| {
                 let outputs = outputs.unwrap();
-                let sink = |source| outputs.of(source, None).unwrap().sink.to_string();
+                let sink = |source| outputs.output_for(source, None).unwrap().sink.to_string();
                 sources.iter().map(sink).collect::<Vec<_>>().join(" ")
             })
         };

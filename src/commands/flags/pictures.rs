@@ -6,7 +6,7 @@ use crate::{
     io::{
         Source, Sources,
         image::has_image_name,
-        volume::{files_of, folder_or_pattern, folders_in, is_dicom, is_multi_file},
+        volume::{folder_or_pattern, folders_in, is_dicom, is_multi_file, source_files},
     },
     util::error::{Error, Result},
 };
@@ -44,7 +44,7 @@ impl FolderArgs {
     /// Adds the pictures of the folder or pattern `source` to `all`. Returns whether it has any.
     fn add_pictures(self, source: &Source, all: &mut Sources) -> Result<bool> {
         let Some(path) = folder_or_pattern(source) else { return Ok(false) };
-        let files = files_of(source)?.unwrap_or_default();
+        let files = source_files(source)?.unwrap_or_default();
         let (pictures, others): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| has_image_name(&Source::File(file.clone())));
         if others.iter().any(|file| is_dicom(file)) {

@@ -38,7 +38,7 @@ pub enum Destination {
 pub const FIELDS: [&str; 4] = ["{stem}", "{ext}", "{name}", "{dir}"];
 
 impl Target {
-    /// The name as it was typed.
+    /// The name that the user typed.
     pub fn name(&self) -> &OsStr {
         &self.0
     }
@@ -74,8 +74,8 @@ impl Destination {
     /// input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an input without a name, such as standard input, and for a name
-    /// that is not UTF-8 in a template.
+    /// `Kind::Usage` for an input without a name, such as standard input, and for a name that is not UTF-8 in a
+    /// template.
     pub fn sink(
         &self,
         source: &Source,
@@ -95,7 +95,7 @@ impl Destination {
             }
             Self::Folder(folder) => {
                 let path = source.path().ok_or_else(|| named(&folder.display()))?;
-                Ok(Sink::File(folder.join(tree.folder_of(path)).join(new_name(path, extension))))
+                Ok(Sink::File(folder.join(tree.folder_for(path)).join(new_name(path, extension))))
             }
             Self::Template(template) => {
                 let path = source.path().ok_or_else(|| named(template))?;
@@ -122,7 +122,7 @@ impl Destination {
 /// Refuses a name with a field other than the `known` ones.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage).
+/// `Kind::Usage`.
 pub fn check_fields(name: &OsStr, known: &[&str]) -> Result<()> {
     let name = name.to_string_lossy();
     let fields = name.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
@@ -142,7 +142,7 @@ pub fn check_fields(name: &OsStr, known: &[&str]) -> Result<()> {
 /// Refuses to print binary data on a terminal.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) if `sink` is standard output, and that is a terminal.
+/// `Kind::Usage` if `sink` is standard output, and that is a terminal.
 pub fn refuse_terminal(sink: &Sink) -> Result<()> {
     match *sink == Sink::Stdout && stdout().is_terminal() {
         true => Err(Error::usage(
@@ -155,8 +155,8 @@ pub fn refuse_terminal(sink: &Sink) -> Result<()> {
 /// `template` with each field replaced by its value.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) when the name of a folder or of the file would be empty, `.` or `..`: the
-/// path would leave the folders that the template names.
+/// `Kind::Usage` when the name of a folder or of the file would be empty, `.` or `..`: the path would leave the folders
+/// that the template names.
 fn filled(template: &str, values: [&str; FIELDS.len()]) -> Result<String> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     let fill = |part: &str| {
@@ -199,7 +199,7 @@ pub enum KeptFolders {
 }
 
 impl KeptFolders {
-    fn folder_of(self, path: &Path) -> PathBuf {
+    fn folder_for(self, path: &Path) -> PathBuf {
         let folder = below_root(path.parent().unwrap_or(Path::new("")));
         match self {
             Self::All => folder,
@@ -239,25 +239,27 @@ fn split_name(name: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> Destination {
+    fn destination(name: &str) -> Destination {
         Target(name.into()).destination()
     }
 
     fn sink(
-        place: &Destination,
+        destination: &Destination,
         source: &str,
         extension: Option<&str>,
         tree: KeptFolders,
     ) -> String {
         let source = Source::from(OsString::from(source));
-        place.sink(&source, extension, tree).map_or_else(|e| e.one_line(), |sink| sink.to_string())
+        destination
+            .sink(&source, extension, tree)
+            .map_or_else(|e| e.one_line(), |sink| sink.to_string())
     }
 
     #[test]
     fn a_name_is_a_file_and_a_folder_takes_the_inputs_name() {
-        assert_eq!(place("-"), Destination::One(Sink::Stdout));
-        assert_eq!(place("new.png"), Destination::One(Sink::File("new.png".into())));
-        let (there, new) = (place("src"), place("new/"));
+        assert_eq!(destination("-"), Destination::One(Sink::Stdout));
+        assert_eq!(destination("new.png"), Destination::One(Sink::File("new.png".into())));
+        let (there, new) = (destination("src"), destination("new/"));
         assert_eq!(sink(&there, "a/b.png", None, KeptFolders::Flat), "src/b.png");
         assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::Flat), "new/b.png");
         assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::Relative), "new/b.png");
@@ -269,13 +271,17 @@ mod tests {
 
     #[test]
     fn templates_are_filled_with_the_inputs_name() {
-        let of = |template: &str, source| sink(&place(template), source, None, KeptFolders::Flat);
+        let of =
+            |template: &str, source| sink(&destination(template), source, None, KeptFolders::Flat);
         assert_eq!(of("soft/{stem}-blur.{ext}", "/x/a.b.png"), "soft/a.b-blur.png");
         assert_eq!(of("{dir}/{name}.bak", "x/y/head.nii.gz"), "x/y/head.nii.gz.bak");
         assert_eq!(of("{dir}/{stem}.{ext}", "head.nii.gz"), "./head.nii.gz");
         assert_eq!(of("{stem}-{iso}.ply", "head.nii.gz"), "head-{iso}.ply");
         assert_eq!(of("{{dir}-{stem}", "{name}/{ext}.png"), "{{name}-{ext}");
-        assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), KeptFolders::Flat), "a.jpg");
+        assert_eq!(
+            sink(&destination("{stem}.{ext}"), "a.tif", Some("jpg"), KeptFolders::Flat),
+            "a.jpg"
+        );
         assert_eq!(split_name(".hidden"), (".hidden", ""));
         assert_eq!(split_name("a.gz"), ("a", "gz"));
         assert_eq!(split_name("..a.gz"), ("..a", "gz"));
@@ -283,8 +289,9 @@ mod tests {
 
     #[test]
     fn fields_never_lead_out_of_their_folders() {
-        let of =
-            |template: &str, source: &str| sink(&place(template), source, None, KeptFolders::Flat);
+        let of = |template: &str, source: &str| {
+            sink(&destination(template), source, None, KeptFolders::Flat)
+        };
         for (name, filled) in [
             ("...png", "od/...png/x."),
             ("..png", "od/..png/x."),
@@ -294,8 +301,8 @@ mod tests {
             ("a.gz", "od/a/x.gz"),
         ] {
             assert_eq!(of("od/{stem}/x.{ext}", name), filled, "{name}");
-            let beside = format!("folder/../{name}");
-            assert_eq!(of("od/{stem}/x.{ext}", &beside), filled, "{name}");
+            let below = format!("folder/../{name}");
+            assert_eq!(of("od/{stem}/x.{ext}", &below), filled, "{name}");
         }
         for (template, name, part) in [
             ("{ext}/{stem}", "a", "`{ext}` becomes ``"),

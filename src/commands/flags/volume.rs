@@ -82,11 +82,11 @@ impl VolumeArgs {
     }
 }
 
-/// Refuses to take `source` for a picture where `layout` chooses of a volume what pictures do not have.
+/// Refuses flags for volumes in `layout` if `source` is an image.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage).
-pub fn refuse_picture(source: &Source, layout: &Layout) -> Result<()> {
+/// `Kind::Usage`.
+pub fn check_image_flags(source: &Source, layout: &Layout) -> Result<()> {
     let Layout { series, channel, time, level, .. } = layout;
     if series.is_none() && [channel, time, level].iter().all(|chosen| chosen.is_none()) {
         return Ok(());

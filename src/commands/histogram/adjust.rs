@@ -42,7 +42,7 @@ pub fn write(
             Adjustment::AutoLevels(clip) => LookupTable::levels(&counts[0], clip),
         };
         image.samples = session.device.run(&adjust, &pixels)?;
-        let format = ImageFormat::of_output(output)?;
+        let format = ImageFormat::for_output(output)?;
         let target = session.image_target(output, format, Encoding::default());
         allow_broken_pipe(target.write(&image))?;
     }

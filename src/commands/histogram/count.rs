@@ -73,7 +73,7 @@ pub fn count(
         tally.add_part(session.timings.time(Histogram::NAME, decode)?);
         return Ok(tally);
     }
-    input.parts(session, shard, |pixels, times| {
+    input.for_each_part(session, shard, |pixels, times| {
         let counts = session.device.run(&kernel, pixels)?;
         let part = session.timings.time("statistics", || part(pixels, counts));
         tally.add_part(tally::repeated(part, times));
@@ -172,7 +172,7 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
 /// Minimum and maximum of the finite samples of all components; 0 and 1 if no sample is finite.
 fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
     let mut all = Moments::default();
-    input.parts(session, Shard::WHOLE, |pixels, _| {
+    input.for_each_part(session, Shard::WHOLE, |pixels, _| {
         for &(_, component) in named {
             let measure = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
             let more = session.timings.time("data range", measure);

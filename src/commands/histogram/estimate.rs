@@ -16,7 +16,7 @@ const CPU: f64 = 2.7e-9;
 const GPU: f64 = 0.9e-9;
 
 /// The estimate for `inputs`.
-pub fn of_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
+pub fn for_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
     let bytes = |input| sample_bytes(&input).map(|bytes| [bytes as f64]);
     let [bytes] = sum_of_all(inputs.iter(), bytes);
     let from_coefficients =

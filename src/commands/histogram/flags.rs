@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, mem::take};
 
 use super::{
-    job::{Adjustment, Channel, FORMATS, Format, Job, Outputs, PerInput, Settings, format_of},
+    job::{Adjustment, Channel, FORMATS, Format, Job, Outputs, PerInput, Settings, resolve_format},
     style::PlotStyle,
     view::View,
 };
@@ -88,7 +88,7 @@ pub struct Args {
     folders: FolderArgs,
 
     #[command(flatten)]
-    share: ShardArgs,
+    sharding: ShardArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -110,8 +110,8 @@ impl Args {
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(mut self, session: &Session) -> Result<Job> {
         let inputs = self.list.inputs(take(&mut self.inputs), session)?;
-        let inputs = self.folders.pictures(inputs, self.volume.layout().is_of_volume())?;
-        let shard_output = self.share.shard.map(|_| self.shard_output()).transpose()?;
+        let inputs = self.folders.pictures(inputs, self.volume.layout().describes_volume())?;
+        let shard_output = self.sharding.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
@@ -119,20 +119,20 @@ impl Args {
         let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
         let files = adjusted.chain(outputs.sinks(&inputs));
         Sink::all_differ(files.chain(picture.then_some(Sink::Stdout)))?;
-        let Self { mut settings, mut view, share, sum, list, volume, .. } = self;
+        let Self { mut settings, mut view, sharding, sum, list, volume, .. } = self;
         let shows = |format| match format {
             Format::Csv => view.by_component,
             format => matches!(format, Format::Json | Format::Html),
         };
-        settings.statistics = picture || share.shard.is_some() || outputs.formats().any(shows);
+        settings.statistics = picture || sharding.shard.is_some() || outputs.formats().any(shows);
         let is_picture = |format| matches!(format, Format::Svg | Format::Png);
-        settings.only_pictures = share.shard.is_none() && outputs.formats().all(is_picture);
+        settings.only_pictures = sharding.shard.is_none() && outputs.formats().all(is_picture);
         settings.joins_luminance = sum && settings.channels.contains(&Channel::Luma);
         settings.layout = volume.layout();
         settings.adjustments = adjustments;
         view.shows_data_range = settings.range.is_none();
         let is_list = list.files_from.is_some();
-        Ok(Job { inputs, is_list, settings, share, sum, outputs, picture, view })
+        Ok(Job { inputs, is_list, settings, sharding, sum, outputs, picture, view })
     }
 
     /// Outputs of `-o`, or the part file of a shard.
@@ -146,7 +146,7 @@ impl Args {
             check_fields(target.name(), &FIELDS)?;
             match target.destination() {
                 Destination::One(sink) => outputs.combined.push(self.output_format(&sink)?),
-                place => outputs.per_input.push(self.per_input(place, inputs)?),
+                destination => outputs.per_input.push(self.per_input(destination, inputs)?),
             }
         }
         Ok(outputs)
@@ -191,7 +191,7 @@ impl Args {
             (self.view.log, "log", is_chart, CHART),
         ] {
             let is_default = session.defaults.iter().any(|name| name == flag);
-            if is_given && !is_used && !is_default && self.share.shard.is_none() {
+            if is_given && !is_used && !is_default && self.sharding.shard.is_none() {
                 return Err(Error::usage(format_args!("--{flag} needs {needs}")));
             }
         }
@@ -221,7 +221,7 @@ impl Args {
         let equalize = self.equalize.iter().map(|sink| (sink, Adjustment::Equalize));
         let levels = self.auto_levels.iter().map(|sink| (sink, Adjustment::AutoLevels(self.clip)));
         let checked = |(image, adjustment): (&Sink, Adjustment)| {
-            ImageFormat::of_output(image)?;
+            ImageFormat::for_output(image)?;
             match inputs {
                 1 => Ok((image.clone(), adjustment)),
                 _ => Err(Error::usage(format_args!(
@@ -233,7 +233,7 @@ impl Args {
     }
 
     fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
-        let format = format_of(sink, self.format)?;
+        let format = resolve_format(sink, self.format)?;
         if format == Format::Png {
             refuse_terminal(sink)?;
         }
@@ -241,9 +241,9 @@ impl Args {
     }
 
     /// The output file of each input, in a folder or by a template.
-    fn per_input(&self, place: Destination, inputs: &Sources) -> Result<PerInput> {
+    fn per_input(&self, destination: Destination, inputs: &Sources) -> Result<PerInput> {
         let format = self.format.unwrap_or(Format::Csv);
-        let mut per_input = PerInput { place, extension: format.extension(), format };
+        let mut per_input = PerInput { destination, extension: format.extension(), format };
         inputs.iter().try_for_each(|input| per_input.sink(&input).map(drop))?;
         // The extension in a template decides the format; {ext} stands for the extension of --format.
         let first = per_input.sinks(inputs).next();

@@ -7,7 +7,7 @@ use super::{
     select::Selection,
 };
 use crate::{
-    commands::flags::refuse_picture,
+    commands::flags::check_image_flags,
     data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
     engine::{reduce::for_each_block, session::Session},
     io::{
@@ -57,7 +57,7 @@ pub const MIN_PIXELS: usize = 1 << 20;
 
 impl PageStack<'_> {
     /// Passes the selected pixels of all pages to `consume`, those of several small pages together.
-    fn parts(
+    fn for_each_part(
         &self,
         session: &Session,
         mut consume: impl FnMut(&Pixels) -> Result<()>,
@@ -173,7 +173,7 @@ impl<'a> Input<'a> {
         limit: Limits,
         session: &Session,
     ) -> Result<Self> {
-        refuse_picture(source, &settings.layout)?;
+        check_image_flags(source, &settings.layout)?;
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
         // A GPU gets the coefficients, which are smaller than the pixels. The CPU counts pixels right after they are
@@ -251,7 +251,7 @@ impl<'a> Input<'a> {
     ///
     /// # Errors
     /// When reading or `consume` fails.
-    pub fn parts(
+    pub fn for_each_part(
         &self,
         session: &Session,
         shard: Shard,
@@ -267,7 +267,7 @@ impl<'a> Input<'a> {
                 let Image { samples, channels, .. } = file.decode(&session.timings)?;
                 return consume(&Pixels { samples, channels }, 1);
             }
-            Self::Pages(stack) => return stack.parts(session, |pixels| consume(pixels, 1)),
+            Self::Pages(stack) => return stack.for_each_part(session, |pixels| consume(pixels, 1)),
             Self::Streamed(file) => file,
         };
         let own = shard.range(file.dims[2]);

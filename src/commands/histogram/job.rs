@@ -22,7 +22,7 @@ pub struct Job {
     pub is_list: bool,
     pub settings: Settings,
     /// Shard of the work, and whether finished work is skipped.
-    pub share: ShardArgs,
+    pub sharding: ShardArgs,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
     pub outputs: Outputs,
@@ -34,7 +34,7 @@ pub struct Job {
 /// A folder or a template for one file per input.
 #[derive(Debug)]
 pub struct PerInput {
-    pub place: Destination,
+    pub destination: Destination,
     /// Extension of files in a folder, and value of `{ext}`.
     pub extension: &'static str,
     pub format: Format,
@@ -46,7 +46,7 @@ impl PerInput {
     /// # Errors
     /// As [`Destination::sink`].
     pub fn sink(&self, input: &Source) -> Result<Sink> {
-        self.place.sink(input, Some(self.extension), KeptFolders::Flat)
+        self.destination.sink(input, Some(self.extension), KeptFolders::Flat)
     }
 
     /// The files of all `inputs`, which have been checked.
@@ -227,8 +227,8 @@ impl Format {
 /// The format of an output by its extension, or by `format` where it has none.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown extension.
-pub fn format_of(sink: &Sink, format: Option<Format>) -> Result<Format> {
+/// `Kind::Usage` for an unknown extension.
+pub fn resolve_format(sink: &Sink, format: Option<Format>) -> Result<Format> {
     let extension = sink.extension();
     let named = FORMATS.iter().find(|(name, ..)| *name == extension).map(|(_, format, _)| *format);
     let found = match (named, extension.is_empty()) {

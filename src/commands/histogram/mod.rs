@@ -36,11 +36,10 @@ use crate::{
 /// Counts every input and writes the results.
 ///
 /// # Errors
-/// When reading, counting or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
-/// concerns some of several inputs.
+/// When reading, counting or writing fails; `Kind::Partial` when this concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
-    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs.combined[..]) {
+    if let (Some(shard), [(output, _)]) = (job.sharding.shard, &job.outputs.combined[..]) {
         return parts::write(&job, shard, output, session);
     }
     let marker = job.marker(session)?;
@@ -48,7 +47,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         job.inputs.iter().for_each(|input| session.events.skipped(&input, None));
         return Ok(());
     }
-    session.device.set_estimate(|| estimate::of_inputs(&job.inputs, &job.settings));
+    session.device.set_estimate(|| estimate::for_inputs(&job.inputs, &job.settings));
     let (outcomes, failed) = outcomes(&job, session)?;
     for (output, format) in &job.outputs.combined {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
@@ -66,7 +65,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 impl Job {
     /// Marker file of a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
-        if self.picture || !self.share.resume {
+        if self.picture || !self.sharding.resume {
             return Ok(None);
         }
         let (adjusted, adjustments): (Vec<_>, Vec<_>) =
@@ -74,7 +73,7 @@ impl Job {
         let outputs: Vec<Sink> = self.outputs.sinks(&self.inputs).chain(adjusted).collect();
         let written = (self.outputs.formats().collect::<Vec<_>>(), adjustments);
         let parameters = (&self.settings, &self.view, self.sum, written);
-        self.share.marker(session, ("histogram", &parameters), &self.all_inputs(), &outputs)
+        self.sharding.marker(session, ("histogram", &parameters), &self.all_inputs(), &outputs)
     }
 }
 

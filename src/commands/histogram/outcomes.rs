@@ -35,7 +35,7 @@ impl Outcomes {
     /// Adds an outcome.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when a temporary file is needed and cannot be written.
+    /// `Kind::Io` when a temporary file is needed and cannot be written.
     pub fn push(&mut self, outcome: &Outcome) -> Result<()> {
         let record = postcard::to_allocvec(outcome).expect("plain data");
         let at = self.records.get_mut().push(&record);

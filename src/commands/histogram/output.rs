@@ -52,7 +52,7 @@ fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
     let failed = |error| Error::io("read", "the counts", error);
     if outcomes.len() == 1 {
         let first = outcomes.iter().next().expect("some input was counted").map_err(failed)?;
-        return Ok(figure::draw(&view.shown(&first), view));
+        return Ok(figure::draw(&view.cropped(&first), view));
     }
     let first = outcomes.iter().take(figure::MAX_INPUTS + 1);
     let all = first.collect::<io::Result<Vec<Outcome>>>().map_err(failed)?;

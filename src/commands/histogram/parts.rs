@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     batch::count_all,
-    job::{Format, Job, format_of},
+    job::{Format, Job, resolve_format},
     outcomes::Outcomes,
     output::{record_results, write as write_output},
     tally::Tally,
@@ -64,14 +64,14 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
     let total = job.inputs.len();
     let is_sum = job.sum || job.divides_slices();
     let parameters = (&job.settings, &job.view, is_sum, session.strict);
-    let identity = Identity::of_part("histogram", &parameters, &job.all_inputs(), shard)?;
+    let identity = Identity::for_part("histogram", &parameters, &job.all_inputs(), shard)?;
     let (numbers, slices): (Vec<usize>, Shard) = match job.divides_slices() {
         true => (vec![0], shard),
-        false => (job.share.files(0..total).collect(), Shard::WHOLE),
+        false => (job.sharding.files(0..total).collect(), Shard::WHOLE),
     };
     let files = numbers.iter().map(|&number| job.inputs.get(number)).collect();
     let mut failed = 0;
-    let resumes = job.share.resume;
+    let resumes = job.sharding.resume;
     write_part(&identity, (job.inputs.iter(), output), resumes, session, |part| {
         let mut sum: Option<Record> = None;
         failed = count_all(
@@ -108,15 +108,14 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
 /// Joins `parts`, which are in the order of the shards, and writes the same outputs as a process that counts all.
 ///
 /// # Errors
-/// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial) when some
-/// inputs could not be counted.
+/// When a part is broken or an output cannot be written; `Kind::Partial` when some inputs could not be counted.
 pub fn merge(
     parts: &[PartReader],
     outputs: &[Sink],
     format: Option<Format>,
     session: &Session,
 ) -> Result<()> {
-    let format = |sink| Ok((sink, format_of(sink, format)?));
+    let format = |sink| Ok((sink, resolve_format(sink, format)?));
     let outputs = outputs.iter().map(format).collect::<Result<Vec<_>>>()?;
     let totals = parts.iter().map(PartReader::totals).collect::<Result<Vec<Totals>>>()?;
     let Totals { view, is_sum, inputs, .. } = &totals[0];
@@ -129,7 +128,7 @@ pub fn merge(
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
     match is_sum {
         true => sum(parts)?.map_or(Ok(()), push)?,
-        false => each_in_order(parts, *inputs, &mut push)?,
+        false => for_each_in_order(parts, *inputs, &mut push)?,
     }
     if outcomes.len() == 0 {
         Error::if_any_failed(failed, *inputs, "inputs")?;
@@ -147,7 +146,7 @@ fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
     part.records(RECORD).map(|record| {
         let record: Record = record?;
         let (numbers, names) = (record.numbers.len(), record.tally.inputs.len());
-        match numbers > 0 && numbers == names && record.tally.is_sound() {
+        match numbers > 0 && numbers == names && record.tally.is_valid() {
             true => Ok(record),
             false => Err(part.damaged()),
         }
@@ -155,7 +154,7 @@ fn records(part: &PartReader) -> impl Iterator<Item = Result<Record>> {
 }
 
 /// Passes the tallies of the inputs to `consume`, in the order of the inputs. Inputs that failed have no tally.
-fn each_in_order(
+fn for_each_in_order(
     parts: &[PartReader],
     inputs: usize,
     consume: &mut dyn FnMut(Tally) -> Result<()>,

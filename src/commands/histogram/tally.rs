@@ -90,18 +90,18 @@ impl Tally {
     }
 
     /// Whether each component has one count per bin, and counts are small enough to add those of thousands of parts.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         let is_small = |counts: &[u64]| {
             let sum = counts.iter().try_fold(0, |sum: u64, &count| sum.checked_add(count));
             sum.is_some_and(|sum| sum < 1 << 52)
         };
-        let is_sound = |ComponentTally { counts, .. }: &ComponentTally| {
+        let is_valid = |ComponentTally { counts, .. }: &ComponentTally| {
             let Counts { bins, below, above, nan, levels } = counts;
             let others = [*below, *above, *nan];
             let lists = [bins, &others[..], levels.as_deref().unwrap_or_default()];
             bins.len() == self.bins.count && lists.into_iter().all(is_small)
         };
-        self.components.iter().all(is_sound)
+        self.components.iter().all(is_valid)
     }
 
     /// Adds the counts of another input.

@@ -31,7 +31,7 @@ fn paint(name: &str) -> &'static str {
 
 /// Bars of every component and a table of statistics, as text.
 pub fn picture(outcome: &Outcome, view: &View) -> String {
-    let outcome = &*view.shown(outcome);
+    let outcome = &*view.cropped(outcome);
     let (width, height) = window();
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
     let statistics = statistics(outcome, view, width);

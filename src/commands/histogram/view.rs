@@ -69,7 +69,7 @@ impl View {
 
     /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type, so their plot
     /// begins and ends with a bin that is not empty.
-    pub fn shown<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
+    pub fn cropped<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
         let bins = &outcome.bins;
         let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
         let is_wide = matches!(outcome.dtype, Dtype::U16 | Dtype::I16);

@@ -26,7 +26,7 @@ const TABLEAU: [(&str, [u8; 3]); 10] = [
 
 impl Color {
     /// The default colour of the surface with this number; after ten surfaces, the colours repeat.
-    pub(super) fn of_number(number: usize) -> Self {
+    pub(super) fn in_cycle(number: usize) -> Self {
         Self(TABLEAU[number % TABLEAU.len()].1)
     }
 
@@ -53,7 +53,7 @@ impl FromStr for Color {
             let [rgb @ .., _] = color.to_rgba8();
             Some(rgb)
         };
-        let cycled = || Some(Self::of_number(name.strip_prefix('C')?.parse().ok()?).0);
+        let cycled = || Some(Self::in_cycle(name.strip_prefix('C')?.parse().ok()?).0);
         let found = match name.strip_prefix("tab:") {
             Some(name) => tableau(name),
             None => cycled().or_else(css),

@@ -48,7 +48,7 @@ impl ColorBy {
                 let turned = own.space.and_then(|space| theirs.to(space));
                 let turned = turned.unwrap_or_else(|| theirs.clone());
                 let unit = own.unit.as_deref();
-                let converted = unit.and_then(|unit| turned.in_unit_of(&[unit]));
+                let converted = unit.and_then(|unit| turned.in_nearest_unit(&[unit]));
                 Some([own.clone(), converted.unwrap_or(turned)])
             }
             _ if file.dims == other.dims => None,
@@ -63,7 +63,7 @@ impl ColorBy {
         };
         let grid = coords.map.clone().unwrap_or_else(|| {
             let first = |axis: usize| kernel.origin[axis] + kernel.spacing[axis] / 2.0;
-            Placement::straight(kernel.spacing, std::array::from_fn(first))
+            Placement::axis_aligned(kernel.spacing, std::array::from_fn(first))
         });
         let volume = other.read(session.limits(2), &session.timings)?;
         Ok(Colors { by: self, grid, worlds, volume })
@@ -123,9 +123,9 @@ impl Colors<'_> {
 
     /// The value at a position of the mesh, interpolated trilinearly; NaN outside the volume.
     fn value(&self, position: [f64; 3]) -> f64 {
-        let mut at = self.grid.samples_at(position);
+        let mut at = self.grid.index_at(position);
         if let Some([own, other]) = &self.worlds {
-            at = other.samples_at(own.at(at));
+            at = other.index_at(own.at(at));
         }
         let dims = self.volume.dims;
         let is_within =

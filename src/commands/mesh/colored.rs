@@ -39,7 +39,7 @@ pub(super) fn write(
         }
         summary.check_empty((iso, sink), input, session)?;
         summary.report(iso, sink, session);
-        let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
+        let color = job.colors.get(number).copied().unwrap_or(Color::in_cycle(number));
         let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };
         layers.push(Layer { iso, color: color.bytes(), alpha, bar: summary.color_bar });
         let color = match colors {

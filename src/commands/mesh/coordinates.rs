@@ -114,7 +114,7 @@ impl CoordinateArgs {
             let (spacing, origin) =
                 (self.spacing.unwrap_or([1.0; 3]), self.origin.unwrap_or([0.0; 3]));
             let first = std::array::from_fn(|axis| origin[axis] + spacing[axis] / 2.0);
-            self.check(&Placement::straight(spacing, first), source, file)?;
+            self.check(&Placement::axis_aligned(spacing, first), source, file)?;
             (kernel.spacing, kernel.origin) = (spacing, origin);
             return Ok(MeshCoordinates { map: None, space: None, unit: None });
         };
@@ -129,7 +129,7 @@ impl CoordinateArgs {
             placement.first = std::array::from_fn(|i| placement.first[i] - corner[i] + origin[i]);
         }
         self.check(&placement, source, file)?;
-        if placement.is_straight() {
+        if placement.is_axis_aligned() {
             kernel.spacing = placement.spacing();
             kernel.origin = placement.corner();
             return Ok(MeshCoordinates { map: None, space, unit });

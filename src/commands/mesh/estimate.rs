@@ -10,7 +10,7 @@ const PER_SAMPLE: f64 = 3e-9;
 const PER_BYTE: f64 = 0.5e-9;
 
 /// The estimate for `job`, whose volume is `file`.
-pub(super) fn of_job(job: &MeshJob, file: &VolumeFile) -> Estimate {
+pub(super) fn for_job(job: &MeshJob, file: &VolumeFile) -> Estimate {
     let [cpu, gpu] = seconds(job, file);
     Estimate::from_seconds(cpu, gpu)
 }
@@ -25,7 +25,7 @@ pub(super) fn seconds(job: &MeshJob, file: &VolumeFile) -> [f64; 2] {
     };
     let work = each * job.isovalues.len().max(1) as f64;
     let bytes = samples * file.dtype.size() as f64;
-    of_work(work, bytes, rayon::current_num_threads())
+    device_seconds(work, bytes, rayon::current_num_threads())
 }
 
 /// Estimated seconds per sample on one core, with `steps` smoothing steps.
@@ -39,7 +39,7 @@ fn label_seconds(steps: u32) -> f64 {
 
 /// Seconds on the CPU and on a GPU, for `work` seconds of one core and `bytes` to read. Reading overlaps with the work,
 /// which takes a negligible time on a GPU.
-fn of_work(work: f64, bytes: f64, cores: usize) -> [f64; 2] {
+fn device_seconds(work: f64, bytes: f64, cores: usize) -> [f64; 2] {
     let read = PER_BYTE * bytes;
     [read.max(work / cores as f64), read]
 }
@@ -62,7 +62,7 @@ mod tests {
             (1024u64.pow(3), 2, false),
         ] {
             let samples = samples as f64;
-            let [cpu, gpu] = of_work(samples * PER_SAMPLE, samples, cores);
+            let [cpu, gpu] = device_seconds(samples * PER_SAMPLE, samples, cores);
             let estimate = Estimate::from_seconds(cpu, gpu);
             assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{samples} on {cores}");
         }

@@ -70,7 +70,7 @@ pub(super) struct MeshJob {
     pub(super) live: bool,
     pub(super) preview: Option<Preview>,
     /// The shard of this process, and whether finished work is skipped.
-    pub(super) share: ShardArgs,
+    pub(super) sharding: ShardArgs,
 }
 
 impl MeshJob {

@@ -66,8 +66,8 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 /// Meshes all volumes for one `-o`.
 fn run_one(args: Args, session: &Session) -> Result<()> {
     let (sources, jobs) = args.work(session)?;
-    let share = jobs.share();
-    if let (Some(shard), true) = (share.shard, jobs.is_alone()) {
+    let sharding = jobs.sharding();
+    if let (Some(shard), true) = (sharding.shard, jobs.is_alone()) {
         let job = jobs.job_for(sources.get(0))?;
         let (volume, output) = (job.volume.clone(), job.output.clone());
         return session.run_logged(&volume, Some(&output), || parts::write(job, shard, session));
@@ -86,7 +86,7 @@ fn run_one(args: Args, session: &Session) -> Result<()> {
             });
         }
     };
-    run_each(("mesh", share.resume), &work, sources, session, set_estimate)
+    run_each(("mesh", sharding.resume), &work, sources, session, set_estimate)
 }
 
 /// The work of [`run_each`], which meshes volumes side by side.
@@ -113,8 +113,8 @@ impl Work for Volumes<'_> {
             return Ok(None);
         };
         // The result does not depend on which shard meshes the volume.
-        let share = ShardArgs { shard: None, ..job.share };
-        share.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+        let sharding = ShardArgs { shard: None, ..job.sharding };
+        sharding.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
     }
 
     fn memory(&self, job: &MeshJob) -> Option<u64> {
@@ -152,7 +152,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
-    session.device.set_estimate(|| estimate::of_job(&job, &file));
+    session.device.set_estimate(|| estimate::for_job(&job, &file));
     let about = page::about(&file);
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;

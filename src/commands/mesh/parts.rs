@@ -62,15 +62,15 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         return Err(Error::usage("--shard divides whole volumes: leave out --roi and --mask"));
     }
     let identity =
-        Identity::of_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
+        Identity::for_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
     let (volume, sink) = (job.volume.clone(), job.output.clone());
-    write_part(&identity, ([volume], &sink), job.share.resume, session, |part| {
+    write_part(&identity, ([volume], &sink), job.sharding.resume, session, |part| {
         let file = VolumeFile::describe(&job.volume, &job.layout)?;
         let placed = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;
         file.check(session.limits(1))?;
         check_cells(job, &file)?;
-        session.device.set_estimate(|| estimate::of_job(job, &file));
+        session.device.set_estimate(|| estimate::for_job(job, &file));
         let input = VolumeInput::Stream(Box::new(file.clone()), plan(job, &file, session)?);
         let iso = match iso {
             Iso::Value(iso) => iso,

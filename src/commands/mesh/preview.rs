@@ -56,7 +56,7 @@ impl Preview {
     /// Fails before the work begins if the picture cannot be written.
     pub(super) fn check(&self, session: &Session) -> Result<()> {
         self.allow(&Surface::default(), session)?;
-        let format = ImageFormat::of_output(&self.sink)?;
+        let format = ImageFormat::for_output(&self.sink)?;
         if session.strict {
             // Only the background may be transparent: one such pixel shows whether the format can store the picture.
             let pixel = Image {
@@ -72,7 +72,7 @@ impl Preview {
         self.sink.create(session.no_clobber).map(drop)
     }
 
-    /// The colour behind the surface: red, green, blue and alpha.
+    /// Background colour of the picture: red, green, blue and alpha.
     fn background(&self) -> [u8; 4] {
         self.render.background.map(|v| (255.0 * v).round() as u8)
     }
@@ -97,11 +97,11 @@ impl Preview {
         session: &Session,
     ) -> Result<()> {
         self.allow(surface, session)?;
-        self.write(sink, session.device.run(&self.render_beside(bar), surface)?, bar, session)
+        self.write(sink, session.device.run(&self.render_without_bar(bar), surface)?, bar, session)
     }
 
-    /// The settings of the part of the picture that the colour bar leaves free.
-    fn render_beside(&self, bar: Option<ColorBar>) -> Render {
+    /// Settings for drawing the surface, without the strip of the picture that the colour bar takes.
+    fn render_without_bar(&self, bar: Option<ColorBar>) -> Render {
         let mut render = self.render;
         render.size[0] -= bar.map_or(0, |bar| bar.width(render.size));
         render
@@ -131,7 +131,7 @@ impl Preview {
             }
             let background = if self.is_together { [0.0; 4] } else { self.render.background };
             let bar = if self.is_together { shared } else { layer.bar };
-            let render = Render { frame, background, ..self.render_beside(bar) };
+            let render = Render { frame, background, ..self.render_without_bar(bar) };
             let picture = session.device.run(&render, surface);
             if is_plain {
                 surface.colors = Vec::new();
@@ -165,20 +165,21 @@ impl Preview {
         let [width, height] = self.render.size.map(|side| side as usize);
         let metadata = Metadata::default();
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
-        let target = session.image_target(sink, ImageFormat::of_output(sink)?, Encoding::default());
+        let target =
+            session.image_target(sink, ImageFormat::for_output(sink)?, Encoding::default());
         allow_broken_pipe(target.write(&image))?;
         log::info!("picture: {sink}");
         Ok(())
     }
 }
 
-/// Blends the RGBA picture `front`, with its alpha multiplied by `share`, over `behind`. Colours are blended in sRGB;
+/// Blends the RGBA picture `front`, with its alpha multiplied by `opacity`, over `behind`. Colours are blended in sRGB;
 /// alpha is not premultiplied.
-fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
+fn over(front: &[u8], opacity: f32, behind: &[u8]) -> Vec<u8> {
     let mut picture = Vec::with_capacity(front.len());
     for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {
         let [near, far] = [front, behind].map(|pixel| pixel.map(|v| f32::from(v) / 255.0));
-        let near_alpha = near[3] * share;
+        let near_alpha = near[3] * opacity;
         let far_alpha = far[3] * (1.0 - near_alpha);
         let alpha = near_alpha + far_alpha;
         let mixed = |i: usize| (near[i] * near_alpha + far[i] * far_alpha) / alpha.max(1e-6);

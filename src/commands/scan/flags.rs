@@ -107,7 +107,7 @@ pub struct Args {
     page: Option<u32>,
 
     #[command(flatten)]
-    share: ShardArgs,
+    sharding: ShardArgs,
 
     /// With --shard, write the results instead of a part file
     ///
@@ -179,7 +179,7 @@ impl FromStr for KeyType {
                 format!("expected a type, or a number of bytes from 1 to {MAX_KEY}")
             });
         }
-        let dtype = Dtype::one_of(&Dtype::ALL, text)?;
+        let dtype = Dtype::parse_one_of(&Dtype::ALL, text)?;
         Ok(match dtype.is_float() {
             true => Self::Number(dtype),
             false => Self::Bytes(dtype.size()),
@@ -246,10 +246,10 @@ impl Args {
     ///
     /// # Errors
     /// When flags contradict each other.
-    pub fn share(&self) -> Result<(ShardArgs, Option<&Source>)> {
-        match self.share.resume && self.share.shard.is_none() {
+    pub fn sharding(&self) -> Result<(ShardArgs, Option<&Source>)> {
+        match self.sharding.resume && self.sharding.shard.is_none() {
             true => Err(Error::usage("--resume needs --shard")),
-            false => Ok((self.share, self.carry.as_ref())),
+            false => Ok((self.sharding, self.carry.as_ref())),
         }
     }
 
@@ -266,18 +266,18 @@ impl Args {
         let (sink, axis) = (PlannedOutput::or_stdout(planned)?, self.axis);
         if is_image {
             self.check_table()?;
-            let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;
+            let format = ArrayFormat::for_output(&sink, ArrayFormat::Npy, None)?;
             let input = TableInput::Image(source, self.dtype, self.page);
             return Ok(self.table(input, ArrayOutput::new(sink, format)?));
         }
         if self.page.is_some() {
             return Err(Error::usage("--page is for images; this input is an array"));
         }
-        let format = ArrayFormat::of_input(&source, self.format)?;
-        let output = match self.share.shard.is_some() && self.carry.is_none() {
+        let format = ArrayFormat::for_input(&source, self.format)?;
+        let output = match self.sharding.shard.is_some() && self.carry.is_none() {
             // The extension of a part file is not a format.
             true => ArrayFormat::Raw,
-            false => ArrayFormat::of_output(&sink, format, self.format)?,
+            false => ArrayFormat::for_output(&sink, format, self.format)?,
         };
         let output = ArrayOutput::new(sink, output)?;
         let input = ArrayInput { source, format, dtype: self.dtype };
@@ -287,7 +287,7 @@ impl Args {
         }
         let Self { op, inclusive, checked, algorithm, .. } = *self;
         let (init, keys) = (self.init.clone(), self.keys()?);
-        let resumes = self.share.resume;
+        let resumes = self.sharding.resume;
         let line = Line { input, output, op, inclusive, init, keys, checked, algorithm, resumes };
         Ok(Job::Line(line))
     }
@@ -311,7 +311,7 @@ impl Args {
         let Some(source) = self.by_key.clone() else {
             return Ok(None);
         };
-        let format = ArrayFormat::of_input(&source, None)?;
+        let format = ArrayFormat::for_input(&source, None)?;
         let dtype = match (format, self.key_type) {
             (ArrayFormat::Raw, Some(KeyType::Bytes(bytes))) => {
                 return Ok(Some(KeyInput::Bytes(source, bytes)));

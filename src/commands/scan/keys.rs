@@ -26,26 +26,26 @@ impl Keys {
     /// When the file cannot be opened or its header cannot be read.
     pub fn open(input: &KeyInput, strict: bool) -> Result<Self> {
         match input {
-            KeyInput::Numbers(input) => Self::of_numbers(input, strict),
-            KeyInput::Bytes(source, bytes) => Self::of_bytes(source, *bytes),
+            KeyInput::Numbers(input) => Self::open_numbers(input, strict),
+            KeyInput::Bytes(source, bytes) => Self::open_raw(source, *bytes),
         }
     }
 
     /// Opens a raw file of keys of `width` bytes each.
-    fn of_bytes(source: &Source, width: usize) -> Result<Self> {
+    fn open_raw(source: &Source, width: usize) -> Result<Self> {
         let (mut input, name) = (BufReader::new(source.open()?), source.to_string());
         let mut last: Option<Vec<u8>> = None;
-        let of = name.clone();
+        let file = name.clone();
         let changes: Changes = Box::new(move |len| {
             let mut starts = Vec::new();
             while starts.len() < len {
                 let mut key = Vec::with_capacity(width);
                 let read = (&mut input).take(width as u64).read_to_end(&mut key);
-                match read.map_err(|error| Error::io("read", &of, error))? {
+                match read.map_err(|error| Error::io("read", &file, error))? {
                     0 => break,
                     read if read < width => {
                         return Err(Error::bad_input(format_args!(
-                            "{of}: length is not a multiple of the {width} bytes of a key"
+                            "{file}: length is not a multiple of the {width} bytes of a key"
                         )));
                     }
                     _ => {
@@ -59,7 +59,7 @@ impl Keys {
         Ok(Self { changes, name })
     }
 
-    fn of_numbers(input: &ArrayInput, strict: bool) -> Result<Self> {
+    fn open_numbers(input: &ArrayInput, strict: bool) -> Result<Self> {
         let mut reader = input.open(Limits { strict, ..Limits::from(u64::MAX) })?;
         let changes: Changes = for_number!(reader.dtype(), K => {
             let mut last: Option<K> = None;

@@ -3,7 +3,7 @@
 
 use super::{flags::Line, keys::Keys};
 use crate::{
-    commands::estimate::of_numbers,
+    commands::estimate::array_estimate,
     data::{dtype::Dtype, number::Number},
     engine::{
         plan::{stream_block, stream_bytes},
@@ -75,7 +75,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     /// # Errors
     /// When the initial value (`--init`) is not a number of type `T`.
     pub fn new(line: &'a Line, session: &'a Session, numbers: u64) -> Result<Self> {
-        session.device.set_estimate(|| of_numbers::<T>(numbers, CPU));
+        session.device.set_estimate(|| array_estimate::<T>(numbers, CPU));
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
@@ -87,7 +87,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
             true => BLOCK,
             false => CPU_BLOCK,
         };
-        let block = stream_block(max_block, bytes_of::<T>(line), session);
+        let block = stream_block(max_block, bytes_per_number::<T>(line), session);
         let scanner = Self { line, session, scan, start: scan.carry_in, block, numbers, done: 0 };
         if scanner.checks() {
             log::debug!("--checked scans on the CPU");
@@ -176,7 +176,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         let (input, op, dtype) = (&self.line.input.source, self.line.op, T::DTYPE);
         let what =
             format_args!("{input}: a scan with {op} of {dtype} in blocks of {BLOCK} numbers");
-        self.session.exceeds_memory(what, stream_bytes(BLOCK, bytes_of::<T>(self.line)))
+        self.session.exceeds_memory(what, stream_bytes(BLOCK, bytes_per_number::<T>(self.line)))
     }
 
     fn overflow(&self, place: u64) -> Error {
@@ -193,7 +193,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
 }
 
 /// Bytes of a number in a block, including the separator that follows it in a text.
-fn bytes_of<T>(line: &Line) -> u64 {
+fn bytes_per_number<T>(line: &Line) -> u64 {
     let layout = match line.input.format {
         ArrayFormat::Text => size_of::<Separator>(),
         _ => 0,

@@ -20,8 +20,8 @@ use crate::{
 /// # Errors
 /// When flags contradict each other, and when reading, scanning or writing fails.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let (share, carry) = args.share()?;
-    match (args.job()?, share.shard) {
+    let (sharding, carry) = args.sharding()?;
+    match (args.job()?, sharding.shard) {
         (Job::Line(line), Some(shard)) => {
             let scan = || parts::run(&line, shard, carry, session);
             session.run_logged(&line.input.source, Some(&line.output.sink), scan)

@@ -69,23 +69,23 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     }
     let input = &line.input;
     let parameters = (line.op, line.inclusive, &line.init, input.dtype, input.format);
-    let identity = Identity::of_part("scan", &parameters, [&line.input.source], shard)?;
+    let identity = Identity::for_part("scan", &parameters, [&line.input.source], shard)?;
     if let Some(carry) = carry {
         let reader = line.input.open(session.limits(2))?;
         return for_number!(reader.dtype(), T => {
-            let own = own::<T>(line, reader, shard)?;
+            let own = shard_numbers::<T>(line, reader, shard)?;
             write_results::<T>(line, own, &identity, carry, session)
         });
     }
     let files = ([input.source.clone()], &line.output.sink);
     write_part(&identity, files, line.resumes, session, |_| {
         let reader = line.input.open(session.limits(2))?;
-        for_number!(reader.dtype(), T => sums::<T>(line, own::<T>(line, reader, shard)?, session))
+        for_number!(reader.dtype(), T => sums::<T>(line, shard_numbers::<T>(line, reader, shard)?, session))
     })
 }
 
 /// A reader of the numbers of a shard, and their range.
-fn own<T: Number>(
+fn shard_numbers<T: Number>(
     line: &Line,
     mut reader: ArrayReader,
     shard: Shard,
@@ -184,7 +184,7 @@ pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<(
 }
 
 /// Reads the value before the first number of the shard of `identity` from the file `carry`, as bits.
-fn carried(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> {
+fn read_carry(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u64> {
     let path = carry
         .path()
         .ok_or_else(|| Error::usage("--carry cannot be standard input: name a file"))?;
@@ -204,7 +204,7 @@ fn write_results<T: Scannable>(
     carry: &Source,
     session: &Session,
 ) -> Result<()> {
-    let before = carried(carry, identity, session.max_memory)?;
+    let before = read_carry(carry, identity, session.max_memory)?;
     let sink = &line.output.sink;
     let header = match line.output.format {
         ArrayFormat::Text => {

@@ -2,7 +2,7 @@
 
 use super::flags::{TableInput, TableJob};
 use crate::{
-    commands::{estimate::of_numbers, flags::ArrayInput},
+    commands::{estimate::array_estimate, flags::ArrayInput},
     data::{dtype::Dtype, image::Image, number::Number},
     engine::session::Session,
     for_number, for_samples,
@@ -119,7 +119,7 @@ fn write<T: Scannable>(
     let (height, width) = (shape[0], shape[1]);
     let channels = shape.get(2).copied().unwrap_or(1);
     let mut writer = job.output.create(session, T::DTYPE, Some(shape))?;
-    session.device.set_estimate(|| of_numbers::<T>(values.len() as u64, CPU));
+    session.device.set_estimate(|| array_estimate::<T>(values.len() as u64, CPU));
     let table = Table { width, height, channels, values };
     let sums = session.device.run(&TableScan::<T>::new(job.axis, job.inclusive), &table)?;
     session.timings.time("write", || {

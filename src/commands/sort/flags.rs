@@ -124,9 +124,9 @@ impl Args {
         self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), None)?;
         let results = PlannedOutput::or_stdout(planned)?;
-        let format = ArrayFormat::of_input(&source, self.format)?;
+        let format = ArrayFormat::for_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
-            ArrayOutput::new(sink.clone(), ArrayFormat::of_output(sink, format, self.format)?)
+            ArrayOutput::new(sink.clone(), ArrayFormat::for_output(sink, format, self.format)?)
         };
         let payload = match (&self.payload, &self.payload_output) {
             (Some(values), Some(sink)) => {
@@ -135,7 +135,7 @@ impl Args {
                         "{sink} is named as the output and as --payload-output; they must differ"
                     )));
                 }
-                let format = ArrayFormat::of_input(values, self.format)?;
+                let format = ArrayFormat::for_input(values, self.format)?;
                 let (source, dtype) = (values.clone(), self.payload_type);
                 Payload::File(ArrayInput { source, format, dtype }, output(sink)?)
             }

@@ -29,7 +29,7 @@ impl Lines {
     /// array has several axes.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for `--axis` with an array of other than two or three axes.
+    /// `Kind::Usage` for `--axis` with an array of other than two or three axes.
     pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
         let source = &job.keys.source;
         match (job.axis, shape) {
@@ -54,9 +54,10 @@ impl Lines {
         }
     }
 
-    /// The line of the number at `place`, and its index within that line.
-    fn at(&self, place: u32) -> (usize, u32) {
-        let (pixel, channel) = (place as usize / self.channels, place as usize % self.channels);
+    /// The line of the number at `position`, and its index within that line.
+    fn at(&self, position: u32) -> (usize, u32) {
+        let (pixel, channel) =
+            (position as usize / self.channels, position as usize % self.channels);
         let (row, column) = (pixel / self.columns, pixel % self.columns);
         match self.axis {
             Axis::X => (row * self.channels + channel, column as u32),
@@ -64,19 +65,19 @@ impl Lines {
         }
     }
 
-    /// The index, within its line, of the number at `place`.
-    pub fn within(&self, place: u32) -> u32 {
-        self.at(place).1
+    /// The index, within its line, of the number at `position`.
+    pub fn within(&self, position: u32) -> u32 {
+        self.at(position).1
     }
 
-    /// Distributes `sorted` to the lines. `places` are the original positions of its numbers, which determine their
+    /// Distributes `sorted` to the lines. `positions` are the original positions of its numbers, which determine their
     /// lines.
     ///
     /// # Errors
     /// When memory is exhausted.
     pub fn arranged<T: bytemuck::Zeroable + Copy>(
         &self,
-        places: &[u32],
+        positions: &[u32],
         sorted: &[T],
     ) -> Result<Vec<T>> {
         if sorted.is_empty() {
@@ -85,8 +86,8 @@ impl Lines {
         }
         let mut next: Vec<usize> = memory::zeros(self.count)?;
         let mut arranged: Vec<T> = memory::zeros(sorted.len())?;
-        for (&place, &number) in places.iter().zip(sorted) {
-            let line = self.at(place).0;
+        for (&position, &number) in positions.iter().zip(sorted) {
+            let line = self.at(position).0;
             let (start, channel) = (line / self.channels, line % self.channels);
             let pixel = match self.axis {
                 Axis::X => start * self.columns + next[line],

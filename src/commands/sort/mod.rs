@@ -9,7 +9,7 @@ use lines::Lines;
 
 use crate::{
     commands::{
-        estimate::of_numbers,
+        estimate::array_estimate,
         flags::{ArrayInput, ArrayOutput},
     },
     data::{dtype::Dtype, number::Number},
@@ -69,7 +69,9 @@ struct Task<'a, T> {
 fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
-    session.device.set_estimate(|| of_numbers::<T>(reader.count().unwrap_or(0), job.cpu_seconds()));
+    session
+        .device
+        .set_estimate(|| array_estimate::<T>(reader.count().unwrap_or(0), job.cpu_seconds()));
     let element = reader.element();
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
     let shape = match (&lines, shape) {
@@ -90,20 +92,20 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     });
     let task = Task { job, session, lines, shape, keys, output };
     match &job.payload {
-        Payload::None => task.keys(),
-        Payload::Positions => task.places(),
-        Payload::File(values, moved) => task.payload(values, moved),
+        Payload::None => task.sort_keys(),
+        Payload::Positions => task.write_positions(),
+        Payload::File(values, moved) => task.sort_payload(values, moved),
     }
 }
 
 impl<T: Sortable> Task<'_, T> {
     /// Sorts the keys and writes them.
-    fn keys(self) -> Result<()> {
+    fn sort_keys(self) -> Result<()> {
         let Self { job, session, lines, shape, keys, output } = self;
         let sorted = match lines {
             Some(lines) => {
-                let (sorted, places) = sort_places(job, session, keys)?;
-                lines.arranged(&places, &sorted)?
+                let (sorted, positions) = argsort(job, session, keys)?;
+                lines.arranged(&positions, &sorted)?
             }
             None => sort_records(job, session, keys, None)?.keys,
         };
@@ -111,18 +113,19 @@ impl<T: Sortable> Task<'_, T> {
     }
 
     /// Sorts the keys and writes their original positions, counted within each line.
-    fn places(self) -> Result<()> {
+    fn write_positions(self) -> Result<()> {
         let Self { job, session, lines, shape, keys, output } = self;
-        let (_, mut places) = sort_places(job, session, keys)?;
+        let (_, mut positions) = argsort(job, session, keys)?;
         if let Some(lines) = lines {
-            let within: Vec<u32> = places.iter().map(|&place| lines.within(place)).collect();
-            places = lines.arranged(&places, &within)?;
+            let within: Vec<u32> =
+                positions.iter().map(|&position| lines.within(position)).collect();
+            positions = lines.arranged(&positions, &within)?;
         }
-        session.timings.time("write", || write(output, &places, shape[0]))
+        session.timings.time("write", || write(output, &positions, shape[0]))
     }
 
     /// Sorts the keys together with `values`, which are written to `moved`.
-    fn payload(self, values: &ArrayInput, moved: &ArrayOutput) -> Result<()> {
+    fn sort_payload(self, values: &ArrayInput, moved: &ArrayOutput) -> Result<()> {
         let Self { job, session, lines, shape, keys, mut output } = self;
         let mut reader = values.open(job.limits(session))?;
         for_number!(reader.dtype(), P => {
@@ -132,10 +135,10 @@ impl<T: Sortable> Task<'_, T> {
             let (keys, values) = match lines {
                 None => sort_with::<T, P>(job, session, keys, values)?,
                 Some(lines) => {
-                    let (sorted, places) = sort_places(job, session, keys)?;
+                    let (sorted, positions) = argsort(job, session, keys)?;
                     let moved: Vec<P> =
-                        places.iter().map(|&place| values[place as usize]).collect();
-                    (lines.arranged(&places, &sorted)?, lines.arranged(&places, &moved)?)
+                        positions.iter().map(|&position| values[position as usize]).collect();
+                    (lines.arranged(&positions, &sorted)?, lines.arranged(&positions, &moved)?)
                 }
             };
             session.timings.time("write", || {
@@ -159,13 +162,9 @@ fn sort_records<T: Sortable>(
 }
 
 /// Sorted keys and their original positions.
-fn sort_places<T: Sortable>(
-    job: &Job,
-    session: &Session,
-    keys: Vec<T>,
-) -> Result<(Vec<T>, Vec<u32>)> {
-    let places = places(keys.len())?;
-    let sorted = sort_records(job, session, keys, Some(places))?;
+fn argsort<T: Sortable>(job: &Job, session: &Session, keys: Vec<T>) -> Result<(Vec<T>, Vec<u32>)> {
+    let positions = parallel::generated(keys.len(), |i| i as u32)?;
+    let sorted = sort_records(job, session, keys, Some(positions))?;
     Ok((sorted.keys, sorted.payload.unwrap_or_default()))
 }
 
@@ -183,14 +182,9 @@ fn sort_with<T: Sortable, P: Number>(
         let payload = sorted.payload.unwrap_or_default();
         return Ok((sorted.keys, bytemuck::allocation::cast_vec(payload)));
     }
-    let (sorted, places) = sort_places(job, session, keys)?;
-    let moved = parallel::mapped(&places, |&place| values[place as usize])?;
+    let (sorted, positions) = argsort(job, session, keys)?;
+    let moved = parallel::mapped(&positions, |&position| values[position as usize])?;
     Ok((sorted, moved))
-}
-
-/// The positions 0 to `len` - 1.
-fn places(len: usize) -> Result<Vec<u32>> {
-    parallel::generated(len, |i| i as u32)
 }
 
 /// Reads all keys.

@@ -19,7 +19,7 @@ pub enum ArrayFormat {
 }
 
 impl ArrayFormat {
-    fn by_extension(extension: &str) -> Option<Self> {
+    fn from_extension(extension: &str) -> Option<Self> {
         match extension {
             "txt" | "csv" | "tsv" | "dat" | "text" => Some(Self::Text),
             "raw" | "bin" | "u32" | "i32" | "f32" | "u64" | "i64" | "f64" => Some(Self::Raw),
@@ -31,10 +31,10 @@ impl ArrayFormat {
     /// The format of an input: `given`, else that of its extension, else text if it has none.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown.
-    pub fn of_input(source: &Source, given: Option<Self>) -> Result<Self> {
+    /// `Kind::Usage` when the extension is unknown.
+    pub fn for_input(source: &Source, given: Option<Self>) -> Result<Self> {
         let extension = source.extension();
-        match given.or_else(|| Self::by_extension(&extension)) {
+        match given.or_else(|| Self::from_extension(&extension)) {
             Some(format) => Ok(format),
             None if extension.is_empty() => Ok(Self::Text),
             None => Err(unknown_extension(source, &extension)),
@@ -45,10 +45,10 @@ impl ArrayFormat {
     /// format, it is `input`, the format of the input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown.
-    pub fn of_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
+    /// `Kind::Usage` when the extension is unknown.
+    pub fn for_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
         let extension = sink.extension();
-        match Self::by_extension(&extension) {
+        match Self::from_extension(&extension) {
             Some(format) => Ok(format),
             None if extension.is_empty() || given.is_some() => Ok(input),
             None => Err(unknown_extension(sink, &extension)),

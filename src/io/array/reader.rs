@@ -218,10 +218,10 @@ impl ArrayReader {
     pub fn read_all<T: Number>(&mut self, limits: Limits) -> Result<Vec<T>> {
         let (size, count) = (size_of::<T>(), self.count());
         let max = usize::try_from(limits.bytes()).unwrap_or(usize::MAX) / size;
-        let least = count.unwrap_or(max as u64 + 1).saturating_mul(size as u64);
+        let min_bytes = count.unwrap_or(max as u64 + 1).saturating_mul(size as u64);
         let what = format!("{}: processing the numbers", self.source);
         if count.is_some_and(|len| len > max as u64) {
-            return Err(limits.exceeded(what, least));
+            return Err(limits.exceeded(what, min_bytes));
         }
         let mut all = Vec::new();
         self.read(&mut all, max)?;
@@ -229,7 +229,7 @@ impl ArrayReader {
         if all.len() == max {
             self.read(&mut more, 1)?;
         }
-        if more.is_empty() { Ok(all) } else { Err(limits.exceeded(what, least)) }
+        if more.is_empty() { Ok(all) } else { Err(limits.exceeded(what, min_bytes)) }
     }
 
     /// Takes the layout of the numbers of the last [`ArrayReader::read`] of a text.
@@ -269,10 +269,10 @@ fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> 
         }
         _ => Error::io("read", source.to_string(), error),
     })?;
-    let held = header.element.dtype();
+    let stored = header.element.dtype();
     match wanted {
-        Some(wanted) if wanted != held => Err(Error::usage(format_args!(
-            "{source}: the file contains {held} numbers, but {wanted} is requested"
+        Some(wanted) if wanted != stored => Err(Error::usage(format_args!(
+            "{source}: the file contains {stored} numbers, but {wanted} is requested"
         ))),
         _ => Ok(header),
     }

@@ -56,8 +56,7 @@ impl TextParser {
     /// Appends the next numbers of `input` to `values` until there are `max` of them, or the text ends.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a word that is not a number of type
-    /// `T`, [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
+    /// `Kind::BadInput` for a word that is not a number of type `T`, `Kind::Io` when reading fails.
     pub fn read<T: Scalar + FromStr>(
         &mut self,
         input: &mut impl Read,

@@ -31,8 +31,8 @@ pub struct ArrayWriter {
 }
 
 impl ArrayWriter {
-    /// Opens `sink` for numbers that are stored as `element`; integers may be wider in memory. A `.npy` file without a `shape` is buffered until its length is known, up
-    /// to `limit` bytes.
+    /// Opens `sink` for numbers that are stored as `element`; integers may be wider in memory. A `.npy` file without a
+    /// `shape` is buffered until its length is known, up to `limit` bytes.
     ///
     /// # Errors
     /// As [`Sink::create`].
@@ -66,8 +66,7 @@ impl ArrayWriter {
     /// is a line.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::util::error::Kind::BadInput) when
-    /// more than `limit` bytes must be buffered.
+    /// `Kind::Io` when writing fails, `Kind::BadInput` when more than `limit` bytes must be buffered.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
         match layout {
             _ if self.format != ArrayFormat::Text => self.binary(values),
@@ -154,7 +153,7 @@ impl ArrayWriter {
     /// Completes the output.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
+    /// `Kind::Io` if writing the last bytes or the rename fails; then there is no output.
     pub fn finish(mut self) -> Result<()> {
         if let Some((buffered, _)) = self.buffered.take() {
             self.raw(&npy::header(self.element, &[buffered.len() / self.element.size()]))?;

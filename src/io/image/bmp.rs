@@ -11,7 +11,7 @@ use super::{
     image_crate,
     pages::{DecodedPage, Encoding},
     probe::Probe,
-    tiff::density::density_of,
+    tiff::density::density_to_write,
 };
 use crate::{
     data::{
@@ -104,7 +104,9 @@ fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
     let (mut bytes, size) = (Vec::new(), [image.width as u32, image.height as u32]);
     let encoder = BmpEncoder::new(&mut bytes);
     encoder.write_image(image.samples.as_bytes(), size[0], size[1], colour)?;
-    if let Some(pixels) = density_of(&image.metadata).and_then(|d| d.per(DensityUnit::Centimetre)) {
+    if let Some(pixels) =
+        density_to_write(&image.metadata).and_then(|d| d.per(DensityUnit::Centimetre))
+    {
         for (at, pixels) in PER_METRE.into_iter().zip(pixels) {
             let pixels = (pixels * 100.0).round() as i32;
             bytes[at..at + 4].copy_from_slice(&pixels.to_le_bytes());

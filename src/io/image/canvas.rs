@@ -227,7 +227,7 @@ fn over<T: Sample>(below: &mut [T; 4], above: &[T; 4]) {
     if a == 0 {
         return;
     }
-    // The weights a and b (1 - a), in units of 1 / most².
+    // The weights a and b (1 - a), in units of 1 / max².
     let (front, back) = (a * max, b * (max - a));
     let all = front + back;
     for (below, &above) in below[..3].iter_mut().zip(above) {

@@ -67,7 +67,7 @@ impl ImageFormat {
     }
 
     /// Format that belongs to the extension of `sink`.
-    pub fn of_output(sink: &Sink) -> Result<Self> {
+    pub fn for_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
         let format = by_extension(&extension).filter(|format| format.codec().can_write);
         format.ok_or_else(|| {
@@ -84,31 +84,31 @@ impl ImageFormat {
 
     /// Format of a file that begins with `bytes`, by its signature. The extension only helps to recognize unsupported
     /// formats.
-    pub(super) fn of_file(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
+    pub(super) fn from_bytes(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
         if bytes.is_empty() {
             return Err("the file is empty".into());
         }
         if let Some(refusal) = unsupported::message(bytes, extension) {
             return Err(refusal.into());
         }
-        Self::of_start(bytes).ok_or_else(|| match image::guess_format(bytes) {
+        Self::from_signature(bytes).ok_or_else(|| match image::guess_format(bytes) {
             Ok(other) => format!("the image format {other:?} is not supported").into(),
             Err(_) => "not an image of a known format".into(),
         })
     }
 
-    fn of_start(bytes: &[u8]) -> Option<Self> {
+    fn from_signature(bytes: &[u8]) -> Option<Self> {
         let found = FORMATS.iter().find(|(_, codec)| (codec.has_signature)(bytes))?;
         Some(found.0)
     }
 
     /// Format of the file at `path`, by its signature; `None` if the format is unknown or the file cannot be read.
-    pub fn of_path(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         /// Length of the longest signature in bytes.
         const MAX_LEN: u64 = 12;
         let mut start = Vec::new();
         File::open(path).ok()?.take(MAX_LEN).read_to_end(&mut start).ok()?;
-        Self::of_start(&start)
+        Self::from_signature(&start)
     }
 }
 

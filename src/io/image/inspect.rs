@@ -26,7 +26,7 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     let path = source.path()?;
     // A pipe can be read only once.
     source.size().ok()??;
-    let codec = ImageFormat::of_path(path)?.codec();
+    let codec = ImageFormat::from_path(path)?.codec();
     if let Some(max_decoded_bytes) = codec.max_decoded_bytes {
         return max_decoded_bytes(path);
     }
@@ -36,13 +36,13 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
 
 /// Whether the pages of the file may be the slices of a volume, read as [`Planes`](super::tiff::Planes).
 pub fn has_planes(path: &Path) -> bool {
-    ImageFormat::of_path(path).is_some_and(|format| format.codec().has_stacks)
+    ImageFormat::from_path(path).is_some_and(|format| format.codec().has_stacks)
 }
 
 /// Whether `source` is a regular file with the signature of JPEG. Its samples are then u8.
 pub fn is_jpeg(source: &Source) -> bool {
     let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
-    ImageFormat::of_path(path) == Some(ImageFormat::Jpeg)
+    ImageFormat::from_path(path) == Some(ImageFormat::Jpeg)
 }
 
 /// Reads the header of the file `source`. Content after the pixels, such as the number of frames, is only read if the
@@ -54,7 +54,7 @@ pub fn probe(source: &Source, max_len: u64) -> Result<Probe> {
     if source.size()?.is_none() {
         return Err(Error::bad_input(format_args!("{source} is not a regular file")));
     }
-    catch_panic(|| header(source, path, max_len))
+    catch_panic(|| probe_header(source, path, max_len))
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
@@ -66,14 +66,14 @@ pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
     let format = file.format()?;
     let mut pages = file.pages(&timings)?;
     let image = pages.decode(0, &timings)?;
-    let mut probe = of_image(format, &image);
+    let mut probe = probe_image(format, &image);
     probe.pages = (pages.count() > 1).then_some(pages.count());
     Ok((probe, image))
 }
 
 /// Probes a file by its header, and if it may have several pages, by the pages that its decoder finds.
-fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError> {
-    let found = ImageFormat::of_path(path).map(ImageFormat::codec);
+fn probe_header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError> {
+    let found = ImageFormat::from_path(path).map(ImageFormat::codec);
     let probe = found.and_then(|codec| codec.probe);
     if let (Some(probe), Some(Decode::One(_) | Decode::Seeking(_))) =
         (probe, found.map(|codec| codec.decode))
@@ -90,7 +90,7 @@ fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError>
     let mut pages = file.pages(&timings)?;
     let mut probe = match probe {
         Some(probe) => probe(path, file.bytes())?,
-        None => of_image(format, &pages.decode(0, &timings)?),
+        None => probe_image(format, &pages.decode(0, &timings)?),
     };
     probe.pages = (pages.count() > 1).then_some(pages.count());
     if let Some(Animation { plays, delays }) = pages.animation() {
@@ -113,7 +113,7 @@ fn header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError>
 }
 
 /// Properties of a decoded image.
-fn of_image(format: ImageFormat, image: &Image) -> Probe {
+fn probe_image(format: ImageFormat, image: &Image) -> Probe {
     let Metadata { icc, xmp, .. } = &image.metadata;
     let size = [image.width, image.height];
     let mut probe = Probe::new(format.codec().name, size, image.channels, image.samples.dtype());

@@ -15,7 +15,7 @@ use super::{
     },
     pages::{DecodedPage, Encoding},
     probe::Probe,
-    tiff::{density::density_of, directory::number_in, exif},
+    tiff::{density::density_to_write, directory::number_in, exif},
 };
 use crate::{
     data::{
@@ -280,7 +280,7 @@ fn deviation(rounded: [f64; 2], exact: [f64; 2]) -> f64 {
 
 /// The segments of `metadata`: second byte of the marker, and parameters.
 fn segments(metadata: &Metadata) -> Result<Vec<(u8, Vec<u8>)>, BoxError> {
-    let mut segments = vec![(marker::APP0, [JFIF, &jfif(density_of(metadata))].concat())];
+    let mut segments = vec![(marker::APP0, [JFIF, &jfif(density_to_write(metadata))].concat())];
     let named = [
         (marker::APP1, EXIF, metadata.exif.clone()),
         (marker::APP1, XMP_NAME, metadata.xmp.clone()),
@@ -294,7 +294,7 @@ fn segments(metadata: &Metadata) -> Result<Vec<(u8, Vec<u8>)>, BoxError> {
         let count =
             u8::try_from(parts.len()).map_err(|_| "the ICC profile is too long for JPEG")?;
         let part = |(part, number): (&[u8], u8)| [ICC, &[number, count], part].concat();
-        segments.extend(parts.zip(1..).map(|part_of| (marker::APP2, part(part_of))));
+        segments.extend(parts.zip(1..).map(|numbered| (marker::APP2, part(numbered))));
     }
     let texts = metadata.texts.iter().filter(|text| TextSupport::COMMENT.supports(&text.keyword));
     segments.extend(texts.map(|text| (marker::COM, text.text.as_bytes().to_vec())));

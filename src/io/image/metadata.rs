@@ -77,8 +77,9 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
         record_loss(losses, format!("only the first {MAX_TEXT_COUNT} of its texts are kept"));
         return;
     }
-    let held: usize = metadata.texts.iter().map(|held| held.keyword.len() + held.text.len()).sum();
-    let room = MAX_TEXT_LEN.min(MAX_TEXTS_BYTES.saturating_sub(held + keyword.len()));
+    let stored: usize =
+        metadata.texts.iter().map(|text| text.keyword.len() + text.text.len()).sum();
+    let room = MAX_TEXT_LEN.min(MAX_TEXTS_BYTES.saturating_sub(stored + keyword.len()));
     if text.len() > room {
         record_loss(
             losses,
@@ -109,9 +110,9 @@ pub fn record_loss(losses: &mut Vec<String>, loss: String) {
 
 /// Whether a text only describes its file: the software, the time, or the storage of pixels.
 pub fn is_about_file(keyword: &str) -> bool {
-    const OF_FILE: [&str; 4] = ["Software", "Creation Time", "Thumb", "version"];
+    const KEYWORDS: [&str; 4] = ["Software", "Creation Time", "Thumb", "version"];
     const PREFIXES: [&str; 7] = ["date:", "png:", "exif:", "icc:", "jpeg:", "tiff:", "Thumb::"];
-    OF_FILE.iter().any(|known| keyword.eq_ignore_ascii_case(known))
+    KEYWORDS.iter().any(|known| keyword.eq_ignore_ascii_case(known))
         || PREFIXES.iter().any(|prefix| keyword.starts_with(prefix))
 }
 

@@ -79,8 +79,8 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
             false => byte.is_ascii_whitespace(),
         };
         let Some(end) = rest.iter().position(is_end) else { break };
-        let (word, behind) = rest.split_at(end);
-        rest = behind;
+        let (word, after) = rest.split_at(end);
+        rest = after;
         match word {
             // The comments are too long in total, which `add_text` reports below.
             [b'#', ..] if len > MAX_TEXT_LEN => {}

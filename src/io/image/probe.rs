@@ -30,7 +30,7 @@ pub struct Probe {
     /// Bytes of the decoded samples of a page.
     pub bytes: u64,
     /// Whether the orientation swaps rows and columns.
-    pub is_turned: bool,
+    pub is_transposed: bool,
 }
 
 impl Probe {
@@ -50,14 +50,14 @@ impl Probe {
             pages: None,
             metadata: Vec::new(),
             bytes: samples.saturating_mul(dtype.size() as u64),
-            is_turned: false,
+            is_transposed: false,
         }
     }
 
     /// Width and height of the decoded image.
     pub fn decoded_size(&self) -> [usize; 2] {
         let [width, height] = self.size;
-        if self.is_turned { [height, width] } else { [width, height] }
+        if self.is_transposed { [height, width] } else { [width, height] }
     }
 
     /// Adds the size of a block of metadata, if present and not added yet.
@@ -84,8 +84,8 @@ impl Probe {
             }
             self.metadata.push((display_name(keyword), start));
         }
-        let held = metadata.ancillary.iter().filter(|part| !part.bytes.is_empty());
-        let parts = held.map(|part| (display_name(&part.name), part.bytes.len()));
+        let stored = metadata.ancillary.iter().filter(|part| !part.bytes.is_empty());
+        let parts = stored.map(|part| (display_name(&part.name), part.bytes.len()));
         self.metadata.extend(parts.map(|(name, len)| (name, format!("{len} bytes"))));
     }
 }

@@ -151,8 +151,8 @@ impl<'a> ImageFile<'a> {
     fn detect_format(&self) -> Result<ImageFormat, BoxError> {
         let extension = self.source.extension();
         match &self.data {
-            Data::Bytes(bytes) => ImageFormat::of_file(bytes, &extension),
-            Data::File(file) => ImageFormat::of_file(&read_start(file)?, &extension),
+            Data::Bytes(bytes) => ImageFormat::from_bytes(bytes, &extension),
+            Data::File(file) => ImageFormat::from_bytes(&read_start(file)?, &extension),
         }
     }
 
@@ -175,7 +175,7 @@ impl<'a> ImageFile<'a> {
         lost.iter().try_for_each(|loss| self.reported.report_once(source, loss, strict))
     }
 
-    /// Runs `decode` as timed step, and adds the name of the file to its error.
+    /// Runs `decode` as a timed step, and adds the name of the file to its error.
     fn decode_timed<T>(
         &self,
         timings: &Timings,
@@ -198,7 +198,7 @@ fn seekable(source: &Source) -> Result<Option<File>> {
     let failed = |error| Error::io("read", path, error);
     let file = File::open(path).map_err(failed)?;
     let first = read_start(&file).map_err(failed)?;
-    let format = ImageFormat::of_file(&first, &source.extension()).ok();
+    let format = ImageFormat::from_bytes(&first, &source.extension()).ok();
     let seeks = format.is_some_and(|format| matches!(format.codec().decode, Decode::Seeking(_)));
     Ok(seeks.then_some(file))
 }

@@ -111,7 +111,8 @@ pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), Box
         .spawn()?;
     let (input, output) = (process.stdin.take(), process.stdout.take());
     let written = input.map_or(Ok(()), |mut input| input.write_all(file));
-    let read = output.map_or(Ok(Err(String::new())), |mut output| answered(&mut output, samples));
+    let read =
+        output.map_or(Ok(Err(String::new())), |mut output| read_answer(&mut output, samples));
     process.wait()?;
     match (written, read) {
         (Ok(()), Ok(Ok(()))) => Ok(()),
@@ -121,7 +122,7 @@ pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), Box
 }
 
 /// Reads the answer of the child process: samples, or the text of an error.
-fn answered(output: &mut impl Read, samples: &mut [u8]) -> io::Result<Result<(), String>> {
+fn read_answer(output: &mut impl Read, samples: &mut [u8]) -> io::Result<Result<(), String>> {
     let mut kind = [0];
     output.read_exact(&mut kind)?;
     if kind == [SAMPLES] {

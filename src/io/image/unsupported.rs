@@ -111,11 +111,11 @@ fn has_brand(bytes: &[u8], brands: &[&[u8; 4]]) -> bool {
 fn is_svg(bytes: &[u8], extension: &str) -> bool {
     let text = bytes.trim_ascii_start();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let names_it = text.windows(4).any(|window| window == b"<svg");
+    let has_svg_tag = text.windows(4).any(|window| window == b"<svg");
     let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
     text.starts_with(b"<svg")
-        || text.starts_with(b"<?xml") && names_it
-        || text.starts_with(b"<!") && names_it
+        || text.starts_with(b"<?xml") && has_svg_tag
+        || text.starts_with(b"<!") && has_svg_tag
         || extension == "svgz" && is_gzip
 }
 

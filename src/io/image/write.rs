@@ -75,7 +75,7 @@ impl<'a> ImageTarget<'a> {
 
     /// As [`ImageTarget::check`], for one page of `count`.
     fn check_page(&self, image: &Image, count: usize) -> Result<()> {
-        match losses_of(image, &self.format.codec().capabilities, count) {
+        match loss_message(image, &self.format.codec().capabilities, count) {
             Some(lost) => self.report(&lost),
             None => Ok(()),
         }
@@ -216,7 +216,7 @@ fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, I
 
 /// Warning about content of `image`, one page of `count`, that the format cannot store; `None` if it stores everything.
 /// An alpha channel that is opaque everywhere is not a loss.
-fn losses_of(image: &Image, capabilities: &Capabilities, count: usize) -> Option<String> {
+fn loss_message(image: &Image, capabilities: &Capabilities, count: usize) -> Option<String> {
     let own = image.samples.dtype();
     let dtype = capabilities.nearest_dtype(own);
     let mut losses = Vec::new();

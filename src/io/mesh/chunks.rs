@@ -74,7 +74,7 @@ pub(super) fn write_ahead<T: Sync>(
 }
 
 /// Converts a count to the integer type of a format. Fails with `message` if the count is too large.
-pub(super) fn fitting<T: TryFrom<u64>>(count: impl TryInto<u64>, message: &str) -> io::Result<T> {
+pub(super) fn to_count<T: TryFrom<u64>>(count: impl TryInto<u64>, message: &str) -> io::Result<T> {
     let count = count.try_into().ok().and_then(|count| T::try_from(count).ok());
     count.ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, message))
 }

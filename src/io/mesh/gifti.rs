@@ -8,13 +8,13 @@ use flate2::{Compression, write::ZlibEncoder};
 
 use super::{
     Details, Out,
-    chunks::{fitting, write_triples},
+    chunks::{to_count, write_triples},
 };
 use crate::data::{placement::Space, surface::Surface};
 
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
-    fitting::<i32>(positions.len(), "GIfTI holds at most 2,147,483,647 vertices")?;
+    to_count::<i32>(positions.len(), "GIfTI holds at most 2,147,483,647 vertices")?;
     writeln!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

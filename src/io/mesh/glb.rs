@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Details, Out,
-    chunks::{fitting, write_each, write_triples},
+    chunks::{to_count, write_each, write_triples},
 };
 use crate::data::{placement::Space, srgb, surface::Surface};
 
@@ -226,7 +226,7 @@ impl Document {
         // The length of a chunk is a multiple of four bytes.
         text.resize(text.len().next_multiple_of(4), b' ');
         let chunk = if length > 0 { 8 + length } else { 0 };
-        let total: u32 = fitting(20 + text.len() as u64 + chunk, "GLB holds at most 4 GiB")?;
+        let total: u32 = to_count(20 + text.len() as u64 + chunk, "GLB holds at most 4 GiB")?;
         let words = [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32];
         let mut head = words.map(u32::to_le_bytes).concat();
         head.extend_from_slice(b"JSON");

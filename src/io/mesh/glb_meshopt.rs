@@ -80,17 +80,17 @@ impl Arrays {
         let Surface { positions, normals, triangles, .. } = surface;
         let mut indices = vec![0; 3 * triangles.len()];
         optimize_vertex_cache(&mut indices, triangles.as_flattened(), positions.len());
-        let mut places = vec![0; positions.len()];
-        let used = optimize_vertex_fetch_remap(&mut places, &indices);
-        indices.iter_mut().for_each(|number| *number = places[*number as usize]);
+        let mut remap = vec![0; positions.len()];
+        let used = optimize_vertex_fetch_remap(&mut remap, &indices);
+        indices.iter_mut().for_each(|number| *number = remap[*number as usize]);
         // Vertices without a triangle are skipped.
-        let place = |vertex: usize| Some(places[vertex] as usize).filter(|&place| place < used);
+        let new_index = |vertex: usize| Some(remap[vertex] as usize).filter(|&index| index < used);
         let mut points = vec![[0u16; 4]; used];
         for (vertex, position) in positions.iter().enumerate() {
-            if let Some(place) = place(vertex) {
+            if let Some(index) = new_index(vertex) {
                 for axis in 0..3 {
                     let steps = (f64::from(position[axis]) - f64::from(low[axis])) / scale;
-                    points[place][axis] = steps.round().clamp(0.0, STEPS) as u16;
+                    points[index][axis] = steps.round().clamp(0.0, STEPS) as u16;
                 }
             }
         }
@@ -115,9 +115,9 @@ impl Arrays {
         if !normals.is_empty() {
             let mut vectors = vec![[0i8; 4]; used];
             for (vertex, normal) in normals.iter().enumerate() {
-                if let Some(place) = place(vertex) {
+                if let Some(index) = new_index(vertex) {
                     let [x, y, z] = normal.map(|v| (v * 127.0).round() as i8);
-                    vectors[place] = [x, y, z, 0];
+                    vectors[index] = [x, y, z, 0];
                 }
             }
             let accessor = json!({

@@ -16,7 +16,8 @@ pub struct LabelType {
 }
 
 impl LabelType {
-    /// The smallest type for labels up to `max`; `None` beyond 2^53. PLY has no 64-bit integers, so large labels are floats.
+    /// The smallest type for labels up to `max`; `None` beyond 2^53. PLY has no 64-bit integers, so large labels are
+    /// floats.
     pub fn for_labels_up_to(max: u64) -> Option<Self> {
         let (name, size) = match max {
             0..=0xff => ("uchar", 1),

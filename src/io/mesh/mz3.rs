@@ -2,7 +2,7 @@
 
 use super::{
     Details, Out,
-    chunks::{fitting, write_triples},
+    chunks::{to_count, write_triples},
 };
 use crate::data::surface::Surface;
 
@@ -12,7 +12,7 @@ pub(super) const ARRAYS: u16 = 1 | 2;
 
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> std::io::Result<()> {
     let count =
-        |len: usize| fitting::<i32>(len, "MZ3 holds at most 2,147,483,647 vertices and triangles");
+        |len: usize| to_count::<i32>(len, "MZ3 holds at most 2,147,483,647 vertices and triangles");
     out.write_all(&[MAGIC.to_le_bytes(), ARRAYS.to_le_bytes()].concat())?;
     // The third number is the number of bytes to skip before the arrays.
     let counts = [count(surface.triangles.len())?, count(surface.positions.len())?, 0];

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Details, Out,
-    chunks::{CHUNK, fitting, write_ahead, write_each, write_text, write_triples},
+    chunks::{CHUNK, to_count, write_ahead, write_each, write_text, write_triples},
 };
 use crate::{data::surface::Surface, io::temporary_file};
 use bytemuck::Pod;
@@ -84,7 +84,7 @@ impl<F: Pod> PlyWriter<F> {
         (per_face, properties): (u64, &str),
         write: impl Fn(&mut Out<'_>, &[F]) -> io::Result<()>,
     ) -> io::Result<()> {
-        fitting::<u32>(
+        to_count::<u32>(
             self.vertices.saturating_sub(1),
             "PLY holds at most 4,294,967,296 vertices",
         )?;

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Details, Out,
-    chunks::{fitting, write_triples},
+    chunks::{to_count, write_triples},
 };
 use crate::{
     data::surface::Surface,
@@ -26,8 +26,10 @@ pub const EXTENSION: &str = "precomputed";
 
 /// Writes the fragment of a surface.
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Result<()> {
-    let count: u32 =
-        fitting(surface.positions.len(), "precomputed meshes hold at most 4,294,967,295 vertices")?;
+    let count: u32 = to_count(
+        surface.positions.len(),
+        "precomputed meshes hold at most 4,294,967,295 vertices",
+    )?;
     out.write_all(&count.to_le_bytes())?;
     write_triples(out, &surface.positions)?;
     write_triples(out, &surface.triangles)
@@ -45,8 +47,8 @@ impl MeshFolder {
     /// Begins the folder at `sink`; returns it and the output for its fragment.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::util::error::Kind::Usage) if the
-    /// name is that of anything but a mesh folder, or is standard output.
+    /// `Kind::Io` when that fails, and `Kind::Usage` if the name is that of anything but a mesh folder, or is standard
+    /// output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
             return Err(Error::usage(
@@ -74,7 +76,7 @@ impl MeshFolder {
     /// Completes the folder after its fragment has been written.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
+    /// `Kind::Io` when that fails.
     pub fn finish(self) -> Result<()> {
         let Self { folder, path, no_clobber } = self;
         let put = |name: &str, text: &str| fs::write(folder.path().join(name), text);

@@ -7,7 +7,7 @@ use std::{borrow::Cow, io};
 
 use super::{
     Details, Out,
-    chunks::{fitting, write_each},
+    chunks::{to_count, write_each},
 };
 use crate::data::{
     surface::Surface,
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
         return write_ascii(out, surface, details);
     }
     let triangles = with_area(surface);
-    let count: u32 = fitting(triangles.len(), "STL holds at most 4,294,967,295 triangles")?;
+    let count: u32 = to_count(triangles.len(), "STL holds at most 4,294,967,295 triangles")?;
     let mut header = b"gpuproc ".to_vec();
     details.write_space(&mut header, "", "")?;
     header.resize(80, b' ');

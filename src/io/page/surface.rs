@@ -221,7 +221,7 @@ impl<'a> SurfaceEncoder<'a> {
                     self.push_number(0);
                     self.add_vertex(corner, [near, NONE, NONE]);
                 }
-                _ => self.push_number_of(corner),
+                _ => self.push_vertex(corner),
             }
             near = corner;
         }
@@ -272,7 +272,7 @@ impl<'a> SurfaceEncoder<'a> {
             self.add_vertex(c, [a, b, o]);
         } else {
             self.codes.push(OTHER);
-            self.push_number_of(c);
+            self.push_vertex(c);
         }
         let border = &mut self.border;
         let other = border.edge_from[c as usize];
@@ -310,7 +310,7 @@ impl<'a> SurfaceEncoder<'a> {
     }
 
     /// Writes the number of an old vertex, counted back from the newest one, which is 1.
-    fn push_number_of(&mut self, vertex: u32) {
+    fn push_vertex(&mut self, vertex: u32) {
         self.push_number(self.vertices.len() as u32 - self.ids[vertex as usize]);
     }
 

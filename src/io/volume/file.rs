@@ -37,7 +37,7 @@ use crate::{
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
+pub fn source_files(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     let Some(path) = source.path() else { return Ok(None) };
     if zarr::is_store(path) {
         return Ok(Some(zarr::files(path)));

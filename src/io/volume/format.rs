@@ -95,7 +95,7 @@ pub struct OpenedVolume {
 
 impl OpenedVolume {
     /// A volume of slices.
-    pub fn of_slices(description: Description, slices: Arc<dyn Slices>) -> Self {
+    pub fn from_slices(description: Description, slices: Arc<dyn Slices>) -> Self {
         Self { description, location: SampleLocation::Slices(slices), pipe: None }
     }
 }
@@ -201,7 +201,7 @@ pub enum UnitSupport {
 }
 
 /// The unit of formats in which ITK, and so 3D Slicer, takes all lengths for millimetres, whatever unit a file states.
-pub const UNITS_OF_ITK: UnitSupport = UnitSupport::OneOf(&["mm"]);
+pub const ITK_UNITS: UnitSupport = UnitSupport::OneOf(&["mm"]);
 
 /// The placements that a format can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

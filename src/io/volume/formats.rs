@@ -67,7 +67,7 @@ fn by_file(path: &Path) -> Option<&'static Format> {
 /// Whether `source` is read as a volume, by its name, the flags, or the first bytes of standard input.
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
     has_volume_name(source)
-        || layout.is_of_volume()
+        || layout.describes_volume()
         || *source == Source::Stdin && is_volume_piped()
 }
 

@@ -34,7 +34,7 @@ pub struct Layout {
 
 impl Layout {
     /// Whether the flags say that the input is a volume.
-    pub fn is_of_volume(&self) -> bool {
+    pub fn describes_volume(&self) -> bool {
         self.is_raw() || self.dtype.is_some() || self.volume.is_some() || self.stack
     }
 

@@ -6,7 +6,7 @@
 //! sample.
 
 use super::{
-    format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
+    format::{Format, HeaderContent, ITK_UNITS, PlacementSupport, WriteSupport},
     header::{
         BoxError, Description, Encoding, Endian, HeaderReader, StoredType, checked_dims, excerpt,
     },
@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
     write: Some(WriteSupport {
         extensions: &["mha"],
         placement: PlacementSupport::Affine(Some(Space::Lps)),
-        units: UNITS_OF_ITK,
+        units: ITK_UNITS,
         header: header_bytes,
         ..WriteSupport::BASE
     }),

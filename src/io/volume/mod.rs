@@ -31,7 +31,7 @@ mod zarr;
 
 pub use batches::{BatchReader, SampleBatch};
 pub use dicom::is_dicom;
-pub use file::{VolumeFile, can_reopen, files_of};
+pub use file::{VolumeFile, can_reopen, source_files};
 pub use formats::{has_volume_extension, is_volume};
 pub use header::{Endian, Scale, StoredType};
 pub use layout::{Layout, SeriesId};

@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn axes_may_be_swapped() {
-        let place = Placement::straight([1.0; 3], [0.0; 3]);
+        let place = Placement::axis_aligned([1.0; 3], [0.0; 3]);
         let mut bytes = header_bytes(&HeaderContent {
             dims: [4, 5, 6],
             dtype: Dtype::I8,

@@ -12,7 +12,7 @@ use super::{
     header::{
         BoxError, Description, Encoding, Endian, HeaderReader, Scale, StoredType, checked_dims,
     },
-    rotation::{quaternion, rotation, rotation_of},
+    rotation::{placement_rotation, quaternion, rotation},
 };
 use crate::data::{
     dtype::Dtype,
@@ -184,7 +184,7 @@ impl Fields<'_> {
             size => size,
         });
         if self.int(QFORM) <= 0 {
-            return Placement { unit, ..Placement::straight(spacing, [0.0; 3]) };
+            return Placement { unit, ..Placement::axis_aligned(spacing, [0.0; 3]) };
         }
         let [b, c, d, x, y, z] = std::array::from_fn(|i| self.real(QUATERNION, i));
         let rotation = rotation([b, c, d]);
@@ -355,7 +355,7 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
 }
 
 fn put_placement(fields: &mut FieldWriter, placement: Option<&Placement>) {
-    let rotation = placement.and_then(rotation_of);
+    let rotation = placement.and_then(placement_rotation);
     let (handedness, quaternion) =
         rotation.map_or((1.0, [0.0; 3]), |(handedness, rows)| (handedness, quaternion(rows)));
     let [x, y, z] = placement.map_or([1.0; 3], Placement::spacing);
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn no_orientation_is_claimed_where_none_is_known() {
         let unit = Some("mm".to_owned());
-        let place = Placement { unit, ..Placement::straight([0.5, 1.5, 2.0], [0.0; 3]) };
+        let place = Placement { unit, ..Placement::axis_aligned([0.5, 1.5, 2.0], [0.0; 3]) };
         for dims in [[4, 5, 6], [40_000, 2, 1]] {
             assert_eq!(again(Some(&place), dims, Dtype::U8).placement.as_ref(), Some(&place));
         }

@@ -4,7 +4,7 @@
 //! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
 
 use super::{
-    format::{Format, HeaderContent, PlacementSupport, UNITS_OF_ITK, WriteSupport},
+    format::{Format, HeaderContent, ITK_UNITS, PlacementSupport, WriteSupport},
     header::{
         BoxError, Description, Encoding, Endian, HeaderReader, Skip, StoredType, checked_dims,
         excerpt,
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
         extensions: &["nrrd"],
         keeps_metadata,
         placement: PlacementSupport::Affine(None),
-        units: UNITS_OF_ITK,
+        units: ITK_UNITS,
         header: header_bytes,
         ..WriteSupport::BASE
     }),
@@ -248,8 +248,8 @@ fn placement<'a>(
         return Ok(Some((Placement { steps, first: origin, space, unit: None }, units)));
     }
     let Some(spacings) = fields.get(&["spacings"]).map(numbers) else { return Ok(None) };
-    let of_axis = |list: &[f64], axis: usize| list.get(axis).copied().filter(|v| v.is_finite());
-    if spatial.iter().all(|&axis| of_axis(&spacings, axis).is_none()) {
+    let value_at = |list: &[f64], axis: usize| list.get(axis).copied().filter(|v| v.is_finite());
+    if spatial.iter().all(|&axis| value_at(&spacings, axis).is_none()) {
         return Ok(None);
     }
     let minima = fields.get(&["axismins"]).map_or_else(Vec::new, numbers);
@@ -257,7 +257,7 @@ fn placement<'a>(
     let cells: Vec<&str> = cells.split_whitespace().collect();
     let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
     for (i, &axis) in spatial.iter().enumerate() {
-        match of_axis(&spacings, axis) {
+        match value_at(&spacings, axis) {
             Some(step) => spacing[i] = step,
             None => {
                 warnings
@@ -267,11 +267,11 @@ fn placement<'a>(
         // For cell-centred samples, the axis minimum is the border of the first sample, half a spacing before its
         // centre.
         let half = if cells.get(axis) == Some(&"cell") { 0.5 } else { 0.0 };
-        first[i] = of_axis(&minima, axis).map_or(0.0, |minimum| minimum + half * spacing[i]);
+        first[i] = value_at(&minima, axis).map_or(0.0, |minimum| minimum + half * spacing[i]);
     }
     let units = units_in("units");
     let unit = |i: usize| units.get(*spatial.get(i).or(spatial.first())?).copied();
-    Ok(Some((Placement::straight(spacing, first), [0, 1, 2].map(unit))))
+    Ok(Some((Placement::axis_aligned(spacing, first), [0, 1, 2].map(unit))))
 }
 
 fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {

@@ -37,8 +37,8 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 /// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::util::error::Kind::Io) when the file's length cannot be read;
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
+/// `Kind::Io` when the file's length cannot be read; `Kind::BadInput` when the shape is unknown, or the length is not
+/// that of the shape.
 fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let stated_dtype = layout.dtype.or(named_dtype);
@@ -124,7 +124,7 @@ pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
     // The last part that fits: a name may begin with a word such as `short`.
     let mut parts = name.split(['_', '.', ' ']).rev();
     let dims = parts.clone().find_map(|part| part.parse().ok());
-    (dims, parts.find_map(|part| Dtype::one_of(&Dtype::ALL, part).ok()))
+    (dims, parts.find_map(|part| Dtype::parse_one_of(&Dtype::ALL, part).ok()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn quaternion(rows: [[f64; 3]; 3]) -> [f64; 3] {
 
 /// The rows of the rotation of a placement, and -1 if its third axis is mirrored, else 1; `None` if its axes are not at
 /// right angles.
-pub fn rotation_of(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
+pub fn placement_rotation(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
     let mut axes = placement.directions();
     for (i, j) in [(0, 1), (0, 2), (1, 2)] {
         if dot(axes[i], axes[j]).abs() > 1e-5 {

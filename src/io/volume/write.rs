@@ -32,7 +32,7 @@ impl VolumeFormat {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
-    pub fn of_output(sink: &Sink) -> Result<Option<Self>> {
+    pub fn for_output(sink: &Sink) -> Result<Option<Self>> {
         let Sink::File(path) = sink else { return Ok(None) };
         let (extension, gzip) = packed_extension(Some(path));
         if extension.is_empty() && !gzip {
@@ -74,10 +74,10 @@ impl<'a> VolumeTarget<'a> {
     /// without one, that of `file`, or NRRD if that is only read. `endian` is the byte order of raw samples.
     ///
     /// # Errors
-    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume states another size, or a type that is not
+    /// As [`VolumeFormat::for_output`]; also when the name of a raw volume states another size, or a type that is not
     /// written.
     pub fn new(sink: &'a Sink, file: &'a VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
-        let format = match VolumeFormat::of_output(sink)? {
+        let format = match VolumeFormat::for_output(sink)? {
             Some(format) => format,
             None => {
                 let format = if file.format.write.is_some() { file.format } else { DEFAULT_OUTPUT };
@@ -127,11 +127,11 @@ impl<'a> VolumeTarget<'a> {
                 placement.map(|placement| placement.to(space).unwrap_or_else(|| placement.clone()))
             }
             PlacementSupport::Straight => {
-                placement.map(|placement| match placement.is_straight() {
+                placement.map(|placement| match placement.is_axis_aligned() {
                     true => placement.clone(),
                     false => Placement {
                         unit: placement.unit.clone(),
-                        ..Placement::straight(placement.spacing(), placement.first)
+                        ..Placement::axis_aligned(placement.spacing(), placement.first)
                     },
                 })
             }
@@ -159,7 +159,7 @@ impl<'a> VolumeTarget<'a> {
             UnitSupport::OneOf(units) => (*units, None),
             UnitSupport::Always(unit) => (std::slice::from_ref(unit), Some(unit)),
         };
-        let (own, converted) = (placement.unit.clone(), placement.in_unit_of(held));
+        let (own, converted) = (placement.unit.clone(), placement.in_nearest_unit(held));
         let loss = match (own, converted, always) {
             (None, _, Some(unit)) => {
                 format!("unit of the spacing is unknown; assuming {unit}")

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    data::{dtype::Dtype, float_key::key_of_f32},
+    data::{dtype::Dtype, float_key::f32_to_key},
     util::error::{Error, Result},
 };
 
@@ -194,7 +194,7 @@ impl SlotFinder {
 
 /// The key of a float. -0 has the key of +0, since -0 + 0 = +0.
 fn float_key(value: f32) -> u32 {
-    key_of_f32(value + 0.0)
+    f32_to_key(value + 0.0)
 }
 
 /// The range of a constant: 1/2 on both sides, or two steps between floats where these are larger, within the range of

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::data::{
     dtype::Dtype,
-    float_key::{f64_of_key, key_of_f64},
+    float_key::{f64_to_key, key_to_f64},
     samples::Samples,
 };
 
@@ -87,7 +87,7 @@ impl TryFrom<Stored> for ValueCounts {
 
 /// The key of a number. -0 has the key of +0.
 fn key(value: f64) -> u64 {
-    key_of_f64(value + 0.0)
+    f64_to_key(value + 0.0)
 }
 
 /// Drops `shift` bits of the keys, and merges neighbours that then have the same key.
@@ -159,14 +159,14 @@ impl ValueCounts {
 
     /// The moments of the values from `low` to `high`, unless bits were dropped.
     fn moments(&self, low: f64, high: f64) -> Option<Moments> {
-        let values = || self.keys.iter().chain(&self.recent).map(|&(key, n)| (f64_of_key(key), n));
+        let values = || self.keys.iter().chain(&self.recent).map(|&(key, n)| (key_to_f64(key), n));
         (self.shift == 0).then(|| Moments::from_bins(values(), low, high))
     }
 
     /// Each value with its count. Values with equal keys are represented by the smallest one, but at least `low`.
     pub(super) fn levels(mut self, low: f64) -> Vec<(f64, u64)> {
         self.merge_recent();
-        let level = |&(key, count): &(u64, u64)| (f64_of_key(key << self.shift).max(low), count);
+        let level = |&(key, count): &(u64, u64)| (key_to_f64(key << self.shift).max(low), count);
         self.keys.iter().map(level).collect()
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    data::{dtype::Dtype, float_key::f32_of_key, samples::Samples},
+    data::{dtype::Dtype, float_key::key_to_f32, samples::Samples},
     util::{error::Result, memory, parallel},
 };
 
@@ -91,7 +91,7 @@ macro_rules! order {
         })+
         $(impl Order for $float {
             fn of_key(key: u32) -> Self {
-                let value = f32_of_key(key);
+                let value = key_to_f32(key);
                 if value.is_nan() { Self::NAN } else { value as Self }
             }
             fn larger(self, other: Self) -> Self {

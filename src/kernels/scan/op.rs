@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use crate::data::{
-    float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+    float_key::{f32_to_key, f64_to_key, key_to_f32, key_to_f64},
     number::Number,
 };
 
@@ -237,4 +237,4 @@ macro_rules! floats {
     };
 }
 
-floats! { f32 u32 key_of_f32 f32_of_key f64 u64 key_of_f64 f64_of_key }
+floats! { f32 u32 f32_to_key key_to_f32 f64 u64 f64_to_key key_to_f64 }

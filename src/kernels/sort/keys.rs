@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt::Debug};
 
 use crate::{
     data::{
-        float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+        float_key::{f32_to_key, f64_to_key, key_to_f32, key_to_f64},
         number::Number,
     },
     util::{error::Result, parallel},
@@ -144,6 +144,6 @@ macro_rules! sortable {
 }
 
 sortable! {
-    u32 i32 f32 key_of_f32 f32_of_key;
-    u64 i64 f64 key_of_f64 f64_of_key;
+    u32 i32 f32 f32_to_key key_to_f32;
+    u64 i64 f64 f64_to_key key_to_f64;
 }

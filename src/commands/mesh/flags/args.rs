@@ -189,7 +189,7 @@ pub struct Args {
     pub(super) list: FilesFromArgs,
 
     #[command(flatten)]
-    pub(super) share: ShardArgs,
+    pub(super) sharding: ShardArgs,
 
     #[command(flatten)]
     pub(super) preview: PreviewArgs,

@@ -43,8 +43,8 @@ pub(super) struct Jobs {
 
 impl Jobs {
     /// The shard of this process, and whether finished work is skipped.
-    pub(super) fn share(&self) -> ShardArgs {
-        self.flags.share
+    pub(super) fn sharding(&self) -> ShardArgs {
+        self.flags.sharding
     }
 
     /// Whether the job is one volume, whose layers shards divide among themselves.
@@ -60,7 +60,7 @@ impl Jobs {
         let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
         let extension = (!self.is_alone).then_some(extension);
-        let PlannedOutput { source, sink, makes_folder } = outputs.of(source, extension)?;
+        let PlannedOutput { source, sink, makes_folder } = outputs.output_for(source, extension)?;
         let job = self.flags.job(source, Some(sink))?;
         match job.preview {
             Some(_) if self.are_several => Err(Error::usage(
@@ -81,7 +81,7 @@ impl Args {
         if let Some(list) = self.list_among(&mut files)? {
             self.labels = Some(list);
         }
-        self.work_of(files, session)
+        self.inputs_and_jobs(files, session)
     }
 
     /// These flags once for each `-o`.
@@ -89,7 +89,7 @@ impl Args {
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) where standard input would be read again.
     pub(super) fn for_each_output(self) -> Result<Vec<Self>> {
-        let outputs = self.output.each();
+        let outputs = self.output.split();
         if outputs.len() <= 1 {
             return Ok(vec![self]);
         }
@@ -120,7 +120,11 @@ impl Args {
         list.transpose().map_err(|error| Error::usage(format_args!("--labels: {error}")))
     }
 
-    fn work_of(self, mut files: Vec<OsString>, session: &Session) -> Result<(Sources, Jobs)> {
+    fn inputs_and_jobs(
+        self,
+        mut files: Vec<OsString>,
+        session: &Session,
+    ) -> Result<(Sources, Jobs)> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -146,7 +150,7 @@ impl Args {
         // Jobs are built again when they run. Here, errors of any of them are reported before the first one runs.
         check_all(&sources, |source| jobs.job_for(source).map(drop))?;
         if !is_alone {
-            sources = jobs.share().files(sources.iter()).collect();
+            sources = jobs.sharding().files(sources.iter()).collect();
         }
         Ok((sources, jobs))
     }
@@ -158,9 +162,9 @@ impl Args {
 
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
-        let share = self.share;
+        let sharding = self.sharding;
         // The format of the mesh does not follow from the name of a shard's part file.
-        let is_part = share.shard.is_some() && !self.output.has_output_per_input();
+        let is_part = sharding.shard.is_some() && !self.output.has_output_per_input();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
         let several = isovalues.len() > 1 && !holds_several(format);
@@ -215,7 +219,7 @@ impl Args {
             view: self.preview.view(),
             live: self.live,
             preview,
-            share,
+            sharding,
         })
     }
 
@@ -233,7 +237,7 @@ impl Args {
             )),
             Some(sink) if several => Ok(add_iso_field(sink)),
             Some(sink) => Ok(sink),
-            None if self.share.shard.is_some() => {
+            None if self.sharding.shard.is_some() => {
                 Err(Error::usage("with --shard, name the part to write, as 3.part"))
             }
             None if several => Ok(add_iso_field(default_output(volume, format)?)),
@@ -315,7 +319,7 @@ impl Args {
                 "a page shows all labels: leave {label} out of the output's name",
             ),
             (
-                self.share.shard.is_some() && !self.output.has_output_per_input(),
+                self.sharding.shard.is_some() && !self.output.has_output_per_input(),
                 "--shard cannot divide one volume with --labels",
             ),
         ];

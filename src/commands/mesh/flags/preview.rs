@@ -53,7 +53,7 @@ impl PreviewArgs {
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown format, or one name for several pictures.
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
-        ImageFormat::of_output(sink)?;
+        ImageFormat::for_output(sink)?;
         check_fields(sink.to_string().as_ref(), &[ISO_FIELD])?;
         let has_place = has_field(sink, ISO_FIELD);
         if several && !has_place && !together {

@@ -62,7 +62,7 @@ pub(super) fn mesh_labels(
     }
     let plan = plan_labels((job, &kernel), &file, numbers.size(&file), session)?;
     kernel.max_bytes = plan.part_bytes;
-    session.device.set_estimate(|| estimate::of_job(job, &file));
+    session.device.set_estimate(|| estimate::for_job(job, &file));
     let numbers = numbers.into();
     let labels = LabelJob { job, list, file: &file, kernel, plan, transform, numbers, session };
     let is_each = has_field(&job.output, LABEL_FIELD);

@@ -64,7 +64,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// The numbers of labels in 64-bit integers.
-    pub(super) fn of_integers(&mut self, integers: &[u64]) -> Result<Samples> {
+    pub(super) fn map_integers(&mut self, integers: &[u64]) -> Result<Samples> {
         let is_signed = self.integers == Some(Dtype::I64);
         self.numbered(integers, |&label| match is_signed && label.cast_signed() < 0 {
             true => Err(label.cast_signed().to_string()),
@@ -73,7 +73,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// The numbers of labels in samples of other types.
-    pub(super) fn of_samples(&mut self, samples: Samples) -> Result<Samples> {
+    pub(super) fn map_samples(&mut self, samples: Samples) -> Result<Samples> {
         /// 2^53: from here on, an f64 may be the rounded value of another integer.
         const INEXACT: f64 = (1u64 << 53) as f64;
         let whole = |value: f64| match (0.0..INEXACT).contains(&value) && value.fract() == 0.0 {
@@ -191,7 +191,7 @@ mod tests {
     fn samples_become_numbers() {
         let (source, all) = (Source::Stdin, LabelList::All);
         let list: LabelList = "2..4,300".parse().unwrap();
-        let some = |samples: Samples| numbers(&list, &source).of_samples(samples);
+        let some = |samples: Samples| numbers(&list, &source).map_samples(samples);
         assert_eq!(some(Samples::U8(vec![0, 1, 2, 5])).unwrap(), Samples::U8(vec![0, 0, 2, 0]));
         assert_eq!(some(Samples::I16(vec![300, 4])).unwrap(), Samples::U16(vec![300, 4]));
         assert_eq!(some(Samples::U32(vec![300, 9])).unwrap(), Samples::U32(vec![300, 0]));
@@ -202,14 +202,14 @@ mod tests {
         }
         let mut many = numbers(&all, &source);
         let large = [0, u64::MAX, 7, u64::MAX, 1 << 40];
-        assert_eq!(many.of_integers(&large).unwrap(), Samples::U32(vec![0, 1, 2, 1, 3]));
-        assert_eq!(many.of_integers(&[1 << 40, 9]).unwrap(), Samples::U32(vec![3, 4]));
+        assert_eq!(many.map_integers(&large).unwrap(), Samples::U32(vec![0, 1, 2, 1, 3]));
+        assert_eq!(many.map_integers(&[1 << 40, 9]).unwrap(), Samples::U32(vec![3, 4]));
         assert_eq!([many.label(1), many.label(4)], [u64::MAX, 9]);
         many.integers = Some(Dtype::I64);
-        assert!(many.of_integers(&large).is_err());
+        assert!(many.map_integers(&large).is_err());
         let mut floats = numbers(&all, &source);
         assert_eq!(
-            floats.of_samples(Samples::F64(vec![5.0, 0.0])).unwrap(),
+            floats.map_samples(Samples::F64(vec![5.0, 0.0])).unwrap(),
             Samples::U32(vec![1, 0])
         );
     }

@@ -19,7 +19,7 @@ pub(super) struct LabelReader<'r, 'a> {
 }
 
 impl<'r, 'a> LabelReader<'r, 'a> {
-    /// Reads `file` from slice `first` on. LabelJob without a number get one in `numbers`.
+    /// Reads `file` from slice `first` on. Labels without a number get one in `numbers`.
     pub(super) fn new(
         file: &VolumeFile,
         first: usize,
@@ -33,8 +33,8 @@ impl Reader for LabelReader<'_, '_> {
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match numbers.integers {
-            Some(_) => numbers.of_integers(&self.reader.read_integers(count)?)?,
-            None => numbers.of_samples(self.reader.read(count)?)?,
+            Some(_) => numbers.map_integers(&self.reader.read_integers(count)?)?,
+            None => numbers.map_samples(self.reader.read(count)?)?,
         };
         let Some(before) = before else { return Ok(new) };
         let mut all = Samples::extended(Some(before), new.len(), new.dtype(), None)?;

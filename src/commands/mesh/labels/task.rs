@@ -61,7 +61,7 @@ pub(super) struct LabelJob<'a> {
     pub(super) session: &'a Session,
 }
 
-/// Totals of the surfaces that were totals.
+/// Totals of the surfaces that were written.
 #[derive(Default)]
 pub(super) struct LabelTotals {
     pub(super) labels: BTreeSet<u64>,

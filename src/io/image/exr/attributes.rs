@@ -10,7 +10,7 @@ use crate::{
     data::image::{AncillaryData, Density, DensityUnit, Metadata},
     io::image::{
         metadata::{MAX_TEXT_LEN, MAX_TEXTS_BYTES, add_text, display_name, record_loss},
-        tiff::density::density_of,
+        tiff::density::density_to_write,
     },
 };
 
@@ -22,7 +22,7 @@ const LONG_NAMES: u8 = 0x04;
 const MAX_SHORT_NAME: usize = 31;
 const MAX_NAME: usize = 255;
 /// Attributes of the storage, position and preview of the image, which are not kept as metadata.
-const OF_FILE: [&str; 18] = [
+const RESERVED: [&str; 18] = [
     "channels",
     "chunkCount",
     "compression",
@@ -96,7 +96,7 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
             (DENSITY, b"float") => {
                 (density, has_density) = (number().unwrap_or(1.0), true);
             }
-            (name, _) if OF_FILE.contains(&name) => {}
+            (name, _) if RESERVED.contains(&name) => {}
             (name, b"string") => {
                 let keyword =
                     TEXTS.iter().find(|(own, _)| *own == name).map_or(name, |known| known.1);
@@ -130,51 +130,51 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
 /// Inserts attributes for `metadata` into a file of one part, and corrects the chunk offsets.
 pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     let Some(mut rest) = file.get(START..) else { return };
-    let mut more = Added::default();
-    more.names.extend(OF_FILE.iter().map(|name| name.as_bytes().to_vec()));
+    let mut new = NewAttributes::default();
+    new.names.extend(RESERVED.iter().map(|name| name.as_bytes().to_vec()));
     while let Some(Some(found)) = attribute(&mut rest) {
-        more.names.push(found.name.to_vec());
+        new.names.push(found.name.to_vec());
     }
     // The offset table follows the byte that ends the header.
     let table = file.len() - rest.len();
     for part in metadata.ancillary.iter().filter(|part| part.format == "OpenEXR") {
         let kind = part.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         if let Some(value) = part.bytes.get(kind.len() + 1..) {
-            more.add(&part.name, kind, value);
+            new.add(&part.name, kind, value);
         }
     }
     for (name, text) in named_texts(metadata) {
-        more.add(&name, b"string", text.as_bytes());
+        new.add(&name, b"string", text.as_bytes());
     }
-    let density = density_of(metadata);
+    let density = density_to_write(metadata);
     let inches = density.and_then(|density| density.per(DensityUnit::Inch));
     if let Some([across, _]) = inches {
-        more.add(DENSITY, b"float", &(across as f32).to_le_bytes());
+        new.add(DENSITY, b"float", &(across as f32).to_le_bytes());
     }
     if let Some(Density { pixels: [across, down], .. }) = density {
         set_aspect(&mut file[START..], (down / across) as f32);
     }
     let Some(first) = file.get(table..).and_then(<[u8]>::first_chunk) else { return };
     let first = u64::from_le_bytes(*first) as usize;
-    let len = more.bytes.len() as u64;
+    let len = new.bytes.len() as u64;
     for offset in file[table..first].as_chunks_mut::<8>().0 {
         *offset = (u64::from_le_bytes(*offset) + len).to_le_bytes();
     }
-    if more.names.iter().any(|name| name.len() > MAX_SHORT_NAME) {
+    if new.names.iter().any(|name| name.len() > MAX_SHORT_NAME) {
         file[5] |= LONG_NAMES;
     }
-    file.splice(table - 1..table - 1, more.bytes);
+    file.splice(table - 1..table - 1, new.bytes);
 }
 
 /// Attributes to be inserted into a header.
 #[derive(Default)]
-struct Added {
+struct NewAttributes {
     /// Names of existing and reserved attributes.
     names: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
-impl Added {
+impl NewAttributes {
     /// Adds an attribute, unless its name is taken or invalid.
     fn add(&mut self, name: &str, kind: &[u8], value: &[u8]) {
         let is_known = self.names.iter().any(|known| known == name.as_bytes());
@@ -211,9 +211,9 @@ fn own_name(keyword: &str) -> &str {
 }
 
 /// Whether a text with this keyword can be stored as an attribute.
-pub fn holds_text(keyword: &str) -> bool {
+pub fn supports_text(keyword: &str) -> bool {
     let name = own_name(keyword);
-    !OF_FILE.contains(&name) && (1..=MAX_NAME).contains(&name.len()) && !name.contains('\0')
+    !RESERVED.contains(&name) && (1..=MAX_NAME).contains(&name.len()) && !name.contains('\0')
 }
 
 /// Sets the ratio of width to height of a pixel.

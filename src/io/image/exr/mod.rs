@@ -52,7 +52,7 @@ pub const CODEC: Codec = Codec {
         is_linear: true,
         metadata: MetadataSupport {
             has_density: true,
-            texts: TextSupport::Matching(attributes::holds_text),
+            texts: TextSupport::Matching(attributes::supports_text),
             ancillary: "OpenEXR",
             ..MetadataSupport::NONE
         },
@@ -103,7 +103,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
         bytes: pixels.saturating_mul(4 * names.len() as u64),
-        is_turned: false,
+        is_transposed: false,
     };
     let (mut metadata, mut start) = (Metadata::default(), Vec::new());
     File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
@@ -122,19 +122,19 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
         layer(&file).ok_or("there are no channels named R, G and B, nor one named Y")?;
     let header = &file.headers[layer];
     let channels = colours + usize::from(has(header, "A"));
-    let shown = header.shared_attributes.display_window;
-    check_limits(&file, header.layer_size, shown.size, channels, limits)?;
+    let window = header.shared_attributes.display_window;
+    check_limits(&file, header.layer_size, window.size, channels, limits)?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
         losses.push("only one image is read: other layers or channels are left out".into());
     }
     let names = if colours == 3 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
-    let place = |name: &Text| names.iter().position(|known| *name == **known);
-    let Vec2(width, height) = shown.size;
+    let index = |name: &Text| names.iter().position(|known| *name == **known);
+    let Vec2(width, height) = window.size;
     let mut target = Target {
         size: [width, height],
-        offset: header.own_attributes.layer_position - shown.position,
-        places: header.channels.list.iter().map(|channel| place(&channel.name)).collect(),
+        offset: header.own_attributes.layer_position - window.position,
+        indices: header.channels.list.iter().map(|channel| index(&channel.name)).collect(),
         channels,
         samples: crate::util::memory::zeros(width * height * channels)?,
     };
@@ -150,12 +150,12 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
 fn check_limits(
     file: &MetaData,
     layer: Vec2<usize>,
-    shown: Vec2<usize>,
+    window: Vec2<usize>,
     channels: usize,
     limits: Limits,
 ) -> Result<(), BoxError> {
     // Pixels outside the display window are decoded, too, and discarded.
-    for Vec2(width, height) in [layer, shown] {
+    for Vec2(width, height) in [layer, window] {
         let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
         check_size(limits, [width, height], samples.saturating_mul(4))?;
     }
@@ -251,7 +251,7 @@ struct Target {
     /// Position of the layer's first pixel in the display window.
     offset: Vec2<i32>,
     /// For each channel of the layer, its index in a decoded pixel, if it is decoded.
-    places: Vec<Option<usize>>,
+    indices: Vec<Option<usize>>,
     channels: usize,
     samples: Vec<f32>,
 }
@@ -259,7 +259,7 @@ struct Target {
 impl Target {
     /// Stores the samples of one channel of a line that are inside the display window.
     fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
-        let Some(place) = self.places[line.location.channel] else {
+        let Some(index) = self.indices[line.location.channel] else {
             return;
         };
         let inside = |at: usize, offset: i32, len: usize| {
@@ -275,7 +275,7 @@ impl Target {
             let Some(x) = inside(left + i, self.offset.0, self.size[0]) else {
                 continue;
             };
-            row[x * self.channels + place] = match kind {
+            row[x * self.channels + index] = match kind {
                 SampleType::F16 => f16::from_ne_bytes(sample(line.value, i)).to_f32(),
                 SampleType::F32 => f32::from_ne_bytes(sample(line.value, i)),
                 SampleType::U32 => u32::from_ne_bytes(sample(line.value, i)) as f32,

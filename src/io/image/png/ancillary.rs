@@ -14,7 +14,7 @@ use crate::{
             MAX_TEXT_LEN, MetadataBlock, add_text, display_name, iptc_from_resources,
             iptc_resource, read_exif, record_loss,
         },
-        tiff::density::density_of,
+        tiff::density::density_to_write,
     },
 };
 
@@ -224,9 +224,9 @@ fn for_each_chunk(
         (&mut *input).take(len).read_to_end(&mut body)?;
         let mut sum = [0; 4];
         input.read_exact(&mut sum)?;
-        let is_sound = checksum(&name, &body) == u32::from_be_bytes(sum);
-        if is_wanted || !is_sound {
-            take(&name, is_sound.then_some(&body), losses);
+        let is_valid = checksum(&name, &body) == u32::from_be_bytes(sum);
+        if is_wanted || !is_valid {
+            take(&name, is_valid.then_some(&body), losses);
         }
     }
 }
@@ -262,7 +262,7 @@ fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<TextChunk> {
     Some(TextChunk { keyword, text })
 }
 
-/// Inflates `packed`; `None` if it is broken or has more than `longest` bytes.
+/// Inflates `packed`; `None` if it is broken or has more than `max_len` bytes.
 fn inflate(packed: &[u8], max_len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     ZlibDecoder::new(packed).take(max_len as u64 + 1).read_to_end(&mut bytes).ok()?;
@@ -310,8 +310,8 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
 /// Writes the colour chunks, which must precede palette and ICC profile.
 pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     for name in COLOURS {
-        let is_it = |part: &&AncillaryData| part.format == "PNG" && part.name.as_bytes() == name;
-        if let Some(part) = metadata.ancillary.iter().find(is_it) {
+        let has_name = |part: &&AncillaryData| part.format == "PNG" && part.name.as_bytes() == name;
+        if let Some(part) = metadata.ancillary.iter().find(has_name) {
             chunk(output, name, &[&part.bytes])?;
         }
     }
@@ -320,7 +320,7 @@ pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result
 
 /// Writes the other ancillary chunks, except ICC profile and EXIF.
 pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
-    if let Some(density) = density_of(metadata) {
+    if let Some(density) = density_to_write(metadata) {
         let (pixels, unit) = match density.per(DensityUnit::Centimetre) {
             Some(pixels) => (pixels.map(|v| v * 100.0), 1),
             None => (density.pixels, 0),

@@ -95,8 +95,8 @@ fn read_control(bytes: &[u8]) -> Result<Option<AnimationControl>, BoxError> {
     }
     let Some(count) = count else { return Ok(None) };
     if found.frames.len() < count {
-        let there = found.frames.len();
-        return Err(format!("the file has {there} of its {count} frames").into());
+        let found_count = found.frames.len();
+        return Err(format!("the file has {found_count} of its {count} frames").into());
     }
     found.frames.truncate(count);
     // Viewers of animations show a single frame that follows a still image.

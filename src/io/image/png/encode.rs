@@ -38,12 +38,12 @@ pub struct Png<'a> {
     pub compression: u8,
 }
 
-/// Approximate bytes of a band before compression.
+/// Approximate bytes, before compression, of a band: rows that are compressed together.
 const BAND: usize = 1 << 20;
 
 impl<'a> Png<'a> {
     /// Header for an image, whose samples are u8 or u16.
-    pub fn of(image: &'a Image, encoding: &Encoding) -> Self {
+    pub fn for_image(image: &'a Image, encoding: &Encoding) -> Self {
         Self {
             width: image.width as u32,
             height: image.height as u32,
@@ -187,7 +187,7 @@ pub fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
         samples = Cow::Owned(big_endian);
     }
     let mut bytes = Vec::new();
-    Png::of(image, encoding).write(samples.as_bytes(), &mut bytes)?;
+    Png::for_image(image, encoding).write(samples.as_bytes(), &mut bytes)?;
     Ok(bytes)
 }
 

@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// Opens a file, which both `input` and `again` read. Returns its header and a reader of its pixels, which have samples
-/// of 8 bits, or of 16 bits in big-endian order.
+/// Opens a file, which `input` and `second_input` read independently. Returns its header and a reader of its pixels,
+/// which have samples of 8 bits, or of 16 bits in big-endian order.
 ///
 /// # Errors
 /// If the file is broken, or its profile and EXIF take more than [`MAX_METADATA_BYTES`] bytes.
 pub fn open<R: BufRead + Seek>(
     input: R,
-    again: impl Read + Seek,
+    second_input: impl Read + Seek,
 ) -> Result<(Reader<R>, DecodedPage), BoxError> {
     let mut decoder =
         Decoder::new_with_limits(input, Limits { bytes: MAX_METADATA_BYTES as usize });
@@ -43,11 +43,11 @@ pub fn open<R: BufRead + Seek>(
     let (exif, orientation) = read_exif(exif, &mut losses);
     let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-    let behind = ancillary::read(again, &mut metadata, &mut losses)?;
+    let late_orientation = ancillary::read(second_input, &mut metadata, &mut losses)?;
     metadata.icc = MetadataBlock::Icc.capped(metadata.icc.take(), &mut losses);
     let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
     let size = [info.width as usize, info.height as usize];
-    let orientation = orientation.or(behind).unwrap_or_default();
+    let orientation = orientation.or(late_orientation).unwrap_or_default();
     let page = DecodedPage::header(size, colour.samples(), dtype, metadata, orientation, losses)?;
     Ok((reader, page))
 }

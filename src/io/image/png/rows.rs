@@ -75,7 +75,7 @@ impl ReadRows for PngRows {
 }
 
 pub fn create(head: &Image, encoding: &Encoding, output: Output) -> io::Result<Box<dyn WriteRows>> {
-    Ok(Box::new(Png::of(head, encoding).start(output)?))
+    Ok(Box::new(Png::for_image(head, encoding).start(output)?))
 }
 
 impl WriteRows for PngWriter<Output> {

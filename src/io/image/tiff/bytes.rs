@@ -41,8 +41,8 @@ impl ReadAt for FileBytes {
     }
 
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError> {
-        let there = self.len.saturating_sub(at).min(len);
-        let mut bytes = memory::zeros(usize::try_from(there)?)?;
+        let available = self.len.saturating_sub(at).min(len);
+        let mut bytes = memory::zeros(usize::try_from(available)?)?;
         let filled = read_full_at(&self.file, &mut bytes, at)?;
         bytes.truncate(filled);
         Ok(Cow::Owned(bytes))

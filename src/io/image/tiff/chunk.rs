@@ -32,7 +32,7 @@ pub struct DecodedChunk {
     pub is_damaged: bool,
 }
 
-/// Decodes chunk `number`.
+/// Decodes chunk `number`. `wanted` are the indices of the samples of each pixel that are extracted.
 pub fn decode(
     page: &Page,
     bytes: &dyn ReadAt,
@@ -42,7 +42,7 @@ pub fn decode(
 ) -> Result<DecodedChunk, BoxError> {
     let [across, down] = page.grid();
     let (column, row) = (number % across, number / across % down);
-    let rows = page.rows_of(row).len();
+    let rows = page.rows_in(row).len();
     let columns = page.chunk[0].min(page.size[0] - column * page.chunk[0]);
     let size = [columns, rows];
     let [offset, len] = page.location(number);
@@ -71,7 +71,7 @@ pub fn decode(
             rows_bytes.and_then(|mut stored| {
                 Ok(DecodedChunk {
                     size,
-                    samples: samples_of(page, &mut stored, size, wanted)?,
+                    samples: extract_samples(page, &mut stored, size, wanted)?,
                     is_damaged: false,
                 })
             })
@@ -118,7 +118,7 @@ fn read_all(input: &mut ByteStream<'_>, stored: &mut [u8]) -> Result<(), BoxErro
 }
 
 /// Extracts the `wanted` samples of each pixel from the decompressed rows of a chunk.
-fn samples_of(
+fn extract_samples(
     page: &Page,
     stored: &mut Cow<'_, [u8]>,
     size: [usize; 2],
@@ -187,8 +187,8 @@ fn undo_float_predictor(row: &mut [u8], unit: usize, count: usize) -> Result<(),
     let planes = memory::copied(row)?;
     let values = row.len() / unit;
     for (i, value) in row.chunks_exact_mut(unit).enumerate() {
-        for (place, byte) in value.iter_mut().enumerate() {
-            *byte = planes[(unit - 1 - place) * values + i];
+        for (index, byte) in value.iter_mut().enumerate() {
+            *byte = planes[(unit - 1 - index) * values + i];
         }
     }
     Ok(())
@@ -356,7 +356,7 @@ impl<'a> StripStream<'a> {
         let compression = if is_sparse { Compression::None } else { page.compression };
         let input = decompress(compression, input, page.chunk_bytes(page.chunk[1]))?;
         // The strips of a plane follow those of the previous plane.
-        let rows = page.rows_of(number % page.grid()[1].max(1)).len();
+        let rows = page.rows_in(number % page.grid()[1].max(1)).len();
         Ok(Self { input, next: 0, rows })
     }
 
@@ -379,7 +379,7 @@ impl<'a> StripStream<'a> {
             check_end(page.compression, &mut self.input)?;
         }
         let size = [page.size[0], rows];
-        let samples = samples_of(page, &mut Cow::Owned(stored), size, wanted)?;
+        let samples = extract_samples(page, &mut Cow::Owned(stored), size, wanted)?;
         Ok(DecodedChunk { size, samples, is_damaged: false })
     }
 }

@@ -51,7 +51,7 @@ enum StoredColors {
 }
 
 impl StoredColors {
-    fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+    fn read(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         Ok(match page.photometric {
             // The JPEG decoder converts to RGB.
             Photometric::YCbCr if page.compression == Compression::Jpeg => Self::Plain,
@@ -117,13 +117,13 @@ impl StoredColors {
     }
 }
 
-/// Numbers of the meanings of extra samples.
+// Values of the tag ExtraSamples for alpha, with colours premultiplied by it or not (TIFF 6.0, section 18).
 const ASSOCIATED: u64 = 1;
 const UNASSOCIATED: u64 = 2;
 
 impl ColorConversion {
     /// The conversion of the samples of `page`.
-    pub fn of(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+    pub fn read(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
         let (count, first_extra) = (page.samples, page.colours()?);
         // The meaning of extra samples without a value of the tag is unknown.
@@ -141,8 +141,8 @@ impl ColorConversion {
             }
             _ => first_extra,
         };
-        let made = StoredColors::of(file, directory, page)?;
-        let alpha = alpha.filter(|_| made.can_have_alpha(page.dtype));
+        let model = StoredColors::read(file, directory, page)?;
+        let alpha = alpha.filter(|_| model.can_have_alpha(page.dtype));
         if let Some(alpha) = alpha
             && stated.is_none()
             && extra(alpha).is_some()
@@ -159,17 +159,17 @@ impl ColorConversion {
                 "{left} of its {count} channels are left out: only grey or RGB, and alpha, are read"
             ));
         }
-        if matches!(made, StoredColors::Cmyk) {
+        if matches!(model, StoredColors::Cmyk) {
             losses.push("CMYK becomes RGB, without its colour profile".to_owned());
         }
-        if !made.is_supported_as(page.dtype) {
+        if !model.is_supported_as(page.dtype) {
             return Err(format!(
                 "its kind of colours is not supported with samples of type {}",
                 page.type_name()
             )
             .into());
         }
-        let (channels, dtype) = match &made {
+        let (channels, dtype) = match &model {
             StoredColors::Palette { colours, is_grey } => {
                 let dtype = if is_narrow(colours) { Dtype::U8 } else { Dtype::U16 };
                 (if *is_grey { 1 } else { 3 }, dtype)
@@ -177,7 +177,7 @@ impl ColorConversion {
             StoredColors::Cmyk => (3, page.dtype),
             _ => (wanted.len(), page.dtype),
         };
-        Ok(Self { wanted, channels, dtype, losses, colours: made, bits: page.bits, is_associated })
+        Ok(Self { wanted, channels, dtype, losses, colours: model, bits: page.bits, is_associated })
     }
 
     /// Bytes of the samples of the image of `page`.
@@ -221,36 +221,38 @@ impl ColorConversion {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);
         }
-        let mut made = match (&self.colours, stored) {
+        let mut converted = match (&self.colours, stored) {
             (StoredColors::Palette { colours, is_grey }, stored) => {
                 return palette(&stored, colours, *is_grey, self.dtype);
             }
             (StoredColors::Cmyk, Samples::U8(inks)) => {
-                Samples::U8(rgb_of(&inks, |ink: [u8; 4]| {
+                Samples::U8(to_rgb(&inks, |ink: [u8; 4]| {
                     let [c, m, y, k] = ink.map(|v| 255 - u32::from(v));
                     [c, m, y].map(|v| ((v * k + 127) / 255) as u8)
                 })?)
             }
             (StoredColors::Cmyk, Samples::U16(inks)) => {
-                Samples::U16(rgb_of(&inks, |ink: [u16; 4]| {
+                Samples::U16(to_rgb(&inks, |ink: [u16; 4]| {
                     let [c, m, y, k] = ink.map(|v| u64::from(65535 - v));
                     [c, m, y].map(|v| ((v * k + 32767) / 65535) as u16)
                 })?)
             }
             (StoredColors::YCbCr(factors, range), Samples::U8(values)) => {
-                Samples::U8(rgb_of(&values, |values: [u8; 3]| of_ycbcr(values, factors, range))?)
+                Samples::U8(to_rgb(&values, |values: [u8; 3]| {
+                    ycbcr_to_rgb(values, factors, range)
+                })?)
             }
             (StoredColors::CieLab, Samples::U8(values)) => {
-                Samples::U8(rgb_of(&values, |[l, a, b]: [u8; 3]| {
+                Samples::U8(to_rgb(&values, |[l, a, b]: [u8; 3]| {
                     let lab = [f64::from(l) / 2.55, f64::from(a as i8), f64::from(b as i8)];
-                    of_lab(lab).map(|v| (v * 255.0).round() as u8)
+                    lab_to_rgb(lab).map(|v| (v * 255.0).round() as u8)
                 })?)
             }
             (StoredColors::CieLab, Samples::U16(values)) => {
-                Samples::U16(rgb_of(&values, |[l, a, b]: [u16; 3]| {
+                Samples::U16(to_rgb(&values, |[l, a, b]: [u16; 3]| {
                     let ab = |v: u16| f64::from(v as i16) / 256.0;
                     let lab = [f64::from(l) / 655.35, ab(a), ab(b)];
-                    of_lab(lab).map(|v| (v * 65535.0).round() as u16)
+                    lab_to_rgb(lab).map(|v| (v * 65535.0).round() as u16)
                 })?)
             }
             (colours, mut stored) => {
@@ -262,9 +264,9 @@ impl ColorConversion {
             }
         };
         if self.is_associated {
-            straighten(&mut made, self.wanted.len());
+            straighten(&mut converted, self.wanted.len());
         }
-        Ok(made)
+        Ok(converted)
     }
 
     /// Scales integers of 8 and 16 bits to the full range.
@@ -346,41 +348,41 @@ fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) 
 }
 
 /// Converts each pixel of `N` samples to RGB by `rgb`.
-fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
+fn to_rgb<T: bytemuck::Pod + Send + Sync, const N: usize>(
     values: &[T],
     rgb: impl Fn([T; N]) -> [T; 3] + Sync,
 ) -> Result<Vec<T>> {
     let pixels = values.as_chunks::<N>().0;
-    let mut made = memory::zeros(3 * pixels.len())?;
+    let mut converted = memory::zeros(3 * pixels.len())?;
     const PIXELS: usize = 1 << 14;
-    made.chunks_mut(3 * PIXELS).zip(pixels.chunks(PIXELS)).par_each(|(made, pixels)| {
-        for (made, &pixel) in made.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
-            *made = rgb(pixel);
+    converted.chunks_mut(3 * PIXELS).zip(pixels.chunks(PIXELS)).par_each(|(converted, pixels)| {
+        for (rgb_pixel, &pixel) in converted.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
+            *rgb_pixel = rgb(pixel);
         }
     });
-    Ok(made)
+    Ok(converted)
 }
 
 /// Converts YCbCr to RGB (TIFF 6.0, sections 20 and 21). `factors` are the coefficients of red, green and blue in Y,
 /// `range` the codes of black and white of each component.
-fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
+fn ycbcr_to_rgb(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
     let full = |i: usize, max: f64| {
         let [black, white] = [range[2 * i], range[2 * i + 1]];
         (f64::from(values[i]) - black) * max / (white - black)
     };
     let [y, cb, cr] = [full(0, 255.0), full(1, 127.0), full(2, 127.0)];
-    let [of_red, of_green, of_blue] = *factors;
-    let red = cr * (2.0 - 2.0 * of_red) + y;
-    let blue = cb * (2.0 - 2.0 * of_blue) + y;
-    let green = (y - of_blue * blue - of_red * red) / of_green;
+    let [red_factor, green_factor, blue_factor] = *factors;
+    let red = cr * (2.0 - 2.0 * red_factor) + y;
+    let blue = cb * (2.0 - 2.0 * blue_factor) + y;
+    let green = (y - blue_factor * blue - red_factor * red) / green_factor;
     [red, green, blue].map(|v| v.round() as u8)
 }
 
 /// Converts CIE 1976 L*a*b* under D50 to sRGB from 0 to 1 (IEC 61966-2-1; the matrix includes Bradford's adaptation, as
 /// in the sRGB profile).
-fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
+fn lab_to_rgb([l, a, b]: [f64; 3]) -> [f64; 3] {
     const WHITE: [f64; 3] = [0.96422, 1.0, 0.82521];
-    const RGB_OF_XYZ: [[f64; 3]; 3] = [
+    const XYZ_TO_RGB: [[f64; 3]; 3] = [
         [3.133_856_1, -1.616_866_7, -0.490_614_6],
         [-0.978_768_4, 1.916_141_5, 0.033_454_0],
         [0.071_945_3, -0.228_991_4, 1.405_242_7],
@@ -391,7 +393,7 @@ fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
     };
     let [x, y, z] = [cube(y + a / 500.0), cube(y), cube(y - b / 200.0)];
     let xyz = [x * WHITE[0], y * WHITE[1], z * WHITE[2]];
-    RGB_OF_XYZ.map(|row| {
+    XYZ_TO_RGB.map(|row| {
         let light: f64 = row.iter().zip(xyz).map(|(factor, v)| factor * v).sum();
         from_linear(light.clamp(0.0, 1.0))
     })
@@ -399,9 +401,9 @@ fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
 
 /// Converts to straight alpha: divides colours by alpha. Other types have no alpha.
 fn straighten(samples: &mut Samples, channels: usize) {
-    fn divide<T: Copy>(pixel: &mut [T], of: impl Fn(T, T) -> T) {
+    fn divide<T: Copy>(pixel: &mut [T], quotient: impl Fn(T, T) -> T) {
         let Some((&mut alpha, colours)) = pixel.split_last_mut() else { return };
-        colours.iter_mut().for_each(|colour| *colour = of(*colour, alpha));
+        colours.iter_mut().for_each(|colour| *colour = quotient(*colour, alpha));
     }
     let whole = |colour: u32, alpha: u32, max: u32| match alpha {
         0 => colour,

@@ -11,7 +11,7 @@ use crate::data::{
 };
 
 /// Density to be written: that of the file, or that in EXIF, where cameras store it.
-pub fn density_of(metadata: &Metadata) -> Option<Density> {
+pub fn density_to_write(metadata: &Metadata) -> Option<Density> {
     metadata.density.or_else(|| {
         let file = TiffFile::open_block(metadata.exif.as_deref()?).ok()?;
         density(&file, &file.directory(file.first_directory).ok()?, None)
@@ -25,8 +25,8 @@ pub fn density(
     pages: Option<&StackDescription>,
 ) -> Option<Density> {
     let text = pages.map_or("", |pages| &pages.text);
-    let by = description_format(text);
-    let [x, y, _] = match by {
+    let format = description_format(text);
+    let [x, y, _] = match format {
         Some(DescriptionFormat::Ome) => ome::lengths(text),
         _ => [None; 3],
     };
@@ -38,14 +38,14 @@ pub fn density(
     let first = |tag| file.floats(directory, tag, 1)?.first().copied();
     let across = first(tag::X_RESOLUTION)?;
     let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
-    let unit = match file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten() {
+    let unit = match file.first_number(directory, tag::RESOLUTION_UNIT).ok().flatten() {
         Some(1) => DensityUnit::Aspect,
         Some(3) => DensityUnit::Centimetre,
         _ => DensityUnit::Inch,
     };
     if unit == DensityUnit::Aspect {
         // In ImageJ's files, the resolution is per unit of the description.
-        let unit = imagej_value(text, "unit").filter(|_| by == Some(DescriptionFormat::ImageJ));
+        let unit = imagej_value(text, "unit").filter(|_| format == Some(DescriptionFormat::ImageJ));
         let unit = unit.and_then(length::symbol);
         if let Some(length) = unit.and_then(|unit| length::convert(1.0, &unit, "cm")) {
             let pixels = pixels.map(|count| count / length);

@@ -35,12 +35,12 @@ pub fn loss(by: DescriptionFormat, description: &str) -> Option<&'static str> {
         }
         DescriptionFormat::Ome => Some("OME-XML is dropped"),
         DescriptionFormat::Tifffile => {
-            const OF_FILE: [&str; 3] = ["shape", "axes", "truncated"];
+            const SHAPE_KEYS: [&str; 3] = ["shape", "axes", "truncated"];
             let json: Option<serde_json::Map<String, serde_json::Value>> =
                 serde_json::from_str(description).ok();
-            let says_more =
-                json.is_none_or(|json| json.keys().any(|key| !OF_FILE.contains(&key.as_str())));
-            says_more.then_some("its description as JSON is dropped")
+            let has_more =
+                json.is_none_or(|json| json.keys().any(|key| !SHAPE_KEYS.contains(&key.as_str())));
+            has_more.then_some("its description as JSON is dropped")
         }
     }
 }
@@ -50,13 +50,13 @@ pub fn imagej_with_pages(description: &str, pages: usize) -> String {
     if imagej_value(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
         return description.to_owned();
     }
-    const OF_PAGES: [&str; 6] = ["images", "channels", "slices", "frames", "hyperstack", "mode"];
+    const PAGE_KEYS: [&str; 6] = ["images", "channels", "slices", "frames", "hyperstack", "mode"];
     let mut lines = description.trim_start().lines();
     let mut text =
         format!("{}\nimages={pages}\nslices={pages}\n", lines.next().unwrap_or_default());
     let is_kept = |line: &&str| {
         let name = line.split('=').next().unwrap_or_default();
-        !OF_PAGES.contains(&name)
+        !PAGE_KEYS.contains(&name)
     };
     lines.filter(is_kept).for_each(|line| text += &format!("{line}\n"));
     text
@@ -84,9 +84,9 @@ pub fn imagej_description(
     if let Some(spacing) = spacing {
         text += &format!("spacing={spacing}\n");
     }
-    for (name, place) in ["xorigin", "yorigin", "zorigin"].into_iter().zip(first) {
-        if place != 0.0 {
-            text += &format!("{name}={}\n", 0.0 - place);
+    for (name, origin) in ["xorigin", "yorigin", "zorigin"].into_iter().zip(first) {
+        if origin != 0.0 {
+            text += &format!("{name}={}\n", 0.0 - origin);
         }
     }
     text + "loop=false\n"

@@ -50,9 +50,9 @@ pub mod kind {
     pub const IFD8: u16 = 18;
 }
 
-/// Bytes of a value of type `of`, and of the units that have a byte order; `None` for unknown types.
-pub fn sizes(of: u16) -> Option<[usize; 2]> {
-    Some(match of {
+/// Bytes of a value of type `kind`, and of the units that have a byte order; `None` for unknown types.
+pub fn sizes(kind: u16) -> Option<[usize; 2]> {
+    Some(match kind {
         kind::BYTE | kind::ASCII | kind::SBYTE | kind::UNDEFINED => [1, 1],
         kind::SHORT | kind::SSHORT => [2, 2],
         kind::LONG | kind::SLONG | kind::FLOAT | kind::IFD => [4, 4],
@@ -268,10 +268,10 @@ impl<'a> TiffFile<'a> {
         tag: u16,
         max: usize,
     ) -> Result<Option<Vec<u64>>, BoxError> {
-        directory.find(tag).map(|entry| self.numbers_of(&entry.first(max))).transpose()
+        directory.find(tag).map(|entry| self.entry_numbers(&entry.first(max))).transpose()
     }
 
-    fn numbers_of(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
+    fn entry_numbers(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
         if entry.count > MAX_NUMBERS {
             return Err(format!(
                 "tag {} has {} values; the maximum is {MAX_NUMBERS}",
@@ -294,7 +294,7 @@ impl<'a> TiffFile<'a> {
     }
 
     /// The first value of a tag as an unsigned number.
-    pub fn number_of(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
+    pub fn first_number(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
         Ok(self.numbers(directory, tag, 1)?.and_then(|numbers| numbers.first().copied()))
     }
 
@@ -305,18 +305,18 @@ impl<'a> TiffFile<'a> {
         Some(match entry.kind {
             kind::RATIONAL => {
                 let numbers: Vec<u32> = units(&bytes, u32::from_ne_bytes).collect();
-                let of = |&[n, d]: &[u32; 2]| f64::from(n) / f64::from(d);
-                numbers.as_chunks().0.iter().map(of).collect()
+                let quotient = |&[n, d]: &[u32; 2]| f64::from(n) / f64::from(d);
+                numbers.as_chunks().0.iter().map(quotient).collect()
             }
             kind::SRATIONAL => {
                 let numbers: Vec<i32> = units(&bytes, i32::from_ne_bytes).collect();
-                let of = |&[n, d]: &[i32; 2]| f64::from(n) / f64::from(d);
-                numbers.as_chunks().0.iter().map(of).collect()
+                let quotient = |&[n, d]: &[i32; 2]| f64::from(n) / f64::from(d);
+                numbers.as_chunks().0.iter().map(quotient).collect()
             }
             kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
             kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
             _ => {
-                let numbers = self.numbers_of(&entry).ok()?;
+                let numbers = self.entry_numbers(&entry).ok()?;
                 numbers.into_iter().map(|number| number as f64).collect()
             }
         })
@@ -341,8 +341,8 @@ impl<'a> TiffFile<'a> {
         let is_whole = self.for_each_directory(|at, directory| {
             // TIFF 6.0, section 8: bit 0 of NewSubfileType is a reduced image, bit 2 a mask; 2 in the older SubfileType
             // is a reduced image.
-            let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
-            let older = self.number_of(directory, tag::SUBFILE_TYPE).ok().flatten();
+            let kind = self.first_number(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
+            let older = self.first_number(directory, tag::SUBFILE_TYPE).ok().flatten();
             match kind.map_or(older != Some(2), |kind| kind & 0b101 == 0) {
                 true => pages.push(at),
                 false => others.push(at),
@@ -358,12 +358,12 @@ impl<'a> TiffFile<'a> {
 }
 
 /// Splits `bytes` into numbers of `N` bytes.
-fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
-    bytes.as_chunks().0.iter().map(move |&bytes| of(bytes))
+fn units<T, const N: usize>(bytes: &[u8], parse: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
+    bytes.as_chunks().0.iter().map(move |&bytes| parse(bytes))
 }
 
 /// Value of a tag in the first directory of a block with the structure of a TIFF file.
 pub fn number_in(block: &[u8], tag: u16) -> Option<u64> {
     let file = TiffFile::open_block(block).ok()?;
-    file.number_of(&file.directory(file.first_directory).ok()?, tag).ok().flatten()
+    file.first_number(&file.directory(file.first_directory).ok()?, tag).ok().flatten()
 }

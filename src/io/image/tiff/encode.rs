@@ -46,8 +46,8 @@ const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRI
 /// Adds texts as tags. Texts of the same tag are joined to lines, without duplicates.
 fn add_texts(values: &mut Vec<TagValue>, texts: &[Text]) {
     for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
-        let is_it = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
-        for Text { text, .. } in texts.iter().filter(is_it) {
+        let has_keyword = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
+        for Text { text, .. } in texts.iter().filter(has_keyword) {
             let text = text.replace('\0', "");
             match values.iter_mut().find(|value| value.tag == tag) {
                 None => values.push(TagValue::text(tag, &text)),

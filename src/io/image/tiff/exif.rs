@@ -16,7 +16,7 @@ use crate::io::image::{
 /// except the orientation, which is applied, and the resolution, which is kept as density), titles of documents and
 /// pages, and the tags of Windows.
 #[rustfmt::skip]
-const KEPT: [u16; 26] = [
+const IMAGE_TAGS: [u16; 26] = [
     269, 270, 271, 272, 285, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246,
     // The position of a map (GeoTIFF 1.1), and GDAL's metadata of its samples.
     33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113,
@@ -44,23 +44,23 @@ pub struct Exif {
 impl Exif {
     pub fn from_block(block: &[u8]) -> Option<Self> {
         let file = TiffFile::open_block(block).ok()?;
-        let mut kept = KEPT.to_vec();
-        kept.extend(RESOLUTION);
-        Self::read(&file, file.first_directory, &kept)
+        let mut wanted = IMAGE_TAGS.to_vec();
+        wanted.extend(RESOLUTION);
+        Self::read(&file, file.first_directory, &wanted)
     }
 
     /// Reads the EXIF data of the page with the directory at `first`, without the orientation; `None` if there are
     /// none. With `describes_pages`, the description tag is about all pages and not part of EXIF.
     pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
-        let kept: Vec<u16> = KEPT.into_iter().filter(is_kept).collect();
-        Self::read(file, first, &kept)
+        let wanted: Vec<u16> = IMAGE_TAGS.into_iter().filter(is_kept).collect();
+        Self::read(file, first, &wanted)
     }
 
-    /// Reads the directory at `first` with its children. Only the tags `kept` of the first directory are read.
-    fn read(file: &TiffFile<'_>, first: u64, kept: &[u16]) -> Option<Self> {
+    /// Reads the directory at `first` with its children. Only the tags `wanted` of the first directory are read.
+    fn read(file: &TiffFile<'_>, first: u64, wanted: &[u16]) -> Option<Self> {
         let mut reader =
-            Reader { file, kept, room: MetadataBlock::Exif.max_len(), is_partial: false };
+            Reader { file, wanted, room: MetadataBlock::Exif.max_len(), is_partial: false };
         let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
@@ -101,15 +101,15 @@ pub fn add_to_probe(probe: &mut Probe, exif: Option<Vec<u8>>) {
     if orientation != Orientation::NoTransforms {
         probe.metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
     }
-    probe.is_turned = orientation.to_exif() > 4;
+    probe.is_transposed = orientation.to_exif() > 4;
 }
 
 /// Whether a block of EXIF describes the image, not only the file. This includes blocks that cannot be read.
 pub fn describes_image(block: &[u8]) -> bool {
     /// Tags of the software, the date of the file, and the computer.
-    const OF_FILE: [u16; 3] = [305, 306, 316];
+    const FILE_TAGS: [u16; 3] = [305, 306, 316];
     let Some(Exif { root, .. }) = Exif::from_block(block) else { return true };
-    let is_about_image = |tag| !OF_FILE.contains(tag) && !RESOLUTION.contains(tag);
+    let is_about_image = |tag| !FILE_TAGS.contains(tag) && !RESOLUTION.contains(tag);
     !root.children.is_empty() || root.values.iter().any(|value| is_about_image(&value.tag))
 }
 
@@ -117,7 +117,7 @@ pub fn describes_image(block: &[u8]) -> bool {
 struct Reader<'a, 'b> {
     file: &'a TiffFile<'b>,
     /// Tags of the first directory that are read.
-    kept: &'a [u16],
+    wanted: &'a [u16],
     /// Maximum size in bytes of all values to come.
     room: usize,
     is_partial: bool,
@@ -130,15 +130,15 @@ impl Reader<'_, '_> {
         let mut tree = DirectoryTree::default();
         for entry in found.entries() {
             if POINTERS.contains(&entry.tag) && depth < POINTERS.len() - 1 {
-                let pointer = self.file.number_of(&found, entry.tag).ok().flatten();
+                let pointer = self.file.first_number(&found, entry.tag).ok().flatten();
                 match pointer.and_then(|at| self.directory(at, depth + 1)) {
                     Some(child) => tree.children.push((entry.tag, child)),
                     None => self.is_partial = true,
                 }
                 continue;
             }
-            let is_there = tree.values.iter().any(|value| value.tag == entry.tag);
-            if depth == 0 && !self.kept.contains(&entry.tag) || is_there {
+            let is_duplicate = tree.values.iter().any(|value| value.tag == entry.tag);
+            if depth == 0 && !self.wanted.contains(&entry.tag) || is_duplicate {
                 continue;
             }
             let len = sizes(entry.kind)

@@ -84,7 +84,7 @@ impl Page {
                     .into(),
             );
         }
-        let number = |tag| file.number_of(directory, tag);
+        let number = |tag| file.first_number(directory, tag);
         let or = |tag, otherwise| Ok::<u64, BoxError>(number(tag)?.unwrap_or(otherwise));
         let side = |tag| -> Result<usize, BoxError> {
             let side = number(tag)?.ok_or("its width or height is missing")?;
@@ -94,8 +94,8 @@ impl Page {
         let samples = or(tag::SAMPLES_PER_PIXEL, 1)?;
         // The tag is a u16.
         let samples = usize::from(u16::try_from(samples)?).max(1);
-        let bits = Self::same(file, directory, tag::BITS, 1, samples)?;
-        let format = Self::same(file, directory, tag::SAMPLE_FORMAT, 1, samples)?;
+        let bits = Self::uniform_value(file, directory, tag::BITS, 1, samples)?;
+        let format = Self::uniform_value(file, directory, tag::SAMPLE_FORMAT, 1, samples)?;
         let (format, dtype) = sample_type(bits, format)?;
         let compression = Compression::from_tag(or(tag::COMPRESSION, 1)?)?;
         let photometric = match number(tag::PHOTOMETRIC)? {
@@ -150,7 +150,7 @@ impl Page {
     }
 
     /// Value of a tag with one value per sample, which must be equal; `otherwise` without the tag.
-    fn same(
+    fn uniform_value(
         file: &TiffFile<'_>,
         directory: &Directory,
         tag: u16,
@@ -244,7 +244,7 @@ impl Page {
     }
 
     /// Rows of the image in row `chunk_row` of chunks.
-    pub fn rows_of(&self, chunk_row: usize) -> Range<usize> {
+    pub fn rows_in(&self, chunk_row: usize) -> Range<usize> {
         let first = chunk_row * self.chunk[1];
         first..(first + self.chunk[1]).min(self.size[1])
     }
@@ -314,7 +314,7 @@ impl Page {
         file: &TiffFile<'_>,
         directory: &Directory,
     ) -> Result<[usize; 2], BoxError> {
-        let number = |tag| file.number_of(directory, tag);
+        let number = |tag| file.first_number(directory, tag);
         let [width, height] = self.size;
         if self.is_tiled {
             let side = |tag| -> Result<usize, BoxError> {
@@ -344,12 +344,12 @@ impl Page {
     pub fn location(&self, number: usize) -> [u64; 2] {
         if !self.table.is_split {
             let [across, down] = self.grid();
-            let [offset, bytes] = self.stored(number, self.rows_of(number / across % down).len());
+            let [offset, bytes] = self.stored(number, self.rows_in(number / across % down).len());
             return [offset, bytes.min(self.max_packed())];
         }
         let down = self.grid()[1];
         let [offset, bytes] = self.stored(number / down, self.size[1]);
-        let rows = self.rows_of(number % down);
+        let rows = self.rows_in(number % down);
         let before = self.chunk_bytes(rows.start);
         match offset {
             0 => [0, 0],

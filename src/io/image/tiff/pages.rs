@@ -111,7 +111,7 @@ impl Pages for TiffPages<'_> {
     fn sample_bytes(&self, page: usize) -> Option<u64> {
         let directory = self.file.directory(*self.pages.get(page)?).ok()?;
         let page = Page::read(&self.file, &directory).ok()?;
-        let conversion = ColorConversion::of(&self.file, &directory, &page).ok()?;
+        let conversion = ColorConversion::read(&self.file, &directory, &page).ok()?;
         Some(conversion.bytes(&page))
     }
 }
@@ -128,7 +128,7 @@ impl OpenedPage {
     pub fn new(file: &TiffFile<'_>, at: u64, whole: &TiffDescription) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
-        let conversion = ColorConversion::of(file, &directory, &page)?;
+        let conversion = ColorConversion::read(file, &directory, &page)?;
         let mut losses = conversion.losses.clone();
         losses.extend(page.loss());
         losses.extend_from_slice(&whole.losses);
@@ -158,7 +158,7 @@ impl OpenedPage {
             ancillary: parts(&directory),
             ..Metadata::default()
         };
-        let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+        let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
         let orientation =
             orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
         let (orientation, channels) = (orientation.unwrap_or_default(), conversion.channels);

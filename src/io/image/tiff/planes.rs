@@ -73,13 +73,13 @@ impl Planes {
         let page = Page::read(&file, &directory)?;
         page.colours()?;
         let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
-        let by = description_format(&description);
+        let format = description_format(&description);
         let mut planes = Self::new(file, page, pages.len());
         planes.read_colours(pages[0])?;
         planes.description.losses.extend(loss.map(Loss::from));
         planes.limits = planes.plane_limits();
-        planes.read_texts(pages[0], by.is_some());
-        let shape = planes.read_description(by, &description, &directory, pages.len())?;
+        planes.read_texts(pages[0], format.is_some());
+        let shape = planes.read_description(format, &description, &directory, pages.len())?;
         let slices = pages.len().max(planes.description.dims[2]).max(files);
         planes.description.warnings.extend(planes.slice_spacing_warning(slices));
         if let PlaneLayout::Pages(_) = planes.layout {
@@ -127,15 +127,15 @@ impl Planes {
         self.description.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
     }
 
-    /// Takes format, spacing and order from the description, which `by` wrote, else the spacing from the resolution.
+    /// Takes format, spacing and order from the description in `format`, else the spacing from the resolution.
     fn read_description(
         &mut self,
-        by: Option<DescriptionFormat>,
+        format: Option<DescriptionFormat>,
         description: &str,
         directory: &Directory,
         pages: usize,
     ) -> Result<Option<StackShape>, BoxError> {
-        match by {
+        match format {
             Some(DescriptionFormat::ImageJ) => {
                 self.description.variant = Some("ImageJ stack".into());
                 self.read_imagej(description, directory, pages)
@@ -158,7 +158,7 @@ impl Planes {
     fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<StackShape>) -> Result<(), BoxError> {
         if let Some(StackShape { counts: [channels, slices, times], pages: order }) = shape {
             self.set_counts(slices, channels * times);
-            self.slices_called_channels(channels, times);
+            self.channels_as_slices(channels, times);
             pages = order.into_iter().map(|page| pages[page]).collect();
         }
         self.check(&pages)?;
@@ -181,7 +181,7 @@ impl Planes {
         } else {
             self.description.losses.extend(self.page.loss().map(Loss::from));
             if samples > 1 {
-                self.lose(format!("{} of its {samples} channels are left out", samples - 1));
+                self.add_loss(format!("{} of its {samples} channels are left out", samples - 1));
             }
         }
         if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
@@ -192,7 +192,7 @@ impl Planes {
 
     /// Interprets many channels of one slice as slices: Python's tifffile calls unspecified pages channels. ImageJ
     /// shows at most seven channels together.
-    fn slices_called_channels(&mut self, channels: usize, times: usize) {
+    fn channels_as_slices(&mut self, channels: usize, times: usize) {
         const MAX_CHANNELS: usize = 7;
         if self.description.dims[2] == 1 && times == 1 && channels > MAX_CHANNELS {
             self.set_counts(channels, 1);
@@ -212,17 +212,24 @@ impl Planes {
         self.read_imagej_spacing(description, directory);
         if images > pages
             && pages == 1
-            && let Some(bytes) = self.bytes_behind(images)
+            && let Some(bytes) = self.plane_bytes(images)
         {
             self.set_counts(counts[1], counts[0] * counts[2]);
             if counts[0] > 1 {
-                self.channels_apart(counts)?;
+                // Without directories, planes can only be read in file order.
+                let channels = counts[0];
+                return Err(format!(
+                    "an ImageJ stack of {channels} channels with one directory is not supported"
+                )
+                .into());
             }
             self.layout = PlaneLayout::Contiguous(bytes);
             return Ok(None);
         }
         if counts.iter().product::<usize>() != pages {
-            self.lose(format!("its description states {images} images, but the file has {pages}"));
+            self.add_loss(format!(
+                "its description states {images} images, but the file has {pages}"
+            ));
             return Ok(None);
         }
         let [channels, slices, times] = counts;
@@ -247,7 +254,8 @@ impl Planes {
         };
         let across = resolution(tag::X_RESOLUTION);
         let down = resolution(tag::Y_RESOLUTION).or(across);
-        let resolution_unit = self.file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten();
+        let resolution_unit =
+            self.file.first_number(directory, tag::RESOLUTION_UNIT).ok().flatten();
         let by_centimetre = resolution_unit == Some(3);
         let stated = imagej_value(description, "unit");
         let unit = stated.or(by_centimetre.then_some("cm").filter(|_| across.is_some()));
@@ -266,13 +274,13 @@ impl Planes {
             let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
             let spacing = [x, y, depth.unwrap_or(1.0)];
             let first = [0, 1, 2].map(|axis| (0.0 - origins[axis]) * spacing[axis]);
-            self.description.set_placement_in(Placement::straight(spacing, first), units);
+            self.description.set_placement_in(Placement::axis_aligned(spacing, first), units);
             self.has_slice_spacing = depth.is_some();
         }
     }
 
     /// Bytes of a plane if `images` planes follow each other in the file, and only the first has a directory.
-    fn bytes_behind(&self, images: usize) -> Option<u64> {
+    fn plane_bytes(&self, images: usize) -> Option<u64> {
         let page = &self.page;
         let plane = page.chunk_bytes(page.size[1]);
         let at = page.table.offset(0);
@@ -284,12 +292,6 @@ impl Planes {
         let end = plane.checked_mul(images as u64).and_then(|all| all.checked_add(at));
         let fits = end.is_some_and(|end| end <= self.file.bytes.len());
         (is_plain && images <= MAX && fits).then_some(plane)
-    }
-
-    /// Error for several channels in a file whose planes have no directories, and can only be read in file order.
-    fn channels_apart(&self, [channels, ..]: [usize; 3]) -> Result<(), BoxError> {
-        Err(format!("an ImageJ stack of {channels} channels with one directory is not supported")
-            .into())
     }
 
     /// Takes order and spacing from OME-XML (OME model 2016-06).
@@ -305,7 +307,7 @@ impl Planes {
             }
             let spacing = lengths.map(|(length, _)| length);
             let units = lengths.map(|(_, unit)| Some(unit));
-            self.description.set_placement_in(Placement::straight(spacing, [0.0; 3]), units);
+            self.description.set_placement_in(Placement::axis_aligned(spacing, [0.0; 3]), units);
             self.has_slice_spacing = z.is_some();
         }
         // Channels that are colours of a plane share one plane.
@@ -315,20 +317,20 @@ impl Planes {
         let all = z_len.checked_mul(c_len)?.checked_mul(t_len)?;
         let missing = format!("its OME-XML states {all} planes, but the file has {pages}");
         if all > pages {
-            self.lose(missing);
+            self.add_loss(missing);
             return None;
         }
         let order = ome::PlaneOrder::read(text, [z_len, c_len, t_len])?;
-        let page_of = order.pages(text);
-        let page = |v: usize, z: usize| page_of[order.number([z, v % c_len, v / c_len])];
+        let plane_pages = order.pages(text);
+        let page = |v: usize, z: usize| plane_pages[order.number([z, v % c_len, v / c_len])];
         let planes = (0..c_len * t_len).flat_map(|v| (0..z_len).map(move |z| (v, z)));
         let found: Option<Vec<usize>> =
             planes.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
         if found.is_none() {
-            self.lose(missing);
+            self.add_loss(missing);
         } else if pages > all {
             let others = pages - all;
-            self.lose(format!(
+            self.add_loss(format!(
                 "{others} pages that are not of the first image of its OME-XML are left out"
             ));
         }
@@ -341,7 +343,7 @@ impl Planes {
             && let Some([across, down]) = density.per(DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
-            let placement = Placement::straight([x, y, x], [0.0; 3]);
+            let placement = Placement::axis_aligned([x, y, x], [0.0; 3]);
             self.description.set_placement_in(placement, [Some("mm"); 3]);
         }
     }
@@ -387,7 +389,7 @@ impl Planes {
     }
 
     /// Adds a message about content of the file that the volume does not have.
-    fn lose(&mut self, message: String) {
+    fn add_loss(&mut self, message: String) {
         self.description.losses.push(message.into());
     }
 

@@ -18,7 +18,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     let first = pages.offsets[0];
     let directory = file.directory(first)?;
     let page = Page::read(&file, &directory)?;
-    let conversion = ColorConversion::of(&file, &directory, &page)?;
+    let conversion = ColorConversion::read(&file, &directory, &page)?;
     let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
     let mut add = |name: &str, value: String| metadata.push((name.to_owned(), value));
     if page.is_tiled {
@@ -46,7 +46,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         }
         add("EXIF", format!("{} bytes", exif.to_block().len()));
     }
-    let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+    let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         add("orientation", format!("{orientation}, as in EXIF"));
     }
@@ -59,7 +59,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         channels: conversion.channel_names(&page),
         pages: Some(pages.offsets.len()),
         metadata,
-        is_turned: orientation.is_some_and(|orientation| orientation > 4),
+        is_transposed: orientation.is_some_and(|orientation| orientation > 4),
         ..Probe::new(format, page.size, conversion.channels, conversion.dtype)
     })
 }

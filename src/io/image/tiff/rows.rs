@@ -38,7 +38,7 @@ struct ChunkReader<'a> {
 pub struct RowReader<'a> {
     chunks: ChunkReader<'a>,
     /// Whether strips are decompressed as streams.
-    is_tall: bool,
+    is_streamed: bool,
     /// If so, a stream per plane of the current strip.
     streams: Vec<StripStream<'a>>,
     /// Number and samples of the last row of chunks that was used only in part.
@@ -46,21 +46,21 @@ pub struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    /// Reader of the `wanted` samples of each pixel. Strips of more than `tall` decompressed bytes are decompressed as
-    /// streams, which requires that rows are read in order.
+    /// Reader of the `wanted` samples of each pixel. Strips of more than `stream_threshold` decompressed bytes are
+    /// decompressed as streams, which requires that rows are read in order.
     pub fn new(
         page: Page,
         bytes: Arc<dyn ReadAt + 'a>,
         wanted: Vec<usize>,
         limits: Limits,
-        tall: u64,
+        stream_threshold: u64,
     ) -> Self {
-        let is_tall = !page.is_tiled
+        let is_streamed = !page.is_tiled
             && !page.is_subsampled()
             && page.compression != Compression::Jpeg
-            && page.chunk_bytes(page.chunk[1]) > tall;
+            && page.chunk_bytes(page.chunk[1]) > stream_threshold;
         let chunks = ChunkReader { page, bytes, wanted, limits, damaged: AtomicUsize::new(0) };
-        Self { chunks, is_tall, streams: Vec::new(), held: None }
+        Self { chunks, is_streamed, streams: Vec::new(), held: None }
     }
 
     pub fn page(&self) -> &Page {
@@ -74,7 +74,7 @@ impl<'a> RowReader<'a> {
     /// Bytes of memory in addition to the rows, if these are read in several steps.
     pub fn held_bytes(&self) -> u64 {
         let (row, page) = (self.row_bytes() as u64, self.page());
-        let held = match self.is_tall {
+        let held = match self.is_streamed {
             true => STREAM_THRESHOLD,
             false => row.saturating_mul(2 * page.chunk[1].min(page.size[1]) as u64),
         };
@@ -93,19 +93,19 @@ impl<'a> RowReader<'a> {
         let mut at = rows.start;
         while at < rows.end {
             let chunk_row = at / self.page().chunk[1];
-            let span = self.page().rows_of(chunk_row);
+            let span = self.page().rows_in(chunk_row);
             let to;
-            if self.is_tall {
+            if self.is_streamed {
                 let end = span.end.min(rows.end);
                 (to, samples) = samples.split_at_mut((end - at) * row_bytes);
                 self.stream(chunk_row, at - span.start..end - span.start, to)?;
                 at = end;
             } else if span.start == at && span.end <= rows.end {
                 let mut last = chunk_row + 1;
-                while last < self.page().grid()[1] && self.page().rows_of(last).end <= rows.end {
+                while last < self.page().grid()[1] && self.page().rows_in(last).end <= rows.end {
                     last += 1;
                 }
-                let end = self.page().rows_of(last - 1).end;
+                let end = self.page().rows_in(last - 1).end;
                 (to, samples) = samples.split_at_mut((end - at) * row_bytes);
                 self.chunks.decode(chunk_row..last, to)?;
                 at = end;
@@ -149,7 +149,7 @@ impl<'a> RowReader<'a> {
             debug_assert_eq!(stream.next(), rows.start, "rows are read one after the other");
             let block = stream.read(&chunks.page, rows.len(), wanted);
             let block = block.map_err(|error| format!("strip {chunk_row}: {error}"))?;
-            chunks.place(&block, 0, *to, samples);
+            chunks.copy_chunk(&block, 0, *to, samples);
         }
         Ok(())
     }
@@ -190,7 +190,12 @@ impl ChunkReader<'_> {
             return tasks.par_try_each(|(samples, first)| {
                 for (samples, chunk_row) in samples.chunks_mut(row_bytes).zip(first..) {
                     for &(column, plane) in &parts {
-                        self.place(&block(chunk_row, column, plane)?, column, plane.1, samples);
+                        self.copy_chunk(
+                            &block(chunk_row, column, plane)?,
+                            column,
+                            plane.1,
+                            samples,
+                        );
                     }
                 }
                 Ok(())
@@ -199,14 +204,14 @@ impl ChunkReader<'_> {
         for (samples, chunk_row) in samples.chunks_mut(row_bytes).zip(chunk_rows) {
             let blocks = parts.iter().par_map(|&(column, plane)| block(chunk_row, column, plane));
             for (block, (column, plane)) in blocks.into_iter().zip(&parts) {
-                self.place(&block?, *column, plane.1, samples);
+                self.copy_chunk(&block?, *column, plane.1, samples);
             }
         }
         Ok(())
     }
 
     /// Copies the samples of a chunk into rows; samples of a plane go to index `to` of each pixel.
-    fn place(&self, block: &DecodedChunk, column: usize, to: usize, samples: &mut [u8]) {
+    fn copy_chunk(&self, block: &DecodedChunk, column: usize, to: usize, samples: &mut [u8]) {
         if block.is_damaged {
             self.damaged.fetch_add(1, Relaxed);
         }

@@ -2,7 +2,7 @@
 //! volume.
 //!
 //! Slices are sorted by their positions along the normal of their planes, whatever the names of the files: the volume's
-//! z axis is `row direction x column direction`. World coordinates are LPS, as in DICOM and ITK. StoredType numbers are
+//! z axis is `row direction x column direction`. World coordinates are LPS, as in DICOM and ITK. Stored numbers are
 //! rescaled (`RescaleSlope`, `RescaleIntercept`), in a CT to Hounsfield units.
 //!
 //! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
@@ -146,11 +146,11 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     description.scale = slices[0].scale.filter(|_| have_same_scale(&slices));
     let dtype = value_type(&images, &slices);
     description.dtype = dtype;
-    let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
-    description.file_bytes = Some(images.iter().map(size_of).sum());
+    let file_size = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
+    description.file_bytes = Some(images.iter().map(file_size).sum());
     let (clipping_reported, is_strict) = Default::default();
     let slices = SeriesSlices { images, slices, dtype, clipping_reported, is_strict };
-    Ok(OpenedVolume::of_slices(description, Arc::new(slices)))
+    Ok(OpenedVolume::from_slices(description, Arc::new(slices)))
 }
 
 /// Opens all `files`. Returns those with pixels, and the names of those without.
@@ -190,9 +190,9 @@ fn have_same_scale(slices: &[Slice]) -> bool {
 
 fn value_type(images: &[Image], slices: &[Slice]) -> Dtype {
     let stated = stated_range(images);
-    let of_slice = |slice: &Slice| images[slice.image].format.dtype_of_values(slice.scale, stated);
+    let slice_dtype = |slice: &Slice| images[slice.image].format.value_dtype(slice.scale, stated);
     match have_same_scale(slices) {
-        true => slices.iter().map(of_slice).reduce(common_type).expect("a series has a slice"),
+        true => slices.iter().map(slice_dtype).reduce(common_type).expect("a series has a slice"),
         // Slices have different slopes, as in PET.
         false if images[0].format.stored > 24 => Dtype::F64,
         false => Dtype::F32,

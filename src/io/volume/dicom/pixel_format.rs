@@ -29,7 +29,7 @@ pub struct PixelFormat {
     pub inverted: bool,
     /// Bits that a stored sample takes (Bits Allocated, 0028,0100): 1, 8, 16 or 32; 64 of floats.
     pub allocated: u32,
-    /// Number of significant bits of a stored sample (Bits StoredType, 0028,0101).
+    /// Number of significant bits of a stored sample (Bits Stored, 0028,0101).
     pub stored: u32,
     /// Position of the highest significant bit (High Bit, 0028,0102).
     pub high_bit: u32,
@@ -105,7 +105,7 @@ impl PixelFormat {
 
     /// Number of stored samples of a frame whose pixels share their chroma in pairs: Y of each, Cb and Cr of every
     /// second.
-    pub fn count_of_pairs(&self) -> usize {
+    pub fn subsampled_count(&self) -> usize {
         2 * self.rows * self.columns
     }
 
@@ -157,7 +157,7 @@ impl PixelFormat {
 
     /// The type of rescaled values: that of the stored samples if it holds all values, else the first of a list that
     /// does. `stated` is the range of the stored numbers, if the file states one.
-    pub fn dtype_of_values(&self, scale: Option<Scale>, stated: Option<(f64, f64)>) -> Dtype {
+    pub fn value_dtype(&self, scale: Option<Scale>, stated: Option<(f64, f64)>) -> Dtype {
         let own = self.dtype();
         let Some(Scale { slope, intercept }) = scale else { return own };
         if self.float {

@@ -58,7 +58,7 @@ fn read_plain(
         let stored = read_bits(image, number, at)?;
         return Ok((stored, PixelFormat { allocated: 8, stored: 8, high_bit: 7, ..format }));
     }
-    let len = if pairs { format.count_of_pairs() } else { format.frame_bytes() };
+    let len = if pairs { format.subsampled_count() } else { format.frame_bytes() };
     let first = number as u64 * len as u64;
     let mut stored = memory::zeros::<u8>(len)?;
     let is_big = image.data.syntax.endian == Endian::Big;

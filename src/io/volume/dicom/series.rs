@@ -24,8 +24,8 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Whether `image` is of the series `wanted`.
-fn is_of(image: &Image, wanted: &SeriesId) -> bool {
+/// Whether `image` belongs to the series `wanted`.
+fn belongs_to(image: &Image, wanted: &SeriesId) -> bool {
     let top = &image.data.top;
     match wanted {
         SeriesId::Number(number) => top.number(SERIES_NUMBER) == Some(*number as f64),
@@ -83,7 +83,7 @@ pub fn choose(
     let chosen = match wanted {
         Some(wanted) => {
             let mut fitting: Vec<Vec<Image>> =
-                all.into_iter().filter(|images| is_of(&images[0], wanted)).collect();
+                all.into_iter().filter(|images| belongs_to(&images[0], wanted)).collect();
             if fitting.len() != 1 {
                 let problem = if fitting.is_empty() { "does not exist" } else { "is ambiguous" };
                 return Err(Error::usage(format_args!(
@@ -126,7 +126,7 @@ struct Plane {
 }
 
 impl Plane {
-    fn of(image: &Image, frame: usize) -> Option<Self> {
+    fn from_frame(image: &Image, frame: usize) -> Option<Self> {
         let first = image.find(frame, |all| all.vector(POSITION))?;
         let turn: [f64; 6] = image.find(frame, |all| all.vector(ORIENTATION))?;
         let (row, column) = ([turn[0], turn[1], turn[2]], [turn[3], turn[4], turn[5]]);
@@ -173,7 +173,7 @@ fn arrange(source: &Source, images: Vec<Image>, warnings: Vec<String>) -> Result
         }
     }
     let planes: Option<Vec<Plane>> =
-        slices.iter().map(|slice| Plane::of(&images[slice.image], slice.frame)).collect();
+        slices.iter().map(|slice| Plane::from_frame(&images[slice.image], slice.frame)).collect();
     let offsets = images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
     let PixelFormat { columns, rows, .. } = images[0].format;
     let stored = StoredType::As(images[0].format.dtype());
@@ -200,7 +200,7 @@ fn arrange(source: &Source, images: Vec<Image>, warnings: Vec<String>) -> Result
 fn keep_uniform(images: Vec<Image>) -> (Vec<Image>, Vec<Loss>) {
     let turn = |image: &Image| {
         let round = |v: f64| (v * 1e3).round() as i64;
-        Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
+        Plane::from_frame(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
     };
     let groups = grouped(images, |image| (image.format.comparable(), turn(image)));
     let (images, others) = largest(groups);
@@ -269,7 +269,7 @@ impl Series {
             }
             let z = z.unwrap_or(1.0);
             let unit = Some("mm".into());
-            let placement = Placement::straight([x, y, z], [0.0; 3]);
+            let placement = Placement::axis_aligned([x, y, z], [0.0; 3]);
             self.description.set_placement(Placement { unit, ..placement });
         }
     }
@@ -316,8 +316,8 @@ impl Series {
         let example = groups.iter().find(|group| group.len() > 1).expect("more than one");
         self.description.losses.push(Loss::Other(format!(
             "{duplicates} slices at the position of another are ignored, such as {}, which is at that of {}",
-            self.file_of(example[1]),
-            self.file_of(example[0])
+            self.file_name(example[1]),
+            self.file_name(example[0])
         )));
         groups.iter_mut().for_each(|group| group.truncate(1));
     }
@@ -334,7 +334,7 @@ impl Series {
             count => format!(" ({} more gaps)", count - 1),
         };
         let (gap, usual) = (round(gap), round(usual));
-        let [low, high] = [z, z + 1].map(|z| self.file_of(groups[z][0]));
+        let [low, high] = [z, z + 1].map(|z| self.file_name(groups[z][0]));
         self.description.losses.push(Loss::Other(format!(
             "slices are not evenly spaced: {gap} mm from {low} to {high}{others}; assuming {usual} mm for all"
         )));
@@ -342,7 +342,7 @@ impl Series {
     }
 
     /// The name of the file of a slice, by its number before sorting.
-    fn file_of(&self, slice: usize) -> String {
+    fn file_name(&self, slice: usize) -> String {
         display_name(&self.images[self.slices[slice].image].path)
     }
 }

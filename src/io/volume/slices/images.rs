@@ -73,7 +73,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
         .collect::<Result<_>>()?;
     let first =
         probes.first().ok_or_else(|| Error::bad_input(format_args!("{source}: no slices")))?;
-    check_alike(source, &files, &probes)?;
+    check_uniform(source, &files, &probes)?;
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
@@ -109,30 +109,30 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
         }
     };
     if coloured > 0 {
-        let of = match (coloured, files.len()) {
+        let noun = match (coloured, files.len()) {
             (1, 1) => "colours".to_owned(),
             (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
             (_, all) => format!("{all} colour images"),
         };
         description
             .losses
-            .push(format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ").into());
+            .push(format!("{noun} converted to grey, (r + g + b) / 3 as in ImageJ").into());
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
         description.losses.push("alpha is ignored".into());
     }
-    let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
-    let largest = files.iter().map(&size_of).max().unwrap_or(0);
+    let file_size = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
+    let largest = files.iter().map(&file_size).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     description.variant = Some(format!("{} slices", first.format).into());
-    description.file_bytes = Some(files.iter().map(size_of).sum());
+    description.file_bytes = Some(files.iter().map(file_size).sum());
     let has_planes = tiff.is_some();
     let slices = ImageFiles { files, has_planes, size, dtype, limits, scratch };
-    Ok(OpenedVolume::of_slices(description, Arc::new(slices)))
+    Ok(OpenedVolume::from_slices(description, Arc::new(slices)))
 }
 
 /// Checks that images have the same properties, and each one page.
-fn check_alike(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<()> {
+fn check_uniform(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<()> {
     let first = &probes[0];
     if let Some(other) =
         probes.iter().position(|probe| required_properties(probe) != required_properties(first))

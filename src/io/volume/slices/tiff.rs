@@ -58,14 +58,14 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
         )));
     }
     if planes.channels > 1 {
-        let of = match slices * description.volumes {
+        let noun = match slices * description.volumes {
             1 => "colour page".to_owned(),
             pages => format!("{pages} colour pages"),
         };
-        let loss = format!("{of} converted to grey, (r + g + b) / 3 as in ImageJ");
+        let loss = format!("{noun} converted to grey, (r + g + b) / 3 as in ImageJ");
         description.losses.push(loss.into());
     }
-    Ok(OpenedVolume::of_slices(description, Arc::new(TiffPages(planes))))
+    Ok(OpenedVolume::from_slices(description, Arc::new(TiffPages(planes))))
 }
 
 /// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.

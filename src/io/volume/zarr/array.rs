@@ -129,8 +129,8 @@ impl Array {
                 if inner.chunk.len() != shape.len() {
                     return Err("chunk_shape of the shards: expected one size per axis".into());
                 }
-                // The chunk shape within a shard has the order of axes that results from transpose codecs before the sharding
-                // codec.
+                // The chunk shape within a shard has the order of axes that results from transpose codecs before the
+                // sharding codec.
                 for (&axis, &size) in chain.order.iter().zip(&inner.chunk) {
                     chunk[axis] = size;
                 }
@@ -219,8 +219,8 @@ impl Array {
     }
 
     /// The position in the grid of files of the file `name`; `None` for other files.
-    pub fn position_of(&self, name: &str) -> Option<Vec<usize>> {
-        let place = self.keys.position_of(name)?;
+    pub fn parse_key(&self, name: &str) -> Option<Vec<usize>> {
+        let place = self.keys.parse_key(name)?;
         // Each file has exactly one name: `1`, not `01`.
         (place.len() == self.shape.len() && self.key(&place) == name).then_some(place)
     }
@@ -247,7 +247,7 @@ impl ChunkKeys {
         Ok(Self { prefix, separator: separator(encoding_fields, "separator", usual)? })
     }
 
-    fn position_of(&self, name: &str) -> Option<Vec<usize>> {
+    fn parse_key(&self, name: &str) -> Option<Vec<usize>> {
         let mut parts = name.split(self.separator);
         if self.prefix.is_some() && parts.next() != self.prefix {
             return None;

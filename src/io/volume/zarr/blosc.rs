@@ -162,7 +162,7 @@ fn blosclz(packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
 /// Undoes the byte shuffle: all first bytes of numbers of `size` bytes, all second bytes, ... become numbers. Bytes at the
 /// end that do not fill a number are copied.
 pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
-    fn of<const SIZE: usize>(from: &[u8], to: &mut [u8]) {
+    fn with_size<const SIZE: usize>(from: &[u8], to: &mut [u8]) {
         let count = to.len() / SIZE;
         let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &from[byte * count..][..count]);
         for (i, number) in to.as_chunks_mut::<SIZE>().0.iter_mut().enumerate() {
@@ -172,9 +172,9 @@ pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
     let count = to.len() / size;
     match size {
         1 => to.copy_from_slice(from),
-        2 => of::<2>(from, to),
-        4 => of::<4>(from, to),
-        8 => of::<8>(from, to),
+        2 => with_size::<2>(from, to),
+        4 => with_size::<4>(from, to),
+        8 => with_size::<8>(from, to),
         _ => {
             for (i, number) in to.chunks_exact_mut(size).enumerate() {
                 number.iter_mut().enumerate().for_each(|(byte, to)| *to = from[byte * count + i]);
@@ -189,7 +189,7 @@ pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
 #[inline(always)]
 fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
     #[inline(always)]
-    fn of<const SIZE: usize>(from: &[u8], count: usize, to: &mut [u8]) {
+    fn with_size<const SIZE: usize>(from: &[u8], count: usize, to: &mut [u8]) {
         for (byte, plane) in to.chunks_exact_mut(count).take(SIZE).enumerate() {
             for (to, number) in plane.iter_mut().zip(from.as_chunks::<SIZE>().0) {
                 *to = number[byte];
@@ -199,9 +199,9 @@ fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
     let count = from.len() / size;
     if count > 0 {
         match size {
-            2 => of::<2>(from, count, to),
-            4 => of::<4>(from, count, to),
-            8 => of::<8>(from, count, to),
+            2 => with_size::<2>(from, count, to),
+            4 => with_size::<4>(from, count, to),
+            8 => with_size::<8>(from, count, to),
             _ => to.copy_from_slice(from),
         }
     }

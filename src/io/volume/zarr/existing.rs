@@ -1,4 +1,5 @@
-//! Lists the chunk files of an array that exist. Missing files hold only the fill value: their samples are counted, not read.
+//! Lists the chunk files of an array that exist. Missing files hold only the fill value: their samples are counted, not
+//! read.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -16,8 +17,8 @@ const MAX_FILES: usize = 1 << 19;
 pub struct ExistingFiles(pub Vec<(usize, [usize; 3])>);
 
 impl ExistingFiles {
-    /// Lists the files of the volumes of `slicing` in `store`. `None` for a remote store, and if the store cannot list them,
-    /// has too many, or seems to have all.
+    /// Lists the files of the volumes of `slicing` in `store`. `None` for a remote store, and if the store cannot list
+    /// them, has too many, or seems to have all.
     pub fn list(slicing: &Slicing, store: &Store) -> Option<Self> {
         if store.is_remote() || Self::seem_complete(slicing, store) {
             return None;
@@ -25,7 +26,7 @@ impl ExistingFiles {
         let array = &slicing.array;
         let mut files = Vec::new();
         let complete = store.list(array.shape.len() + 1, &mut |name| {
-            let Some(found) = array.position_of(name) else { return true };
+            let Some(found) = array.parse_key(name) else { return true };
             let is_wanted = (0..found.len()).all(|axis| {
                 match slicing.axes.contains(&Some(axis)) || slicing.others.contains(&axis) {
                     true => found[axis] < slicing.files_along(axis),
@@ -47,7 +48,8 @@ impl ExistingFiles {
         slicing.others.iter().fold(0, |n, &axis| n * slicing.files_along(axis) + position(axis))
     }
 
-    /// Whether all files of a random sample exist. Listing a large store takes long, and is useless if few files are missing.
+    /// Whether all files of a random sample exist. Listing a large store takes long, and is useless if few files are
+    /// missing.
     fn seem_complete(slicing: &Slicing, store: &Store) -> bool {
         const SAMPLE: u64 = 64;
         let random = RandomState::new();

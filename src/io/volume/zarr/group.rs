@@ -43,12 +43,12 @@ pub enum AxisKind {
 
 impl Axis {
     fn new(name: String, kind: Option<&str>, unit: Option<String>) -> Self {
-        Self { kind: AxisKind::of(&name, kind), name, unit, scale: None, first: None }
+        Self { kind: AxisKind::parse(&name, kind), name, unit, scale: None, first: None }
     }
 }
 
 impl AxisKind {
-    fn of(name: &str, kind: Option<&str>) -> Self {
+    fn parse(name: &str, kind: Option<&str>) -> Self {
         match (kind, name) {
             (Some("space"), _) => Self::Space,
             (Some("channel"), _) => Self::Channel,
@@ -91,7 +91,7 @@ impl Image {
         let store = &Store::open(path)?;
         let node = Node::read(store)?.ok_or("no Zarr metadata found")?;
         if node.is_array {
-            return Self::of_array(store.clone(), node, level);
+            return Self::open_array(store.clone(), node, level);
         }
         let ngff = node.attributes.get("ome").and_then(Value::as_object);
         let attributes = ngff.unwrap_or(&node.attributes);
@@ -154,17 +154,17 @@ impl Image {
 
     /// An array alone. Names of axes come from `dimension_names` or xarray's `_ARRAY_DIMENSIONS`. If none is x, the last
     /// three axes are z, y, x.
-    fn of_array(store: Store, node: Node, level: usize) -> Result<Self, BoxError> {
+    fn open_array(store: Store, node: Node, level: usize) -> Result<Self, BoxError> {
         let array = node.array(&store)?;
         if level > 0 {
             return Err("a single array has no levels".into());
         }
         let dims = array.shape.len();
         let attribute = node.attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array);
-        let of_attribute = |list: &Vec<Value>| -> Vec<Option<String>> {
+        let from_attribute = |list: &Vec<Value>| -> Vec<Option<String>> {
             list.iter().map(|name| name.as_str().map(str::to_owned)).collect()
         };
-        let names = array.names.clone().or(attribute.map(of_attribute));
+        let names = array.names.clone().or(attribute.map(from_attribute));
         let named = |axis: usize| -> Option<String> {
             names.as_ref().filter(|names| names.len() == dims)?[axis].clone()
         };

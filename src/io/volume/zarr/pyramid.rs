@@ -80,8 +80,8 @@ pub fn is_zarr_path(sink: &Sink) -> bool {
 }
 
 impl Pyramid {
-    /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes. `path`
-    /// is the input's.
+    /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes.
+    /// `path` is the input's.
     ///
     /// # Errors
     /// When the input is a store whose metadata cannot be read, or when the options contradict each other.
@@ -184,7 +184,7 @@ impl Pyramid {
     /// Writes the metadata of the store into `folder`, which exists.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
+    /// `Kind::Io` when that fails.
     pub fn create(&self, folder: &Path) -> Result<()> {
         let put = |name: PathBuf, value: &Value| -> Result<()> {
             let path = folder.join(name);
@@ -292,7 +292,7 @@ impl Pyramid {
     fn array(&self, level: usize) -> Value {
         let dims = self.levels[level].dims;
         let shape = self.sizes(|len| len, dims);
-        let chunk = self.sizes(|_| 1, self.chunk_of(level));
+        let chunk = self.sizes(|_| 1, self.chunk_size(level));
         let size = self.dtype.size();
         if self.version == 2 {
             let order = if size == 1 { '|' } else { '<' };
@@ -312,7 +312,7 @@ impl Pyramid {
                 "chunk_shape": chunk, "codecs": [bytes, blosc],
                 "index_codecs": [bytes, {"name": "crc32c"}], "index_location": "end"}}]),
         };
-        let file = self.sizes(|_| 1, self.file_of(level));
+        let file = self.sizes(|_| 1, self.file_size(level));
         let names: Vec<&str> = self.all_axes().map(|axis| axis.name.as_str()).collect();
         json!({
             "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": self.dtype.numpy_name(),
@@ -324,19 +324,19 @@ impl Pyramid {
     }
 
     /// Samples of a chunk of a level, no more than the level has.
-    pub fn chunk_of(&self, level: usize) -> [usize; 3] {
+    pub fn chunk_size(&self, level: usize) -> [usize; 3] {
         std::array::from_fn(|axis| self.chunk[axis].min(self.levels[level].dims[axis]))
     }
 
     /// Number of chunks of a file of a level along x and y, no more than the level has.
     pub fn chunks_per_file(&self, level: usize) -> [usize; 2] {
-        let (dims, chunk) = (self.levels[level].dims, self.chunk_of(level));
+        let (dims, chunk) = (self.levels[level].dims, self.chunk_size(level));
         [0, 1].map(|axis| self.file_chunks.min(dims[axis].div_ceil(chunk[axis])))
     }
 
     /// Samples of a file of a level along x, y and z.
-    fn file_of(&self, level: usize) -> [usize; 3] {
-        let ([x, y, z], count) = (self.chunk_of(level), self.chunks_per_file(level));
+    fn file_size(&self, level: usize) -> [usize; 3] {
+        let ([x, y, z], count) = (self.chunk_size(level), self.chunks_per_file(level));
         [x * count[0], y * count[1], z]
     }
 

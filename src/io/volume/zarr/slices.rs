@@ -1,8 +1,8 @@
 //! Reads the samples of a Zarr array slice by slice: chunks are read and decoded on all threads, then their rows are
 //! copied into the slices.
 //!
-//! A layer is all chunks of a volume at the same z, as deep as a chunk. If the caller reads fewer slices at a time, the last
-//! layer stays decoded in memory, within the limit, so that no chunk is decoded several times.
+//! A layer is all chunks of a volume at the same z, as deep as a chunk. If the caller reads fewer slices at a time, the
+//! last layer stays decoded in memory, within the limit, so that no chunk is decoded several times.
 
 use std::{
     ops::Range,
@@ -82,8 +82,9 @@ impl ZarrSlices {
             }
             let end = ((layer + 1) * high).min(slices.end);
             let mut cached = lock(&self.cached);
-            let is_it = |cached: &CachedLayer| cached.volume == volume && cached.number == layer;
-            let samples = match cached.take().filter(is_it) {
+            let has_layer =
+                |cached: &CachedLayer| cached.volume == volume && cached.number == layer;
+            let samples = match cached.take().filter(has_layer) {
                 Some(cached) => cached.samples,
                 None => {
                     let whole = layer * high..((layer + 1) * high).min(depth);

@@ -77,7 +77,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     description.variant = Some(format.into());
     description.file_bytes = Some(files(path).into_iter().map(size).sum());
     let slicing = Slicing { array, axes: spatial, others, at };
-    Ok(OpenedVolume::of_slices(description, Arc::new(ZarrSlices::new(slicing, store, dtype))))
+    Ok(OpenedVolume::from_slices(description, Arc::new(ZarrSlices::new(slicing, store, dtype))))
 }
 
 /// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that
@@ -150,12 +150,14 @@ pub fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
 
 /// Spacing and first position of the axes; `None` if no axis of space has a spacing.
 fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
-    let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
+    let values = |value: fn(&Axis) -> Option<f64>, usual: f64| {
         spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
     };
     let is_stated = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
     let is_placed = spatial.iter().any(is_stated);
-    is_placed.then(|| Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0)))
+    is_placed.then(|| {
+        Placement::axis_aligned(values(|axis| axis.scale, 1.0), values(|axis| axis.first, 0.0))
+    })
 }
 
 /// A hash of the metadata of a store at a web address, which has no modification time; `None` for local inputs.

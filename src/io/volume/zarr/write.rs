@@ -131,7 +131,7 @@ impl<'a> PyramidWriter<'a> {
     /// Takes the next slices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when a chunk cannot be written.
+    /// `Kind::Io` when a chunk cannot be written.
     pub fn push(&mut self, slices: &Samples) -> Result<()> {
         self.push_to(0, slices, false)
     }
@@ -139,7 +139,7 @@ impl<'a> PyramidWriter<'a> {
     /// Writes all pending slices: the volume ends, or another process continues from here.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when a chunk cannot be written.
+    /// `Kind::Io` when a chunk cannot be written.
     pub fn finish(mut self) -> Result<()> {
         let none = Samples::zeros(self.pyramid.dtype, 0)?;
         self.push_to(0, &none, true)
@@ -227,7 +227,7 @@ impl<'a> PyramidWriter<'a> {
         let dims = pyramid.levels[number].dims;
         let size = pyramid.dtype.size();
         let slices = bytes.len() / (dims[0] * dims[1] * size);
-        let chunk = pyramid.chunk_of(number);
+        let chunk = pyramid.chunk_size(number);
         let z = self.levels[at].start / chunk[2];
         self.levels[at].start += slices;
         if at == 0 && self.has_first {

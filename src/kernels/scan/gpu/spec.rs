@@ -3,7 +3,7 @@
 use crate::{
     data::{
         dtype::Dtype,
-        float_key::{key_of_f32, key_of_f64},
+        float_key::{f32_to_key, f64_to_key},
     },
     gpu::{Context, Features, Shader},
     kernels::scan::{
@@ -81,10 +81,10 @@ impl ScanSpec {
             (Op::Product, dtype) if dtype.is_float() => "1.0".into(),
             (Op::Sum, _) => integer(0),
             (Op::Product, _) => integer(1),
-            (Op::Min, Dtype::F32) => integer(key_of_f32(f32::INFINITY).into()),
-            (Op::Min, Dtype::F64) => integer(key_of_f64(f64::INFINITY)),
-            (Op::Max, Dtype::F32) => integer(key_of_f32(f32::NEG_INFINITY).into()),
-            (Op::Max, Dtype::F64) => integer(key_of_f64(f64::NEG_INFINITY)),
+            (Op::Min, Dtype::F32) => integer(f32_to_key(f32::INFINITY).into()),
+            (Op::Min, Dtype::F64) => integer(f64_to_key(f64::INFINITY)),
+            (Op::Max, Dtype::F32) => integer(f32_to_key(f32::NEG_INFINITY).into()),
+            (Op::Max, Dtype::F64) => integer(f64_to_key(f64::NEG_INFINITY)),
             (Op::Min, dtype) if dtype.size() == 8 => integer(u64::MAX),
             (Op::Min, _) => integer(u32::MAX.into()),
             (Op::Max, _) => integer(0),

@@ -50,9 +50,9 @@ pub trait FileStore: Debug + Send + Sync {
         false
     }
 
-    /// Calls `visit` with the name, within the folder `name`, of each file and folder in it and in `depth` levels of folders
-    /// below it, until `visit` returns false. Returns whether all have been visited; false also if the store cannot list
-    /// them.
+    /// Calls `visit` with the name, within the folder `name`, of each file and folder in it and in `depth` levels of
+    /// folders below it, until `visit` returns false. Returns whether all have been visited; false also if the store
+    /// cannot list them.
     fn list(&self, _name: &str, _depth: usize, _visit: &mut dyn FnMut(&str) -> bool) -> bool {
         false
     }

@@ -54,7 +54,7 @@ impl WebStore {
                 let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
                 let endpoint = set("AWS_ENDPOINT_URL_S3").or_else(|| set("AWS_ENDPOINT_URL"));
                 let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION"));
-                of_bucket(name, endpoint, region)
+                bucket_address(name, endpoint, region)
                     .ok_or("invalid address; expected s3://BUCKET/KEY")?
             }
         };
@@ -65,7 +65,7 @@ impl WebStore {
 }
 
 /// The web address of `BUCKET/KEY`; `None` without a bucket.
-fn of_bucket(name: &str, endpoint: Option<String>, region: Option<String>) -> Option<String> {
+fn bucket_address(name: &str, endpoint: Option<String>, region: Option<String>) -> Option<String> {
     let (bucket, key) = name.split_once('/').unwrap_or((name, ""));
     let key = encoded(key);
     Some(match (endpoint, region) {
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn buckets_have_addresses() {
-        let of = |name: &str, endpoint: Option<&str>, region: Option<&str>| {
-            of_bucket(name, endpoint.map(Into::into), region.map(Into::into))
+        let address_of = |name: &str, endpoint: Option<&str>, region: Option<&str>| {
+            bucket_address(name, endpoint.map(Into::into), region.map(Into::into))
         };
         for (name, endpoint, region, address) in [
             ("b/k/x.zarr", None, None, "https://b.s3.amazonaws.com/k/x.zarr"),
@@ -229,7 +229,7 @@ mod tests {
             ("a.b/k", None, Some("eu-west-2"), "https://s3.eu-west-2.amazonaws.com/a.b/k"),
             ("b/k a+#", Some("http://h:9/"), Some("x"), "http://h:9/b/k%20a%2B%23"),
         ] {
-            assert_eq!(of(name, endpoint, region).as_deref(), Some(address));
+            assert_eq!(address_of(name, endpoint, region).as_deref(), Some(address));
         }
         assert!(of("", None, None).is_none() && of("/k", None, None).is_none());
     }
