@@ -21,7 +21,8 @@ use crate::{
     gpu::Context,
     util::{
         error::{Error, Result},
-        parallel,
+        memory,
+        parallel::Parallel,
     },
 };
 
@@ -116,7 +117,7 @@ impl Morph {
 }
 
 /// Subtraction that stays in the range of the type.
-trait Subtract {
+trait Subtract: Copy {
     fn subtract(self, other: Self) -> Self;
 }
 
@@ -145,9 +146,18 @@ subtract! {
 
 /// The differences of two grids of one type.
 fn difference(from: &Samples, samples: &Samples) -> Result<Samples> {
+    /// Samples that a thread takes at a time.
+    const PIECE: usize = 1 << 16;
     fn differences<T: Subtract + bytemuck::Pod + Send + Sync>(a: &[T], b: &[u8]) -> Result<Vec<T>> {
-        let b = bytemuck::cast_slice::<_, T>(b);
-        parallel::generated(a.len(), |at| a[at].subtract(b[at]))
+        let mut differences = memory::copied(a)?;
+        let pieces =
+            differences.chunks_mut(PIECE).zip(bytemuck::cast_slice::<_, T>(b).chunks(PIECE));
+        pieces.par_each(|(differences, b)| {
+            for (difference, &b) in differences.iter_mut().zip(b) {
+                *difference = difference.subtract(b);
+            }
+        });
+        Ok(differences)
     }
     for_samples!(from, from => Ok(differences(from, samples.as_bytes())?.into()))
 }
