@@ -88,6 +88,7 @@ commands! {
     mesh::Mesh => run(session), later device;
     morph::Morph => run(session), later device;
     project::Project => run(session), later device;
+    resize::Resize => run(session), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
     threshold::Threshold => run(session), later device;

@@ -9,11 +9,12 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Project volumes and images along an axis: maximum, minimum, mean, sum or standard deviation.
+/// Project volumes and images along an axis by maximum, mean or sum.
 ///
-/// Each line of samples along the axis becomes one sample. The projection of a volume is written as an image (PNG, TIFF,
-/// JPEG, ..) or as a volume with one sample along the axis (NIfTI, NRRD, MetaImage, .npy, OME-Zarr), which keeps its
-/// position in the world. Sums are exact for integers, and the file is read once, block by block.
+/// Each line of samples along the axis becomes one: the maximum, minimum, mean, sum or standard deviation. The projection
+/// of a volume is written as an image (PNG, TIFF, JPEG, ..) or as a volume with one sample along the axis (NIfTI, NRRD,
+/// MetaImage, .npy, OME-Zarr), which keeps its position in the world. Sums are exact for integers, and the file is read
+/// once, block by block.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,9 +34,9 @@ const EXAMPLES: &str = "\
 Examples:
   gpuproc project head.nii.gz mip.png
   gpuproc project head.nii.gz side.tif --axis x --method mean
-  gpuproc project scan.dcm/ sum.nrrd --method sum
-  gpuproc project stack.zarr -o deviation.npy --method std --max-memory 1G
-  gpuproc project volumes/*.nrrd -o 'mips/{stem}.png'";
+  gpuproc project slices/ sum.nrrd --method sum
+  gpuproc project skull_256x256x256_uint8.raw deviation.npy --method std --max-memory 1G
+  gpuproc project head.nii.gz organs.nii.gz -o mips/ --to png";
 
 /// What a line of samples becomes.
 #[derive(Clone, Copy, Debug, ValueEnum)]

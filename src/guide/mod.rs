@@ -30,6 +30,6 @@ macro_rules! chapters {
 }
 
 chapters! {
-    blur histogram mesh morph project scan sort threshold info devices
+    blur histogram mesh morph project resize scan sort threshold info devices
     volumes zarr pages shell scripts scaling speed
 }

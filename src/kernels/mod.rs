@@ -20,6 +20,7 @@ mod pointwise;
 pub mod project;
 pub mod quantile;
 pub mod render;
+pub mod resize;
 pub mod scan;
 pub mod sort;
 pub mod threshold;
@@ -39,6 +40,7 @@ pub fn variants() -> Vec<Shader> {
         mesh::gpu::variants(),
         morph::variants(),
         project::variants(),
+        resize::variants(),
         render::variants(),
         scan::variants(),
         sort::variants(),

@@ -61,6 +61,7 @@ mod project;
 mod random;
 mod regions;
 mod render;
+mod resize;
 mod sample_types;
 mod scan;
 mod scan_command;

@@ -111,6 +111,8 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("histogram {name} --equalize OUT.png"));
             lines.push(format!("threshold {name} OUT.png --value 99"));
             lines.push(format!("project {name} OUT.tif --method std"));
+            lines.push(format!("resize {name} OUT.png --scale 0.4"));
+            lines.push(format!("resize {name} OUT.png --size 5x3 --filter cubic --linear"));
             lines.push(format!("project {name} OUT.tif --axis x --method mean"));
             lines.push(format!("morph {name} OUT.png --op tophat --radius 2 --element ball"));
             lines.push(format!("scan {name} OUT.npy"));
@@ -147,6 +149,7 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("histogram {name} -o OUT.json --range data"));
             lines.push(format!("threshold {name} OUT.nrrd --value 13"));
             lines.push(format!("project {name} OUT.nrrd"));
+            lines.push(format!("resize {name} OUT.nrrd --size 4x3x2"));
             lines.push(format!("project {name} OUT.tif --axis y --method sum"));
             lines.push(format!("morph {name} OUT.nrrd --op gradient --radius 3"));
         }

@@ -106,6 +106,31 @@ fn signed(samples: Samples) -> Result<Samples> {
     })
 }
 
+/// Converts `grid` to the space in which a weighted mean of samples is that of the light: colours are premultiplied by
+/// alpha, and with `linear`, 8 and 16 bits are linear light. Calls `work`, and converts its result back, which may have
+/// another size.
+///
+/// # Errors
+/// Those of `work`.
+pub fn in_working_space(
+    grid: &Grid,
+    linear: bool,
+    work: impl Fn(&Samples) -> Result<Samples>,
+) -> Result<Samples> {
+    if let Some((samples, _)) = unsigned(&grid.samples)? {
+        return signed(in_working_space(&Grid { samples, ..*grid }, false, work)?);
+    }
+    let blur = Blur {
+        method: Method::Gaussian,
+        axes: [Taps::NONE; 3],
+        iterations: 1,
+        edge: Edge::Clamp,
+        linear,
+    };
+    let space = WorkingSpace::new(&blur, grid);
+    Ok(space.to_stored(grid, std::borrow::Cow::Owned(work(&space.to_working(grid))?)))
+}
+
 impl Kernel for Blur {
     type In = Grid;
     type Out = Samples;

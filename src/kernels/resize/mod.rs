@@ -1,0 +1,205 @@
+//! Resampling of images and volumes to another size, along one axis after another.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `weights` | the weights along one axis |
+//! | `plan` | a resampling as a list of passes |
+//! | `cpu`, `gpu` | the passes |
+
+mod cpu;
+mod gpu;
+mod plan;
+mod weights;
+
+use std::ops::Range;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use self::{
+    gpu::variants,
+    weights::{Interpolation, Weights},
+};
+use super::{
+    blur::in_working_space,
+    filter::{Block, Filter},
+};
+use crate::{
+    data::{
+        grid::{Alpha, Grid, GridType, Shape},
+        placement::Placement,
+        samples::Samples,
+    },
+    device::{Device, Kernel},
+    gpu::Context,
+    util::error::{Error, Result},
+};
+
+/// The size of a result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// Number of positions along x, y and z. One that is `None` keeps the aspect ratio with the first that is not.
+    Exact([Option<usize>; 3]),
+    /// Factor for each axis.
+    Scale([f64; 3]),
+    /// Maximum number of positions along any axis. Smaller inputs keep their size.
+    Longest(usize),
+}
+
+impl Size {
+    /// The size for an input of size `dims`, whose first `axes` axes are resized.
+    pub fn resolve(&self, dims: [usize; 3], axes: usize) -> [usize; 3] {
+        let scaled =
+            |axis: usize, factor: f64| ((dims[axis] as f64 * factor).round() as usize).max(1);
+        let size = |axis: usize| match self {
+            _ if axis >= axes => dims[axis],
+            Self::Scale(factors) => scaled(axis, factors[axis]),
+            Self::Longest(max) => {
+                let longest = dims[..axes].iter().copied().max().unwrap_or(1);
+                match longest <= *max {
+                    true => dims[axis],
+                    false => scaled(axis, *max as f64 / longest as f64),
+                }
+            }
+            Self::Exact(sizes) => sizes[axis].unwrap_or_else(|| {
+                let given =
+                    (0..axes).find_map(|axis| Some(sizes[axis]? as f64 / dims[axis] as f64));
+                scaled(axis, given.unwrap_or(1.0))
+            }),
+        };
+        std::array::from_fn(size)
+    }
+}
+
+/// A change of size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resize {
+    /// The size of the result.
+    pub size: Size,
+    /// Number of axes that are resized: 2 or 3.
+    pub axes: usize,
+    /// How samples are weighed.
+    pub filter: Interpolation,
+    /// Whether 8- and 16-bit samples are averaged in linear light.
+    pub linear: bool,
+}
+
+/// A block of a resampled grid.
+#[derive(Clone, Debug)]
+pub struct Resample<'a> {
+    /// The change of size.
+    pub resize: &'a Resize,
+    /// The block.
+    pub block: &'a Block,
+}
+
+impl Resample<'_> {
+    /// Calls `run` with the samples of `grid` in the space in which they are averaged, and their number of channels.
+    fn in_space(&self, grid: &Grid, run: impl Fn(&Samples) -> Result<Samples>) -> Result<Samples> {
+        // The nearest sample keeps its value, also under transparent alpha.
+        let is_nearest = self.resize.filter == Interpolation::Nearest;
+        let linear = self.resize.linear && !is_nearest;
+        match is_nearest && grid.has_alpha() {
+            true => {
+                let samples = grid.samples.copy()?;
+                let opaque = Grid { alpha: Alpha::None, samples, ..*grid };
+                in_working_space(&opaque, false, run)
+            }
+            false => in_working_space(grid, linear, run),
+        }
+    }
+
+    fn dims(&self) -> [usize; 3] {
+        self.resize.size.resolve(self.block.shape.dims, self.resize.axes)
+    }
+}
+
+impl Kernel for Resample<'_> {
+    type In = Grid;
+    type Out = Samples;
+    const NAME: &'static str = "resize";
+
+    fn cpu(&self, grid: &Grid) -> Result<Samples> {
+        self.in_space(grid, |samples| {
+            let kind = (samples.dtype(), grid.channels);
+            cpu::run(&plan::passes(self.resize.filter, kind, self.dims(), self.block), samples)
+        })
+    }
+
+    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
+        self.in_space(grid, |samples| {
+            let values = (samples, grid.channels, self.dims());
+            gpu::run(context, self.resize.filter, values, self.block)
+        })
+    }
+}
+
+impl Filter for Resize {
+    fn name(&self) -> &'static str {
+        Resample::NAME
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "size": self.size, "filter": self.filter, "linear": self.linear })
+    }
+
+    fn output(&self, input: GridType) -> Result<GridType> {
+        let dims = self.size.resolve(input.shape.dims, self.axes);
+        let samples = dims.iter().try_fold(input.shape.channels, |n, &dim| n.checked_mul(dim));
+        match samples.filter(|&samples| samples <= isize::MAX as usize / 8) {
+            Some(_) => Ok(GridType { shape: Shape { dims, ..input.shape }, ..input }),
+            None => {
+                let [x, y, z] = dims;
+                Err(Error::bad_input(format_args!("a size of {x} x {y} x {z} is too large")))
+            }
+        }
+    }
+
+    /// The corners of the result are those of the input.
+    fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
+        let result = self.size.resolve(dims, self.axes);
+        let scale: [f64; 3] = std::array::from_fn(|axis| dims[axis] as f64 / result[axis] as f64);
+        let first = placement.at(scale.map(|scale| (scale - 1.0) / 2.0));
+        let steps = std::array::from_fn(|axis| placement.steps[axis].map(|v| v * scale[axis]));
+        Placement { steps, first, ..placement.clone() }
+    }
+
+    fn input_range(
+        &self,
+        axis: usize,
+        output: &Range<usize>,
+        shape: Shape,
+    ) -> Option<Range<usize>> {
+        let result = self.size.resolve(shape.dims, self.axes)[axis];
+        Some(match result == shape.dims[axis] {
+            true => output.clone(),
+            false => Weights::range(self.filter, [shape.dims[axis], result], output),
+        })
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        // Samples, those in the space of averages, and those between passes, of input and result.
+        let size = input.dtype.size() as u64;
+        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let growth = (0..3).map(|axis| (to[axis] as f64 / from[axis].max(1) as f64).max(1.0));
+        let each = if size > 2 { 24 } else { 12 };
+        ((size + each) as f64 * (1.0 + growth.product::<f64>())) as u64
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        let shape = input.shape();
+        let axis = if shape.dims[2] > 1 { 2 } else { 1 };
+        let result = self.size.resolve(shape.dims, self.axes);
+        let (input_range, output) = (0..shape.dims[axis], 0..result[axis]);
+        self.run_block(device, input, &Block { axis, shape, input: input_range, output })
+    }
+
+    fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+        device.run(&Resample { resize: self, block }, input)
+    }
+
+    fn is_exact_for_u8(&self) -> bool {
+        !self.linear
+    }
+}
