@@ -162,20 +162,29 @@ impl<'a, T: Value, const MAX: bool> Line<'a, T, MAX> {
             while let Some(first) = offsets.next() {
                 pick_more::<T, MAX>(values, first, offsets.next().unwrap_or(first));
             }
-            self.widen(self.radius(index) - self.radius(index + 1));
+            self.widen(
+                self.radius(index) - self.radius(index + 1),
+                index + 1 == self.rows.len(),
+                target,
+            );
         }
-        target.copy_from_slice(&self.values[self.pad..][..width]);
     }
 
-    /// Replaces each value by the extremum of the values within `radius` along x.
+    /// Replaces each value by the extremum of the values within `radius` along x. If this `is_last`, the values inside go to
+    /// `target` instead.
     #[inline(always)]
-    fn widen(&mut self, radius: usize) {
-        let len = self.values.len();
+    fn widen(&mut self, radius: usize, is_last: bool, target: &mut [T]) {
+        let (len, pad) = (self.values.len(), self.pad);
         let mut reach = 0;
         while reach < radius {
             // Three windows that touch or overlap.
             let step = (2 * reach + 1).min(radius - reach);
             let shift = step * self.shape.channels;
+            if is_last && reach + step == radius {
+                let width = target.len();
+                let at = |start: usize| &self.values[start..][..width];
+                return pick_three::<T, MAX>(target, at(pad - shift), at(pad), at(pad + shift));
+            }
             let at = |start: usize| &self.values[start..][..len - 2 * shift];
             let (before, rest) = self.spare.split_at_mut(shift);
             let (target, after) = rest.split_at_mut(len - 2 * shift);
@@ -185,6 +194,9 @@ impl<'a, T: Value, const MAX: bool> Line<'a, T, MAX> {
             after.fill(neutral::<T, MAX>());
             std::mem::swap(&mut self.values, &mut self.spare);
             reach += step;
+        }
+        if is_last {
+            target.copy_from_slice(&self.values[pad..][..target.len()]);
         }
     }
 }
