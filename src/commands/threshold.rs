@@ -60,5 +60,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         }
         _ => return Err(Error::usage("--value: expected 1 to 255 ascending numbers")),
     };
-    args.files.run(&|_, _| Ok(Box::new(Classify::from(threshold.clone()))), session)
+    let mut files = args.files;
+    files.makes_classes = true;
+    files.run(&|_, _| Ok(Box::new(Classify::from(threshold.clone()))), session)
 }

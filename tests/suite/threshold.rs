@@ -170,6 +170,23 @@ fn colours_are_thresholded_by_luminance() {
 }
 
 #[test]
+fn masks_of_jpeg_files_are_png_unless_jpeg_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("a.pgm"), [&b"P5 6 4 255\n"[..], &(10..34).collect::<Vec<u8>>()].concat())
+        .unwrap();
+    works(path, "blur a.pgm photo.jpg --sigma 0");
+    works(path, "threshold photo.jpg -o masks/ --value 20");
+    works(path, "threshold photo.jpg -o named/{stem}.{ext} --value 20");
+    works(path, "threshold photo.jpg mask.jpg --value 20");
+    works(path, "threshold photo.jpg -o other/ --to jpg --value 20");
+    let exists = |name: &str| path.join(name).exists();
+    assert!(exists("masks/photo.png") && !exists("masks/photo.jpg"), "a mask in a folder is PNG");
+    assert!(exists("named/photo.png"), "{{ext}} of a mask is png");
+    assert!(exists("mask.jpg") && exists("other/photo.jpg"), "JPEG is written where it is named");
+}
+
+#[test]
 fn a_mask_of_one_value_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

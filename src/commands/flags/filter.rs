@@ -13,7 +13,7 @@ use crate::{
     engine::{self, Job, Settings, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
-        image::{Encoding, ImageFormat, PageRange},
+        image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
         volume::{PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path},
     },
     kernels::filter::Filter,
@@ -23,6 +23,10 @@ use crate::{
 /// Inputs and outputs of a filter, and their formats.
 #[derive(Clone, Debug, Args)]
 pub struct FilterArgs {
+    /// The results are classes, which JPEG would change: where a result is named after a JPEG file, it becomes PNG.
+    #[arg(skip)]
+    pub makes_classes: bool,
+
     /// Input and output; with -o, only inputs; - is standard input or output
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
@@ -205,7 +209,8 @@ impl FilterArgs {
 
     /// The extension of the output for `source` where it differs from that of the input.
     fn extension(&self, source: &Source) -> Option<String> {
-        if let Some(format) = self.format {
+        let is_lossy = self.makes_classes && has_jpeg_name(source);
+        if let Some(format) = self.format.or(is_lossy.then_some(ImageFormat::Png)) {
             return Some(format.extension().to_owned());
         }
         let path = folder_or_pattern(source)?;
@@ -266,7 +271,12 @@ impl Jobs<'_> {
             })
         };
         for (is_given, flag, formats, name) in [
-            (quality.is_some(), "quality", &[ImageFormat::Jpeg, ImageFormat::WebP][..], "JPEG or WebP"),
+            (
+                quality.is_some(),
+                "quality",
+                &[ImageFormat::Jpeg, ImageFormat::WebP][..],
+                "JPEG or WebP",
+            ),
             (*optimize, "optimize", &[ImageFormat::Jpeg], "JPEG"),
             (compression.is_some(), "compression", &[ImageFormat::Png], "PNG"),
         ] {
