@@ -5,7 +5,7 @@ use std::{f64::consts::PI, fs, path::Path};
 use gpuproc::{
     data::{
         dtype::Dtype,
-        grid::{Alpha, Grid, Shape},
+        grid::{Alpha, Grid},
         noise::Noise,
         samples::Samples,
     },
