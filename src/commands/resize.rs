@@ -38,11 +38,11 @@ pub struct Args {
 #[group(required = true, multiple = false)]
 struct SizeArgs {
     /// Size of the result: 800x600, or 800x and x600 with the other side in proportion; 64x64x32 for volumes
-    #[arg(long, value_name = "WxH[xD]", value_parser = parse_size)]
+    #[arg(long, value_name = "WxH", value_parser = parse_size)]
     size: Option<[Option<usize>; 3]>,
 
     /// Factor for all axes, as 50% or 0.5, or one per axis: 1,1,0.5
-    #[arg(long, value_name = "F[,F..]", value_parser = parse_scale)]
+    #[arg(long, value_name = "F", value_parser = parse_scale)]
     scale: Option<[f64; 3]>,
 
     /// Longest side of the result; smaller inputs keep their size
