@@ -1,7 +1,7 @@
 //! Image and volume processing on the GPU, and on the CPU with the same results.
 //!
 //! Every job runs as a WGSL compute shader (Vulkan, Metal, DirectX 12) or as fast native code on the CPU;
-//! [`Device::best`] chooses. Histograms, 8-bit blurs and meshes are the same to the bit on both.
+//! [`Device::best`] chooses. Results are the same to the bit on both, except for some bits of NaN.
 //!
 //! Blur an image in memory:
 //! ```

@@ -193,7 +193,17 @@ fn version() -> String {
         Some(commit) if !commit.is_empty() => format!(" ({commit})"),
         _ => String::new(),
     };
-    let features = if cfg!(feature = "jpeg2000") { "cli, jpeg2000" } else { "cli" };
+    let features = [
+        ("cli", true),
+        ("http", cfg!(feature = "http")),
+        ("jpeg2000", cfg!(feature = "jpeg2000")),
+        ("jxl", cfg!(feature = "jxl")),
+        ("webp-lossy", cfg!(feature = "webp-lossy")),
+        ("zstd-c", cfg!(feature = "zstd-c")),
+    ];
+    let features: Vec<&str> =
+        features.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect();
+    let features = features.join(", ");
     let (level, levels) = (simd::level(), simd::levels().join(", "));
     let version = env!("CARGO_PKG_VERSION");
     format!("{version}{commit}\nfeatures: {features}\nSIMD: {level}, of {levels}")

@@ -92,11 +92,12 @@ fn remedy_for(words: &[OsString], flag: &str) -> Option<&'static str> {
     REMEDIES.iter().find(is_for).map(|(_, _, remedy)| *remedy)
 }
 
-/// Whether the suggested name differs too much from the typed name. clap suggests `serve` for `resize`.
+/// Whether the suggested name differs too much from the typed name: clap also suggests names that share few letters.
 fn is_far_fetched(error: &clap::Error) -> bool {
     let kinds = [
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
     ];
     kinds.into_iter().any(|(typed, suggested)| {
         let suggested = match error.get(suggested) {
@@ -189,7 +190,7 @@ mod tests {
                 "the following required arguments were not provided: --iso <VALUE>; --iso auto finds an isovalue, and \
                  --labels meshes a segmentation",
             ),
-            ("gpuproc resize a", "there is no command `resize`"),
+            ("gpuproc rotate a", "there is no command `rotate`"),
             ("gpuproc hist a", "there is no command `hist`; a similar command exists: 'histogram'"),
             ("gpuproc blr a", "there is no command `blr`; a similar command exists: 'blur'"),
             (

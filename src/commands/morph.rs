@@ -57,7 +57,10 @@ const SHAPES: [Choice<ElementShape>; 3] = [
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
     PerAxis::parse(text, |&radius| radius <= Morph::MAX_BOX).ok_or_else(|| {
-        format!("`{text}` is not one to three whole numbers from 0 to {}", Morph::MAX_BOX)
+        format!(
+            "expected one to three whole numbers from 0 to {}, such as 2 or 2,2,1",
+            Morph::MAX_BOX
+        )
     })
 }
 

@@ -12,7 +12,7 @@ use crate::{
 /// Project volumes and images along an axis by maximum, mean or sum.
 ///
 /// Each line of samples along the axis becomes one: the maximum, minimum, mean, sum or standard deviation. The projection
-/// of a volume is written as an image (PNG, TIFF, JPEG, ..) or as a volume with one sample along the axis (NIfTI, NRRD,
+/// of a volume is written as an image (such as PNG, TIFF and JPEG) or as a volume with one sample along the axis (NIfTI, NRRD,
 /// MetaImage, .npy, OME-Zarr), which keeps its position in the world. Sums are exact for integers, and the file is read
 /// once, block by block.
 #[derive(Debug, clap::Args)]

@@ -108,13 +108,13 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
 
 fn parse_length(text: &str) -> Result<usize, String> {
     let length = text.parse().ok().filter(|length| (1..=MAX_LENGTH).contains(length));
-    length.ok_or_else(|| format!("`{text}` is not a whole number from 1 to {MAX_LENGTH}"))
+    length.ok_or_else(|| format!("expected a whole number from 1 to {MAX_LENGTH}"))
 }
 
 fn parse_size(text: &str) -> Result<[Option<usize>; 3], String> {
     let sides: Vec<&str> = text.split(['x', 'X']).collect();
     if !(2..=3).contains(&sides.len()) || sides.iter().all(|side| side.is_empty()) {
-        return Err(format!("expected WIDTHxHEIGHT such as 800x600, 800x or x600, found `{text}`"));
+        return Err("expected WIDTHxHEIGHT such as 800x600, 800x or x600".into());
     }
     let mut size = [None; 3];
     for (size, side) in size.iter_mut().zip(sides) {
@@ -137,8 +137,6 @@ fn parse_scale(text: &str) -> Result<[f64; 3], String> {
         Some([all]) => Ok([*all; 3]),
         Some([x, y]) => Ok([*x, *y, 1.0]),
         Some([x, y, z]) => Ok([*x, *y, *z]),
-        _ => Err(format!(
-            "expected one to three factors above 0, such as 50% or 0.5, found `{text}`"
-        )),
+        _ => Err("expected one to three factors above 0, at most 1000, such as 50% or 0.5".into()),
     }
 }

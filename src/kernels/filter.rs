@@ -33,7 +33,7 @@ pub struct Block {
     pub output: Range<usize>,
 }
 
-/// An operation whose result at a position depends on the samples within a fixed distance.
+/// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
     /// The verb in messages and progress bars, such as `blur`.
     fn name(&self) -> &'static str;

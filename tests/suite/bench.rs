@@ -94,7 +94,7 @@ fn meshes_input_volume_at_several_isovalues() {
         let one_line = contains("error: ").count(1).and(contains(remedy));
         run_bench(folder.path(), arguments).code(code).stderr(one_line);
     };
-    wrong(&["scan", "--input", volume], 2, "mesh only");
+    wrong(&["scan", "--input", volume], 2, "for the cases of mesh");
     wrong(&["mesh", "--input", "none_2x2x2_uint8.raw"], 7, "none_2x2x2_uint8.raw");
     wrong(&["blurs"], 2, "histogram");
     wrong(&["scan", "--check"], 2, "--check compares results of a GPU");

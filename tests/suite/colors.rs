@@ -194,7 +194,7 @@ fn rejects_formats_without_vertex_colours() {
         ("m.glb --to glb-meshopt", "is written without colours"),
         ("m.glb --color red", "--color and --color-by exclude each other"),
         ("m.ply --palette virids", "one of viridis plasma"),
-        ("m.ply --color-range 3,1", "the lesser one first"),
+        ("m.ply --color-range 3,1", "the smaller one first"),
     ] {
         let (code, stderr) = run(folder, &format!("{base} {flags}"));
         assert!(code == 2 && stderr.contains(words), "{flags}: {stderr}");

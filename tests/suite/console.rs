@@ -130,6 +130,7 @@ fn write_pictures(folder: &Path) {
         "photo.jpg",
         "photo.png",
         "page.png",
+        "mask.png",
         "cells.tif",
         "a.png",
         "dull.jpg",

@@ -67,9 +67,17 @@ fn every_test_is_registered() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
     let text = |file: std::io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path());
     let texts = fs::read_dir(folder).unwrap().map(|file| text(file).unwrap());
-    // Files with this attribute are compiled only with the feature `http`.
-    let needs_http = |text: &str| text.contains("#![cfg(feature = \"http\")]\n");
-    let built = texts.filter(|text| cfg!(feature = "http") || !needs_http(text));
+    // Files with such an attribute are compiled only with the feature.
+    let features = [
+        ("http", cfg!(feature = "http")),
+        ("jxl", cfg!(feature = "jxl")),
+        ("webp-lossy", cfg!(feature = "webp-lossy")),
+    ];
+    let is_built = |text: &String| {
+        let needs = |name: &str| text.contains(&format!("#![cfg(feature = \"{name}\")]\n"));
+        features.iter().all(|(name, is_on)| *is_on || !needs(name))
+    };
+    let built = texts.filter(is_built);
     let marked = |text: String| text.lines().filter(|line| line.trim() == "#[test]").count();
     let marked: usize = built.map(marked).sum();
     assert_eq!(inventory::iter::<Test>.into_iter().count(), marked);

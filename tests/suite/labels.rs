@@ -400,7 +400,7 @@ fn rejects_invalid_label_options_and_inputs() {
         ("all-{label}.html --labels", 2, "a page shows all labels"),
         ("all --to precomputed --labels", 2, "cannot write precomputed folders"),
         ("all.ply --labels=0", 2, "label 0 is the background"),
-        ("all.ply --labels=a", 2, "not a list of labels"),
+        ("all.ply --labels=a", 2, "expected labels and ranges"),
         ("all.ply --labels --iso 3", 2, "cannot be used with"),
     ] {
         let (found, stderr) = run(folder, &format!("mesh {name} {line}"));

@@ -40,6 +40,7 @@ mod inputs;
 mod jpeg;
 mod jpeg_peers;
 mod jxl;
+mod jxl_reading;
 mod label_reference;
 mod labels;
 mod library;
@@ -98,9 +99,8 @@ mod volume_info;
 mod volume_output;
 mod volumes;
 mod web;
-#[cfg(feature = "webp-lossy")]
-mod webp_lossy;
 mod web_packing;
+mod webp_lossy;
 mod zarr;
 mod zarr_hostile;
 mod zarr_reader;

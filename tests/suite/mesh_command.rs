@@ -325,7 +325,7 @@ fn bad_inputs_give_one_error_line_and_no_output() {
         ("far.nrrd --iso 1", 4, "out of range for 32-bit coordinates"),
         ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
         ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
-        ("good_4x4x4_uint8.raw --iso 1 --simplify 0", 2, "greater than 0"),
+        ("good_4x4x4_uint8.raw --iso 1 --simplify 0", 2, "expected a share of the triangles"),
         ("- --dims 4x4x4 --iso 1", 2, "name an output"),
         ("good_4x4x4_uint8.raw --iso 1 o.ply --dims 4x4x5", 4, "80 bytes, but the file has 64"),
     ] {

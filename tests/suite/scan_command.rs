@@ -198,16 +198,21 @@ fn broken_files_leave_no_output() {
         &["scan", &path("odd.raw"), &out],
         "",
         4,
-        "7 bytes, expected a multiple of 4 for u32",
+        "7 bytes, expected a multiple of 4, the size of u32",
     );
     assert_fails(&["scan", &path("text.npy"), &out], "", 4, "invalid .npy file: bad magic number");
-    assert_fails(&["scan", &path("short.npy"), &out], "", 4, "expected a multiple of 4 for u32");
+    assert_fails(
+        &["scan", &path("short.npy"), &out],
+        "",
+        4,
+        "expected a multiple of 4, the size of u32",
+    );
     assert_fails(&["scan", &path("shorter.npy"), &out], "", 4, "truncated: 1 numbers are missing");
     assert_fails(
         &["scan", "--format", "raw", "-", &out],
         "12345",
         4,
-        "5 bytes, expected a multiple of 4 for u32",
+        "5 bytes, expected a multiple of 4, the size of u32",
     );
     assert_fails(&["scan", folder.path().to_str().unwrap(), &out], "", 7, "cannot read");
     assert_fails(&["scan", "-", "missing/out.txt"], "1", 7, "cannot write");

@@ -210,7 +210,7 @@ fn rejects_jobs_that_cannot_be_sharded_and_parts_that_do_not_match() {
         ("mesh v_9x9x9_uint8.raw p --iso 9,10 --shard 0/2", "one --iso"),
         ("mesh - p --iso 9 --shard 0/2", "standard input"),
         ("histogram v_9x9x9_uint8.raw --shard 0/2", "needs one -o FILE"),
-        ("mesh v_9x9x9_uint8.raw p --iso 9 --shard 2/2", "count from 0"),
+        ("mesh v_9x9x9_uint8.raw p --iso 9 --shard 2/2", "expected an index from 0"),
     ] {
         fails(line, 2, message);
     }
@@ -424,6 +424,7 @@ fn resume_retries_failed_files() {
     let line = "blur --files-from lines --out-dir resumed --sigma 2";
     assert_eq!(resume(path, line), (9, 0));
     fs::write(path.join(&names[5]), "broken").unwrap();
+    fs::remove_file(path.join("log")).unwrap();
     for _ in 0..2 {
         let (code, stderr) = run(path, &format!("{line} --resume --log-json log"));
         let log = fs::read_to_string(path.join("log")).unwrap();

@@ -183,7 +183,9 @@ fn rejects_two_outputs_to_the_same_file() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         assert!(
-            stderr.contains("would be") || stderr.contains("for two outputs"),
+            stderr.contains("would be")
+                || stderr.contains("must differ")
+                || stderr.contains("for two outputs"),
             "{line}: {stderr}"
         );
     }

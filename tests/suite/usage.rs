@@ -141,7 +141,7 @@ fn replaces_an_input_only_on_request() {
     works(folder, "blur a.png a.png --sigma 1");
     assert!(fs::read(folder.join("a.png")).unwrap() != before[0]);
     works(folder, "blur b.png -o b.png --sigma 1");
-    assert_usage_error(folder, "blur - --in-place", &["standard input has no name"]);
+    assert_usage_error(folder, "blur - --in-place", &["standard input has no file name"]);
     fs::write(folder.join("n.txt"), "2 1").unwrap();
     assert_usage_error(folder, "sort n.txt -o .", &["n.txt: the output would replace the input"]);
     assert_usage_error(
@@ -236,12 +236,12 @@ fn errors_suggest_a_remedy() {
         ("sort -n n.txt", 2, "always sorted by value"),
         ("mesh v_4x4x4_uint8.raw --threshold 3", 2, "--iso"),
         ("mesh v_4x4x4_uint8.raw", 2, "--iso auto finds an isovalue, and --labels"),
-        ("mesh v_4x4x4_uint8.raw --labels 1,x", 2, "list of labels"),
-        ("mesh v_4x4x4_uint8.raw --labels 1..x o.ply", 2, "list of labels"),
+        ("mesh v_4x4x4_uint8.raw --labels 1,x", 2, "expected labels and ranges"),
+        ("mesh v_4x4x4_uint8.raw --labels 1..x o.ply", 2, "expected labels and ranges"),
         ("blur missing.zarr out.zarr", 7, "cannot read missing.zarr: No such file"),
         ("blur https://example.org/a.png b.png", 2, "curl -s https://example.org/a.png"),
         ("mesh https://example.org/a.nii.gz --iso 3", 2, "only Zarr stores"),
-        ("resize a.png b.png", 2, "there is no command `resize`"),
+        ("rotate a.png b.png", 2, "there is no command `rotate`"),
     ] {
         let (found, text) = run(folder, line);
         assert!(found == code && text.contains(message), "{line}: {found} {text}");

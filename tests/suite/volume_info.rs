@@ -198,7 +198,7 @@ fn info_prints_size_type_and_placement() {
     assert_eq!(run(folder, "info gone.nii").0, 7);
     let text = output_of(folder, "info a.png");
     assert!(
-        text.starts_with("a.png: PNG image, 7x5 of u8\n  channels  red, green, blue\n"),
+        text.starts_with("a.png: PNG image, 7x5 of u8\n  channels   red, green, blue\n"),
         "{text}"
     );
 }

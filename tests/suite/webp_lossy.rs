@@ -1,4 +1,5 @@
 //! WebP with loss, decoded by the image-webp crate.
+#![cfg(feature = "webp-lossy")]
 
 use std::{fs, path::Path};
 

@@ -177,14 +177,14 @@ fn stores_with_false_sizes_stay_within_the_memory_limit() {
         ("text", "too long"),
         ("huge", "too large"),
         ("axes", "100000 dimensions"),
-        ("index", "the index of a shard takes"),
+        ("index", "the index of a shard needs at least 1.2 GiB"),
         ("beyond", "invalid offset or length"),
         ("around", "invalid offset or length"),
         ("long", "invalid offset or length"),
         ("whole", "chunk has 192 bytes; expected 64"),
         ("sum", "checksum"),
         ("short", "shorter than its index"),
-        ("chunk", "a chunk takes"),
+        ("chunk", "a chunk needs at least"),
     ] {
         rejects(&format!("histogram {name}"), message);
     }

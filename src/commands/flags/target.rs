@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(sink(&new, "../a/b.png", None, KeptFolders::Relative), "new/a/b.png");
         assert_eq!(sink(&new, "/a/b.png", None, KeptFolders::All), "new/a/b.png");
         assert_eq!(sink(&new, "b.nii.gz", Some("ply"), KeptFolders::All), "new/b.ply");
-        assert!(sink(&new, "-", None, KeptFolders::All).contains("standard input has no name"));
+        assert!(sink(&new, "-", None, KeptFolders::All).contains("has no file name"));
     }
 
     #[test]
