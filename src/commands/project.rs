@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What a line of samples becomes
+    /// Value that stands for a line of samples
     #[arg(short, long, value_enum, default_value = "max")]
     method: MethodArg,
 
@@ -38,7 +38,7 @@ Examples:
   gpuproc project skull_256x256x256_uint8.raw deviation.npy --method std --max-memory 1G
   gpuproc project head.nii.gz organs.nii.gz -o mips/ --to png";
 
-/// What a line of samples becomes.
+/// The value that stands for a line of samples.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MethodArg {
     /// Maximum, of the type of the samples

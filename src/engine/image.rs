@@ -250,7 +250,7 @@ fn write_blocks(
     writer.finish().map_err(failed)?.commit()
 }
 
-/// What to do about an image that cannot be filtered in blocks; `None` if it can.
+/// The remedy where an image cannot be filtered in blocks; `None` if it can.
 fn obstacle(
     job: &Job,
     settings: &Settings,

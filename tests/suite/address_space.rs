@@ -23,7 +23,7 @@ fn rejects_png_with_huge_claimed_size_before_allocating() {
     fs::write(folder.join("bomb.png"), bomb).unwrap();
     for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
         let limited = |limit: &str| format!("{limit} {command}");
-        // Blur works in bands, so the size alone is no problem, but the data is missing.
+        // Blur works in blocks, so the size alone is possible, but the data is missing.
         let expected_texts: &[&str] = match command.starts_with("blur") {
             true => &["bomb.png", "not have enough data"],
             false => &["100000 x 100000", "83.9 GiB of memory", "--max-memory"],

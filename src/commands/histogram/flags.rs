@@ -175,7 +175,7 @@ impl Args {
 
     /// Refuses options of plots without a plot. Shards leave it to `gpuproc merge`.
     fn check_plots(&self, outputs: &Outputs, picture: bool, session: &Session) -> Result<()> {
-        /// What an option needs.
+        /// The output that an option needs.
         const PLOT: &str = "a plot: name a .png or .svg file with -o";
         const CHART: &str =
             "a plot or page: name a .png, .svg or .html file with -o, or add --picture";

@@ -62,7 +62,7 @@ fn params(quality: u8) -> KeyframeParams {
     }
 }
 
-/// The data of an `ALPH` chunk. Alpha is the green channel of a lossless image, which has no header of its own.
+/// The data of an `ALPH` chunk. Alpha is the green channel of a lossless image, without a file header.
 fn encode_alpha(image: &Image) -> Result<Vec<u8>, BoxError> {
     /// Lossless compression, without a filter and without preprocessing.
     const LOSSLESS: u8 = 1;

@@ -312,7 +312,7 @@ impl PageWriter for WebPWriter<'_> {
     }
 }
 
-/// Writes a file of the chunks `images`. `flags` are those of its VP8X header, which is left out if there are none.
+/// Writes a file of the chunks `images`. `flags` are those of its VP8X header, which is written only if a flag is set.
 fn write_file(
     output: &mut dyn Write,
     size: [usize; 2],

@@ -1,4 +1,4 @@
-//! What is known about a volume before a sample is read ([`Description`]), and the beginning of a file from which it is
+//! All facts about a volume before a sample is read ([`Description`]), and the beginning of a file from which it is
 //! parsed.
 
 use std::{
@@ -90,7 +90,7 @@ pub struct Description {
     pub dims: [usize; 3],
     /// Number of volumes of this size that follow each other.
     pub volumes: usize,
-    /// What a volume is called in messages: `volumes`, `channels`, ...
+    /// The name of the volumes of a file in messages: `volumes`, `channels`, ...
     pub volume_noun: &'static str,
     /// Type of a stored sample.
     pub stored: StoredType,

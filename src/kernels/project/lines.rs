@@ -26,7 +26,7 @@ pub enum Method {
 /// A projection along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projection {
-    /// What a result is.
+    /// How the samples of a line become one.
     pub method: Method,
     /// The axis whose samples become one: 0 for x.
     pub axis: usize,
@@ -37,11 +37,11 @@ pub struct Projection {
 pub struct Lines {
     /// Number of samples reduced in each line.
     pub count: usize,
-    /// What is known of each line.
+    /// The intermediate values of each line.
     pub values: LineValues,
 }
 
-/// What is known of each line.
+/// The intermediate values of each line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineValues {
     /// Maximum or minimum.
@@ -53,7 +53,7 @@ pub enum LineValues {
     /// Sum of floats.
     FloatSums(Vec<f64>),
     /// The first float, and the sums of the differences from it and of their squares. Without the first, rounding would
-    /// hide a deviation that is small beside the mean.
+    /// hide a deviation that is small compared with the mean.
     FloatMoments(Vec<[f64; 3]>),
 }
 
