@@ -86,7 +86,7 @@ output, all else to standard error. NO_COLOR and TERM=dumb are respected.
 Flags may also be given in GPUPROC_FLAGS, and in the file that
 GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line has precedence,
-then GPUPROC_FLAGS, then the file.
+then GPUPROC_DEVICE, then GPUPROC_FLAGS, then the file.
 
 gpuproc help SUBJECT shows a chapter of the guide: volumes, zarr, pages, shell,
 scripts, scaling or speed.";
@@ -97,8 +97,8 @@ scripts, scaling or speed.";
 pub struct Shared {
     /// Device: auto, cpu, gpu, all, or a number or name from `gpuproc devices`
     ///
-    /// auto takes a hardware GPU, else the CPU. gpu also takes a software driver. all takes every GPU like the
-    /// first. A part of a name is enough.
+    /// auto takes a hardware GPU where it is estimated to be faster, else the CPU. gpu also takes a software driver.
+    /// all takes every GPU like the first. A part of a name is enough.
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Operation
+    /// Operation on the samples under the element
     #[arg(long, value_name = "OP", value_parser = choice_parser(&OPERATIONS))]
     op: Operation,
 

@@ -35,7 +35,7 @@ Examples:
   gpuproc project head.nii.gz mip.png
   gpuproc project head.nii.gz side.tif --axis x --method mean
   gpuproc project slices/ sum.nrrd --method sum
-  gpuproc project skull_256x256x256_uint8.raw deviation.npy --method std --max-memory 1G
+  gpuproc project skull_256x256x256_uint8.raw deviation.npy --method std
   gpuproc project head.nii.gz organs.nii.gz -o mips/ --to png";
 
 /// The value that stands for a line of samples.

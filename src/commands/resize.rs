@@ -41,7 +41,7 @@ struct SizeArgs {
     #[arg(long, value_name = "WxH", value_parser = parse_size)]
     size: Option<[Option<usize>; 3]>,
 
-    /// Factor for all axes, as 50% or 0.5, or one per axis: 1,1,0.5
+    /// Factor for all axes, such as 50% or 0.5, or one per axis: 1,1,0.5
     #[arg(long, value_name = "F", value_parser = parse_scale)]
     scale: Option<[f64; 3]>,
 

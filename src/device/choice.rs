@@ -5,7 +5,7 @@ use std::{convert::Infallible, str::FromStr};
 /// The value of `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// A hardware GPU if there is one, else the CPU.
+    /// A hardware GPU if it is estimated to be faster, else the CPU.
     Auto,
     /// The CPU.
     Cpu,

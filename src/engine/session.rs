@@ -91,7 +91,7 @@ impl Session {
         memory::exceeds_limit(what, needed, self.max_memory)
     }
 
-    /// Limits of an input, which may take one of `share` equal parts of the memory.
+    /// Limits of an input of which the memory must hold `copies` copies.
     pub fn limits(&self, copies: u64) -> Limits {
         let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
         Limits { memory, copies, pixels, strict }

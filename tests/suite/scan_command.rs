@@ -178,7 +178,7 @@ fn file_format_follows_the_extension() {
         .success();
     assert_same_file(path("piped.npy"), path("out.npy"));
     let wrong = ["scan", "--type", "u32", &path("out.npy"), "-"];
-    assert_fails(&wrong, "", 2, "numbers are i32, expected u32");
+    assert_fails(&wrong, "", 2, "the file contains i32 numbers, but u32 is requested");
 }
 
 #[test]

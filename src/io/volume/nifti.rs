@@ -204,7 +204,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
         // Radiance pictures have the extension `.hdr`, too.
         _ if bytes.starts_with(b"#?") => {
             return Err(
-                "Radiance pictures are not supported here; convert it first, as by `magick FILE out.exr`".into()
+                "Radiance pictures are not supported; convert the file first, for example by `magick FILE out.exr`".into()
             );
         }
         _ => return Err("header size is neither 348 nor 540".into()),
@@ -218,7 +218,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
         (false, "n+1") | (true, "n+2") => false,
         (false, "ni1") | (true, "ni2") => true,
         (false, "") => return Err(
-            "Analyze files are not supported; convert it first, as by `fslchfiletype NIFTI FILE`"
+            "Analyze files are not supported; convert the file first, for example by `fslchfiletype NIFTI FILE`"
                 .into(),
         ),
         _ => return Err("bad magic number".into()),

@@ -60,7 +60,7 @@ impl Bins {
         let wide_enough = high - low >= MIN_WIDTH && (high - low).is_finite();
         if !wide_enough || !low.is_finite() || !high.is_finite() {
             return Err(Error::usage(format_args!(
-                "the range {low:?} to {high:?} of the bins has no finite width of at least {MIN_WIDTH:?}"
+                "the width of the range {low:?} to {high:?} must be finite and at least {MIN_WIDTH:?}"
             )));
         }
         Ok(Self { count, low, high })

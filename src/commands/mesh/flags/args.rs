@@ -146,7 +146,7 @@ pub struct Args {
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = choice_parser(&MeshFormat::CHOICES))]
     pub(super) format: Option<MeshFormat>,
 
-    /// Let the page mesh the volume again at any isovalue
+    /// Add a slider to the page (-o page.html) that meshes the volume at any isovalue
     ///
     /// The page also holds the volume. It meshes by WebGPU, to the same vertices and triangles as this command.
     #[arg(long, help_heading = "Details of the surface")]
