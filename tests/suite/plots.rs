@@ -158,7 +158,7 @@ fn plots_use_the_requested_theme_size_and_title() {
             match output == "o.html" && ["--ymax", "--log"].contains(&name) {
                 true => assert_eq!(code, 0, "{text}"),
                 false => {
-                    assert!(code == 2 && text.contains(&format!("{name} needs a plot")), "{text}")
+                    assert!(code == 2 && text.contains(&format!("{name} needs a plot")), "{text}");
                 }
             }
         }

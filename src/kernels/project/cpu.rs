@@ -24,7 +24,7 @@ pub fn add(step: &Step<'_>, grid: &Grid) -> Result<Lines> {
     let samples = &grid.samples;
     match &mut lines.values {
         LineValues::Extremes(extremes) => {
-            add_extremes(samples, layout, extremes, (method, is_first))
+            add_extremes(samples, layout, extremes, (method, is_first));
         }
         LineValues::Sums(sums) => for_samples!(samples, values => {
             reduce(values, layout, sums, |sum, value, _| *sum += value as i64);
