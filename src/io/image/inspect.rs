@@ -34,7 +34,7 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
 }
 
-/// Whether the pages of the file may be the slices of a volume, read as [`Planes`](super::tiff::Planes).
+/// Whether the pages of the file may be the slices of a volume, read as `Planes`.
 pub fn has_planes(path: &Path) -> bool {
     ImageFormat::from_path(path).is_some_and(|format| format.codec().has_stacks)
 }
