@@ -1,4 +1,4 @@
-//! `gpuproc morph`: erosion, dilation and what is made of them.
+//! `gpuproc morph`: erosion, dilation, and operations that combine them.
 
 use super::flags::{Choice, FilterArgs, PerAxis, choice_parser};
 use crate::{
