@@ -48,6 +48,8 @@
 //! order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs more memory than there is;
 //! no input makes these functions panic. Messages go to the [`log`](https://docs.rs/log) crate.
 //!
+//! Unoptimised builds are slow: put `opt-level = 3` under `[profile.dev.package.gpuproc]` in your `Cargo.toml`.
+//!
 //! # The program
 //! The [`guide`] describes the commands of the program, the formats they read and write, and how to use them
 //! together with other programs.
@@ -111,8 +113,15 @@ pub mod kernels;
 pub mod util;
 
 pub use api::{
-    Blur, Blurred, Channels, Counts, Device, Histogram, Image, ImageSample, MarchingCubes, Mesh,
-    Sample, Volume, histogram, mesh,
+    Blur, Channels, Counts, Device, DeviceInfo, Histogram, Image, LabelMeshes, MarchingCubes, Mesh,
+    Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, Volume, auto_levels,
+    equalize, histogram, mesh, statistics, summed_area_table,
 };
-pub use kernels::blur::Edge;
+pub use kernels::{
+    blur::Edge,
+    histogram::Statistics,
+    morph::{ElementShape, Operation as MorphOperation},
+    resize::{Interpolation, Size},
+    scan::Op as ScanOp,
+};
 pub use util::error::{Error, Kind as ErrorKind, Result};

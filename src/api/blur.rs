@@ -2,13 +2,10 @@
 
 use super::{
     device::Device,
-    image::Image,
-    sample::{ImageSample, Sample},
-    volume::Volume,
+    raster::{Raster, filtered},
 };
 use crate::{
-    data::volume,
-    kernels::blur::{self, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps, blur_volume},
+    kernels::blur::{self, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
     util::error::{Error, Result},
 };
 
@@ -56,7 +53,7 @@ impl Blur {
         Self { edge, ..self }
     }
 
-    /// Sets how often the blur is applied; three boxes approximate a Gaussian.
+    /// Sets how often the blur is applied, 1 to 10; three boxes approximate a Gaussian.
     #[must_use]
     pub fn iterations(self, iterations: usize) -> Self {
         Self { iterations, ..self }
@@ -72,15 +69,26 @@ impl Blur {
     /// Returns a blurred copy of an image or a volume.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a sigma or a radius is out of range,
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
     /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Blurred>(&self, device: &Device, input: &I) -> Result<I> {
-        input.blurred(self, device)
+    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
+        let kernel = self.kernel(I::AXES)?;
+        match input.grid().samples.is_empty() {
+            true => Ok(I::from_grid(input.grid().clone())),
+            false => filtered(device, &kernel, input),
+        }
     }
 
     /// The parameters of the kernel for an input with `axes` axes.
     fn kernel(&self, axes: usize) -> Result<blur::Blur> {
+        if self.linear && axes > 2 {
+            return Err(Error::usage("linear light is for images, not for volumes"));
+        }
+        if !(1..=10).contains(&self.iterations) {
+            let count = self.iterations;
+            return Err(Error::usage(format_args!("iterations is {count}, expected 1 to 10")));
+        }
         let mut taps = [Taps::NONE; 3];
         for (taps, &size) in taps[..axes].iter_mut().zip(&self.sizes) {
             let (name, max) = match self.method {
@@ -97,38 +105,5 @@ impl Blur {
         }
         let Self { method, iterations, edge, linear, .. } = *self;
         Ok(blur::Blur { method, axes: taps, iterations, edge, linear })
-    }
-}
-
-/// Types that can be blurred: [`Image`] and [`Volume`].
-pub trait Blurred: private::Input {}
-
-mod private {
-    use super::{Blur, Device, Result};
-
-    pub trait Input: Sized {
-        fn blurred(&self, blur: &Blur, device: &Device) -> Result<Self>;
-    }
-}
-
-impl<T: ImageSample> Blurred for Image<T> {}
-
-impl<T: ImageSample> private::Input for Image<T> {
-    fn blurred(&self, blur: &Blur, device: &Device) -> Result<Self> {
-        let samples = device.run(&blur.kernel(2)?, self.grid())?;
-        Self::new(self.width(), self.height(), self.channels(), T::take(samples))
-    }
-}
-
-impl<T: Sample> Blurred for Volume<T> {}
-
-impl<T: Sample> private::Input for Volume<T> {
-    fn blurred(&self, blur: &Blur, device: &Device) -> Result<Self> {
-        if blur.linear {
-            return Err(Error::usage("linear light is for images, not for volumes"));
-        }
-        let kernel = blur.kernel(3)?;
-        let volume = volume::Volume { dims: self.dims(), samples: self.inner().samples.copy()? };
-        blur_volume(device.inner(), &kernel, volume).map(Self::from_inner)
     }
 }

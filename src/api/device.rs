@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     device::{self, DeviceChoice, Kernel},
+    gpu::{Adapter, AdapterInfo, AdapterKind, adapters},
     util::{error::Result, timings::Timings},
 };
 
@@ -11,7 +12,28 @@ use crate::{
 #[derive(Debug)]
 pub struct Device(device::Device);
 
+/// What is known of a device before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The name, such as `NVIDIA H200`.
+    pub name: String,
+    /// The interface: `vulkan`, `metal` or `dx12`.
+    pub backend: String,
+    /// Whether the device is a driver that computes on the CPU.
+    pub is_software: bool,
+}
+
 impl Device {
+    /// The GPUs of this machine, hardware first.
+    pub fn list() -> Vec<DeviceInfo> {
+        let info = |adapter: Adapter| {
+            let AdapterInfo { name, backend, kind, .. } = adapter.info;
+            DeviceInfo { name, backend, is_software: kind == AdapterKind::Software }
+        };
+        adapters().into_iter().map(info).collect()
+    }
+
     /// A hardware GPU if there is one, else the CPU. The GPU is opened in the background. A job that fails on the GPU
     /// runs again on the CPU, with a warning to the log.
     pub fn best() -> Self {

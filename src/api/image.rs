@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::sample::ImageSample;
+use super::{raster::sealed::Stored, sample::Sample};
 use crate::{
     data::grid::{Alpha, Grid},
     util::error::{Error, Result},
@@ -39,15 +39,15 @@ impl Channels {
     }
 }
 
-/// An image in memory: rows from top to bottom, pixels from left to right, channels interleaved.
+/// An image in memory. 8 and 16 bits without a sign are black to white, floats 0 to 1. Rows lie from
+/// top to bottom, pixels from left to right, channels interleaved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
-    channels: Channels,
     grid: Grid,
     sample: PhantomData<T>,
 }
 
-impl<T: ImageSample> Image<T> {
+impl<T: Sample> Image<T> {
     /// Creates an image of `width * height * channels.count()` samples.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<T: ImageSample> Image<T> {
             alpha: if channels.has_alpha() { Alpha::Straight } else { Alpha::None },
             samples: T::store(samples),
         };
-        Ok(Self { channels, grid, sample: PhantomData })
+        Ok(Self { grid, sample: PhantomData })
     }
 
     /// Width in pixels.
@@ -81,7 +81,12 @@ impl<T: ImageSample> Image<T> {
 
     /// The channels of a pixel.
     pub fn channels(&self) -> Channels {
-        self.channels
+        match self.grid.channels {
+            1 => Channels::Gray,
+            2 => Channels::GrayAlpha,
+            3 => Channels::Rgb,
+            _ => Channels::Rgba,
+        }
     }
 
     /// All samples.
@@ -93,8 +98,16 @@ impl<T: ImageSample> Image<T> {
     pub fn into_samples(self) -> Vec<T> {
         T::take(self.grid.samples)
     }
+}
 
-    pub(super) fn grid(&self) -> &Grid {
+impl<T: Sample> Stored for Image<T> {
+    const AXES: usize = 2;
+
+    fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    fn from_grid(grid: Grid) -> Self {
+        Self { grid, sample: PhantomData }
     }
 }

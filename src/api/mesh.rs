@@ -3,8 +3,15 @@
 use super::{device::Device, sample::Sample, volume::Volume};
 use crate::{
     data::surface::Surface,
-    kernels::mesh::{self, Slab},
-    util::error::Result,
+    kernels::mesh::{
+        self, Slab,
+        labels::{LabelSurfaces, Scratch, SurfaceNets, world_positions},
+        post::{self, Goal},
+    },
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Marching cubes: the surface between the samples that are greater than an isovalue and all others.
@@ -66,14 +73,146 @@ impl MarchingCubes {
     /// Computes the surface of `volume`, which is empty if all samples are on one side of the isovalue.
     ///
     /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is not a finite number, or a spacing not above 0,
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more than 2^32 vertices,
     /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<T: Sample>(&self, device: &Device, volume: &Volume<T>) -> Result<Mesh> {
-        let slab = Slab::whole(volume.inner().clone(), &self.0);
-        let Surface { positions, normals, triangles, nan_cells, .. } =
-            device.run(&self.0, &slab)?;
-        Ok(Mesh { positions, normals, triangles, nan_cells })
+        if self.0.iso.is_nan() {
+            return Err(Error::usage("the isovalue is NaN"));
+        }
+        check_placement(self.0.spacing, self.0.origin)?;
+        let slab = Slab::whole(volume.shared(), &self.0);
+        memory::catch(|| device.run(&self.0, &slab)).map(Mesh::from)
+    }
+}
+
+fn check_placement(spacing: [f64; 3], origin: [f64; 3]) -> Result<()> {
+    match spacing.iter().all(|step| *step > 0.0 && step.is_finite())
+        && origin.iter().all(|position| position.is_finite())
+    {
+        true => Ok(()),
+        false => Err(Error::usage("expected finite numbers as origin, and a spacing above 0")),
+    }
+}
+
+impl From<Surface> for Mesh {
+    fn from(surface: Surface) -> Self {
+        let Surface { positions, normals, triangles, nan_cells, .. } = surface;
+        Self { positions, normals, triangles, nan_cells }
+    }
+}
+
+impl Mesh {
+    /// Reduces the mesh to a share of its triangles, from 0 to 1, by edge collapses in the order of their quadric error
+    /// (Garland and Heckbert 1997). Parts stay connected, and closed surfaces closed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when the share is out of range,
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when a triangle has a vertex that does not exist,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted.
+    pub fn simplify(self, share: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Error::usage(format_args!("the share is {share}, expected 0 to 1")));
+        }
+        self.changed(|surface| post::simplify(surface, &Goal::share(share)).map(drop))
+    }
+
+    /// Smooths the mesh by `steps` pairs of shrinking and growing steps (Taubin 1995). Closed parts keep their volume.
+    ///
+    /// # Errors
+    /// As [`Mesh::simplify`].
+    pub fn smooth(self, steps: u32) -> Result<Self> {
+        self.changed(|surface| post::smooth(surface, steps))
+    }
+
+    fn changed(self, change: impl FnOnce(&mut Surface) -> Result<()>) -> Result<Self> {
+        let count = self.positions.len();
+        if self.triangles.iter().flatten().any(|&vertex| vertex as usize >= count)
+            || !(self.normals.is_empty() || self.normals.len() == count)
+        {
+            return Err(Error::bad_input("a triangle or a normal belongs to no vertex"));
+        }
+        let Self { positions, normals, triangles, nan_cells } = self;
+        let mut surface =
+            Surface { positions, normals, triangles, nan_cells, ..Surface::default() };
+        memory::catch(|| change(&mut surface))?;
+        Ok(surface.into())
+    }
+}
+
+/// The surfaces of all labels of a volume in one pass (surface nets; Frisken 2022). Neighbouring labels share vertices;
+/// label 0 is the background.
+///
+/// ```
+/// use gpuproc::{Device, LabelMeshes, Volume};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let volume = Volume::new([2, 1, 1], vec![7u16, 9])?;
+/// let meshes = LabelMeshes::new().run(&Device::best(), &volume)?;
+/// assert_eq!(meshes.iter().map(|(label, _)| *label).collect::<Vec<_>>(), [7, 9]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelMeshes {
+    steps: u32,
+    spacing: [f64; 3],
+    origin: [f64; 3],
+}
+
+impl Default for LabelMeshes {
+    fn default() -> Self {
+        Self { steps: 2, spacing: [1.0; 3], origin: [0.0; 3] }
+    }
+}
+
+impl LabelMeshes {
+    /// Two smoothing steps, for samples one unit of length apart.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the number of smoothing steps. With 0, the faces are those of the voxels.
+    #[must_use]
+    pub fn smoothing(self, steps: u32) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// Sets the distance between samples along x, y and z.
+    #[must_use]
+    pub fn spacing(self, spacing: [f64; 3]) -> Self {
+        Self { spacing, ..self }
+    }
+
+    /// Sets the corner of the volume: sample i lies at `origin + (i + 0.5) * spacing`.
+    #[must_use]
+    pub fn origin(self, origin: [f64; 3]) -> Self {
+        Self { origin, ..self }
+    }
+
+    /// Computes the surface of each label of `volume`, in ascending order of the labels.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is not a finite number, or a spacing not above 0,
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the samples are floats, or negative,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
+    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
+    pub fn run<T: Sample>(&self, device: &Device, volume: &Volume<T>) -> Result<Vec<(u32, Mesh)>> {
+        check_placement(self.spacing, self.origin)?;
+        let slab = SurfaceNets::whole(volume.shared());
+        memory::catch(|| {
+            let mesh = device.run(&SurfaceNets::new(self.steps), &slab)?;
+            let at = |position: [f64; 3]| {
+                std::array::from_fn(|i| (self.origin[i] + position[i] * self.spacing[i]) as f32)
+            };
+            let positions = world_positions(&mesh.vertices, at)?;
+            let surfaces = LabelSurfaces::new(&mesh, &positions)?;
+            let mut scratch = Scratch::default();
+            let surface =
+                |(index, label)| Ok((label, surfaces.surface(index, &mut scratch)?.into()));
+            surfaces.labels().enumerate().map(surface).collect()
+        })
     }
 }
 

@@ -2,11 +2,15 @@
 
 use sealed::Stored;
 
+use crate::kernels::{scan::Scannable, sort::Sortable};
+
 /// A type of sample: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or `f64`.
 pub trait Sample: Stored {}
 
-/// A type of sample that images may have: `u8` or `u16`, whose maximum is white, or `f32`.
-pub trait ImageSample: Sample {}
+/// A type of number that is scanned and sorted: `u32`, `i32`, `u64`, `i64`, `f32` or `f64`.
+pub trait Number: Scannable + Sortable {}
+
+impl<T: Scannable + Sortable> Number for T {}
 
 pub(super) mod sealed {
     use crate::data::{dtype::Dtype, samples::Samples};
@@ -56,7 +60,3 @@ pub(super) mod sealed {
 
     stored! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 f32 F32 f64 F64 }
 }
-
-impl ImageSample for u8 {}
-impl ImageSample for u16 {}
-impl ImageSample for f32 {}

@@ -2,16 +2,16 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use super::sample::Sample;
+use super::{raster::sealed::Stored, sample::Sample};
 use crate::{
-    data::volume,
+    data::grid::Grid,
     util::error::{Error, Result},
 };
 
 /// A volume in memory, with one sample for each voxel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume<T> {
-    volume: Arc<volume::Volume>,
+    grid: Arc<Grid>,
     sample: PhantomData<T>,
 }
 
@@ -27,30 +27,38 @@ impl<T: Sample> Volume<T> {
             let message = format_args!("expected {x} x {y} x {z} samples, found {found}");
             return Err(Error::bad_input(message));
         }
-        let volume = volume::Volume { dims, samples: T::store(samples) };
-        Ok(Self::from_inner(volume))
+        Ok(Self::from_grid(Grid::volume(dims, T::store(samples))))
     }
 
     /// Samples along x, y and z.
     pub fn dims(&self) -> [usize; 3] {
-        self.volume.dims
+        self.grid.dims
     }
 
     /// All samples, x fastest.
     pub fn samples(&self) -> &[T] {
-        T::read(&self.volume.samples)
+        T::read(&self.grid.samples)
     }
 
     /// Converts the volume into its samples, x fastest, without a copy unless the volume has been cloned.
     pub fn into_samples(self) -> Vec<T> {
-        T::take(Arc::unwrap_or_clone(self.volume).samples)
+        T::take(Arc::unwrap_or_clone(self.grid).samples)
     }
 
-    pub(super) fn from_inner(volume: volume::Volume) -> Self {
-        Self { volume: Arc::new(volume), sample: PhantomData }
+    /// The samples, shared with the kernels that keep them while they run.
+    pub(super) fn shared(&self) -> Arc<Grid> {
+        self.grid.clone()
+    }
+}
+
+impl<T: Sample> Stored for Volume<T> {
+    const AXES: usize = 3;
+
+    fn grid(&self) -> &Grid {
+        &self.grid
     }
 
-    pub(super) fn inner(&self) -> &Arc<volume::Volume> {
-        &self.volume
+    fn from_grid(grid: Grid) -> Self {
+        Self { grid: Arc::new(grid), sample: PhantomData }
     }
 }

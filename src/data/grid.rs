@@ -27,6 +27,11 @@ pub enum Alpha {
 }
 
 impl Grid {
+    /// A volume of `dims[0] * dims[1] * dims[2]` samples.
+    pub fn volume(dims: [usize; 3], samples: Samples) -> Self {
+        Self { dims, channels: 1, alpha: Alpha::None, samples }
+    }
+
     /// Whether the last channel is alpha.
     pub fn has_alpha(&self) -> bool {
         self.alpha != Alpha::None

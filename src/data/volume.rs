@@ -1,19 +1,8 @@
-//! A volume in memory.
+//! The size of a volume.
 
 use std::{fmt, str::FromStr};
 
 use serde::Serialize;
-
-use super::samples::Samples;
-
-/// A volume in memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Volume {
-    /// Number of samples along x, y and z.
-    pub dims: [usize; 3],
-    /// `x * y * z` samples, x fastest.
-    pub samples: Samples,
-}
 
 /// Size of a volume along x, y and z, written as `256x256x128` or `256,256,128`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

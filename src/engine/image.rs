@@ -25,7 +25,7 @@ use crate::{
         losses,
     },
     jpeg::{Frame, Quality, SparseCoefficients},
-    kernels::jpeg::JpegOutput,
+    kernels::{filter::apply, jpeg::JpegOutput},
     util::{
         error::{Error, Result},
         memory,
@@ -151,14 +151,9 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
         if output.shape != grid.shape() && needed > session.max_memory {
             return Err(session.exceeds_memory("the result", needed));
         }
-        let prepared = filter.prepared(&mut |consume| consume(&grid))?;
-        let filter = prepared.as_deref().unwrap_or(filter);
-        let samples = match filter.is_identity() {
-            true => grid.samples.copy()?,
-            false => filter.run(&session.device, &grid)?,
-        };
+        let Grid { dims: [width, height, _], channels, samples, .. } =
+            apply(filter, &session.device, &grid)?;
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
-        let Shape { dims: [width, height, _], channels } = output.shape;
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
     output.and_then(run).map_err(|error| failed(job, error))

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     data::{
-        grid::{Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -31,6 +31,22 @@ pub struct Block {
     pub input: Range<usize>,
     /// Positions of the result.
     pub output: Range<usize>,
+}
+
+/// The result of `filter` for a whole grid in memory.
+///
+/// # Errors
+/// Those of the filter.
+pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid> {
+    let prepared = filter.prepared(&mut |consume| consume(input))?;
+    let filter = prepared.as_deref().unwrap_or(filter);
+    let Shape { dims, channels } = filter.output(input.grid_type())?.shape;
+    let samples = match filter.is_identity() {
+        true => input.samples.copy()?,
+        false => filter.run(device, input)?,
+    };
+    let alpha = if channels == input.channels { input.alpha } else { Alpha::None };
+    Ok(Grid { dims, channels, alpha, samples })
 }
 
 /// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.

@@ -23,7 +23,6 @@ use gpuproc::{
         grid::{Alpha, Grid},
         samples::Samples,
         surface::Surface,
-        volume::Volume,
     },
     device::{Device, DeviceChoice, Kernel},
     engine::signals,
@@ -134,7 +133,7 @@ fn lost_device_is_not_used_again() {
 #[test]
 fn mesh_reports_device_faults() {
     let samples = (0..512).map(|i| (i * 37 % 256) as u8).collect();
-    let volume = Volume { dims: [8; 3], samples: Samples::U8(samples) };
+    let volume = Grid::volume([8; 3], Samples::U8(samples));
     let kernel = MarchingCubes::new(80.0);
     assert_faults_are_errors(&kernel, &Slab::whole(volume, &kernel));
 }

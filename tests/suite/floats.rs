@@ -7,11 +7,10 @@ use gpuproc::{
     data::{
         grid::{Alpha, Grid},
         samples::Samples,
-        volume::Volume,
     },
     device::{Device, DeviceChoice},
     kernels::{
-        blur::{Blur, Edge, Method, Taps, blur_volume},
+        blur::{Blur, Edge, Method, Taps},
         mesh::{MarchingCubes, Slab},
     },
     util::timings::Timings,
@@ -109,9 +108,7 @@ fn f64_and_32_bit_integers_are_blurred_in_f64() {
         let axes = [Taps::box_filter(40), Taps::box_filter(3), Taps::box_filter(33)];
         let boxes = Blur { method: Method::Box, axes, ..gaussian };
         for blur in [gaussian, boxes] {
-            let run = |samples: Samples| {
-                blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
-            };
+            let run = |samples: Samples| device.run(&blur, &Grid::volume(dims, samples)).unwrap();
             let values: Vec<f64> = unit.iter().map(|unit| 1e6 + unit).collect();
             let expected = reference(dims, &values, &blur);
             let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
@@ -140,9 +137,7 @@ fn blur_of_largest_f64_stays_finite() {
     let samples = Samples::F64(vec![1.7e308; 40 * 30 * 20]);
     let axes = [Taps::box_filter(32), Taps::box_filter(100), Taps::box_filter(40)];
     let blur = Blur { axes, ..blur(Method::Box, 1, Edge::Mirror) };
-    let Samples::F64(found) =
-        blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
-    else {
+    let Samples::F64(found) = device.run(&blur, &Grid::volume(dims, samples)).unwrap() else {
         panic!("f64 stays f64")
     };
     assert!(found.iter().all(|value| (value / 1.7e308 - 1.0).abs() < 1e-12));
@@ -160,7 +155,7 @@ fn subnormal_samples_give_the_same_mesh_on_every_device() {
             Samples::F64(values.iter().map(|&value| value.into()).collect()),
         ] {
             let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(iso) };
-            let slab = Slab::whole(Volume { dims: [40, 30, 20], samples }, &kernel);
+            let slab = Slab::whole(Grid::volume([40, 30, 20], samples), &kernel);
             let surface = assert_twins(&kernel, &slab, |cpu, gpu, device| {
                 assert!(cpu.triangles == gpu.triangles, "{device} at {iso}");
                 assert!(cpu.positions == gpu.positions, "{device} at {iso}");

@@ -42,7 +42,7 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 12] = [
-    ("api", 600),
+    ("api", 1_290),
     ("cli", 1_072),
     ("commands", 13_760),
     ("data", 3_500),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gpuproc::data::{
+    grid::Grid,
     label_mesh::{LabelMesh, Quad, UNIT},
     samples::Samples,
-    volume::Volume,
 };
 
 use crate::common::Noise;
@@ -13,21 +13,21 @@ use crate::common::Noise;
 // ---- volumes ----
 
 /// A volume with the given label at each sample.
-fn volume(dims: [usize; 3], label: impl Fn([usize; 3]) -> u32) -> Volume {
+fn volume(dims: [usize; 3], label: impl Fn([usize; 3]) -> u32) -> Grid {
     let [nx, ny, nz] = dims;
     let at = |i: usize| label([i % nx, i / nx % ny, i / nx / ny]);
-    Volume { dims, samples: Samples::U32((0..nx * ny * nz).map(at).collect()) }
+    Grid::volume(dims, Samples::U32((0..nx * ny * nz).map(at).collect()))
 }
 
-pub fn noise(dims: [usize; 3], labels: u64, seed: u64) -> Volume {
+pub fn noise(dims: [usize; 3], labels: u64, seed: u64) -> Grid {
     let mut noise = Noise(seed);
     let [x, y, z] = dims;
     let values = (0..x * y * z).map(|_| (noise.next() % labels) as u32).collect();
-    Volume { dims, samples: Samples::U32(values) }
+    Grid::volume(dims, Samples::U32(values))
 }
 
 /// Voronoi cells of random points, labelled by the index of the point. Label 0 is the background.
-pub fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Volume {
+pub fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Grid {
     let mut noise = Noise(seed);
     let points: Vec<[i64; 3]> =
         (0..count).map(|_| dims.map(|n| (noise.next() % n as u64) as i64)).collect();
@@ -37,7 +37,7 @@ pub fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Volume {
     volume(dims, |p| (0..count).min_by_key(|&i| squared_distance(p, &points[i as usize])).unwrap())
 }
 
-fn shells(side: usize) -> Volume {
+fn shells(side: usize) -> Grid {
     let middle = (side as f64 - 1.0) / 2.0;
     volume([side; 3], |p| {
         let radius = p.map(|v| (v as f64 - middle).powi(2)).iter().sum::<f64>().sqrt();
@@ -45,7 +45,7 @@ fn shells(side: usize) -> Volume {
     })
 }
 
-pub fn cases() -> Vec<(&'static str, Volume)> {
+pub fn cases() -> Vec<(&'static str, Grid)> {
     let one = |p: [usize; 3]| u32::from(p == [1, 2, 1]) * 5;
     vec![
         ("one sample", volume([1, 1, 1], |_| 4)),
@@ -71,11 +71,11 @@ type Cell = [i64; 3];
 /// Surface nets computed cell by cell.
 pub struct NaiveSurfaceNets<'a> {
     pub dims: [i64; 3],
-    pub volume: &'a Volume,
+    pub volume: &'a Grid,
 }
 
 impl<'a> NaiveSurfaceNets<'a> {
-    pub fn new(volume: &'a Volume) -> Self {
+    pub fn new(volume: &'a Grid) -> Self {
         Self { dims: volume.dims.map(|n| n as i64), volume }
     }
 

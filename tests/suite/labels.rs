@@ -8,9 +8,9 @@ use std::{
 
 use gpuproc::{
     data::{
+        grid::Grid,
         label_mesh::{LabelMesh, Quad, UNIT},
         samples::Samples,
-        volume::Volume,
     },
     device::Kernel,
     kernels::mesh::{Slab, labels::SurfaceNets},
@@ -149,7 +149,7 @@ fn meshing_in_slabs_equals_meshing_the_whole_volume() {
                 let samples = volume.samples.part(slices.start * slice..slices.end * slice);
                 let [x, y, _] = volume.dims;
                 let slab = Slab {
-                    volume: Volume { dims: [x, y, slices.len()], samples }.into(),
+                    volume: Grid::volume([x, y, slices.len()], samples).into(),
                     first_slice: slices.start,
                     depth,
                     layers,
@@ -171,7 +171,7 @@ fn mesh_is_independent_of_the_sample_type() {
     let wide = voronoi([40, 9, 8], 9, 7);
     let Samples::U32(labels) = &wide.samples else { panic!("u32 only") };
     let meshed = |samples: Samples| {
-        let slab = SurfaceNets::whole(Volume { dims: wide.dims, samples });
+        let slab = SurfaceNets::whole(Grid::volume(wide.dims, samples));
         assert_twins(&SurfaceNets::new(5), &slab, |cpu, gpu, device| {
             assert!(cpu == gpu, "{device} differs");
         })
@@ -179,7 +179,7 @@ fn mesh_is_independent_of_the_sample_type() {
     let expected = meshed(wide.samples.clone());
     assert!(meshed(Samples::U8(labels.iter().map(|&l| l as u8).collect())) == expected);
     assert!(meshed(Samples::U16(labels.iter().map(|&l| l as u16).collect())) == expected);
-    let floats = Volume { dims: [1; 3], samples: Samples::F32(vec![1.0]) };
+    let floats = Grid::volume([1; 3], Samples::F32(vec![1.0]));
     assert!(SurfaceNets::new(5).cpu(&SurfaceNets::whole(floats)).is_err());
 }
 
@@ -201,7 +201,7 @@ fn smoothing_keeps_the_volume_of_each_label() {
 // ---- the program ----
 
 /// Writes a file of raw samples whose name states shape and type. The labels are multiplied by `factor`.
-fn write_raw(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
+fn write_raw(folder: &Path, volume: &Grid, dtype: &str, factor: u64) -> String {
     let Samples::U32(labels) = &volume.samples else { panic!("u32 only") };
     let bytes = labels.iter().flat_map(|&label| {
         let bytes = (u64::from(label) * factor).to_le_bytes();

@@ -1,8 +1,9 @@
 //! The public API, as its users call it.
 
 use gpuproc::{
-    Blur, Channels, Device, Edge, ErrorKind, Histogram, Image, MarchingCubes, Volume, histogram,
-    mesh,
+    Blur, Channels, Device, Edge, ElementShape, ErrorKind, Histogram, Image, Interpolation,
+    LabelMeshes, MarchingCubes, Morph, MorphOperation, Projection, Resize, Scan, ScanOp, Size,
+    Sort, Threshold, Volume, auto_levels, equalize, histogram, mesh, statistics, summed_area_table,
 };
 
 use crate::common::{Noise, adapter};
@@ -122,4 +123,140 @@ fn rejects_invalid_sizes_and_parameters() {
     assert_eq!(Blur::gaussian(1.0).run(&device, &nothing).unwrap(), nothing);
     let nothing = Volume::new([0, 1, 1], Vec::<u8>::new()).unwrap();
     assert_eq!(mesh(&device, &nothing, 1.0).unwrap().positions.len(), 0);
+}
+
+#[test]
+fn filters_images_and_volumes() {
+    for device in devices() {
+        let gray = Image::new(4, 1, Channels::Gray, vec![10u16, 20, 200, 210]).unwrap();
+        let row = Volume::new([4, 1, 1], vec![10i16, 20, 200, 210]).unwrap();
+        let mask = Threshold::above(20.0).run(&device, &row).unwrap();
+        assert_eq!(mask.samples(), [0, 0, 255, 255], "{}", device.name());
+        let classes = Threshold::classes(&[15.0, 205.0]).run(&device, &gray).unwrap();
+        assert_eq!(classes.samples(), [0, 1, 1, 2]);
+        assert_eq!(Threshold::otsu(2).run(&device, &gray).unwrap().samples(), mask.samples());
+        let color = Image::new(1, 1, Channels::Rgba, vec![9u8, 9, 9, 255]).unwrap();
+        let mask = Threshold::above(8.0).run(&device, &color).unwrap();
+        assert_eq!((mask.channels(), mask.samples()), (Channels::Gray, &[255][..]));
+
+        let eroded = Morph::new(MorphOperation::Erode, [1; 3]).run(&device, &row).unwrap();
+        assert_eq!(eroded.samples(), [10, 10, 20, 200]);
+        let ball = Morph::new(MorphOperation::Dilate, [2; 3]).element(ElementShape::Ball);
+        assert_eq!(ball.run(&device, &gray).unwrap().samples(), [200, 210, 210, 210]);
+
+        let half = Resize::new(Size::Scale([0.5; 3])).interpolation(Interpolation::Area);
+        assert_eq!(half.run(&device, &row).unwrap().samples(), [15, 205]);
+        let half = Resize::new(Size::Exact([Some(2), Some(1), None]));
+        let half = half.interpolation(Interpolation::Nearest).run(&device, &gray).unwrap();
+        assert_eq!((half.width(), half.height()), (2, 1));
+
+        let x = Projection::along(0);
+        assert_eq!(x.max(&device, &row).unwrap().samples(), [210]);
+        assert_eq!(x.min(&device, &gray).unwrap().samples(), [10]);
+        assert_eq!(x.mean(&device, &gray).unwrap().samples(), [110.0]);
+        assert_eq!(x.sum(&device, &row).unwrap().samples(), [440.0]);
+        // The mean of the squared differences 100, 90, 90 and 100.
+        assert_eq!(x.std(&device, &row).unwrap().samples(), [9050f32.sqrt()]);
+
+        assert_eq!(equalize(&device, &gray).unwrap().samples(), [0, 21845, 43690, 65535]);
+        let levels = auto_levels(&device, &gray, 0.0).unwrap();
+        assert_eq!(levels.samples(), [0, 3277, 62258, 65535]);
+    }
+}
+
+#[test]
+fn scans_and_sorts_numbers() {
+    for device in devices() {
+        let numbers = [3i32, -1, 4, 1];
+        let sums = Scan::new(ScanOp::Sum).run(&device, &numbers).unwrap();
+        assert_eq!(sums, [3, 2, 6, 7], "{}", device.name());
+        let maxima = Scan::new(ScanOp::Max).exclusive().run(&device, &numbers).unwrap();
+        assert_eq!(maxima, [i32::MIN, 3, 3, 4]);
+        assert_eq!(summed_area_table(&device, numbers.to_vec(), 2).unwrap(), [3, 2, 7, 7]);
+        assert!(summed_area_table(&device, Vec::<u64>::new(), 0).unwrap().is_empty());
+        assert_eq!(Sort::ascending().run(&device, numbers.to_vec()).unwrap(), [-1, 1, 3, 4]);
+        let order = Sort::descending().indices(&device, vec![1.0f64, f64::NAN, 2.0]).unwrap();
+        assert_eq!(order, [2, 0, 1]);
+
+        let found = statistics(&device, &[1u8, 1, 4], &[100.0]).unwrap().unwrap();
+        assert_eq!((found.mean, found.median, found.percentiles), (2.0, 1.0, vec![(100.0, 4.0)]));
+        let found = statistics(&device, &[1.5f64, f64::NAN, 2.5], &[]).unwrap().unwrap();
+        assert_eq!((found.count, found.mean, found.deviation), (2.0, 2.0, 0.5));
+        assert_eq!(statistics::<u32>(&device, &[], &[]).unwrap(), None);
+    }
+}
+
+#[test]
+fn meshes_labels_and_changes_meshes() {
+    for device in devices() {
+        let volume = Volume::new([2, 1, 1], vec![7u16, 9]).unwrap();
+        let labels = LabelMeshes::new().smoothing(0).spacing([2.0, 1.0, 1.0]);
+        let meshes = labels.run(&device, &volume).unwrap();
+        let summary: Vec<_> = meshes.iter().map(|(l, mesh)| (*l, mesh.triangles.len())).collect();
+        assert_eq!(summary, [(7, 12), (9, 12)], "{}", device.name());
+        assert!(meshes[1].1.positions.iter().all(|p| [2.0, 4.0].contains(&p[0])));
+
+        let at = |i: usize| (i % 16) as f32 - 7.5;
+        let distance = |i: usize| at(i).hypot(at(i / 16)).hypot(at(i / 256));
+        let samples: Vec<f32> = (0..4096).map(|i| 6.0 - distance(i)).collect();
+        let ball = mesh(&device, &Volume::new([16; 3], samples).unwrap(), 0.0).unwrap();
+        let count = ball.triangles.len();
+        let small = ball.clone().simplify(0.5).unwrap();
+        assert!((count / 2 - 1..=count / 2 + 1).contains(&small.triangles.len()));
+        let smooth = ball.clone().smooth(3).unwrap();
+        assert_eq!(smooth.triangles, ball.triangles);
+        assert_ne!(smooth.positions, ball.positions);
+    }
+}
+
+#[test]
+fn invalid_parameters_of_all_operations_are_errors() {
+    let device = Device::cpu();
+    let volume = Volume::new([2, 1, 1], vec![1u8, 2]).unwrap();
+    let image = Image::new(2, 1, Channels::Gray, vec![0.0f32, 1.0]).unwrap();
+    let nan = f64::NAN;
+    let usage = [
+        MarchingCubes::new(nan).run(&device, &volume).unwrap_err(),
+        MarchingCubes::new(1.0).spacing([0.0, -1.0, nan]).run(&device, &volume).unwrap_err(),
+        MarchingCubes::new(1.0).origin([nan; 3]).run(&device, &volume).unwrap_err(),
+        LabelMeshes::new().spacing([0.0; 3]).run(&device, &volume).unwrap_err(),
+        Blur::gaussian(1.0).iterations(0).run(&device, &volume).unwrap_err(),
+        Blur::gaussian(1.0).iterations(11).run(&device, &image).unwrap_err(),
+        Threshold::classes(&[]).run(&device, &image).unwrap_err(),
+        Threshold::classes(&[2.0, 1.0]).run(&device, &image).unwrap_err(),
+        Threshold::above(nan).run(&device, &image).unwrap_err(),
+        Threshold::otsu(0).run(&device, &image).unwrap_err(),
+        Threshold::otsu(17).run(&device, &image).unwrap_err(),
+        Morph::new(MorphOperation::Open, [10_001; 3]).run(&device, &image).unwrap_err(),
+        Resize::new(Size::Scale([nan; 3])).run(&device, &image).unwrap_err(),
+        Resize::new(Size::Longest(0)).run(&device, &image).unwrap_err(),
+        Resize::new(Size::Exact([None, None, Some(2)])).run(&device, &image).unwrap_err(),
+        Projection::along(2).max(&device, &image).unwrap_err(),
+        auto_levels(&device, &image, 0.5).unwrap_err(),
+        statistics(&device, &[1u8], &[101.0]).unwrap_err(),
+        mesh(&device, &volume, 1.5).unwrap().simplify(1.5).unwrap_err(),
+    ];
+    for error in usage {
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    }
+    let nothing = Volume::new([0, 1, 1], Vec::<u8>::new()).unwrap();
+    let mut torn = mesh(&device, &volume, 1.5).unwrap();
+    torn.triangles.push([0, 1, 99]);
+    let bad_input = [
+        Threshold::above(1.0).run(&device, &nothing).unwrap_err(),
+        Resize::new(Size::Longest(1)).run(&device, &nothing).unwrap_err(),
+        equalize(&device, &image).unwrap_err(),
+        summed_area_table(&device, vec![1u32; 5], 2).unwrap_err(),
+        torn.smooth(1).unwrap_err(),
+    ];
+    for error in bad_input {
+        assert_eq!(error.kind(), ErrorKind::BadInput, "{error}");
+    }
+}
+
+#[test]
+fn gpus_are_listed() {
+    let listed = Device::list();
+    assert_eq!(listed.is_empty(), adapter().is_none());
+    assert!(listed.iter().all(|info| !info.name.is_empty() && !info.backend.is_empty()));
 }

@@ -1,7 +1,7 @@
 //! Marching cubes: the CPU and GPU kernels against a naive reference.
 
 use gpuproc::{
-    data::{dtype::Dtype, samples::Samples, surface::Surface, volume::Volume},
+    data::{dtype::Dtype, grid::Grid, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{MarchingCubes, Slab},
 };
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Meshes on every device and checks the surface against the reference.
-pub fn mesh_on_all_devices(kernel: &MarchingCubes, volume: Volume) -> Surface {
+pub fn mesh_on_all_devices(kernel: &MarchingCubes, volume: Grid) -> Surface {
     let slab = Slab::whole(volume, kernel);
     let surface = assert_twins(kernel, &slab, assert_same_surface);
     assert_matches_reference(&surface, &slab.volume, kernel);
@@ -82,7 +82,7 @@ fn volumes_of_every_size_match_the_reference() {
 fn slices_larger_than_a_binding_are_identical_on_all_devices() {
     // The small device binds 1 MiB. One slice is more, and is meshed in bands of rows.
     let dims = [1030, 1100, 3];
-    let Volume { mut samples, .. } = gyroid_volume([dims[0], dims[1], 1]);
+    let Grid { mut samples, .. } = gyroid_volume([dims[0], dims[1], 1]);
     let Samples::U8(values) = &mut samples else { unreachable!() };
     let slice = values.clone();
     values.extend(slice.iter().map(|v| v.wrapping_mul(3)));
@@ -201,7 +201,7 @@ fn every_slab_height_gives_the_same_surface() {
 }
 
 /// Meshes the volume in slabs of every height and checks that all give the same surface.
-fn assert_same_for_every_height(kernel: &MarchingCubes, whole: &Volume) {
+fn assert_same_for_every_height(kernel: &MarchingCubes, whole: &Grid) {
     let expected = kernel.cpu(&Slab::whole(whole.clone(), kernel)).unwrap();
     let [width, rows, depth] = whole.dims;
     for height in 1..=kernel.layers(depth) {

@@ -4,7 +4,7 @@ use std::{collections::HashSet, fs, io::Read, path::PathBuf};
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use gpuproc::{
-    data::{noise::Noise, samples::Samples, surface::Surface, volume::Volume},
+    data::{grid::Grid, noise::Noise, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{MarchingCubes, Slab, post::Stats},
 };
@@ -33,7 +33,7 @@ impl MeshExporter {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("v_23x14x9_uint8.raw"), &samples).unwrap();
         let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(128.5) };
-        let volume = Volume { dims, samples: Samples::U8(samples) };
+        let volume = Grid::volume(dims, Samples::U8(samples));
         let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
         assert!(expected.triangles.len() > 1000, "{}", expected.triangles.len());
         Self { folder, expected }

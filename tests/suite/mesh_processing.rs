@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gpuproc::{
-    data::{samples::Samples, surface::Surface, volume::Volume},
+    data::{grid::Grid, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{
         MarchingCubes, Slab,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Balls in a box with `n` samples along each side. The value falls by 10 per step, and is 100 on the surface.
-pub fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Volume {
+pub fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Grid {
     let value = |i: usize| {
         let p = [i % n, i / n % n, i / n / n].map(|v| v as f64 + 0.5);
         let inside = balls.iter().map(|(centre, radius)| {

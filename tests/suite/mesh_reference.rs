@@ -6,7 +6,7 @@ use std::{
 };
 
 use gpuproc::{
-    data::{dtype::Dtype, samples::Samples, surface::Surface, volume::Volume},
+    data::{dtype::Dtype, grid::Grid, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{MarchingCubes, Slab},
 };
@@ -189,7 +189,7 @@ fn next_point(mut p: Point, axis: usize) -> Point {
 }
 
 /// Compares `surface` with the naive reference: the vertices one by one, and the triangle sides face by face.
-pub fn assert_matches_reference(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
+pub fn assert_matches_reference(surface: &Surface, volume: &Grid, kernel: &MarchingCubes) {
     let values: Vec<f64> = match &volume.samples {
         Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
         Samples::F64(v) => v.clone(),
@@ -264,16 +264,16 @@ pub fn is_closed(surface: &Surface) -> bool {
 
 // ---- volumes ----
 
-pub fn volume(dims: [usize; 3], samples: Samples) -> Volume {
-    Volume { dims, samples }
+pub fn volume(dims: [usize; 3], samples: Samples) -> Grid {
+    Grid::volume(dims, samples)
 }
 
-pub fn byte_noise(dims: [usize; 3], seed: u64) -> Volume {
+pub fn byte_noise(dims: [usize; 3], seed: u64) -> Grid {
     volume(dims, Samples::U8(Noise(seed).bytes(dims.iter().product())))
 }
 
 /// A gyroid of bytes around 128, with surfaces everywhere.
-pub fn gyroid_volume(dims: [usize; 3]) -> Volume {
+pub fn gyroid_volume(dims: [usize; 3]) -> Grid {
     let [nx, ny, nz] = dims;
     let mut values = Vec::with_capacity(nx * ny * nz);
     for (z, y, x) in
@@ -287,7 +287,7 @@ pub fn gyroid_volume(dims: [usize; 3]) -> Volume {
 }
 
 /// Noise of any sample type, with repeated values and the minimum of the type, and isovalues for it.
-pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
+pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Grid, Vec<f64>) {
     let len = dims.iter().product();
     let mut noise = Noise(seed);
     let mut samples = Samples::zeros(dtype, len).unwrap();

@@ -11,7 +11,6 @@ use gpuproc::{
         dtype::Dtype,
         grid::{Alpha, Grid},
         samples::Samples,
-        volume::Volume,
     },
     device::Kernel,
     gpu::{Baseline, Context, Features, Restrictions},
@@ -228,7 +227,7 @@ impl Case {
                 let step = 255 / levels;
                 let len = dims.iter().product();
                 let samples = (0..len).map(|_| (noise.next() as u32 % (levels + 1) * step) as u8);
-                let volume = Volume { dims: *dims, samples: Samples::U8(samples.collect()) };
+                let volume = Grid::volume(*dims, Samples::U8(samples.collect()));
                 let slab = Slab::whole(volume, kernel);
                 let surface = assert_same_on_devices(kernel, &slab, devices, |a, b| {
                     mesh_reference::assert_same_surface(a, b, "a random device");

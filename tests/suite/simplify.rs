@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use gpuproc::{
-    data::{samples::Samples, surface::Surface, volume::Volume},
+    data::{grid::Grid, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{
         MarchingCubes, Slab,
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-fn field(n: usize, value: impl Fn(Vec3) -> f64) -> Volume {
+fn field(n: usize, value: impl Fn(Vec3) -> f64) -> Grid {
     let at = |i: usize| [i % n, i / n % n, i / n / n].map(|v| v as f64 + 0.5);
     let values = (0..n * n * n).map(|i| value(at(i)) as f32).collect();
-    Volume { dims: [n; 3], samples: Samples::F32(values) }
+    Grid::volume([n; 3], Samples::F32(values))
 }
 
 fn ball(point: Vec3) -> f64 {
@@ -40,7 +40,7 @@ fn plate(point: Vec3) -> f64 {
     plate.min((x * x + z * z).sqrt() - 4.0)
 }
 
-fn mesh_volume(volume: Volume, iso: f64, close: bool) -> Surface {
+fn mesh_volume(volume: Grid, iso: f64, close: bool) -> Surface {
     let kernel = MarchingCubes { close, ..MarchingCubes::new(iso) };
     kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
 }
@@ -152,7 +152,7 @@ fn simplifying_in_blocks_keeps_parts_and_handles() {
     });
     let bytes = Noise(13).bytes(52 * 52 * 52);
     for (side, samples, iso) in [(60, values.collect(), 0.5), (52, bytes, 127.5)] {
-        let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
+        let volume = Grid::volume([side; 3], Samples::U8(samples));
         let whole = mesh_volume(volume, iso, true);
         assert!(whole.triangles.len() > 200_000, "{}", whole.triangles.len());
         let simple = simplified(&whole, &Goal::share(0.1));
@@ -210,7 +210,7 @@ fn keeps_volume_and_bounds_at_extreme_reductions() {
 #[test]
 fn stops_before_the_topology_would_change() {
     let samples = Samples::U8(Noise(5).bytes(14 * 14 * 14));
-    let whole = mesh_volume(Volume { dims: [14; 3], samples }, 127.5, true);
+    let whole = mesh_volume(Grid::volume([14; 3], samples), 127.5, true);
     let mut simple = whole.clone();
     let done = simplify(&mut simple, &Goal::share(0.01)).unwrap();
     assert_eq!(topology(&simple), topology(&whole));
@@ -258,7 +258,7 @@ fn removes_degenerate_triangles_and_parts() {
             (130.0 - 5.0 * (x * x + y * y + z * z).sqrt()).round() as u8
         })
         .collect();
-    let mut volume = Volume { dims: [20; 3], samples: Samples::U8(values) };
+    let mut volume = Grid::volume([20; 3], Samples::U8(values));
     // A sample inside the ball that equals the isovalue: a part whose vertices all have the same position.
     if let Samples::U8(values) = &mut volume.samples {
         values[9 + 20 * (9 + 20 * 9)] = 100;
@@ -288,7 +288,7 @@ fn removes_degenerate_triangles_and_parts() {
 #[test]
 fn max_error_holds_where_samples_equal_the_isovalue() {
     let samples = Samples::U8(std::fs::read(fixture("skull_64x64x64_uint8.raw")).unwrap());
-    let whole = mesh_volume(Volume { dims: [64; 3], samples }, 40.0, false);
+    let whole = mesh_volume(Grid::volume([64; 3], samples), 40.0, false);
     assert!(whole.flat_triangles() > 100);
     let mut simple = whole.clone();
     let done = simplify(&mut simple, &Goal { max_error: Some(0.5), ..Goal::default() }).unwrap();

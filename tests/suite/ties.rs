@@ -6,7 +6,7 @@ use std::{
 };
 
 use gpuproc::{
-    data::{samples::Samples, surface::Surface, volume::Volume},
+    data::{grid::Grid, samples::Samples, surface::Surface},
     device::Kernel,
     kernels::mesh::{
         MarchingCubes, Slab,
@@ -25,7 +25,7 @@ fn tied_surface(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
     let samples = (0..side.pow(3)).map(|_| (noise.next() % values) as u8).collect();
     let kernel =
         MarchingCubes { close: true, normals: seed.is_multiple_of(2), ..MarchingCubes::new(iso) };
-    let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
+    let volume = Grid::volume([side; 3], Samples::U8(samples));
     kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn clean_removes_point_holes() {
         let mut noise = Noise(seed);
         let samples = (0..8 * 8 * 8).map(|_| (noise.next() % 5) as u8).collect();
         let kernel = MarchingCubes::new(2.0);
-        let volume = Volume { dims: [8; 3], samples: Samples::U8(samples) };
+        let volume = Grid::volume([8; 3], Samples::U8(samples));
         let mut surface = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
         let holes = point_holes(&surface);
         before += holes;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use gpuproc::{
-    data::{placement::Placement, volume::Volume},
+    data::{grid::Grid, placement::Placement},
     io::{
         Sink,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
@@ -26,7 +26,7 @@ fn open_stack(path: impl AsRef<Path>, volume: Option<usize>) -> VolumeFile {
     describe_as(path, &Layout { volume, ..Layout::default() }).unwrap()
 }
 
-fn read(file: &VolumeFile) -> Volume {
+fn read(file: &VolumeFile) -> Grid {
     file.read(u64::MAX, &Timings::new(false)).unwrap()
 }
 
@@ -74,7 +74,7 @@ fn type_name(name: &Value) -> String {
     name.replace("float", "f")
 }
 
-fn write(target: &VolumeTarget<'_>, volume: &Volume) {
+fn write(target: &VolumeTarget<'_>, volume: &Grid) {
     let mut writer = target.create(volume.dims, false).unwrap();
     writer.write(volume.samples.clone()).unwrap();
     writer.finish().unwrap();

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use gpuproc::{
-    data::{dtype::Dtype, samples::Samples, surface::Surface, volume::Volume},
+    data::{dtype::Dtype, grid::Grid, samples::Samples, surface::Surface},
     kernels::mesh::{MarchingCubes, Slab, Topology},
 };
 
@@ -240,7 +240,7 @@ fn invariants_of(surface: &Surface) -> Invariants {
 
 /// A small volume with few different values around the isovalue, for ambiguous faces, tunnels and ties, and that
 /// isovalue.
-fn small_volume(seed: u64) -> (Volume, f64) {
+fn small_volume(seed: u64) -> (Grid, f64) {
     let mut noise = Noise(seed);
     let mut below = |n: u64| (noise.next() % n) as usize;
     let dims = [3 + below(4), 3 + below(4), 3 + below(4)];
@@ -265,7 +265,7 @@ fn small_volume(seed: u64) -> (Volume, f64) {
         value as u8
     });
     let samples = Samples::U8(samples.collect());
-    (Volume { dims, samples }, iso)
+    (Grid::volume(dims, samples), iso)
 }
 
 fn exact_kernel(iso: f64, close: bool) -> MarchingCubes {
@@ -308,7 +308,7 @@ fn surfaces_have_the_topology_of_the_trilinear_field() {
 fn slabs_give_the_same_surface() {
     let (dims, iso) = ([70, 9, 12], 100.0);
     let samples = Noise(8).bytes(dims.iter().product()).iter().map(|v| 90 + v % 21).collect();
-    let volume = std::sync::Arc::new(Volume { dims, samples: Samples::U8(samples) });
+    let volume = std::sync::Arc::new(Grid::volume(dims, Samples::U8(samples)));
     for close in [false, true] {
         let kernel = exact_kernel(iso, close);
         let whole = Slab::whole(volume.clone(), &kernel);
@@ -333,12 +333,12 @@ fn slices_larger_than_a_binding_are_identical_on_all_devices() {
     let samples = (0..dims.iter().product()).map(|_| 90.0 + (noise.next() % 21) as f32);
     let samples: Vec<f32> = samples.collect();
     let kernel = exact_kernel(100.0, true);
-    let volume = Volume { dims, samples: Samples::F32(samples) };
+    let volume = Grid::volume(dims, Samples::F32(samples));
     assert_twins(&kernel, &Slab::whole(volume, &kernel), assert_same_surface);
 }
 
 /// Checks that all devices give the same surface, and that a closed one is a manifold.
-fn assert_devices_agree(kernel: &MarchingCubes, volume: &Volume) {
+fn assert_devices_agree(kernel: &MarchingCubes, volume: &Grid) {
     let slab = Slab::whole(volume.clone(), kernel);
     let surface = assert_twins(kernel, &slab, assert_same_surface);
     if kernel.close {
@@ -355,7 +355,7 @@ fn devices_agree_where_every_cell_is_ambiguous() {
     let values = points.flat_map(|row| (0..dims[0]).map(move |x| (x + row) % 2 == 1));
     let samples =
         values.map(|is_inside| (noise.next() % 128) as u8 + 128 * u8::from(is_inside)).collect();
-    let volume = Volume { dims, samples: Samples::U8(samples) };
+    let volume = Grid::volume(dims, Samples::U8(samples));
     for kernel in [false, true].map(|close| exact_kernel(127.0, close)) {
         assert_devices_agree(&kernel, &volume);
     }

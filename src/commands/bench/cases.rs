@@ -13,7 +13,6 @@ use crate::{
         grid::{Alpha, Grid},
         noise::Noise,
         samples::Samples,
-        volume::Volume,
     },
     engine::session::Session,
     io::{
@@ -248,7 +247,7 @@ fn gyroid(side: usize) -> Input<Slab> {
                 }
             }
         });
-        Ok(Arc::new(slab(Volume { dims: [side; 3], samples: Samples::U8(values) })))
+        Ok(Arc::new(slab(Grid::volume([side; 3], Samples::U8(values)))))
     })
 }
 
@@ -269,6 +268,6 @@ pub fn volume_cases(source: &Source, layout: &Layout, session: &Session) -> Resu
 }
 
 /// The slab that covers all of `volume`. It is the same for every isovalue.
-fn slab(volume: Volume) -> Slab {
+fn slab(volume: Grid) -> Slab {
     Slab::whole(volume, &MarchingCubes::new(0.0))
 }

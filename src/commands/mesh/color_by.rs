@@ -2,7 +2,7 @@
 
 use super::{budget::allow, coordinates::MeshCoordinates};
 use crate::{
-    data::{palette::Palette, placement::Placement, surface::Surface, volume::Volume},
+    data::{grid::Grid, palette::Palette, placement::Placement, surface::Surface},
     engine::session::Session,
     for_samples,
     io::{
@@ -78,7 +78,7 @@ pub(super) struct Colors<'a> {
     /// Placements of the meshed and of the colouring volume in the same space and unit; `None` if the files do not
     /// state both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
-    volume: Volume,
+    volume: Grid,
 }
 
 impl Colors<'_> {

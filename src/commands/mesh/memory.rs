@@ -2,7 +2,7 @@
 
 use super::job::MeshJob;
 use crate::{
-    data::volume::Volume,
+    data::grid::Grid,
     engine::{
         plan::{MeshCost, MeshPlan},
         session::Session,
@@ -49,7 +49,7 @@ pub(super) fn plan(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resul
 }
 
 /// The plan for a volume in memory.
-pub(super) fn plan_whole(kernel: &MarchingCubes, volume: &Volume, session: &Session) -> MeshPlan {
+pub(super) fn plan_whole(kernel: &MarchingCubes, volume: &Grid, session: &Session) -> MeshPlan {
     let [width, height, depth] = volume.dims;
     let (layers, samples) = (kernel.layers(depth), volume.samples.as_bytes().len() as u64);
     let scratch = kernel.cpu_scratch([width, height], layers, volume.samples.dtype().is_float());

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::coordinates::MeshCoordinates;
 use crate::{
-    data::{samples::Samples, volume::Volume},
+    data::{grid::Grid, samples::Samples},
     engine::session::Session,
     for_samples,
     io::{
@@ -105,10 +105,10 @@ impl RegionArgs {
         file: &VolumeFile,
         isovalues: &[f64],
         session: &Session,
-    ) -> Result<Volume> {
+    ) -> Result<Grid> {
         let dims = self.dims(file)?;
         let samples = session.timings.time("read", || self.read_box(file, session))?;
-        let mut volume = Volume { dims, samples };
+        let mut volume = Grid::volume(dims, samples);
         let Some(mask) = &self.mask else { return Ok(volume) };
         let mask_file = VolumeFile::describe(mask, &Layout::default())?;
         if mask_file.dims != file.dims {

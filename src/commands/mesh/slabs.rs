@@ -3,9 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use crate::{
-    data::{
-        blocks::Span, label_mesh::LabelMesh, samples::Samples, surface::Surface, volume::Volume,
-    },
+    data::{blocks::Span, label_mesh::LabelMesh, samples::Samples, surface::Surface},
     device::Kernel,
     engine::{BlockSource, Blocks, read_blocks, session::Session},
     io::volume::VolumeFile,
@@ -77,7 +75,7 @@ pub(super) fn mesh_slabs<K: SlabKernel>(
     let blocks = Blocks { own, block: height, padded, wraps: false, overlaps, skipped };
     let mut first_vertex = 0;
     read_blocks(source, &blocks, "mesh", session, |span, grid| {
-        let volume = Volume { dims: grid.dims, samples: grid.samples }.into();
+        let volume = Arc::new(grid);
         let (first_slice, layers) = (span.padded.start, span.core);
         let slab = Slab { volume, first_slice, depth, layers, first_vertex };
         first_vertex += mesh_slab(kernel, &slab, session, consume)?;

@@ -14,10 +14,7 @@ use super::{
     stream::{self, ByteStream, SampleLocation},
 };
 use crate::{
-    data::{
-        samples::Samples,
-        volume::{Dims, Volume},
-    },
+    data::{grid::Grid, samples::Samples, volume::Dims},
     io::{Limits, reader::Reader},
     util::{
         error::{Error, Result},
@@ -54,7 +51,7 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
     /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
-    pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
+    pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Grid> {
         let limits = limits.into();
         self.check(limits)?;
         self.check_bytes(limits)?;
@@ -62,7 +59,7 @@ impl VolumeFile {
             let mut reader = self.reader()?;
             let samples = reader.read(self.dims[2])?;
             reader.expect_end()?;
-            Ok(Volume { dims: self.dims, samples })
+            Ok(Grid::volume(self.dims, samples))
         })
     }
 

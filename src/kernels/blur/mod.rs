@@ -25,11 +25,10 @@ use working_space::WorkingSpace;
 
 use crate::{
     data::{
-        grid::{Alpha, Grid, Shape},
+        grid::{Grid, Shape},
         samples::Samples,
-        volume::Volume,
     },
-    device::{Device, Kernel},
+    device::Kernel,
     gpu::Context,
     util::{
         error::{Error, Result},
@@ -149,17 +148,4 @@ impl Kernel for Blur {
             }
         })
     }
-}
-
-/// Blurs `volume` on `device`. The type of its samples stays the same.
-///
-/// # Errors
-/// Those of the device.
-pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volume> {
-    if blur.is_identity() {
-        return Ok(volume);
-    }
-    let Volume { dims, samples } = volume;
-    let samples = device.run(blur, &Grid { dims, channels: 1, alpha: Alpha::None, samples })?;
-    Ok(Volume { dims, samples })
 }

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use serde::Serialize;
 
 use crate::{
-    data::volume::Volume,
+    data::grid::Grid,
     util::{
         error::{Error, Hint, Result},
         memory,
@@ -56,7 +56,7 @@ impl MarchingCubes {
 #[derive(Clone, Debug)]
 pub struct Slab {
     /// The slices. Shared, so that the caller can keep them without a copy.
-    pub volume: Arc<Volume>,
+    pub volume: Arc<Grid>,
     /// Index of the first slice in the whole volume.
     pub first_slice: usize,
     /// Number of slices of the whole volume.
@@ -70,7 +70,7 @@ pub struct Slab {
 
 impl Slab {
     /// All of `volume` as one slab.
-    pub fn whole(volume: impl Into<Arc<Volume>>, kernel: &MarchingCubes) -> Self {
+    pub fn whole(volume: impl Into<Arc<Grid>>, kernel: &MarchingCubes) -> Self {
         let volume = volume.into();
         let depth = volume.dims[2];
         let layers = 0..kernel.layers(depth);

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::super::params::{Slab, check_bytes};
 use crate::{
-    data::{label_mesh::UNIT, samples::Samples, volume::Volume},
+    data::{grid::Grid, label_mesh::UNIT, samples::Samples},
     util::error::{Error, Result},
 };
 
@@ -27,7 +27,7 @@ impl SurfaceNets {
     }
 
     /// All of `volume` as one slab.
-    pub fn whole(volume: impl Into<Arc<Volume>>) -> Slab {
+    pub fn whole(volume: impl Into<Arc<Grid>>) -> Slab {
         let volume = volume.into();
         let depth = volume.dims[2];
         Slab { volume, first_slice: 0, depth, layers: 0..Self::layers(depth), first_vertex: 0 }

@@ -1,0 +1,55 @@
+//! Images and volumes as the inputs and results of filters.
+
+use super::{device::Device, image::Image, sample::Sample, volume::Volume};
+use crate::{
+    kernels::filter::{Filter, apply},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
+};
+
+/// What filters take: an [`Image`] or a [`Volume`].
+pub trait Raster: sealed::Stored {
+    /// The type of the samples.
+    type Sample: Sample;
+    /// An image or a volume with samples of another type.
+    type Of<U: Sample>: Raster<Sample = U>;
+}
+
+impl<T: Sample> Raster for Image<T> {
+    type Sample = T;
+    type Of<U: Sample> = Image<U>;
+}
+
+impl<T: Sample> Raster for Volume<T> {
+    type Sample = T;
+    type Of<U: Sample> = Volume<U>;
+}
+
+pub(super) mod sealed {
+    use crate::data::grid::Grid;
+
+    /// Conversion to and from a [`Grid`], which holds samples of any type.
+    pub trait Stored: Sized {
+        /// Number of axes.
+        const AXES: usize;
+
+        fn grid(&self) -> &Grid;
+
+        fn from_grid(grid: Grid) -> Self;
+    }
+}
+
+/// The result of `filter`, whose samples are of the type that `O` has.
+pub(super) fn filtered<O: Raster>(
+    device: &Device,
+    filter: &dyn Filter,
+    input: &impl Raster,
+) -> Result<O> {
+    let grid = input.grid();
+    if grid.samples.is_empty() {
+        return Err(Error::bad_input("the input has no samples"));
+    }
+    memory::catch(|| apply(filter, device.inner(), grid)).map(O::from_grid)
+}
