@@ -2,7 +2,10 @@
 
 use std::marker::PhantomData;
 
-use super::{raster::sealed::Stored, sample::Sample};
+use super::{
+    raster::{Raster, sealed::Stored},
+    sample::Sample,
+};
 use crate::{
     data::grid::{Alpha, Grid},
     util::error::{Error, Result},
@@ -98,6 +101,11 @@ impl<T: Sample> Image<T> {
     pub fn into_samples(self) -> Vec<T> {
         T::take(self.grid.samples)
     }
+}
+
+impl<T: Sample> Raster for Image<T> {
+    type Sample = T;
+    type Of<U: Sample> = Image<U>;
 }
 
 impl<T: Sample> Stored for Image<T> {

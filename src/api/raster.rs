@@ -1,6 +1,6 @@
 //! Images and volumes as the inputs and results of filters.
 
-use super::{device::Device, image::Image, sample::Sample, volume::Volume};
+use super::{device::Device, sample::Sample};
 use crate::{
     kernels::filter::{Filter, apply},
     util::{
@@ -9,22 +9,12 @@ use crate::{
     },
 };
 
-/// What filters take: an [`Image`] or a [`Volume`].
+/// What filters take: an [`Image`](crate::Image) or a [`Volume`](crate::Volume).
 pub trait Raster: sealed::Stored {
     /// The type of the samples.
     type Sample: Sample;
     /// An image or a volume with samples of another type.
     type Of<U: Sample>: Raster<Sample = U>;
-}
-
-impl<T: Sample> Raster for Image<T> {
-    type Sample = T;
-    type Of<U: Sample> = Image<U>;
-}
-
-impl<T: Sample> Raster for Volume<T> {
-    type Sample = T;
-    type Of<U: Sample> = Volume<U>;
 }
 
 pub(super) mod sealed {

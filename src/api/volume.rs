@@ -2,7 +2,10 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use super::{raster::sealed::Stored, sample::Sample};
+use super::{
+    raster::{Raster, sealed::Stored},
+    sample::Sample,
+};
 use crate::{
     data::grid::Grid,
     util::error::{Error, Result},
@@ -49,6 +52,11 @@ impl<T: Sample> Volume<T> {
     pub(super) fn shared(&self) -> Arc<Grid> {
         self.grid.clone()
     }
+}
+
+impl<T: Sample> Raster for Volume<T> {
+    type Sample = T;
+    type Of<U: Sample> = Volume<U>;
 }
 
 impl<T: Sample> Stored for Volume<T> {
