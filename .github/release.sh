@@ -76,9 +76,8 @@ fi
 if [ -n "${PROGRAM:-}" ]; then
     :
 elif command -v maturin > /dev/null; then
-    # The same build, in a wheel whose only content is the command.
-    maturin build --locked --manifest-path "$sources/Cargo.toml" --profile "$profile" --target "$target" \
-        --target-dir "$built" --bindings bin --out "$out"
+    # The Python module, which is also the program.
+    (cd "$sources/src/python" && maturin build --locked --profile "$profile" --target "$target" --target-dir "$built" --out "$out")
 else
     missing+=(maturin)
 fi

@@ -65,6 +65,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `main`, `cli` | the program: parser, shared flags, exit codes |
+//! | `python` | the Python module |
 //! | `commands` | one file or folder for each command: flags become a job, then read, run a kernel, write |
 //! | `engine` | moves data: blocks, memory limit, batches of files, shards, resumed runs, progress, log of a run, early ends |
 //! | `api` | the public API: this page |
@@ -80,8 +81,9 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
 // Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`util::memory`),
-// vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), and in `main.rs` the code that runs
-// before other threads start and when the process crashes. The lint `unsafe_code` and a test refuse it elsewhere.
+// vectors that all threads fill (`util::parallel`), cache hints (`util::cache`), in `main.rs` and
+// `cli::process` the code that runs before other threads start and when the process crashes, and arrays of NumPy
+// (`python::array`). The lint `unsafe_code` and a test refuse it elsewhere.
 #[cfg(target_endian = "big")]
 compile_error!("gpuproc needs a little-endian target: samples are used as they lie in memory");
 
@@ -109,6 +111,8 @@ pub mod io;
 pub mod jpeg;
 #[doc(hidden)]
 pub mod kernels;
+#[cfg(feature = "python")]
+mod python;
 #[doc(hidden)]
 pub mod util;
 

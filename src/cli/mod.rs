@@ -2,6 +2,7 @@
 
 mod config;
 mod help;
+mod process;
 mod usage;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     ffi::OsString,
     mem::take,
     path::PathBuf,
-    process,
+    process::exit,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -20,6 +21,7 @@ use clap::{
 };
 use clap_complete::env::{CompleteEnv, Shells};
 
+pub use self::process::main;
 use crate::{
     commands::{Command, completions, serve},
     device::{Device, DeviceChoice},
@@ -35,7 +37,7 @@ use crate::{
     io::standard,
     util::{
         error::{Error, Kind, Result},
-        simd,
+        program, simd,
         threads::start_pool,
         timings::Timings,
     },
@@ -63,7 +65,7 @@ const MORE: &str = "\
 gpuproc COMMAND -h      shows the options used most
 gpuproc COMMAND --help  shows all options of a command
 gpuproc help SUBJECT    shows a chapter of the guide: volumes, zarr, pages,
-                        shell, scripts, scaling or speed
+                        python, shell, scripts, scaling or speed
 gpuproc --help          shows the exit codes and the shared options";
 
 const EXIT_CODES: &str = "\
@@ -88,8 +90,8 @@ GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line has precedence,
 then GPUPROC_DEVICE, then GPUPROC_FLAGS, then the file.
 
-gpuproc help SUBJECT shows a chapter of the guide: volumes, zarr, pages, shell,
-scripts, scaling or speed.";
+gpuproc help SUBJECT shows a chapter of the guide: volumes, zarr, pages, python,
+shell, scripts, scaling or speed.";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -220,10 +222,10 @@ pub fn complete() -> Result<()> {
     let completed = shells
         .bin("gpuproc")
         .completer("gpuproc")
-        .try_complete(env::args_os(), env::current_dir().ok().as_deref());
+        .try_complete(program::words(), env::current_dir().ok().as_deref());
     match completed {
         Ok(false) => Ok(()),
-        Ok(true) => process::exit(0),
+        Ok(true) => exit(0),
         Err(error) => Err(Error::usage(error.to_string())),
     }
 }
@@ -237,18 +239,18 @@ pub fn complete() -> Result<()> {
 pub fn parse() -> Result<Cli> {
     let mut parser = help::arrange(command());
     parser.build();
-    let words = without_help(env::args_os().collect());
-    if let [_, word, subject] = &*env::args_os().collect::<Vec<_>>()
+    let words = without_help(program::words());
+    if let [_, word, subject] = &*program::words()
         && word == "help"
         && let Some(chapter) = CHAPTERS.iter().find(|chapter| *subject == chapter.name)
         && parser.find_subcommand(chapter.name).is_none()
     {
         standard::print(chapter.text)?;
-        process::exit(0);
+        exit(0);
     }
     if words.len() < 2 {
         parser.render_help().to_string().lines().for_each(print_line);
-        process::exit(Kind::Usage.exit_code().into());
+        exit(Kind::Usage.exit_code().into());
     }
     let mut line = config::with_flags(&parser, words)?;
     // The parser takes the words, of which there may be many.
@@ -262,16 +264,16 @@ pub fn parse() -> Result<Cli> {
         }
         Err(error) => error,
     };
-    let line = config::with_flags(&parser, without_help(env::args_os().collect()))?;
+    let line = config::with_flags(&parser, without_help(program::words()))?;
     if usage::is_answer(&error) {
         let written = standard::output().map(drop).and_then(|()| error.print());
         written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
-        process::exit(0);
+        exit(0);
     }
     let names: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
     print_line(format_args!("error: {}", usage::one_line(&error, &line)));
     print_line(usage::hint(&line, &names));
-    process::exit(error.exit_code());
+    exit(error.exit_code());
 }
 
 /// Rewrites `gpuproc help blur` to `gpuproc blur --help`.

@@ -8,7 +8,7 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
     panic::{AssertUnwindSafe, catch_unwind},
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio},
     time::Instant,
 };
 
@@ -20,7 +20,7 @@ use crate::{
     io::{Source, standard},
     util::{
         error::{Error, Kind, Result},
-        memory,
+        memory, program,
     },
 };
 
@@ -203,8 +203,8 @@ impl Worker {
     /// Starts a worker with the arguments of this process and waits until it is ready.
     fn start() -> Result<Self> {
         let failed = |error| Error::new(Kind::Failure, "cannot start a worker").caused_by(error);
-        let mut command = Command::new(env::current_exe().map_err(failed)?);
-        command.args(env::args_os().skip(1)).env(WORKER, "1");
+        let mut command = program::command().map_err(failed)?;
+        command.args(program::words().into_iter().skip(1)).env(WORKER, "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().map_err(failed)?;
         let pipes = process.stdin.take().zip(process.stdout.take());

@@ -21,7 +21,10 @@ use serde_json::{Value, json};
 
 use crate::{
     io::{Sink, Source, standard},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        program,
+    },
 };
 
 /// Log of a run. Without a file, nothing is logged.
@@ -61,7 +64,8 @@ impl Events {
     /// Logs the start of the run.
     pub fn start(&self, command: &str) {
         let arguments = || -> Vec<String> {
-            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+            let words = program::words().into_iter().skip(1);
+            words.map(|word| word.to_string_lossy().into_owned()).collect()
         };
         self.write("start", || {
             json!({

@@ -7,10 +7,9 @@
 use std::{
     env,
     io::{self, Seek, SeekFrom},
-    process::Command,
 };
 
-use crate::io::standard;
+use crate::{io::standard, util::program};
 
 /// Set in the environment of the new run.
 const RESTARTED: &str = "GPUPROC_RESTARTED";
@@ -28,8 +27,8 @@ pub fn restart_on_cpu() -> io::Error {
         if let Some(offset) = standard::restart_offset()? {
             standard::input()?.seek(SeekFrom::Start(offset))?;
         }
-        let mut command = Command::new(env::current_exe()?);
-        command.args(env::args_os().skip(1)).env(RESTARTED, "1");
+        let mut command = program::command()?;
+        command.args(program::words().into_iter().skip(1)).env(RESTARTED, "1");
         Ok(command)
     };
     match command() {

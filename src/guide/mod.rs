@@ -31,5 +31,5 @@ macro_rules! chapters {
 
 chapters! {
     blur histogram mesh morph project resize scan sort threshold info devices
-    volumes zarr pages shell scripts scaling speed
+    volumes zarr pages python shell scripts scaling speed
 }

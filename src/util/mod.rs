@@ -6,6 +6,7 @@
 //! | `memory` | large allocations that fail as errors, and huge pages |
 //! | `threads` | starts threads, also if the system grants only a few |
 //! | `parallel` | loops over all threads |
+//! | `program` | the command line, and how the program is started again |
 //! | `cache` | prefetching, and stores that bypass the caches |
 //! | `simd` | the SIMD level of the processor |
 //! | `timings` | how long each stage of a job takes |
@@ -14,6 +15,8 @@ pub(crate) mod cache;
 pub mod error;
 pub mod memory;
 pub mod parallel;
+#[cfg(feature = "cli")]
+pub(crate) mod program;
 pub mod simd;
 #[cfg(feature = "cli")]
 pub(crate) mod threads;

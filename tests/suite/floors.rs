@@ -11,7 +11,7 @@ use std::{
 
 /// The floors from the top. Parts on the same floor do not use each other: formats run no kernel, kernels read no file.
 const FLOORS: &[&[&str]] = &[
-    &["main"],
+    &["main", "python"],
     &["cli"],
     &["commands"],
     &["engine"],
@@ -41,19 +41,20 @@ const CRATES: [(&str, &[&str]); 8] = [
 const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
-const BUDGETS: [(&str, usize); 12] = [
+const BUDGETS: [(&str, usize); 13] = [
     ("api", 1_290),
-    ("cli", 1_072),
+    ("cli", 1_166),
     ("commands", 13_760),
     ("data", 3_500),
     ("device", 820),
     ("engine", 3_367),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 31_092),
+    ("io", 31_110),
     ("jpeg", 3_860),
-    ("kernels", 24_170),
-    ("util", 1_270),
+    ("kernels", 24_190),
+    ("python", 2_480),
+    ("util", 1_320),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.

@@ -7,12 +7,10 @@
 //! and in a library, which cannot start itself, files are decoded in this process.
 
 use std::{
-    env,
     io::{self, Read, Write},
     panic::catch_unwind,
-    path::PathBuf,
-    process::{Command, Stdio},
-    sync::OnceLock,
+    process::Stdio,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use image::ImageFormat;
@@ -21,7 +19,10 @@ use super::{
     error::{BoxError, DECODER_PANICKED},
     image_crate::open,
 };
-use crate::{io::Limits, util::memory};
+use crate::{
+    io::Limits,
+    util::{memory, program},
+};
 
 /// First argument of the child process. The second is the maximum number of bytes that it may take.
 const ARGUMENT: &str = "decode-webp-within";
@@ -29,20 +30,16 @@ const ARGUMENT: &str = "decode-webp-within";
 const SAMPLES: u8 = 0;
 const FAILURE: u8 = 1;
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Enables decoding in child processes, by storing the path of this program. For `main` only.
+/// Enables decoding in child processes. For programs only, which serve them.
 pub fn enable() {
-    if cfg!(target_os = "linux")
-        && let Ok(program) = env::current_exe()
-    {
-        PROGRAM.set(program).ok();
-    }
+    ENABLED.store(cfg!(target_os = "linux") && program::command().is_ok(), Ordering::Relaxed);
 }
 
 /// Decodes a file if this process was started for that. Returns whether it was.
 pub fn serve_if_requested() -> bool {
-    let mut arguments = env::args_os().skip(1);
+    let mut arguments = program::words().into_iter().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
         return false;
     }
@@ -97,13 +94,12 @@ fn limit_memory(_more: u64) -> io::Result<()> {
 
 /// Whether child processes can be started.
 pub fn is_available() -> bool {
-    PROGRAM.get().is_some()
+    ENABLED.load(Ordering::Relaxed)
 }
 
 /// Decodes the WebP file `file` into `samples`, in a child process that may take `max_bytes` bytes.
 pub fn decode(file: &[u8], max_bytes: u64, samples: &mut [u8]) -> Result<(), BoxError> {
-    let program = PROGRAM.get().ok_or("decoding in a child process is not available")?;
-    let mut process = Command::new(program)
+    let mut process = program::command()?
         .args([ARGUMENT, &max_bytes.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     format::{Format, OpenedVolume},
-    formats::{by_extension, recognize},
+    formats::{DEFAULT_OUTPUT, by_extension, recognize},
     header::{Description, Encoding, Loss, StoredType},
     layout::Layout,
     slices::{
@@ -136,6 +136,20 @@ impl VolumeFile {
             file.description.losses.push(Loss::Integers(dtype));
         }
         Ok(file)
+    }
+
+    /// The description of a volume in memory, to write it. It cannot be read.
+    pub fn in_memory(dims: [usize; 3], dtype: Dtype, placement: Option<Placement>) -> Self {
+        let description = Description::new(dims, StoredType::As(dtype), 0);
+        Self {
+            source: Source::Stdin,
+            format: DEFAULT_OUTPUT,
+            description: Description { placement, ..description },
+            location: SampleLocation::DataFiles(Vec::new()),
+            volume: 0,
+            pipe: None,
+            warnings_reported: Arc::default(),
+        }
     }
 
     /// Checks sizes before anything is allocated for them.

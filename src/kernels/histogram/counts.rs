@@ -129,11 +129,29 @@ impl Counts {
             let middle = patterns.len() / 2;
             patterns.rotate_left(middle);
         }
+        Self::from_levels(patterns, min, bins)
+    }
+
+    fn from_levels(levels: Vec<u64>, min: f64, bins: &Bins) -> Self {
         let find = bins.slot_finder(1.0);
         let mut slots = vec![0; bins.slots()];
-        for (level, &count) in patterns.iter().enumerate().filter(|&(_, &count)| count > 0) {
+        for (level, &count) in levels.iter().enumerate().filter(|&(_, &count)| count > 0) {
             slots[find.slot(min + level as f64)] += count;
         }
-        Self { levels: Some(patterns), ..Self::from_slots(&slots) }
+        Self { levels: Some(levels), ..Self::from_slots(&slots) }
+    }
+
+    /// The same samples, of type `dtype`, in other bins; `None` without levels.
+    pub fn in_bins(self, dtype: Dtype, bins: &Bins) -> Option<Self> {
+        let (min, _) = type_range(dtype)?;
+        Some(Self::from_levels(self.levels?, min, bins))
+    }
+
+    /// Minimum and maximum of the samples, of type `dtype`, by their levels; `None` without levels or samples.
+    pub fn level_range(&self, dtype: Dtype) -> Option<[f64; 2]> {
+        let ((min, _), levels) = (type_range(dtype)?, self.levels.as_ref()?);
+        let is_filled = |&count: &u64| count > 0;
+        let ends = [levels.iter().position(is_filled)?, levels.iter().rposition(is_filled)?];
+        Some(ends.map(|level| min + level as f64))
     }
 }

@@ -1,0 +1,227 @@
+//! Operations from an array to an array.
+
+use pyo3::{Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction};
+
+use super::{
+    array::{Array, Borrowed, stored},
+    device::{Device, device_for},
+    error::exception,
+};
+use crate::{
+    data::grid::Grid,
+    kernels::{
+        blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
+        filter::Filter,
+    },
+    util::error::{Error, Result},
+};
+
+/// The arguments of every filter.
+pub(super) struct Call<'a, 'py> {
+    pub image: &'a Bound<'py, PyAny>,
+    pub channel_axis: Option<isize>,
+    pub out: Option<&'a Bound<'py, PyAny>>,
+    pub device: Option<&'a Bound<'py, Device>>,
+}
+
+impl<'py> Call<'_, 'py> {
+    /// Runs the filter that `make` makes for an array with a number of axes.
+    pub fn run<F: Filter>(
+        &self,
+        make: impl FnOnce(usize) -> Result<F>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = Array::new(self.image, self.channel_axis)?;
+        let filter = make(array.layout.axes).map_err(exception)?;
+        let device = device_for(array.py(), self.device, array.bytes())?;
+        let (results, shape) = array.with_grids(|grids| {
+            let shape = filter.output(grids[0].grid_type())?.shape;
+            let run = |grid: &Borrowed<'_, Grid>| {
+                let prepared = filter.prepared(&mut |consume| consume(grid))?;
+                prepared.as_deref().unwrap_or(&filter).run(&device, grid)
+            };
+            Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))
+        })?;
+        stored(array.result(results, shape.dims, shape.channels)?, self.out)
+    }
+}
+
+/// One value for all axes, or one for each axis in the order of the array.
+#[derive(FromPyObject)]
+pub(super) enum PerAxis<T> {
+    #[pyo3(transparent)]
+    One(T),
+    #[pyo3(transparent)]
+    Each(Vec<T>),
+}
+
+impl<T: Copy> PerAxis<T> {
+    /// The values along x, y and z for an array with `axes` axes; `rest` for axes that it lacks.
+    pub fn expand(&self, name: &str, axes: usize, rest: T) -> Result<[T; 3]> {
+        let mut values = [rest; 3];
+        match self {
+            Self::One(value) => values[..axes].fill(*value),
+            Self::Each(each) if each.len() == axes => {
+                values.iter_mut().zip(each.iter().rev()).for_each(|(to, &value)| *to = value);
+            }
+            Self::Each(each) => {
+                return Err(Error::usage(format_args!(
+                    "{name} has {} values, but the array has {axes} axes: expected 1 value or {axes}",
+                    each.len()
+                )));
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// The edge of the name `mode`, as in SciPy.
+fn edge(mode: &str, cval: f64) -> Result<Edge> {
+    Ok(match mode {
+        "nearest" => Edge::Clamp,
+        "reflect" | "grid-mirror" => Edge::Reflect,
+        "mirror" => Edge::Mirror,
+        "wrap" | "grid-wrap" => Edge::Wrap,
+        "constant" | "grid-constant" => Edge::Constant(cval),
+        _ => {
+            return Err(Error::usage(format_args!(
+                "mode: unknown mode {mode:?}; expected nearest, reflect, mirror, wrap or constant"
+            )));
+        }
+    })
+}
+
+/// A blur whose taps along each axis are those of `taps`.
+fn blur(
+    method: Method,
+    (mode, cval): (&str, f64),
+    taps: impl FnMut(f64) -> Result<Taps>,
+    sizes: [f64; 3],
+) -> Result<Blur> {
+    let taps: Result<Vec<Taps>> = sizes.into_iter().map(taps).collect();
+    let axes = taps?.try_into().expect("three sizes give three taps");
+    Ok(Blur { method, axes, iterations: 1, edge: edge(mode, cval)?, linear: false })
+}
+
+/// Gaussian blur.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// sigma : float or sequence of float, default 1.0
+///     Standard deviation in samples, 0 to 500, for all axes or for each axis.
+/// mode : {"nearest", "reflect", "mirror", "wrap", "constant"}, default "nearest"
+///     The samples beyond the border, as in SciPy.
+/// cval : float, default 0.0
+///     The samples beyond the border in mode "constant".
+/// truncate : float, default 4.0
+///     The radius of the window in standard deviations.
+/// channel_axis : int, optional
+///     The axis of channels, each of which is blurred by itself.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Array of the shape and type of `image`. Integers are rounded once, at the end.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> image = np.zeros((5, 5), np.uint8)
+/// >>> image[2, 2] = 255
+/// >>> gp.gaussian(image, sigma=1)[2]
+/// array([ 5, 25, 41, 25,  5], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (image, sigma=PerAxis::One(1.0), *, mode="nearest", cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None))]
+#[pyo3(
+    text_signature = "(image, sigma=1.0, *, mode='nearest', cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None)"
+)]
+#[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
+pub(super) fn gaussian<'py>(
+    image: &Bound<'py, PyAny>,
+    sigma: PerAxis<f64>,
+    mode: &str,
+    cval: f64,
+    truncate: f64,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !(truncate >= 0.0) {
+        return Err(PyValueError::new_err(format!("truncate is {truncate}, expected 0 or more")));
+    }
+    let taps = |sigma: f64| {
+        if !(0.0..=MAX_SIGMA).contains(&sigma) {
+            return Err(Error::usage(format_args!("sigma is {sigma}, expected 0 to {MAX_SIGMA}")));
+        }
+        let radius = truncate * sigma + 0.5;
+        if radius >= (MAX_RADIUS + 1) as f64 {
+            return Err(Error::usage(format_args!(
+                "the radius is {radius}, expected at most {MAX_RADIUS}"
+            )));
+        }
+        Ok(Taps::gaussian(sigma, radius as usize))
+    };
+    Call { image, channel_axis, out, device }
+        .run(|axes| blur(Method::Gaussian, (mode, cval), taps, sigma.expand("sigma", axes, 0.0)?))
+}
+
+/// Mean of the samples in a window.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// size : int or sequence of int, default 3
+///     Width of the window in samples, an odd number, for all axes or for each axis.
+/// mode : {"reflect", "nearest", "mirror", "wrap", "constant"}, default "reflect"
+///     The samples beyond the border, as in SciPy.
+/// cval : float, default 0.0
+///     The samples beyond the border in mode "constant".
+/// channel_axis : int, optional
+///     The axis of channels, each of which is filtered by itself.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Array of the shape and type of `image`. Integers are rounded; SciPy truncates them.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.uniform_filter(np.array([0, 0, 9, 0, 0], np.int16), 3)
+/// array([0, 3, 3, 3, 0], dtype=int16)
+#[pyfunction]
+#[pyo3(signature = (image, size=PerAxis::One(3), *, mode="reflect", cval=0.0, channel_axis=None, out=None, device=None))]
+#[pyo3(
+    text_signature = "(image, size=3, *, mode='reflect', cval=0.0, channel_axis=None, out=None, device=None)"
+)]
+pub(super) fn uniform_filter<'py>(
+    image: &Bound<'py, PyAny>,
+    size: PerAxis<usize>,
+    mode: &str,
+    cval: f64,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let taps = |size: f64| match size as usize {
+        size if size % 2 == 1 && size <= 2 * MAX_RADIUS + 1 => Ok(Taps::box_filter(size / 2)),
+        size => Err(Error::usage(format_args!(
+            "size is {size}, expected an odd number from 1 to {}",
+            2 * MAX_RADIUS + 1
+        ))),
+    };
+    Call { image, channel_axis, out, device }.run(|axes| {
+        let sizes = size.expand("size", axes, 1)?.map(|size| size as f64);
+        blur(Method::Box, (mode, cval), taps, sizes)
+    })
+}

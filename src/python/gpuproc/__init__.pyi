@@ -1,0 +1,159 @@
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal, TypeAlias, TypedDict, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[Any]
+Mode: TypeAlias = Literal[
+    "nearest", "reflect", "mirror", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"
+]
+Element: TypeAlias = Literal["box", "cross", "ball"]
+Interpolation: TypeAlias = Literal["nearest", "area", "linear", "cubic", "lanczos3"]
+Path: TypeAlias = str | PathLike[str]
+
+class DeviceRow(TypedDict):
+    device: str | int
+    name: str
+    kind: str
+    backend: str
+    driver: str
+    auto: bool
+
+class Statistics(TypedDict):
+    count: int
+    min: float
+    max: float
+    mean: float
+    std: float
+    median: float
+    mode: float
+    entropy: float
+    percentiles: dict[float, float]
+
+class Info(TypedDict):
+    spacing: tuple[float, ...] | None
+    affine: NDArray[np.float64] | None
+    unit: str | None
+    space: str | None
+
+__version__: str
+__all__: list[str]
+
+class DeviceError(RuntimeError): ...
+
+class Device:
+    def __new__(cls, device: str | int = "auto") -> Device: ...
+    @property
+    def name(self) -> str: ...
+
+def devices() -> list[DeviceRow]: ...
+def set_device(device: Device | str | int) -> None: ...
+def gaussian(
+    image: ArrayLike, sigma: float | Sequence[float] = 1.0, *, mode: Mode = "nearest",
+    cval: float = 0.0, truncate: float = 4.0, channel_axis: int | None = None,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def uniform_filter(
+    image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Mode = "reflect", cval: float = 0.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def erosion(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def dilation(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def opening(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def closing(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def morphological_gradient(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def white_tophat(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def black_tophat(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+@overload
+def threshold(
+    image: ArrayLike, value: float, *, out: NDArray[np.bool_] | None = None,
+    device: Device | None = None,
+) -> NDArray[np.bool_]: ...
+@overload
+def threshold(
+    image: ArrayLike, value: Sequence[float], *, out: NDArray[np.uint8] | None = None,
+    device: Device | None = None,
+) -> NDArray[np.uint8]: ...
+def threshold_otsu(image: ArrayLike, classes: int = 2) -> list[float]: ...
+def resize(
+    image: ArrayLike, output_shape: int | Sequence[int], *,
+    interpolation: Interpolation = "lanczos3", channel_axis: int | None = None,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def project(
+    image: ArrayLike, axis: int = 0, *, method: Literal["max", "min", "mean", "sum", "std"] = "max",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def histogram(
+    image: ArrayLike, bins: int = 10, range: tuple[float, float] | None = None, *,
+    device: Device | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+def statistics(
+    image: ArrayLike, *, percentiles: Sequence[float] = (), device: Device | None = None,
+) -> Statistics: ...
+def cumsum(
+    a: ArrayLike, axis: int | None = None, *, exclusive: bool = False,
+    device: Device | None = None,
+) -> Array: ...
+def integral_image(image: ArrayLike, *, device: Device | None = None) -> Array: ...
+def sort(
+    a: ArrayLike, axis: int | None = -1, *, descending: bool = False,
+    device: Device | None = None,
+) -> Array: ...
+def argsort(
+    a: ArrayLike, axis: int | None = -1, *, descending: bool = False,
+    device: Device | None = None,
+) -> NDArray[np.int64]: ...
+def marching_cubes(
+    volume: ArrayLike, level: float | None = None, *, spacing: float | Sequence[float] = 1.0,
+    close: bool = False, topology: Literal["classic", "exact"] = "classic",
+    device: Device | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.uint32], NDArray[np.float32]]: ...
+def label_meshes(
+    labels: ArrayLike, *, spacing: float | Sequence[float] = 1.0, smooth: int = 10,
+    device: Device | None = None,
+) -> dict[int, tuple[NDArray[np.float32], NDArray[np.uint32]]]: ...
+def simplify(
+    verts: ArrayLike, faces: ArrayLike, *, ratio: float | None = None,
+    triangles: int | None = None, max_error: float | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.uint32]]: ...
+@overload
+def imread(
+    path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
+    channel: int | None = None, time: int | None = None, level: int | None = None,
+    return_info: Literal[False] = False,
+) -> Array: ...
+@overload
+def imread(
+    path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
+    channel: int | None = None, time: int | None = None, level: int | None = None,
+    return_info: Literal[True],
+) -> tuple[Array, Info]: ...
+def imwrite(
+    path: Path, image: ArrayLike, *, spacing: float | Sequence[float] | None = None,
+    affine: ArrayLike | None = None, unit: str = "mm", channel_axis: int | None = None,
+    quality: int | None = None,
+) -> None: ...

@@ -1,0 +1,49 @@
+//! The Python module: the operations on NumPy arrays, with the names and signatures of SciPy and scikit-image. It is
+//! built by maturin from `pyproject.toml` in this folder; `gpuproc/` holds its Python files.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `array` | NumPy arrays as grids, without copies, and results as arrays |
+//! | `device` | devices, and the one that calls use by default |
+//! | `error` | errors as exceptions, messages as log records |
+//! | `files` | reads and writes files |
+//! | `filters` | blurs, and what all operations from an array to an array have in common |
+//! | `measures` | histograms and statistics |
+//! | `meshes` | surfaces |
+//! | `numbers` | sums and sorts |
+//! | `program` | the command line |
+//! | `shapes` | morphology, thresholds, sizes and projections |
+
+mod array;
+mod device;
+mod error;
+mod files;
+mod filters;
+mod measures;
+mod meshes;
+mod numbers;
+mod program;
+mod shapes;
+
+#[pyo3::pymodule]
+mod _gpuproc {
+    #[pymodule_export]
+    use super::{
+        device::{Device, devices, set_device},
+        error::DeviceError,
+        files::{imread, imwrite},
+        filters::{gaussian, uniform_filter},
+        measures::{histogram, statistics},
+        meshes::{label_meshes, marching_cubes, simplify},
+        numbers::{argsort, cumsum, integral_image, sort},
+        program::main,
+        shapes::{
+            black_tophat, closing, dilation, erosion, morphological_gradient, opening, project,
+            resize, threshold, threshold_otsu, white_tophat,
+        },
+    };
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

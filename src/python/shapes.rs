@@ -1,0 +1,336 @@
+//! Morphology, thresholds, sizes and projections of arrays.
+
+use numpy::{PyArrayDescrMethods, PyUntypedArrayMethods};
+use pyo3::{
+    Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods,
+};
+
+use super::{
+    array::{Array, as_array, axis_index, numpy, stored},
+    device::{Device, device_for},
+    filters::{Call, PerAxis},
+};
+use crate::{
+    kernels::{
+        morph::{ElementShape, Morph, Operation},
+        otsu::Otsu,
+        project::{Method, Projection},
+        resize::{Interpolation, Resize, Size},
+        threshold::{Classify, Threshold},
+    },
+    util::error::{Error, Result},
+};
+
+fn element(shape: &str) -> Result<ElementShape> {
+    Ok(match shape {
+        "box" => ElementShape::Box,
+        "cross" => ElementShape::Cross,
+        "ball" => ElementShape::Ball,
+        _ => {
+            return Err(Error::usage(format_args!(
+                "shape: unknown shape {shape:?}; expected box, cross or ball"
+            )));
+        }
+    })
+}
+
+/// A function for an operation of morphology, with what it does and an example.
+macro_rules! morphology {
+    ($($name:ident $operation:ident $title:literal $input:literal $result:literal)+) => {
+        $(
+            #[doc = concat!(" ", $title)]
+            ///
+            /// Parameters
+            /// ----------
+            /// image : array_like
+            ///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+            /// radius : int or sequence of int, default 1
+            ///     Radius of the structuring element in samples, for all axes or for each axis.
+            /// shape : {"box", "cross", "ball"}, default "box"
+            ///     Shape of the structuring element. A ball has one radius and is a disk in images.
+            /// channel_axis : int, optional
+            ///     The axis of channels, each of which is computed by itself.
+            /// out : ndarray, optional
+            ///     Array for the result, with its shape and type.
+            /// device : Device, optional
+            ///     The device; by default that of `set_device`.
+            ///
+            /// Returns
+            /// -------
+            /// ndarray
+            ///     Array of the shape and type of `image`. Samples beyond the border do not count, as in SciPy's mode
+            ///     "reflect".
+            ///
+            /// Examples
+            /// --------
+            /// >>> import numpy as np, gpuproc as gp
+            #[doc = concat!(" >>> gp.", stringify!($name), "(np.array(", $input, ", np.uint8))")]
+            #[doc = concat!(" array(", $result, ", dtype=uint8)")]
+            #[pyfunction]
+            #[pyo3(signature = (image, radius=PerAxis::One(1), *, shape="box", channel_axis=None, out=None, device=None))]
+            #[pyo3(text_signature = "(image, radius=1, *, shape='box', channel_axis=None, out=None, device=None)")]
+            pub(super) fn $name<'py>(
+                image: &Bound<'py, PyAny>,
+                radius: PerAxis<usize>,
+                shape: &str,
+                channel_axis: Option<isize>,
+                out: Option<&Bound<'py, PyAny>>,
+                device: Option<&Bound<'py, Device>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                Call { image, channel_axis, out, device }.run(|axes| {
+                    let radius = radius.expand("radius", axes, 0)?;
+                    Morph::new(Operation::$operation, element(shape)?, radius)
+                })
+            }
+        )+
+    };
+}
+
+morphology! {
+    erosion Erode "Smallest sample under a structuring element." "[0, 9, 9, 9, 9]" "[0, 0, 9, 9, 9]"
+    dilation Dilate "Largest sample under a structuring element." "[0, 0, 9, 0, 0]" "[0, 9, 9, 9, 0]"
+    opening Open "Erosion, then dilation: removes small bright spots." "[0, 9, 0, 0, 0]" "[0, 0, 0, 0, 0]"
+    closing Close "Dilation, then erosion: removes small dark spots." "[9, 9, 0, 9, 9]" "[9, 9, 9, 9, 9]"
+    morphological_gradient Gradient "Dilation minus erosion: outlines." "[0, 0, 0, 9, 9]" "[0, 0, 9, 9, 0]"
+    white_tophat TopHat "Image minus its opening: small bright spots." "[1, 9, 1, 1, 1]" "[0, 8, 0, 0, 0]"
+    black_tophat BlackHat "Closing minus the image: small dark spots." "[9, 9, 1, 9, 9]" "[0, 0, 8, 0, 0]"
+}
+
+/// One threshold, or several.
+#[derive(FromPyObject)]
+pub(super) enum Values {
+    #[pyo3(transparent)]
+    One(f64),
+    #[pyo3(transparent)]
+    Several(Vec<f64>),
+}
+
+/// Samples above a threshold, or the class of each sample among several thresholds.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes.
+/// value : float or sequence of float
+///     One threshold, or 1 to 255 ascending thresholds.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray of bool or uint8
+///     With one number, `image > value`. With a sequence, the number of thresholds that a sample exceeds.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.threshold(np.array([1, 5, 9], np.uint8), 5)
+/// array([False, False,  True])
+/// >>> gp.threshold(np.array([1, 5, 9], np.uint8), [1, 8])
+/// array([0, 1, 2], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (image, value, *, out=None, device=None))]
+pub(super) fn threshold<'py>(
+    image: &Bound<'py, PyAny>,
+    value: Values,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (values, is_mask) = match value {
+        Values::One(value) => (vec![value], true),
+        Values::Several(values) => (values, false),
+    };
+    let is_valid = (1..=255).contains(&values.len()) && values.is_sorted_by(|a, b| a < b);
+    if !is_valid || values.iter().any(|value| value.is_nan()) {
+        return Err(PyValueError::new_err("value: expected 1 to 255 ascending numbers"));
+    }
+    let is_binary = values.len() == 1;
+    let mut array = as_array(image)?;
+    if array.dtype().kind() == b'b' {
+        array = array.call_method1("view", ("uint8",))?.cast_into()?;
+    }
+    let image = &array.into_any();
+    let classes = Call { image, channel_axis: None, out: None, device }
+        .run(|_| Ok(Classify::from(Threshold::Values(values))))?;
+    let result = match is_binary {
+        true => {
+            let mask = numpy(classes.py())?.call_method1("not_equal", (classes, 0))?;
+            if is_mask { mask } else { mask.call_method1("view", ("uint8",))? }
+        }
+        false => classes,
+    };
+    stored(result, out)
+}
+
+/// Thresholds between classes by Otsu's method: those with the largest variance between the means of the classes.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Array of 1 to 3 axes.
+/// classes : int, default 2
+///     Number of classes, 2 to 16.
+///
+/// Returns
+/// -------
+/// list of float
+///     The `classes - 1` thresholds, midway between neighbouring samples of different classes.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If the array has fewer different samples than classes.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.threshold_otsu(np.array([1, 2, 9, 9], np.uint8))
+/// [5.5]
+#[pyfunction]
+#[pyo3(signature = (image, classes=2))]
+pub(super) fn threshold_otsu(image: &Bound<'_, PyAny>, classes: usize) -> PyResult<Vec<f64>> {
+    if !(2..=16).contains(&classes) {
+        return Err(PyValueError::new_err(format!("classes is {classes}, expected 2 to 16")));
+    }
+    let array = Array::new(image, None)?;
+    device_for(array.py(), None, 0)?;
+    let thresholds = array.with_pixels(|pixels| {
+        let mut otsu = Otsu::new(pixels.samples.dtype());
+        if otsu.needs_range() {
+            otsu.widen_range(&pixels.samples);
+        }
+        otsu.count(&pixels.samples, 1);
+        Ok(otsu.thresholds(classes - 1))
+    })?;
+    thresholds.ok_or_else(|| {
+        PyValueError::new_err(format!("too few different samples for {} thresholds", classes - 1))
+    })
+}
+
+fn interpolation(name: &str) -> Result<Interpolation> {
+    Ok(match name {
+        "nearest" => Interpolation::Nearest,
+        "area" => Interpolation::Area,
+        "linear" => Interpolation::Linear,
+        "cubic" => Interpolation::Cubic,
+        "lanczos3" => Interpolation::Lanczos3,
+        _ => {
+            return Err(Error::usage(format_args!(
+                "interpolation: unknown interpolation {name:?}; expected nearest, area, linear, cubic or lanczos3"
+            )));
+        }
+    })
+}
+
+/// Image or volume of another size.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// output_shape : int or sequence of int
+///     Size along each axis, without that of channels.
+/// interpolation : {"lanczos3", "nearest", "area", "linear", "cubic"}, default "lanczos3"
+///     How samples are weighed. Smaller results are averaged over all samples that they cover (antialiasing).
+/// channel_axis : int, optional
+///     The axis of channels.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Array of the type of `image`. The corners of both images coincide.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.resize(np.array([[0, 2, 4, 6]], np.float32), (1, 2), interpolation="area")
+/// array([[1., 5.]], dtype=float32)
+#[pyfunction]
+#[pyo3(signature = (image, output_shape, *, interpolation="lanczos3", channel_axis=None, out=None, device=None))]
+pub(super) fn resize<'py>(
+    image: &Bound<'py, PyAny>,
+    output_shape: PerAxis<usize>,
+    interpolation: &str,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Call { image, channel_axis, out, device }.run(|axes| {
+        let sizes = output_shape.expand("output_shape", axes, 1)?;
+        if sizes.contains(&0) {
+            return Err(Error::usage("output_shape: expected sizes above 0"));
+        }
+        let filter = self::interpolation(interpolation)?;
+        Ok(Resize { size: Size::Exact(sizes.map(Some)), axes: axes.max(2), filter, linear: false })
+    })
+}
+
+/// Projection of an image or volume along an axis.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// axis : int, default 0
+///     The axis that is removed.
+/// method : {"max", "min", "mean", "sum", "std"}, default "max"
+///     The value that stands for the samples along the axis.
+/// channel_axis : int, optional
+///     The axis of channels.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Minimum and maximum have the type of `image`, mean and standard deviation are float32, and sums are float64.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.project(np.array([[1, 5], [4, 2]], np.uint8), axis=0)
+/// array([4, 5], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (image, axis=0, *, method="max", channel_axis=None, out=None, device=None))]
+pub(super) fn project<'py>(
+    image: &Bound<'py, PyAny>,
+    axis: isize,
+    method: &str,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let method = match method {
+        "max" => Method::Max,
+        "min" => Method::Min,
+        "mean" => Method::Mean,
+        "sum" => Method::Sum,
+        "std" => Method::Std,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "method: unknown method {method:?}; expected max, min, mean, sum or std"
+            )));
+        }
+    };
+    let array = as_array(image)?;
+    let axes = array.ndim();
+    let axis = axis_index(axis, axes)?;
+    let channels = channel_axis.map(|channels| axis_index(channels, axes)).transpose()?;
+    if channels == Some(axis) {
+        return Err(PyValueError::new_err("axis: the axis of channels cannot be projected"));
+    }
+    // Position among the axes of the grid, from its last axis, x.
+    let own = axis - usize::from(channels.is_some_and(|channels| channels < axis));
+    let image = &array.into_any();
+    let flat = Call { image, channel_axis, out: None, device }
+        .run(|axes| Ok(Projection { method, axis: axes - 1 - own }))?;
+    stored(flat.call_method1("squeeze", (axis,))?, out)
+}

@@ -1,0 +1,201 @@
+"""Filters against SciPy and NumPy, for every type of samples, layout and number of axes."""
+
+import numpy as np
+import pytest
+import scipy.ndimage as ndi
+
+import gpuproc as gp
+
+TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float64]
+SHAPES = [(70,), (31, 47), (9, 14, 21)]
+MODES = ["nearest", "reflect", "mirror", "wrap", "constant"]
+
+
+def samples(dtype, shape, seed=0):
+    """Noise in most of the range of 8 bits."""
+    low, high = (0, 200) if np.dtype(dtype).kind == "u" else (-100, 100)
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
+
+
+def assert_rounded(result, exact):
+    """Integers are the exact result rounded once; floats are within their precision."""
+    if result.dtype.kind == "f":
+        np.testing.assert_allclose(result, exact, rtol=0, atol=100 * (1e-6 if result.dtype == "f4" else 1e-9))
+    else:
+        # Weights and the sums between passes are integers, so a value close to a half may be rounded either way.
+        assert np.abs(result - exact).max() <= 0.5 + (0.1 if result.dtype.itemsize == 2 else 0.02)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_gaussian(dtype, shape, mode):
+    image = samples(dtype, shape)
+    sigma = [0.7, 1.5, 2.2][: len(shape)]
+    result = gp.gaussian(image, sigma, mode=mode, cval=7)
+    assert result.dtype == dtype and result.flags.c_contiguous
+    exact = ndi.gaussian_filter(image.astype(float), sigma, mode=mode, cval=7)
+    assert_rounded(result, exact)
+    near = gp.gaussian(image, 2, truncate=1.5, mode=mode, cval=7)
+    assert_rounded(near, ndi.gaussian_filter(image.astype(float), 2, truncate=1.5, mode=mode, cval=7))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_uniform_filter(dtype, shape, mode):
+    image = samples(dtype, shape)
+    size = [3, 5, 7][: len(shape)]
+    exact = ndi.uniform_filter(image.astype(float), size, mode=mode, cval=7)
+    assert_rounded(gp.uniform_filter(image, size, mode=mode, cval=7), exact)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, bool])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_morphology(dtype, shape):
+    image = samples(np.uint8, shape) > 100 if dtype is bool else samples(dtype, shape)
+    radius = [1, 2, 3][: len(shape)]
+    size = [2 * r + 1 for r in radius]
+    for ours, theirs in [
+        (gp.erosion, ndi.grey_erosion), (gp.dilation, ndi.grey_dilation),
+        (gp.opening, ndi.grey_opening), (gp.closing, ndi.grey_closing),
+    ]:
+        result = ours(image, radius)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, theirs(image, size))
+    if dtype is not bool:
+        wide = image.astype(float)
+        exact = [
+            (gp.morphological_gradient, ndi.morphological_gradient(wide, size)),
+            (gp.white_tophat, ndi.white_tophat(wide, size)),
+            (gp.black_tophat, ndi.black_tophat(wide, size)),
+        ]
+        for ours, difference in exact:
+            if np.dtype(dtype).kind != "f":
+                difference = np.clip(difference, np.iinfo(dtype).min, np.iinfo(dtype).max)
+            np.testing.assert_allclose(ours(image, radius), difference, rtol=0, atol=1e-5)
+
+
+def test_elements():
+    image = samples(np.uint8, (30, 40))
+    y, x = np.mgrid[-3:4, -3:4]
+    for shape, footprint in [("cross", (y == 0) | (x == 0)), ("ball", y * y + x * x <= 9)]:
+        expected = ndi.grey_dilation(image, footprint=footprint)
+        np.testing.assert_array_equal(gp.dilation(image, 3, shape=shape), expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_channels(axis, channels):
+    planes = [samples(np.uint8, (20, 30), seed) for seed in range(channels)]
+    image = np.stack(planes, axis)
+    blurred = np.stack([gp.gaussian(plane, 2) for plane in planes], axis)
+    np.testing.assert_array_equal(gp.gaussian(image, 2, channel_axis=axis), blurred)
+    smaller = np.stack([gp.resize(plane, (7, 9)) for plane in planes], axis)
+    np.testing.assert_array_equal(gp.resize(image, (7, 9), channel_axis=axis), smaller)
+
+
+def test_volumes_of_channels():
+    image = samples(np.float32, (5, 6, 7, 3))
+    expected = np.stack([gp.gaussian(image[..., c], 1) for c in range(3)], -1)
+    np.testing.assert_allclose(gp.gaussian(image, 1, channel_axis=-1), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_layouts(dtype):
+    """Strided, Fortran, swapped, unaligned, read-only and nested inputs give the result of a plain copy."""
+    plain = samples(dtype, (24, 36))
+    for other in [plain[::2, ::-3], np.asfortranarray(plain), plain.T, plain[1:, 2:-3]]:
+        expected = gp.gaussian(np.ascontiguousarray(other), 1.2)
+        np.testing.assert_array_equal(gp.gaussian(other, 1.2), expected)
+    expected = gp.gaussian(plain, 1.2)
+    np.testing.assert_array_equal(gp.gaussian(plain.astype(plain.dtype.newbyteorder(">")), 1.2), expected)
+    raw = np.zeros(plain.nbytes + 1, np.uint8)
+    unaligned = raw[1:].view(dtype).reshape(plain.shape)
+    unaligned[:] = plain
+    np.testing.assert_array_equal(gp.gaussian(unaligned, 1.2), expected)
+    frozen = plain.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(gp.gaussian(frozen, 1.2), expected)
+    assert (frozen == plain).all()
+    if np.dtype(dtype) == np.float64:
+        np.testing.assert_array_equal(gp.gaussian(plain.tolist(), 1.2), expected)
+
+
+def test_out():
+    image = samples(np.uint8, (20, 30))
+    expected = gp.gaussian(image, 2)
+    out = np.zeros((20, 60), np.uint8)[:, ::2]
+    assert gp.gaussian(image, 2, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert gp.gaussian(image, 2, out=image) is image
+    np.testing.assert_array_equal(image, expected)
+    with pytest.raises(ValueError, match="out: expected an array of uint8 with the shape"):
+        gp.gaussian(image, out=np.zeros((20, 31), np.uint8))
+    with pytest.raises(ValueError, match="out: expected an array of uint8"):
+        gp.gaussian(image, out=np.zeros((20, 30), np.float32))
+    frozen = np.zeros((20, 30), np.uint8)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        gp.gaussian(image, out=frozen)
+
+
+def test_empty_and_small_arrays():
+    assert gp.gaussian(np.zeros((0, 5), np.uint8)).shape == (0, 5)
+    np.testing.assert_array_equal(gp.gaussian(np.array([[3]], np.uint8), 50), [[3]])
+    assert gp.erosion(np.zeros((3, 0), np.float32)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_threshold(dtype):
+    image = samples(dtype, (30, 40))
+    mask = gp.threshold(image, 20.5)
+    assert mask.dtype == bool
+    np.testing.assert_array_equal(mask, image > 20.5)
+    classes = gp.threshold(image, [-10, 20, 50])
+    np.testing.assert_array_equal(classes, sum((image > t).astype(int) for t in [-10, 20, 50]))
+    assert classes.dtype == np.uint8
+    np.testing.assert_array_equal(gp.threshold(image > 20, 0.5), image > 20)
+
+
+def test_threshold_otsu_divides_as_scikit_image():
+    from skimage.filters import threshold_multiotsu, threshold_otsu
+    rng = np.random.default_rng(5)
+    image = np.concatenate([rng.normal(60, 8, 900), rng.normal(150, 9, 700), rng.normal(220, 4, 500)])
+    image = image.clip(0, 255).astype(np.uint8)
+    for classes, theirs in [(2, [threshold_otsu(image)]), (3, threshold_multiotsu(image, 3, nbins=256))]:
+        ours = gp.threshold_otsu(image, classes)
+        np.testing.assert_array_equal(np.digitize(image, ours, right=True), np.digitize(image, theirs, right=True))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_projections(dtype, shape):
+    image = samples(dtype, shape)
+    for axis in range(-len(shape), len(shape)):
+        np.testing.assert_array_equal(gp.project(image, axis), image.max(axis))
+        np.testing.assert_array_equal(gp.project(image, axis, method="min"), image.min(axis))
+        wide = image.astype(float)
+        np.testing.assert_allclose(gp.project(image, axis, method="sum"), wide.sum(axis), rtol=1e-12)
+        np.testing.assert_allclose(gp.project(image, axis, method="mean"), wide.mean(axis), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(gp.project(image, axis, method="std"), wide.std(axis), rtol=1e-5, atol=1e-5)
+    colour = samples(dtype, (*shape, 3))
+    for axis in range(len(shape)):
+        expected = colour.max(axis)
+        np.testing.assert_array_equal(gp.project(colour, axis, channel_axis=-1), expected)
+        moved = np.moveaxis(colour, -1, 0)
+        np.testing.assert_array_equal(gp.project(moved, axis + 1, channel_axis=0), moved.max(axis + 1))
+
+
+def test_resize():
+    image = samples(np.uint8, (12, 20))
+    np.testing.assert_array_equal(gp.resize(image, (12, 20)), image)
+    halves = image.reshape(6, 2, 10, 2).astype(float).mean((1, 3))
+    assert np.abs(gp.resize(image, (6, 10), interpolation="area") - halves).max() <= 0.51
+    double = gp.resize(image, (24, 40), interpolation="nearest")
+    np.testing.assert_array_equal(double, image.repeat(2, 0).repeat(2, 1))
+    volume = samples(np.float32, (4, 6, 8))
+    eighths = volume.reshape(2, 2, 3, 2, 4, 2).mean((1, 3, 5))
+    np.testing.assert_allclose(gp.resize(volume, (2, 3, 4), interpolation="area"), eighths, atol=1e-3)
+    line = np.arange(8, dtype=np.float64)
+    np.testing.assert_allclose(gp.resize(line, 4, interpolation="area"), [0.5, 2.5, 4.5, 6.5])
