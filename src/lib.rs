@@ -118,7 +118,7 @@ pub mod util;
 
 pub use api::{
     Blur, Channels, Counts, Device, DeviceInfo, Histogram, Image, LabelMeshes, MarchingCubes, Mesh,
-    Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, Volume, auto_levels,
+    Label, Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, Volume, auto_levels,
     equalize, histogram, mesh, statistics, summed_area_table,
 };
 pub use kernels::{

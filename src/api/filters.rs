@@ -10,6 +10,7 @@ use crate::{
     data::grid::Grid,
     kernels::{
         histogram::{LookupTable, Pixels, luminance_histogram},
+        label,
         morph::{self, ElementShape, Operation},
         project::{self, Method},
         resize::{self, Interpolation, Size},
@@ -179,6 +180,57 @@ impl Resize {
         let (filter, linear) = (self.interpolation, self.linear);
         let resize = resize::Resize { size: self.size.clone(), axes: I::AXES, filter, linear };
         filtered(device, &resize, input)
+    }
+}
+
+/// Connected components: neighbouring samples that are not 0 get the same number, from 1 in the order of their first
+/// samples. Background is 0.
+///
+/// ```
+/// use gpuproc::{Channels, Device, Image, Label};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let mask = Image::new(5, 1, Channels::Gray, vec![9u8, 1, 0, 0, 3])?;
+/// let labels = Label::new(8).run(&Device::best(), &mask)?;
+/// assert_eq!(labels.samples(), [1, 1, 0, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    connectivity: usize,
+    is_equal: bool,
+    min_size: u64,
+}
+
+impl Label {
+    /// Components of samples with this number of neighbours: 4 or 8 in images, 6, 18 or 26 in volumes.
+    pub fn new(connectivity: usize) -> Self {
+        Self { connectivity, is_equal: false, min_size: 1 }
+    }
+
+    /// Joins only neighbours with equal samples.
+    #[must_use]
+    pub fn equal(self) -> Self {
+        Self { is_equal: true, ..self }
+    }
+
+    /// Makes components of fewer than `samples` samples background.
+    #[must_use]
+    pub fn min_size(self, samples: u64) -> Self {
+        Self { min_size: samples, ..self }
+    }
+
+    /// Returns the number of the component of each pixel or voxel, in one channel.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a number of neighbours that the input does not have,
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or there are several channels
+    /// that cannot be compared, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
+    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<u32>> {
+        let connectivity = Some(self.connectivity);
+        let label = label::Label::new(connectivity, I::AXES, self.is_equal, self.min_size)?;
+        filtered(device, &label, input)
     }
 }
 

@@ -13,7 +13,7 @@ mod volume;
 
 pub use blur::Blur;
 pub use device::{Device, DeviceInfo};
-pub use filters::{Morph, Projection, Resize, Threshold, auto_levels, equalize};
+pub use filters::{Label, Morph, Projection, Resize, Threshold, auto_levels, equalize};
 pub use histogram::{Counts, Histogram, histogram, statistics};
 pub use image::{Channels, Image};
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};

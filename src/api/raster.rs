@@ -1,6 +1,9 @@
 //! Images and volumes as the inputs and results of filters.
 
-use super::{device::Device, sample::Sample};
+use super::{
+    device::Device,
+    sample::{Sample, sealed::Stored as SampleType},
+};
 use crate::{
     kernels::filter::{Filter, apply},
     util::{
@@ -41,5 +44,11 @@ pub(super) fn filtered<O: Raster>(
     if grid.samples.is_empty() {
         return Err(Error::bad_input("the input has no samples"));
     }
-    memory::catch(|| apply(filter, device.inner(), grid)).map(O::from_grid)
+    let mut result = memory::catch(|| apply(filter, device.inner(), grid))?;
+    // Labels have 16 bits if that is enough.
+    let dtype = <O::Sample as SampleType>::DTYPE;
+    if result.samples.dtype() != dtype {
+        result.samples = result.samples.converted(dtype)?;
+    }
+    Ok(O::from_grid(result))
 }

@@ -85,6 +85,7 @@ commands! {
     |session, parser, run_line|
     blur::Blur => run(session), later device;
     histogram::Histogram => run(session), later device;
+    label::Label => run(session), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph => run(session), later device;
     project::Project => run(session), later device;

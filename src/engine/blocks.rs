@@ -233,10 +233,12 @@ pub fn filter_blocks(
     }
     let mut pass =
         |consume: &mut dyn FnMut(&Grid) -> Result<()>| read_all(source, block, session, consume);
-    if let Some(result) = filter.reduced(&session.device, source.axis, &mut pass)? {
+    if own == (0..length)
+        && let Some(result) = filter.reduced(&session.device, source.axis, &mut pass)?
+    {
         return write(0, result);
     }
-    let prepared = filter.prepared(&mut pass)?;
+    let prepared = filter.prepared(&session.device, source.shape, &mut pass)?;
     let filter = prepared.as_deref().unwrap_or(filter);
     let (axis, shape, len) = (source.axis, source.shape, source.length());
     let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
@@ -316,7 +318,10 @@ pub fn read_ahead<T: Send + 'static>(
 }
 
 /// Calls `consume` with all samples of `source`, `block` rows or slices at a time.
-fn read_all(
+///
+/// # Errors
+/// Those of reading and of `consume`.
+pub fn read_all(
     source: &BlockSource<'_>,
     block: usize,
     session: &Session,

@@ -3,7 +3,7 @@
 use std::{io, ops::Range};
 
 use super::{
-    blocks::{BlockSource, Division, filter_blocks},
+    blocks::{BlockSource, Division, filter_blocks, read_all},
     job::{Job, Settings},
     plan::FilterCost,
 };
@@ -25,7 +25,10 @@ use crate::{
         losses,
     },
     jpeg::{Frame, Quality, SparseCoefficients},
-    kernels::{filter::apply, jpeg::JpegOutput},
+    kernels::{
+        filter::{Pass, apply},
+        jpeg::JpegOutput,
+    },
     util::{
         error::{Error, Result},
         memory,
@@ -77,6 +80,9 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     let dtype = image.samples.dtype();
     let image = filtered(job, image, session)?;
     job.report_warning(session)?;
+    if job.filter.makes_labels() {
+        target.check_labels(image.samples.dtype())?;
+    }
     target.write(&target.with_numbers(image, dtype)?)
 }
 
@@ -98,8 +104,11 @@ fn process_pages(
     let mut bar = session.progress.bar("pages", selected.len() as u64);
     target.write_pages(series, |writer| {
         for page in selected {
-            let image = pages.decode(page, timings)?;
-            writer.page(&filtered(job, image, session)?)?;
+            let image = filtered(job, pages.decode(page, timings)?, session)?;
+            if job.filter.makes_labels() {
+                target.check_labels(image.samples.dtype())?;
+            }
+            writer.page(&image)?;
             bar.advance(1);
         }
         job.report_warning(session)
@@ -199,7 +208,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     log::debug!("{}: in blocks of {block} rows", job.source);
     let losses = &header.first.losses;
     losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
-    write_blocks(job, settings, session, rows, (output, block))?;
+    write_blocks(job, settings, session, rows, block)?;
     Ok(true)
 }
 
@@ -209,7 +218,7 @@ fn write_blocks(
     settings: &Settings,
     session: &Session,
     mut rows: Box<dyn ReadRows>,
-    (output, block): (GridType, usize),
+    block: usize,
 ) -> Result<()> {
     let image = rows.header().first.image.clone();
     let shape = Shape { dims: [image.width, image.height, 1], channels: image.channels };
@@ -221,14 +230,6 @@ fn write_blocks(
         },
     };
     drop(rows);
-    let format = job.format.unwrap_or(ImageFormat::Png);
-    let samples = Samples::zeros(output.dtype, 0)?;
-    let Shape { dims: [width, height, _], channels } = output.shape;
-    let head = Image { width, height, channels, samples, ..image };
-    session.image_target(&job.sink, format, settings.encoding).check(&head)?;
-    let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
-    let file = job.sink.create(session.no_clobber)?;
-    let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
     let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
         let rows = rows.ok_or_else(|| {
@@ -237,6 +238,22 @@ fn write_blocks(
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
     let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
+    let pass: Pass<'_> = &mut |consume| read_all(&source, block, session, consume);
+    let labelled = job.labelled(&session.device, shape, pass)?;
+    let job = labelled.as_ref().unwrap_or(job);
+    let output = job.filter.output(GridType { shape, dtype: image.samples.dtype() })?;
+    let format = job.format.unwrap_or(ImageFormat::Png);
+    let samples = Samples::zeros(output.dtype, 0)?;
+    let Shape { dims: [width, height, _], channels } = output.shape;
+    let head = Image { width, height, channels, samples, ..image };
+    let target = session.image_target(&job.sink, format, settings.encoding);
+    target.check(&head)?;
+    if job.filter.makes_labels() {
+        target.check_labels(output.dtype)?;
+    }
+    let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
+    let file = job.sink.create(session.no_clobber)?;
+    let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
     let division = Division { own: 0..height, length: height, block };
     filter_blocks(&source, &*job.filter, division, session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)

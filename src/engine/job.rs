@@ -1,7 +1,10 @@
 //! Jobs of the engine: an input, its output and the filter between them.
 
+use std::sync::Arc;
+
 use crate::{
-    data::shard::Shard,
+    data::{grid::Shape, shard::Shard},
+    device::Device,
     engine::session::Session,
     io::{
         Sink, Source,
@@ -9,8 +12,8 @@ use crate::{
         losses,
         volume::{Layout, PyramidOptions},
     },
-    kernels::filter::Filter,
-    util::error::Result,
+    kernels::filter::{Filter, Pass},
+    util::error::{Error, Result},
 };
 
 /// One input, its output and the filter between them.
@@ -21,7 +24,7 @@ pub struct Job {
     /// The output.
     pub sink: Sink,
     /// The filter.
-    pub filter: Box<dyn Filter>,
+    pub filter: Arc<dyn Filter>,
     /// How to read a volume; `None` for an image.
     pub volume: Option<Box<Layout>>,
     /// Whether the output is a page that shows the image before and after.
@@ -35,6 +38,25 @@ pub struct Job {
 }
 
 impl Job {
+    /// The same job with a filter that knows the type of its labels, if this one makes labels: [`Filter::prepared`].
+    ///
+    /// # Errors
+    /// Those of the filter.
+    pub fn labelled(&self, device: &Device, shape: Shape, pass: Pass<'_>) -> Result<Option<Self>> {
+        if !self.filter.makes_labels() {
+            return Ok(None);
+        }
+        let failed = |error: Error| {
+            error.context(format_args!("cannot {} {}", self.filter.name(), self.source))
+        };
+        let prepared = self.filter.prepared(device, shape, pass).map_err(failed)?;
+        let Self { source, sink, volume, .. } = self;
+        Ok(prepared.map(|filter| {
+            let (source, sink, volume) = (source.clone(), sink.clone(), volume.clone());
+            Self { source, sink, volume, filter: filter.into(), ..*self }
+        }))
+    }
+
     /// Number of axes that the filter works along.
     pub fn axes(&self) -> usize {
         if self.volume.is_some() { 3 } else { 2 }

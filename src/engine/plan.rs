@@ -36,6 +36,8 @@ pub struct FilterCost {
     held: u64,
     /// Rows or slices that are stored together, as in chunks.
     layer: u64,
+    /// Whether the filter needs one more pass over an input that is divided into blocks.
+    reads_blocks_twice: bool,
 }
 
 impl FilterCost {
@@ -70,6 +72,7 @@ impl FilterCost {
             halo: (halo as u64).min(len),
             held: held.saturating_add(filter.held_bytes(input)),
             layer: layer.max(1) as u64,
+            reads_blocks_twice: filter.makes_labels(),
         }
     }
 
@@ -88,12 +91,14 @@ impl FilterCost {
         self.held
     }
 
-    /// Whether blocks take less time than the whole input. They take more on one thread, and if blocks consist mostly
-    /// of their halos.
+    /// Whether blocks take less time than the whole input. They take more on one thread, if blocks consist mostly of their
+    /// halos, and if they are read twice.
     pub fn is_faster_in_blocks(&self) -> bool {
         let is_mostly_halo = self.max_block() < HALOS * self.halo;
         let are_several = 2 * self.max_block() <= self.len;
-        self.bytes() >= LARGE && !is_mostly_halo && are_several && rayon::current_num_threads() > 1
+        let is_parallel = rayon::current_num_threads() > 1;
+        let is_mostly_work = !is_mostly_halo && !self.reads_blocks_twice;
+        self.bytes() >= LARGE && is_mostly_work && are_several && is_parallel
     }
 
     /// Maximum number of rows or slices of a block.

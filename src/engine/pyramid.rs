@@ -13,7 +13,7 @@ use std::{
 use super::{
     blocks::Division,
     job::Job,
-    volume::{block, cost, filter_slices, identity, with_result},
+    volume::{block, cost, filter_slices, identity, labelled, with_result},
 };
 use crate::{
     data::shard::Shard,
@@ -37,13 +37,17 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     check_path(path)?;
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
-    let output = job.filter.output(file.grid_type())?;
+    let labelled = labelled(job, &file, session)?;
+    let first = labelled.as_ref().unwrap_or(job);
+    let output = first.filter.output(file.grid_type())?;
     let described = with_result(job, &file, output);
-    let pyramid = Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)?;
+    let mut pyramid =
+        Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)?;
+    pyramid.are_labels |= job.filter.makes_labels();
     if let Some(lost) = pyramid.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }
-    let task = Task { job, layout, session, pyramid: &pyramid };
+    let task = Task { job, first, layout, session, pyramid: &pyramid };
     match shard {
         None => task.process_all(path),
         Some(shard) => task.process_shard(shard),
@@ -71,6 +75,8 @@ fn check_path(path: &Path) -> Result<()> {
 
 struct Task<'a> {
     job: &'a Job,
+    /// The same job, prepared for the first volume.
+    first: &'a Job,
     layout: &'a Layout,
     session: &'a Session,
     pyramid: &'a Pyramid,
@@ -96,7 +102,7 @@ impl Task<'_> {
     }
 
     fn process_shard(&self, shard: Shard) -> Result<()> {
-        let Self { job, layout, session, pyramid } = *self;
+        let Self { job, layout, session, pyramid, .. } = *self;
         let identity = identity(job, layout, shard, session)?;
         // The coarsest level of which every shard has at least one layer of chunks, else the finest level.
         let layers = |level: usize| self.depth().div_ceil(pyramid.unit(level));
@@ -124,18 +130,29 @@ impl Task<'_> {
 
     /// Filters the slices `own` of all volumes and writes them to the first `levels` levels.
     fn fill(&self, folder: &Path, own: Range<usize>, levels: usize, is_shared: bool) -> Result<()> {
-        let Self { job, layout, session, pyramid } = *self;
+        let Self { job, first, layout, session, pyramid } = *self;
         if own.is_empty() {
             return Ok(());
         }
         for number in 0..pyramid.volumes() {
             let file = &volume(job, layout, number)?;
             file.check(session.limits(1))?;
+            let labelled = if number == 0 { None } else { labelled(job, file, session)? };
+            let job = labelled.as_ref().unwrap_or(first);
+            let dtype = job.filter.output(file.grid_type())?.dtype;
+            if dtype.size() > pyramid.dtype.size() {
+                return Err(Error::bad_input(format_args!(
+                    "{}: volume {number} has more than 65,535 labels, and the first one has fewer; use --volume to label one at a time",
+                    job.source
+                )));
+            }
             let block = block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
             let division = Division { own: own.clone(), length: self.depth(), block };
             filter_slices(job, file, division, session, |_, samples| {
+                let wider = (dtype != pyramid.dtype).then(|| samples.converted(pyramid.dtype));
+                let samples = wider.transpose()?.unwrap_or(samples);
                 session.timings.time("write", || writer.push(&samples))
             })?;
             session.timings.time("write", || writer.finish())?;

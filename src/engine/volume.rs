@@ -2,7 +2,7 @@
 //! processes write.
 
 use super::{
-    blocks::{BlockSource, Division, filter_blocks},
+    blocks::{BlockSource, Division, filter_blocks, read_all},
     job::Job,
     plan::FilterCost,
 };
@@ -32,6 +32,8 @@ use crate::{
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
+    let labelled = labelled(job, &file, session)?;
+    let job = labelled.as_ref().unwrap_or(job);
     let output = job.filter.output(file.grid_type())?;
     let endian = layout.endian.unwrap_or(Endian::Little);
     let described = with_result(job, &file, output);
@@ -46,6 +48,19 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
             process_shard(job, layout, &file, target, shard, session)
         }
     }
+}
+
+/// `job` with a filter that knows the type of its labels, if it makes labels of `file`.
+///
+/// # Errors
+/// Those of reading and of the filter.
+pub fn labelled(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<Job>> {
+    let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
+    let source = BlockSource::slices(file, &open);
+    job.labelled(&session.device, source.shape, &mut |consume| {
+        let block = whole(job, file, source.length(), session)?.block;
+        read_all(&source, block, session, consume)
+    })
 }
 
 /// The description of `file`, with size and placement of the result `output`.

@@ -38,7 +38,7 @@ pub struct Block {
 /// # Errors
 /// Those of the filter.
 pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid> {
-    let prepared = filter.prepared(&mut |consume| consume(input))?;
+    let prepared = filter.prepared(device, input.shape(), &mut |consume| consume(input))?;
     let filter = prepared.as_deref().unwrap_or(filter);
     let Shape { dims, channels } = filter.output(input.grid_type())?.shape;
     let samples = match filter.is_identity() {
@@ -131,16 +131,27 @@ pub trait Filter: fmt::Debug + Send + Sync {
         6
     }
 
-    /// The filter for one input, if it depends on all samples of the input; `pass` reads them.
+    /// Whether the result is labels. Formats must hold them as they are, and their type is known only when the filter
+    /// is [prepared](Filter::prepared).
+    fn makes_labels(&self) -> bool {
+        false
+    }
+
+    /// The filter for one input of size `shape`, if it depends on all samples of the input; `pass` reads them.
     ///
     /// # Errors
-    /// Those of `pass`.
-    fn prepared(&self, _pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {
+    /// Those of `pass` and of the device.
+    fn prepared(
+        &self,
+        _device: &Device,
+        _shape: Shape,
+        _pass: Pass<'_>,
+    ) -> Result<Option<Box<dyn Filter>>> {
         Ok(None)
     }
 
-    /// The whole result, if it has one position along `axis` that depends on all positions of the input; `pass` reads
-    /// these in order, divided along `axis`.
+    /// The whole result, if it is known, or has one position along `axis` that depends on all positions of the input;
+    /// `pass` reads these in order, divided along `axis`.
     ///
     /// # Errors
     /// Those of `pass` and of the device.

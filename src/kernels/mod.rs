@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod jpeg;
 pub mod jpeg_blur;
 pub mod jpeg_histogram;
+pub mod label;
 pub mod mesh;
 pub mod morph;
 mod ordered_keys;
@@ -37,6 +38,7 @@ pub fn variants() -> Vec<Shader> {
         vec![copy::SHADER.clone()],
         histogram::variants(),
         jpeg::variants(),
+        label::variants(),
         mesh::gpu::variants(),
         morph::variants(),
         project::variants(),

@@ -157,7 +157,12 @@ impl Filter for Classify {
         Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
     }
 
-    fn prepared(&self, pass: Pass<'_>) -> Result<Option<Box<dyn Filter>>> {
+    fn prepared(
+        &self,
+        _device: &Device,
+        _shape: Shape,
+        pass: Pass<'_>,
+    ) -> Result<Option<Box<dyn Filter>>> {
         let Threshold::Otsu(count) = self.threshold else { return Ok(None) };
         let mut found: Option<Otsu> = None;
         for is_first in [true, false] {

@@ -42,17 +42,17 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 1_290),
+    ("api", 1_348),
     ("cli", 1_166),
-    ("commands", 13_760),
+    ("commands", 14_089),
     ("data", 3_500),
     ("device", 820),
-    ("engine", 3_367),
+    ("engine", 3_444),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 31_110),
+    ("io", 31_114),
     ("jpeg", 3_860),
-    ("kernels", 24_190),
+    ("kernels", 25_387),
     ("python", 2_480),
     ("util", 1_320),
 ];

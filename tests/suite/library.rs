@@ -1,7 +1,7 @@
 //! The public API, as its users call it.
 
 use gpuproc::{
-    Blur, Channels, Device, Edge, ElementShape, ErrorKind, Histogram, Image, Interpolation,
+    Blur, Channels, Device, Edge, ElementShape, ErrorKind, Histogram, Image, Interpolation, Label,
     LabelMeshes, MarchingCubes, Morph, MorphOperation, Projection, Resize, Scan, ScanOp, Size,
     Sort, Threshold, Volume, auto_levels, equalize, histogram, mesh, statistics, summed_area_table,
 };
@@ -139,6 +139,10 @@ fn filters_images_and_volumes() {
         let mask = Threshold::above(8.0).run(&device, &color).unwrap();
         assert_eq!((mask.channels(), mask.samples()), (Channels::Gray, &[255][..]));
 
+        let parts = Volume::new([4, 1, 1], vec![3i16, 3, 7, 7]).unwrap();
+        let labels = Label::new(26).equal().min_size(2).run(&device, &parts).unwrap();
+        assert_eq!(labels.samples(), [1, 1, 2, 2]);
+        assert!(Label::new(8).run(&device, &row).is_err());
         let eroded = Morph::new(MorphOperation::Erode, [1; 3]).run(&device, &row).unwrap();
         assert_eq!(eroded.samples(), [10, 10, 20, 200]);
         let ball = Morph::new(MorphOperation::Dilate, [2; 3]).element(ElementShape::Ball);

@@ -41,6 +41,7 @@ mod jpeg;
 mod jpeg_peers;
 mod jxl;
 mod jxl_reading;
+mod label;
 mod label_reference;
 mod labels;
 mod library;

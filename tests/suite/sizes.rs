@@ -116,6 +116,7 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("project {name} OUT.tif --axis x --method mean"));
             lines.push(format!("morph {name} OUT.png --op tophat --radius 2 --element ball"));
             lines.push(format!("scan {name} OUT.npy"));
+            lines.push(format!("label {name} OUT.png --min-size 2"));
         }
         lines.push(format!("threshold rgb8{size}.png OUT.png --otsu"));
         lines.push(format!("blur rgb8{size}.png OUT.jpg --sigma 2"));
@@ -152,6 +153,7 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("resize {name} OUT.nrrd --size 4x3x2"));
             lines.push(format!("project {name} OUT.tif --axis y --method sum"));
             lines.push(format!("morph {name} OUT.nrrd --op gradient --radius 3"));
+            lines.push(format!("label {name} OUT.nrrd --equal"));
         }
         lines.push(format!("blur v_{size}_uint8.raw OUT.nrrd --sigma 1"));
         lines.push(format!("blur v_{size}_uint16.raw OUT.nrrd --method box --radius 1"));

@@ -1,6 +1,6 @@
 //! The flags of every command that makes an image or volume of another one: inputs, outputs and their formats.
 
-use std::{ffi::OsString, mem::take};
+use std::{ffi::OsString, mem::take, sync::Arc};
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
-        volume::{PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path},
+        volume::{Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path},
     },
     kernels::filter::Filter,
     util::error::{Error, Result},
@@ -127,6 +127,16 @@ pub struct FilterArgs {
 pub type MakeFilter<'a> = &'a (dyn Fn(&Source, usize) -> Result<Box<dyn Filter>> + Sync);
 
 impl FilterArgs {
+    /// How to read volumes.
+    pub fn layout(&self) -> Layout {
+        self.volume.layout()
+    }
+
+    /// Whether this process does the first part of the job.
+    pub fn is_first_shard(&self) -> bool {
+        self.sharding.shard.is_none_or(|shard| shard.index() == 0)
+    }
+
     /// Filters all inputs.
     ///
     /// # Errors
@@ -314,7 +324,8 @@ impl Jobs<'_> {
                 "{source}: --compare makes a page of one image: name an output that ends with .html"
             )));
         }
-        let filter = (self.make)(&source, if is_volume { 3 } else { 2 })?;
+        let filter: Arc<dyn Filter> =
+            (self.make)(&source, if is_volume { 3 } else { 2 })?.into();
         let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,

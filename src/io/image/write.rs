@@ -68,6 +68,20 @@ impl<'a> ImageTarget<'a> {
         self.format.codec().encode_pages.is_some()
     }
 
+    /// Refuses to write labels of type `dtype` if the format would scale or clamp them.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if the format does not hold the type.
+    pub fn check_labels(&self, dtype: Dtype) -> Result<()> {
+        let holds = |dtype| self.format.codec().capabilities.dtypes.contains(&dtype);
+        let (fact, remedy) = match holds(Dtype::U16) {
+            _ if holds(dtype) => return Ok(()),
+            true => ("there are more than 65,535 labels, the maximum of this format", "write .tif"),
+            false => ("this format cannot hold labels of 16 bits", "write .png or .tif"),
+        };
+        Err(Error::usage(format_args!("{}: {fact}; {remedy}", self.sink)))
+    }
+
     /// Reports content of `image` that the format cannot store, without writing anything.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)

@@ -70,7 +70,8 @@ pub struct Pyramid {
     axes: Vec<Axis>,
     name: Option<String>,
     omero: Option<Value>,
-    pub(super) are_labels: bool,
+    /// Whether samples are labels, of which coarser levels take one and not the mean.
+    pub are_labels: bool,
     losses: Vec<String>,
 }
 

@@ -1,0 +1,122 @@
+//! `gpuproc label`: connected components.
+
+mod table;
+
+use std::{
+    ffi::OsString,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use self::table::Table;
+use super::flags::{FIELDS, FilterArgs, KeptFolders, Target, check_fields};
+use crate::{
+    engine::session::Session,
+    io::{Sink, Source},
+    kernels::label::Label,
+    util::error::{Error, Result},
+};
+
+/// Number the connected components of masks and segmentations.
+///
+/// Neighbouring samples that are not 0 form a component. Components are numbered from 1 in the order of their first samples:
+/// by row in images, by slice and row in volumes. Background is 0. The result has 16 bits, or 32 if there are more than
+/// 65,535 components. It is the same on every device and for every division into blocks or shards.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Neighbours of a sample: 4 or 8 in images, 6, 18 or 26 in volumes [default: 8 or 26]
+    ///
+    /// 4 and 6 share a side. 8 and 26 share at least a corner, and 18 share at least an edge.
+    #[arg(short = 'n', long, value_name = "N")]
+    connectivity: Option<usize>,
+
+    /// Only neighbours of equal value belong together
+    ///
+    /// Use it to split the labels or classes of a segmentation into connected parts. In colour images of 8 bits,
+    /// neighbours of equal colour belong together.
+    #[arg(long)]
+    equal: bool,
+
+    /// Make components of fewer than N samples background
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    min_size: u64,
+
+    /// Write a table of the components: .csv or .json
+    ///
+    /// A row has the number of samples, the bounding box (the end is after the last sample) and the centroid, in
+    /// positions that count from 0, and the physical volume if the distance of voxels is known. Several inputs need a
+    /// folder or a template, such as tables/ or 'tables/{stem}.json'. With --shard, the first shard writes the table.
+    #[arg(long, value_name = "FILE", help_heading = "Table")]
+    table: Option<Target>,
+
+    /// Add mean, minimum and maximum of this image or volume to the table
+    #[arg(long, value_name = "FILE", requires = "table", help_heading = "Table")]
+    intensity: Option<OsString>,
+
+    #[command(flatten)]
+    files: FilterArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc label mask.png labels.png
+  gpuproc label cells.tif -o labels/ --connectivity 4 --min-size 20
+  gpuproc label mask.nii.gz labels.nii.gz --connectivity 6
+  gpuproc label atlas.nrrd parts.nrrd --equal
+  gpuproc label mask.nii.gz labels.nii.gz --table sizes.csv --intensity ct.nii.gz";
+
+/// The table of one of several inputs, and whether its folder is created.
+fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
+    let destination = target.destination();
+    let sink = destination.sink(source, Some("csv"), KeptFolders::Flat)?;
+    match sink.extension().as_str() {
+        "csv" | "json" => Ok((sink, destination.has_output_per_input())),
+        _ => Err(Error::usage(format_args!("--table {sink}: expected a name with .csv or .json"))),
+    }
+}
+
+/// Labels one file or several.
+///
+/// # Errors
+/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
+/// some of several files.
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { connectivity, equal, min_size, table, intensity, mut files } = args;
+    files.makes_classes = true;
+    let layout = files.layout();
+    if let Some(target) = &table {
+        check_fields(target.name(), &FIELDS)?;
+    }
+    let is_first_shard = files.is_first_shard();
+    let owner: Mutex<Option<Source>> = Mutex::default();
+    files.run(
+        &|source, axes| {
+            let label = Label::new(connectivity, axes, equal, min_size);
+            let label = label.map_err(|error| error.context(source))?;
+            let Some(target) = &table else { return Ok(Box::new(label)) };
+            let sink = table_of(target, source)?;
+            if !sink.1 && !is_first_shard {
+                return Ok(Box::new(label));
+            }
+            let mut owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
+            if !sink.1 && owner.get_or_insert_with(|| source.clone()) != source {
+                return Err(Error::usage(format_args!(
+                    "--table {}: several inputs need a folder, such as --table tables/",
+                    sink.0
+                )));
+            }
+            let table = Table {
+                sink,
+                source: source.clone(),
+                intensity: intensity.clone().map(Source::from),
+                layout: (axes == 3).then(|| layout.clone()),
+                limits: session.limits(1),
+                no_clobber: session.no_clobber,
+                timings: session.timings.clone(),
+                is_written: false.into(),
+            };
+            Ok(Box::new(label.observed(Arc::new(table))))
+        },
+        session,
+    )
+}

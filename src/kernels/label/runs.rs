@@ -1,0 +1,335 @@
+//! Runs: neighbouring samples of a row in the same component.
+//!
+//! Rows are bits. Of two rows, bitwise operations find the positions where a run of one begins to touch a run of the
+//! other, and the number of starts before a position is the number of the run there.
+
+use std::{cmp::Ordering, ops::Range};
+
+use super::forest::Forest;
+use crate::{
+    data::samples::Samples,
+    util::{error::Result, memory},
+};
+
+/// Which samples are neighbours: those whose positions differ by at most 1, along at most this number of axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach(pub usize);
+
+/// How a grid is divided into slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slices {
+    /// Samples in a row.
+    pub width: usize,
+    /// Rows in a slice.
+    pub height: usize,
+    /// Whether slices are rows of an image. Otherwise they are planes of a volume.
+    pub are_rows: bool,
+}
+
+/// For each sample, whether a run there is known to be joined with the run above, with the run before that, or the run
+/// before it with the one above.
+#[derive(Default)]
+struct Joined {
+    straight: u64,
+    falling: u64,
+    rising: u64,
+}
+
+/// The runs of some rows.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// Samples in a row.
+    width: usize,
+    /// Words of 64 bits in a row.
+    words: usize,
+    /// For each sample, whether it is in a run.
+    set: Vec<u64>,
+    /// For each sample, whether a run starts there; empty if this follows from `set`.
+    starts: Vec<u64>,
+    /// The sample of each run, if only equal samples make a component.
+    values: Vec<u64>,
+    /// Number of runs before each row, and in all rows.
+    rows: Vec<usize>,
+    /// The provisional number of each run.
+    numbers: Vec<u32>,
+}
+
+/// Bit i is that of byte i, which is 0 or 1.
+fn bits(bytes: &[u8; 64]) -> u64 {
+    // The product has the lowest bits of all bytes in its highest byte.
+    let byte = |at: usize| {
+        let bytes = bytes[8 * at..][..8].try_into().expect("eight bytes");
+        u64::from_le_bytes(bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    };
+    (0..8).fold(0, |bits, at| bits | byte(at) << (8 * at))
+}
+
+/// Bits of the word `at`, each moved to the next sample.
+fn later(row: &[u64], at: usize) -> u64 {
+    row[at] << 1 | at.checked_sub(1).map_or(0, |before| row[before] >> 63)
+}
+
+/// Bits of the word `at` and of the samples before and after.
+fn near(row: &[u64], at: usize) -> u64 {
+    let after = row.get(at + 1).map_or(0, |after| after << 63);
+    row[at] | later(row, at) | row[at] >> 1 | after
+}
+
+/// Calls `each` with the position of each bit that is set.
+fn for_each_bit(mut bits: u64, mut each: impl FnMut(u32)) {
+    while bits != 0 {
+        each(bits.trailing_zeros());
+        bits &= bits - 1;
+    }
+}
+
+impl Runs {
+    /// The runs of `samples` of `keys`, rows of `width`: of samples that are not zero, and if `is_equal` is set, equal.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn of(keys: &Samples, samples: Range<usize>, width: usize, is_equal: bool) -> Result<Self> {
+        fn all<T: bytemuck::Pod + PartialEq + Into<u64>>(
+            keys: &Samples,
+            samples: Range<usize>,
+            (width, is_equal): (usize, bool),
+            is_set: impl Fn(T) -> bool,
+        ) -> Result<Runs> {
+            let keys = &bytemuck::cast_slice(keys.as_bytes())[samples];
+            let (rows, words) = (keys.len() / width, width.div_ceil(64));
+            let mut runs = Runs { width, words, rows: memory::room(rows + 1)?, ..Runs::default() };
+            runs.rows.push(0);
+            runs.set = memory::room(rows * words)?;
+            if is_equal {
+                runs.starts = memory::room(rows * words)?;
+            }
+            for row in keys.chunks(width) {
+                runs.add_row(row, &is_set, is_equal)?;
+            }
+            Ok(runs)
+        }
+        let how = (width, is_equal);
+        // Zeros of floats may have a sign.
+        match keys {
+            Samples::U8(_) | Samples::I8(_) => all(keys, samples, how, |key: u8| key != 0),
+            Samples::U16(_) | Samples::I16(_) => all(keys, samples, how, |key: u16| key != 0),
+            Samples::U32(_) | Samples::I32(_) => all(keys, samples, how, |key: u32| key != 0),
+            Samples::F32(_) => all(keys, samples, how, |key: u32| key << 1 != 0),
+            Samples::F64(_) => all(keys, samples, how, |key: u64| key << 1 != 0),
+        }
+    }
+
+    fn add_row<T: Copy + PartialEq + Into<u64>>(
+        &mut self,
+        row: &[T],
+        is_set: impl Fn(T) -> bool,
+        is_equal: bool,
+    ) -> Result<()> {
+        let (mut last, mut count) = (0, self.rows[self.rows.len() - 1]);
+        for (number, chunk) in row.chunks(64).enumerate() {
+            let mut flags = [0; 64];
+            flags.iter_mut().zip(chunk).for_each(|(flag, &key)| *flag = u8::from(is_set(key)));
+            let set = bits(&flags);
+            let mut starts = set & !(set << 1 | last);
+            last = set >> 63;
+            if is_equal {
+                let pairs = chunk.iter().skip(1).zip(chunk);
+                flags[0] = u8::from(number > 0 && row[64 * number] != row[64 * number - 1]);
+                flags[1..]
+                    .iter_mut()
+                    .zip(pairs)
+                    .for_each(|(flag, (a, b))| *flag = u8::from(a != b));
+                starts |= set & bits(&flags);
+                self.starts.push(starts);
+                memory::reserve(&mut self.values, 64)?;
+                for_each_bit(starts, |bit| self.values.push(chunk[bit as usize].into()));
+            }
+            self.set.push(set);
+            count += starts.count_ones() as usize;
+        }
+        self.rows.push(count);
+        Ok(())
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.len() - 1
+    }
+
+    fn row(&self, row: usize) -> &[u64] {
+        &self.set[row * self.words..][..self.words]
+    }
+
+    /// Where runs of a row start.
+    fn starts(&self, row: usize, word: usize) -> u64 {
+        match self.starts.get(row * self.words + word) {
+            Some(&starts) => starts,
+            None => self.row(row)[word] & !later(self.row(row), word),
+        }
+    }
+
+    /// Calls `each` with first sample, end and provisional number of each run of a row.
+    pub fn for_each_in_row(&self, row: usize, mut each: impl FnMut(usize, usize, u32)) {
+        let (set, mut open, mut run) = (self.row(row), None, self.rows[row]);
+        let mut end = |at: usize, start: usize| {
+            each(start, at, self.numbers[run]);
+            run += 1;
+        };
+        for word in 0..self.words {
+            let starts = self.starts(row, word);
+            let ends = later(set, word) & !(set[word] & !starts);
+            for_each_bit(starts | ends, |bit| {
+                let at = 64 * word + bit as usize;
+                if let Some(start) = open.take() {
+                    end(at, start);
+                }
+                open = (starts >> bit & 1 != 0).then_some(at);
+            });
+        }
+        if let Some(start) = open {
+            end(self.width, start);
+        }
+    }
+
+    /// Calls `each` with touching runs: one of the row `above`, and one of `row` of `other`. If `is_diagonal` is set,
+    /// runs also touch where the one ends before the other starts. `joined` returns for a word the positions where runs
+    /// below the one above, or diagonal to it, are known to be joined.
+    fn touching(
+        &self,
+        above: usize,
+        (other, row): (&Self, usize),
+        is_diagonal: bool,
+        joined: impl Fn(usize) -> Joined,
+        mut each: impl FnMut(usize, usize),
+    ) {
+        let (a, b) = (self.row(above), other.row(row));
+        // Number of runs that start before a word.
+        let (mut before_a, mut before_b) = (self.rows[above], other.rows[row]);
+        for word in 0..self.words {
+            let [starts_a, starts_b] = [self.starts(above, word), other.starts(row, word)];
+            let joined = joined(word);
+            let mut all = a[word] & b[word];
+            all &= !(later(a, word) & later(b, word)) | starts_a | starts_b;
+            all &= !joined.straight;
+            let [mut falling, mut rising] = [0; 2];
+            if is_diagonal {
+                // Runs start here and end before, in one row and in the other one.
+                falling = starts_b & later(a, word) & !(a[word] & !starts_a) & !joined.falling;
+                rising = starts_a & later(b, word) & !(b[word] & !starts_b) & !joined.rising;
+            }
+            let mut call = |bits: u64, [back_a, back_b]: [u64; 2]| {
+                for_each_bit(bits, |bit| {
+                    let until = u64::MAX >> (63 - bit);
+                    let count = |starts: u64, back: u64| {
+                        (starts & until).count_ones() as usize - (back >> bit & 1) as usize
+                    };
+                    let run_a = (before_a + count(starts_a, back_a)).wrapping_sub(1);
+                    let run_b = (before_b + count(starts_b, back_b)).wrapping_sub(1);
+                    if self.values.is_empty() || self.values[run_a] == other.values[run_b] {
+                        each(run_a, run_b);
+                    }
+                });
+            };
+            if all | falling | rising == 0 {
+            } else if self.values.is_empty() {
+                // The runs that end are the last ones that started.
+                call(all | falling | rising, [0, 0]);
+            } else {
+                call(all, [0, 0]);
+                call(falling, [starts_a, 0]);
+                call(rising, [0, starts_b]);
+            }
+            before_a += starts_a.count_ones() as usize;
+            before_b += starts_b.count_ones() as usize;
+        }
+    }
+
+    /// Adds provisional numbers for the runs of `slice`, the next rows, to `forest`. They depend on this slice only.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or there are too many numbers.
+    pub fn number(&mut self, slice: Range<usize>, reach: Reach, forest: &mut Forest) -> Result<()> {
+        const NONE: u32 = u32::MAX;
+        let mut numbers = std::mem::take(&mut self.numbers);
+        for row in slice.clone() {
+            let own = self.rows[row]..self.rows[row + 1];
+            forest.reserve(own.len())?;
+            memory::reserve(&mut numbers, own.len())?;
+            numbers.resize(own.end, NONE);
+            if row > slice.start {
+                let joined = |_| Joined::default();
+                self.touching(
+                    row - 1,
+                    (self, row),
+                    reach.0 > 1,
+                    joined,
+                    |above, run| match numbers[run] {
+                        NONE => numbers[run] = forest.root(numbers[above]),
+                        number => forest.join(number, numbers[above]),
+                    },
+                );
+            }
+            for number in numbers[own].iter_mut().filter(|number| **number == NONE) {
+                *number = forest.add();
+            }
+        }
+        self.numbers = numbers;
+        Ok(())
+    }
+
+    /// Calls `join` with the provisional numbers of touching runs in two slices: one from the row `above` on, and one
+    /// from `row` of `other` on.
+    pub fn touching_slices(
+        &self,
+        above: usize,
+        (other, row): (&Self, usize),
+        (slices, Reach(reach)): (Slices, Reach),
+        mut join: impl FnMut(u32, u32),
+    ) {
+        let mut each = |a: usize, b: usize| join(self.numbers[a], other.numbers[b]);
+        if slices.are_rows {
+            let last = above + slices.height - 1;
+            return self.touching(last, (other, row), reach > 1, |_| Joined::default(), each);
+        }
+        for y in 0..slices.height {
+            // Rows of which a run that touches both runs has joined them already.
+            let before = y.checked_sub(1).map(|y| other.row(row + y));
+            let middle = Some(self.row(above + y));
+            for next in y.saturating_sub(1)..(y + 2).min(slices.height) {
+                let axes = 1 + usize::from(next != y);
+                if axes > reach {
+                    continue;
+                }
+                let between = match next.cmp(&y) {
+                    Ordering::Less => [middle, before],
+                    Ordering::Equal => [None, before],
+                    Ordering::Greater => [middle, None],
+                };
+                let joined = |word: usize| -> Joined {
+                    let any = |bits: fn(&[u64], usize) -> u64| {
+                        between.iter().flatten().fold(0, |all, row| all | bits(row, word))
+                    };
+                    let at = any(|row, word| row[word]);
+                    match (reach, axes) {
+                        _ if !self.values.is_empty() => Joined::default(),
+                        (1, _) => Joined {
+                            straight: at & self.before_word(above, y, word),
+                            ..Joined::default()
+                        },
+                        (2, 1) => Joined { straight: at, falling: any(later), rising: at },
+                        _ => {
+                            let diagonal = at | any(later);
+                            Joined { straight: any(near), falling: diagonal, rising: diagonal }
+                        }
+                    }
+                };
+                self.touching(above + next, (other, row + y), axes < reach, joined, &mut each);
+            }
+        }
+    }
+
+    /// A word of the row before `y`, from the row `first` on.
+    fn before_word(&self, first: usize, y: usize, word: usize) -> u64 {
+        if y == 0 { 0 } else { self.row(first + y - 1)[word] }
+    }
+}
