@@ -105,7 +105,7 @@ impl<I: ExactSizeIterator<Item: Send>> Parallel for I {}
 /// # Errors
 /// As [`memory::room`].
 pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) -> Result<Vec<U>> {
-    filled(values.len(), |from, piece| {
+    filled(values.len(), PIECE, |from, piece| {
         for (slot, from) in piece.iter_mut().zip(&values[from..]) {
             slot.write(value(from));
         }
@@ -117,24 +117,45 @@ pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) ->
 /// # Errors
 /// As [`memory::room`].
 pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
-    filled(len, |from, piece| {
+    filled(len, PIECE, |from, piece| {
         for (slot, at) in piece.iter_mut().zip(from..) {
             slot.write(value(at));
         }
     })
 }
 
+/// `len` values. `fill` gets the index of the first one of a piece, and the piece: zeros in the cache of this core, where
+/// those that the allocator clears are no longer.
+///
+/// # Errors
+/// As [`memory::room`].
+pub fn in_pieces<T: bytemuck::Zeroable + Send>(
+    len: usize,
+    piece: usize,
+    fill: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<Vec<T>> {
+    filled(len, piece, |from, slots| {
+        for slot in &mut *slots {
+            slot.write(T::zeroed());
+        }
+        // SAFETY: all slots were written.
+        #[allow(unsafe_code)]
+        fill(from, unsafe { slots.assume_init_mut() });
+    })
+}
+
 /// `len` values. `fill` gets the index of the first slot of a piece, and the piece, whose slots it writes all.
 fn filled<T: Send>(
     len: usize,
+    piece: usize,
     fill: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
 ) -> Result<Vec<T>> {
     let mut values = memory::room(len)?;
-    let pieces = values.spare_capacity_mut()[..len].chunks_mut(PIECE).enumerate();
-    pieces.par_each(|(number, piece)| fill(number * PIECE, piece));
+    let pieces = values.spare_capacity_mut()[..len].chunks_mut(piece).enumerate();
+    pieces.par_each(|(number, values)| fill(number * piece, values));
     // SAFETY: the capacity is at least `len`. The pieces cover the slots 0 to `len - 1`, and `fill` has written each
-    // piece completely: `mapped` zips it with as many values, `generated` with an endless range. If `fill` panics, the
-    // length stays 0.
+    // piece completely: `mapped` zips it with as many values, `generated` with an endless range, and `in_pieces` writes
+    // zeros. If `fill` panics, the length stays 0.
     #[allow(unsafe_code)]
     unsafe {
         values.set_len(len);
@@ -201,6 +222,10 @@ mod tests {
         update(&mut values, |value| *value += 1);
         let halves = mapped(&values, |&value| value as f64 / 2.0).unwrap();
         assert!(halves.iter().enumerate().all(|(n, &half)| half == (n + 1) as f64 / 2.0));
+        let sums = in_pieces(len, 7, |from, piece| {
+            piece.iter_mut().zip(&values[from..]).for_each(|(sum, value)| *sum += value);
+        });
+        assert_eq!(sums.unwrap(), values);
         assert!(any(&values, |&value| value == len as u64));
         assert!(!any(&values, |&value| value > len as u64));
         assert_eq!((halves.len(), generated(0, |n| n).unwrap().len()), (len, 0));

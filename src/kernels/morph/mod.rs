@@ -21,7 +21,6 @@ use crate::{
     gpu::Context,
     util::{
         error::{Error, Result},
-        memory,
         parallel::Parallel,
     },
 };
@@ -101,9 +100,9 @@ impl Morph {
             Operation::Dilate => dilate(input),
             Operation::Open => dilate(&erode(input)?),
             Operation::Close => erode(&dilate(input)?),
-            Operation::Gradient => difference(&dilate(input)?, &erode(input)?),
-            Operation::TopHat => difference(input, &dilate(&erode(input)?)?),
-            Operation::BlackHat => difference(&erode(&dilate(input)?)?, input),
+            Operation::Gradient => Ok(difference(dilate(input)?, &erode(input)?, false)),
+            Operation::TopHat => Ok(difference(dilate(&erode(input)?)?, input, true)),
+            Operation::BlackHat => Ok(difference(erode(&dilate(input)?)?, input, false)),
         }
     }
 
@@ -144,22 +143,27 @@ subtract! {
     f64: |a, b| a - b;
 }
 
-/// The differences of two grids of one type.
-fn difference(from: &Samples, samples: &Samples) -> Result<Samples> {
+/// `samples` minus `other`, of the same type; or `other` minus `samples`.
+fn difference(mut samples: Samples, other: &Samples, is_reverse: bool) -> Samples {
     /// Samples that a thread takes at a time.
     const PIECE: usize = 1 << 16;
-    fn differences<T: Subtract + bytemuck::Pod + Send + Sync>(a: &[T], b: &[u8]) -> Result<Vec<T>> {
-        let mut differences = memory::copied(a)?;
-        let pieces =
-            differences.chunks_mut(PIECE).zip(bytemuck::cast_slice::<_, T>(b).chunks(PIECE));
-        pieces.par_each(|(differences, b)| {
-            for (difference, &b) in differences.iter_mut().zip(b) {
-                *difference = difference.subtract(b);
+    fn subtract<T: Subtract + bytemuck::Pod + Send + Sync>(
+        samples: &mut [T],
+        other: &[u8],
+        is_reverse: bool,
+    ) {
+        let others = bytemuck::cast_slice::<_, T>(other).chunks(PIECE);
+        samples.chunks_mut(PIECE).zip(others).par_each(|(samples, others)| {
+            for (sample, &other) in samples.iter_mut().zip(others) {
+                *sample = match is_reverse {
+                    true => other.subtract(*sample),
+                    false => sample.subtract(other),
+                };
             }
         });
-        Ok(differences)
     }
-    for_samples!(from, from => Ok(differences(from, samples.as_bytes())?.into()))
+    for_samples!(&mut samples, samples => subtract(samples, other.as_bytes(), is_reverse));
+    samples
 }
 
 impl Kernel for Morph {
@@ -204,8 +208,8 @@ impl Filter for Morph {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Input, an extremum, and while the next one is computed its keys, passes and results.
-        7 * input.dtype.size() as u64
+        // Input, an extremum, and the next one, after a pass along z and when done.
+        4 * input.dtype.size() as u64
     }
 
     fn copies(&self) -> u64 {
