@@ -52,9 +52,9 @@ const BUDGETS: [(&str, usize); 13] = [
     ("guide", 100),
     ("io", 31_114),
     ("jpeg", 3_860),
-    ("kernels", 25_387),
+    ("kernels", 25_400),
     ("python", 2_480),
-    ("util", 1_320),
+    ("util", 1_336),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.
