@@ -4,12 +4,12 @@ use clap::ValueEnum;
 
 use super::{
     completions::values,
-    flags::{Choice, FilterArgs, PerAxis, choice_parser},
+    flags::{Choice, FilterArgs, PerAxis, choice_parser, parse_sigma},
 };
 use crate::{
     engine::session::Session,
     kernels::{
-        blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
+        blur::{Blur, Edge, MAX_RADIUS, Method, Taps},
         channel_mask::{ChannelMask, ChannelName},
     },
     util::error::{Error, Result},
@@ -129,12 +129,6 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         },
         session,
     )
-}
-
-fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
-    PerAxis::parse(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
-        format!("expected one to three numbers from 0 to {MAX_SIGMA}, such as 2 or 1,1,1.5")
-    })
 }
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {

@@ -84,6 +84,7 @@ macro_rules! commands {
 commands! {
     |session, parser, run_line|
     blur::Blur => run(session), later device;
+    gradient::Gradient => run(session), later device;
     histogram::Histogram => run(session), later device;
     label::Label => run(session), later device;
     mesh::Mesh => run(session), later device;
@@ -93,6 +94,7 @@ commands! {
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
     threshold::Threshold => run(session), later device;
+    unsharp::Unsharp => run(session), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     serve::Serve => run(session, run_line);

@@ -73,8 +73,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     let Args { op, radius, element, files } = args;
     files.run(
         &|_, axes| {
-            let radii = radius.expand(axes, "--radius")?;
-            let radii = std::array::from_fn(|axis| radii.get(axis).copied().unwrap_or(0));
+            let radii = radius.expand_to_three(axes, "--radius", 0)?;
             let wrong = |error: Error| error.context("--radius");
             Ok(Box::new(Morph::new(op, element, radii).map_err(wrong)?))
         },

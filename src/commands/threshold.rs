@@ -1,22 +1,29 @@
 //! `gpuproc threshold`: samples above and below a value.
 
-use super::flags::FilterArgs;
+use super::flags::{self, FilterArgs, PerAxis, choice_parser, parse_sigma};
 use crate::{
     engine::session::Session,
-    kernels::threshold::{Classify, Threshold},
+    kernels::{
+        blur::MAX_RADIUS,
+        local_threshold::{LocalMethod, LocalThreshold},
+        threshold::{Classify, Threshold},
+    },
     util::error::{Error, Result},
 };
 
 /// Make masks or classes of images and volumes by thresholds.
 ///
 /// With one threshold, samples above it become 255 and all others 0. With N thresholds, each sample becomes its
-/// class: the number of thresholds that it exceeds, 0 to N. The result has one channel of 8 bits. Colours are
-/// compared by their luminance (BT.709).
+/// class: the number of thresholds that it exceeds, 0 to N. With --local, each sample has its own threshold. The result has
+/// one channel of 8 bits. Colours are compared by their luminance (BT.709).
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     choice: Choice,
+
+    #[command(flatten)]
+    local: LocalArgs,
 
     #[command(flatten)]
     files: FilterArgs,
@@ -38,13 +45,79 @@ struct Choice {
     /// Find the thresholds between N classes by Otsu's method, 2 to 16
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
     classes: Option<u8>,
+
+    /// Compute a threshold for each sample from the samples around it
+    #[arg(long, value_name = "METHOD", value_parser = choice_parser(&LOCAL_METHODS))]
+    local: Option<LocalMethod>,
+}
+
+const LOCAL_METHODS: [flags::Choice<LocalMethod>; 3] = [
+    ("mean", LocalMethod::Mean, "Their mean minus --offset"),
+    ("gaussian", LocalMethod::Gaussian, "Their Gaussian mean minus --offset"),
+    ("sauvola", LocalMethod::Sauvola, "Mean and deviation by Sauvola: text on uneven paper"),
+];
+
+/// Parameters of `--local`.
+#[derive(Debug, clap::Args)]
+struct LocalArgs {
+    /// Size of the window of --local in pixels, an odd number, or one per axis: 15,15,5
+    #[arg(short, long, value_name = "W[,W..]", default_value = "15", value_parser = parse_window)]
+    #[arg(requires = "local")]
+    window: PerAxis<usize>,
+
+    /// Standard deviation of --local gaussian, 0 to 500, or one per axis [default: (window - 1) / 6]
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma, requires = "local")]
+    sigma: Option<PerAxis<f64>>,
+
+    /// Number to subtract from the mean of --local mean and gaussian
+    #[arg(long, value_name = "D", default_value_t = 0.0, allow_hyphen_values = true)]
+    #[arg(requires = "local", value_parser = parse_number)]
+    offset: f64,
+
+    /// Parameter k of --local sauvola: larger values make the mask larger
+    #[arg(long, value_name = "K", default_value_t = 0.2, allow_hyphen_values = true)]
+    #[arg(requires = "local", value_parser = parse_number)]
+    k: f64,
+
+    /// Range of the deviation in --local sauvola [default: half of the range of integers, 1 for floats]
+    #[arg(long, value_name = "R", requires = "local", value_parser = parse_number)]
+    range: Option<f64>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   gpuproc threshold page.png mask.png --value 128
   gpuproc threshold cells.tif -o masks/ --otsu
+  gpuproc threshold page.jpg text.png --local sauvola --window 25
   gpuproc threshold head.nii.gz classes.nii.gz --classes 4";
+
+fn parse_window(text: &str) -> Result<PerAxis<usize>, String> {
+    let max = 2 * MAX_RADIUS + 1;
+    PerAxis::parse(text, |&window| window <= max && window % 2 == 1).ok_or_else(|| {
+        format!("expected one to three odd numbers from 1 to {max}, such as 15 or 15,15,5")
+    })
+}
+
+fn parse_number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "expected a number".into())
+}
+
+impl LocalArgs {
+    /// The filter for an input with `axes` axes.
+    fn filter(&self, method: LocalMethod, axes: usize) -> Result<LocalThreshold> {
+        let window = self.window.expand_to_three(axes, "--window", 1)?;
+        let sigma = self.sigma.as_ref().map(|sigma| sigma.expand_to_three(axes, "--sigma", 0.0));
+        Ok(LocalThreshold {
+            method,
+            radius: window.map(|window| window / 2),
+            sigma: sigma.transpose()?.unwrap_or(window.map(|window| (window - 1) as f64 / 6.0)),
+            offset: self.offset,
+            k: self.k,
+            range: self.range,
+        })
+    }
+}
 
 /// Divides the samples of one file or several.
 ///
@@ -52,7 +125,11 @@ Examples:
 /// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let Choice { value, classes, .. } = args.choice;
+    let Args { choice: Choice { value, classes, local, .. }, local: parameters, mut files } = args;
+    files.makes_classes = true;
+    if let Some(method) = local {
+        return files.run(&|_, axes| Ok(Box::new(parameters.filter(method, axes)?)), session);
+    }
     let threshold = match (&value[..], classes) {
         ([], classes) => Threshold::Otsu(classes.map_or(1, |classes| usize::from(classes) - 1)),
         (values, _) if values.len() <= 255 && values.is_sorted_by(|a, b| a < b) => {
@@ -60,7 +137,5 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         }
         _ => return Err(Error::usage("--value: expected 1 to 255 ascending numbers")),
     };
-    let mut files = args.files;
-    files.makes_classes = true;
     files.run(&|_, _| Ok(Box::new(Classify::from(threshold.clone()))), session)
 }

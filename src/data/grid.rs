@@ -1,6 +1,7 @@
 //! Samples on a regular grid of one to three dimensions: input and output of filters.
 
 use super::{dtype::Dtype, samples::Samples};
+use crate::util::error::{Error, Result};
 
 /// An image (depth 1) or a volume in memory, with one to four interleaved channels.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,21 @@ impl Grid {
     /// The size and the type of the samples.
     pub fn grid_type(&self) -> GridType {
         GridType { shape: self.shape(), dtype: self.samples.dtype() }
+    }
+
+    /// The size and the type of the samples of a grid of one to four channels.
+    ///
+    /// # Errors
+    /// When there are more or fewer samples than in a grid of its size.
+    pub fn checked_type(&self) -> Result<GridType> {
+        let (shape, found) = (self.shape(), self.samples.len());
+        let Shape { dims: [x, y, z], channels } = shape;
+        match shape.samples() == found && (1..=4).contains(&channels) {
+            true => Ok(self.grid_type()),
+            false => Err(Error::bad_input(format_args!(
+                "expected {x} x {y} x {z} x {channels} samples of 1 to 4 channels, found {found}"
+            ))),
+        }
     }
 
     /// The size in positions and channels.

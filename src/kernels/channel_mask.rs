@@ -141,7 +141,7 @@ impl Filter for ChannelMask {
 }
 
 /// Copies one of `channels` interleaved channels.
-fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usize) {
+pub(super) fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usize) {
     let size = from.dtype().size();
     let sample = channel * size..(channel + 1) * size;
     let pixels = to.as_bytes_mut().chunks_exact_mut(size * channels);

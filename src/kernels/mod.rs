@@ -8,11 +8,13 @@ pub mod channel_mask;
 pub mod copy;
 mod device_blocks;
 pub mod filter;
+pub mod gradient;
 pub mod histogram;
 pub mod jpeg;
 pub mod jpeg_blur;
 pub mod jpeg_histogram;
 pub mod label;
+pub mod local_threshold;
 pub mod mesh;
 pub mod morph;
 mod ordered_keys;
@@ -25,6 +27,7 @@ pub mod resize;
 pub mod scan;
 pub mod sort;
 pub mod threshold;
+pub mod unsharp;
 
 use crate::gpu::Shader;
 

@@ -1,9 +1,69 @@
-//! Shaders that compute each sample of the result from one sample of the input, of any size.
+//! Operations that compute each sample of the result from one sample of each input.
 
 use crate::{
+    data::{dtype::Dtype, samples::Samples},
+    for_dtype, for_samples,
     gpu::{Buffer, Context, Shader, ShaderStruct},
-    util::error::Result,
+    util::{
+        error::{Error, Result},
+        parallel::{self, Parallel},
+        simd,
+    },
 };
+
+/// The type in which samples are computed: f32, or f64 for types that f32 cannot hold.
+pub fn float_type(dtype: Dtype) -> Dtype {
+    if matches!(dtype, Dtype::U32 | Dtype::I32 | Dtype::F64) { Dtype::F64 } else { Dtype::F32 }
+}
+
+/// The samples as f32, or as f64 if `dtype` is f64.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
+pub fn to_floats(samples: &Samples, dtype: Dtype) -> Result<Samples> {
+    for_samples!(samples, values => Ok(match dtype {
+        Dtype::F64 => parallel::mapped(values, |&value| value as f64)?.into(),
+        _ => parallel::mapped(values, |&value| value as f32)?.into(),
+    }))
+}
+
+/// Samples of type `dtype`, each computed by `value` from those at the same index of all inputs. Integers are rounded,
+/// halves away from 0, and clamped to the range of the type.
+pub fn combined<const N: usize>(
+    dtype: Dtype,
+    inputs: [&Samples; N],
+    value: impl Fn([f64; N]) -> f64 + Sync,
+) -> Result<Samples> {
+    let mut result = Samples::zeros(dtype, inputs[0].len())?;
+    for_dtype!(dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
+        let result: &mut [T] = bytemuck::cast_slice_mut(result.as_bytes_mut());
+        result.chunks_mut(PIECE).enumerate().par_each(|(piece, result)| {
+            let numbers = inputs.map(|samples| numbers(samples, piece * PIECE));
+            simd::vectorize(
+                #[inline(always)]
+                || {
+                    for (at, sample) in result.iter_mut().enumerate() {
+                        let number = value(std::array::from_fn(|input| numbers[input][at]));
+                        let half = if dtype.is_float() { 0.0 } else { 0.5f64.copysign(number) };
+                        *sample = (number + half) as T;
+                    }
+                },
+            );
+        });
+    }, other => return Err(Error::bad_input(format_args!("unsupported sample type {other}"))));
+    Ok(result)
+}
+
+/// Samples that [`combined`] computes at a time.
+const PIECE: usize = 1 << 11;
+
+/// The samples from index `start` on.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
+fn numbers(samples: &Samples, start: usize) -> [f64; PIECE] {
+    let mut numbers = [0.0; PIECE];
+    for_samples!(samples, values => {
+        numbers.iter_mut().zip(&values[start..]).for_each(|(to, &value)| *to = value as f64);
+    });
+    numbers
+}
 
 /// Bytes of input on the device at a time.
 const BLOCK: u64 = 256 << 20;

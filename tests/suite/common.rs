@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 pub use gpuproc::data::noise::Noise;
 use gpuproc::{
     data::{
+        dtype::Dtype,
         image::{Image, Metadata},
         samples::Samples,
     },
     device::Kernel,
+    for_samples,
     gpu::{Adapter, Baseline, Context, Features, Restrictions, adapters},
     jpeg::{self, Frame, JpegFile, Picture},
     util::timings::Timings,
@@ -312,5 +314,72 @@ pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         peak = peak.max(kilobytes.unwrap_or(0));
         std::thread::sleep(std::time::Duration::from_micros(300));
+    }
+}
+
+/// The value; all NaN are the same.
+pub fn number(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
+}
+
+/// Samples of all types as f64; all NaN are the same.
+pub fn numbers(samples: &Samples) -> Vec<f64> {
+    #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
+    let all: Vec<f64> =
+        for_samples!(samples, samples => samples.iter().map(|&v| v as f64).collect());
+    all.into_iter().map(number).collect()
+}
+
+/// Noise of every type: few different values, and the ends of the range; of floats, NaN, infinity and both zeros.
+pub fn all_types(len: usize) -> [Samples; 8] {
+    let mut noise = Noise(len as u64);
+    let words: Vec<u64> = (0..len).map(|_| noise.next() >> 16).collect();
+    let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-42, -1.5];
+    let floats: Vec<f64> = words
+        .iter()
+        .map(|&word| match word % 11 {
+            special_case @ 0..8 if word % 5 == 0 => special[special_case as usize],
+            _ => (word % 1000) as f64 / 8.0 - 60.0,
+        })
+        .collect();
+    [
+        Samples::U8(words.iter().map(|&word| word as u8).collect()),
+        Samples::I8(words.iter().map(|&word| word as i8).collect()),
+        Samples::U16(words.iter().map(|&word| word as u16).collect()),
+        Samples::I16(words.iter().map(|&word| word as i16).collect()),
+        Samples::U32(words.iter().map(|&word| word as u32).collect()),
+        Samples::I32(words.iter().map(|&word| word as i32).collect()),
+        Samples::F32(floats.iter().map(|&v| v as f32).collect()),
+        Samples::F64(floats),
+    ]
+}
+
+/// As [`all_types`], with finite floats of ordinary size.
+pub fn finite_types(len: usize) -> [Samples; 8] {
+    let mut all = all_types(len);
+    for samples in &mut all {
+        match samples {
+            Samples::F32(values) => {
+                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 })
+            }
+            Samples::F64(values) => {
+                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 })
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The smallest and the largest value of a type.
+pub fn type_range(dtype: Dtype) -> (f64, f64) {
+    match dtype {
+        Dtype::U8 => (0.0, 255.0),
+        Dtype::I8 => (-128.0, 127.0),
+        Dtype::U16 => (0.0, 65535.0),
+        Dtype::I16 => (-32768.0, 32767.0),
+        Dtype::U32 => (0.0, f64::from(u32::MAX)),
+        Dtype::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
     }
 }

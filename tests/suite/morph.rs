@@ -8,11 +8,10 @@ use gpuproc::{
         noise::Noise,
         samples::Samples,
     },
-    for_samples,
     kernels::morph::{ElementShape, Morph, Operation},
 };
 
-use crate::common::{assert_same_samples, run, works};
+use crate::common::{all_types, assert_same_samples, number, numbers, run, type_range, works};
 
 const OPERATIONS: [Operation; 7] = [
     Operation::Erode,
@@ -25,19 +24,6 @@ const OPERATIONS: [Operation; 7] = [
 ];
 
 const SHAPES: [ElementShape; 3] = [ElementShape::Box, ElementShape::Cross, ElementShape::Ball];
-
-/// The value; all NaN are the same.
-fn number(value: f64) -> f64 {
-    if value.is_nan() { f64::NAN } else { value }
-}
-
-/// Samples of all types as f64; all NaN are the same.
-fn numbers(samples: &Samples) -> Vec<f64> {
-    #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
-    let all: Vec<f64> =
-        for_samples!(samples, samples => samples.iter().map(|&v| v as f64).collect());
-    all.into_iter().map(number).collect()
-}
 
 /// Whether an offset is in the element.
 fn is_in(shape: ElementShape, [rx, ry, rz]: [isize; 3], [x, y, z]: [isize; 3]) -> bool {
@@ -81,15 +67,7 @@ fn reference(operation: Operation, grid: &Grid, element: (ElementShape, [usize; 
     let input = numbers(&grid.samples);
     let erode = |values: &[f64]| extremum(values, size, element, false);
     let dilate = |values: &[f64]| extremum(values, size, element, true);
-    let (low, high) = match &grid.samples {
-        Samples::U8(_) => (0.0, 255.0),
-        Samples::I8(_) => (-128.0, 127.0),
-        Samples::U16(_) => (0.0, 65535.0),
-        Samples::I16(_) => (-32768.0, 32767.0),
-        Samples::U32(_) => (0.0, f64::from(u32::MAX)),
-        Samples::I32(_) => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        Samples::F32(_) | Samples::F64(_) => (f64::NEG_INFINITY, f64::INFINITY),
-    };
+    let (low, high) = type_range(grid.samples.dtype());
     let is_single = matches!(grid.samples, Samples::F32(_));
     let minus = |a: Vec<f64>, b: Vec<f64>| {
         let differences = a.into_iter().zip(b).map(|(a, b)| number((a - b).clamp(low, high)));
@@ -104,30 +82,6 @@ fn reference(operation: Operation, grid: &Grid, element: (ElementShape, [usize; 
         Operation::TopHat => minus(input.clone(), dilate(&erode(&input))),
         Operation::BlackHat => minus(erode(&dilate(&input)), input.clone()),
     }
-}
-
-/// Noise of every type: few different values, and the ends of the range; of floats, NaN, infinity and both zeros.
-fn all_types(len: usize) -> [Samples; 8] {
-    let mut noise = Noise(len as u64);
-    let words: Vec<u64> = (0..len).map(|_| noise.next() >> 16).collect();
-    let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-42, -1.5];
-    let floats: Vec<f64> = words
-        .iter()
-        .map(|&word| match word % 11 {
-            special_case @ 0..8 if word % 5 == 0 => special[special_case as usize],
-            _ => (word % 1000) as f64 / 8.0 - 60.0,
-        })
-        .collect();
-    [
-        Samples::U8(words.iter().map(|&word| word as u8).collect()),
-        Samples::I8(words.iter().map(|&word| word as i8).collect()),
-        Samples::U16(words.iter().map(|&word| word as u16).collect()),
-        Samples::I16(words.iter().map(|&word| word as i16).collect()),
-        Samples::U32(words.iter().map(|&word| word as u32).collect()),
-        Samples::I32(words.iter().map(|&word| word as i32).collect()),
-        Samples::F32(floats.iter().map(|&v| v as f32).collect()),
-        Samples::F64(floats),
-    ]
 }
 
 fn grid(dims: [usize; 3], channels: usize, samples: Samples) -> Grid {

@@ -115,6 +115,11 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("resize {name} OUT.png --size 5x3 --filter cubic --linear"));
             lines.push(format!("project {name} OUT.tif --axis x --method mean"));
             lines.push(format!("morph {name} OUT.png --op tophat --radius 2 --element ball"));
+            lines.push(format!("gradient {name} OUT.png"));
+            lines.push(format!("gradient {name} OUT.tif --sigma 1.5,0.7 --float"));
+            lines.push(format!("unsharp {name} OUT.png --sigma 2 --amount 1.5 --threshold 3"));
+            lines.push(format!("threshold {name} OUT.png --local mean --window 5,3"));
+            lines.push(format!("threshold {name} OUT.png --local sauvola --window 3"));
             lines.push(format!("scan {name} OUT.npy"));
             lines.push(format!("label {name} OUT.png --min-size 2"));
         }
@@ -154,6 +159,11 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("project {name} OUT.tif --axis y --method sum"));
             lines.push(format!("morph {name} OUT.nrrd --op gradient --radius 3"));
             lines.push(format!("label {name} OUT.nrrd --equal"));
+            lines.push(format!("gradient {name} OUT.nrrd"));
+            lines.push(format!("gradient {name} OUT.nrrd --sigma 1"));
+            lines.push(format!("unsharp {name} OUT.nrrd --amount 0.5"));
+            lines.push(format!("threshold {name} OUT.nrrd --local gaussian --offset 2"));
+            lines.push(format!("threshold {name} OUT.nrrd --local sauvola --window 5"));
         }
         lines.push(format!("blur v_{size}_uint8.raw OUT.nrrd --sigma 1"));
         lines.push(format!("blur v_{size}_uint16.raw OUT.nrrd --method box --radius 1"));

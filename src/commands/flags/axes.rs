@@ -2,7 +2,20 @@
 
 use std::str::FromStr;
 
-use crate::util::error::{Error, Result};
+use crate::{
+    kernels::blur::MAX_SIGMA,
+    util::error::{Error, Result},
+};
+
+/// Parses standard deviations of a Gaussian in pixels.
+///
+/// # Errors
+/// When they are no numbers from 0 to [`MAX_SIGMA`].
+pub fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
+    PerAxis::parse(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
+        format!("expected one to three numbers from 0 to {MAX_SIGMA}, such as 2 or 1,1,1.5")
+    })
+}
 
 /// One value for all axes, or one for each axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +30,15 @@ impl<T: Copy> PerAxis<T> {
         let values: Option<Vec<T>> =
             text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
         values.filter(|values| values.len() <= 3).map(Self)
+    }
+
+    /// The values of x, y and z: those of `axes` axes, then `rest`.
+    ///
+    /// # Errors
+    /// As [`PerAxis::expand`].
+    pub fn expand_to_three(&self, axes: usize, flag: &str, rest: T) -> Result<[T; 3]> {
+        let values = self.expand(axes, flag)?;
+        Ok(std::array::from_fn(|axis| values.get(axis).copied().unwrap_or(rest)))
     }
 
     /// The values of `axes` axes.

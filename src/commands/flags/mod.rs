@@ -12,7 +12,7 @@ mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
-pub use axes::PerAxis;
+pub use axes::{PerAxis, parse_sigma};
 pub use batch::{FilesFromArgs, ShardArgs};
 pub use choice::{Choice, choice_parser, dtype_parser};
 pub use filter::FilterArgs;

@@ -6,17 +6,20 @@
 //! | `taps` | the weights along one axis |
 //! | `params` | the parameters of a blur |
 //! | `plan` | a blur as a list of passes, each along one axis |
+//! | `passes` | derivatives, sums and means, for other filters |
 //! | `working_space` | conversion of stored samples to those that passes blur, and back |
 //! | `cpu`, `gpu` | routes, each of which computes one pass or several |
 mod cpu;
 mod gpu;
 mod params;
+mod passes;
 mod plan;
 mod taps;
 mod working_space;
 
 pub use gpu::{Resident, variants};
 pub use params::{Blur, Edge, MAX_RADIUS, MAX_SIGMA};
+pub use passes::{Composite, Passes, RunPasses};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
 
@@ -30,10 +33,7 @@ use crate::{
     },
     device::Kernel,
     gpu::Context,
-    util::{
-        error::{Error, Result},
-        parallel,
-    },
+    util::{error::Result, parallel},
 };
 
 impl Blur {
@@ -51,7 +51,7 @@ impl Blur {
             _ => 0.0,
         };
         let plan = self.plan(Format::U8, [fill; 4]);
-        match gpu::fits(context, self, &plan, shape) {
+        match gpu::fits(context, &plan, self.edge, shape) {
             true => Resident::new(context, &plan, shape, self.edge).map(Some),
             false => Ok(None),
         }
@@ -63,13 +63,7 @@ impl Blur {
         grid: &Grid,
         passes: impl for<'d> FnOnce(&Self, &[Pass], Values<'d>) -> Result<Values<'d>>,
     ) -> Result<Samples> {
-        let (shape, found) = (grid.shape(), grid.samples.len());
-        if shape.samples() != found || !(1..=4).contains(&shape.channels) {
-            let Shape { dims: [x, y, z], channels } = shape;
-            return Err(Error::bad_input(format_args!(
-                "expected {x} x {y} x {z} x {channels} samples of 1 to 4 channels, found {found}"
-            )));
-        }
+        grid.checked_type()?;
         if self.is_identity() || grid.samples.is_empty() {
             return Ok(grid.samples.clone());
         }
@@ -141,7 +135,7 @@ impl Kernel for Blur {
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
         self.run(grid, |blur, plan, values| match gpu::agrees_with_cpu(context, plan)? {
-            true => gpu::run(context, blur, plan, grid.shape(), values),
+            true => gpu::run(context, plan, blur.edge, grid.shape(), values),
             false => {
                 log::debug!("{} samples are blurred on the CPU", grid.samples.dtype());
                 cpu::run(plan, blur.edge, grid.shape(), values)

@@ -113,6 +113,8 @@ pub struct Pass {
     /// Weights of taps 0 to radius for [`Arithmetic::Float`]; f32 values for [`Format::F32`]. Empty for other
     /// arithmetic.
     pub float_weights: Vec<f64>,
+    /// Whether the taps before the centre have the negated weights of those after it; for [`Arithmetic::Float`].
+    pub is_odd: bool,
     /// The value outside for each channel, with [`Edge::Constant`](super::Edge::Constant), in units of the input.
     pub fill: [f64; 4],
 }
@@ -126,8 +128,35 @@ impl Pass {
         (arithmetic, rounding): (Arithmetic, Rounding),
         fill: [f64; 4],
     ) -> Self {
-        let (integer_weights, float_weights) = (Vec::new(), Vec::new());
-        Self { axis, taps, from, to, arithmetic, rounding, integer_weights, float_weights, fill }
+        Self {
+            axis,
+            taps,
+            from,
+            to,
+            arithmetic,
+            rounding,
+            integer_weights: Vec::new(),
+            float_weights: Vec::new(),
+            is_odd: false,
+            fill,
+        }
+    }
+
+    /// A pass over floats with the weights of taps 0 (the centre) to the radius.
+    pub(super) fn weighted(axis: usize, format: Format, weights: Vec<f64>, is_odd: bool) -> Self {
+        let taps = Taps { sigma: 1.0, radius: weights.len() - 1 };
+        let sums = (Arithmetic::Float, Rounding::None);
+        Self {
+            float_weights: weights,
+            is_odd,
+            ..Self::new(axis, taps, [format; 2], sums, [0.0; 4])
+        }
+    }
+
+    /// A pass of exact sums, which are below 2^32.
+    pub(super) fn exact_sums(axis: usize, radius: usize, formats: [Format; 2]) -> Self {
+        let sums = (Arithmetic::U32, Rounding::Shift(0));
+        Self::new(axis, Taps::box_filter(radius), formats, sums, [0.0; 4])
     }
 
     /// Whether the samples are floats.

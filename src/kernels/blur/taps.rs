@@ -28,6 +28,11 @@ impl Taps {
         if sigma > 0.0 && radius > 0 { Self { sigma, radius } } else { Self::NONE }
     }
 
+    /// A Gaussian that is cut off where scipy and scikit-image cut it off.
+    pub fn scipy_gaussian(sigma: f64) -> Self {
+        Self::gaussian(sigma, (4.0 * sigma + 0.5) as usize)
+    }
+
     /// A box of 2 `radius` + 1 equal taps.
     pub fn box_filter(radius: usize) -> Self {
         Self { sigma: 0.0, radius }

@@ -239,6 +239,9 @@ fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples> {
         (Rounding::Divide { up, divisor }, _) => {
             sliding::blur::<_, u32, u32>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
+        (Rounding::Shift(0), Format::U24) => {
+            sliding::blur::<_, u32, u32>(lines, source, NoRounding)?.into()
+        }
         (Rounding::Shift(shift), _) => {
             sliding::blur::<_, u32, u16>(lines, source, ShiftU32(shift))?.into()
         }

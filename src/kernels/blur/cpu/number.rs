@@ -182,6 +182,7 @@ round! {
     f64 => u16: ScaleF64, |s, sum| s.nearest(sum) as u16;
     f64 => u32: ScaleF64, |s, sum| s.nearest(sum);
     u16 => u16: NoRounding, |_s, sum| sum;
+    u32 => u32: NoRounding, |_s, sum| sum;
     i16 => i16: NoRounding, |_s, sum| sum;
     i16 => u8: NoRounding, |_s, sum| sum as u8;
     f32 => f32: NoRounding, |_s, sum| if sum.is_nan() { f32::NAN } else { sum };

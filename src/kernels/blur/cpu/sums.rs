@@ -69,8 +69,9 @@ impl<N: Number> FloatSums<N> {
     /// The sums of a pass of floats.
     pub fn new(pass: &Pass) -> Self {
         let half = &pass.float_weights;
-        let weights = half[1..].iter().rev().chain(half);
-        Self { weights: weights.map(|&weight| N::from_f64(weight)).collect() }
+        let sign = if pass.is_odd { -1.0 } else { 1.0 };
+        let before = half[1..].iter().rev().map(|weight| sign * weight);
+        Self { weights: before.chain(half.iter().copied()).map(N::from_f64).collect() }
     }
 
     /// The sums of `W` lanes. `tap(i)` returns the samples of tap i.

@@ -158,6 +158,9 @@ impl Pass {
         let radius = self.taps.radius;
         let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];
         (0..=2 * radius).for_each(|k| weights[before + k] = self.weight(k.abs_diff(radius)));
+        if self.is_odd {
+            weights[before..before + radius].iter_mut().for_each(|weight| *weight ^= 1 << 31);
+        }
         weights
     }
 }

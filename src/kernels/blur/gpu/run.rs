@@ -11,7 +11,7 @@ use crate::{
     data::{blocks::Blocks, grid::Shape, samples::Samples},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::blur::{
-        params::{Blur, Edge, Values},
+        params::{Edge, Values},
         plan::{Format, Pass},
     },
     util::{
@@ -37,43 +37,45 @@ pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn run<'d>(
     context: &Context,
-    blur: &Blur,
     plan: &[Pass],
+    edge: Edge,
     shape: Shape,
     mut values: Values<'d>,
 ) -> Result<Values<'d>> {
     // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a
     // halo along its own axis only.
-    let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
+    let blocks = blocks(context, plan, shape, edge, halo(plan));
     let worthwhile = |blocks: &Blocks| {
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
     };
     if let Some(blocks) = blocks.filter(worthwhile) {
-        return run_blocks(context, plan, shape, blur.edge, blocks, &values).map(Cow::Owned);
+        return run_blocks(context, plan, shape, edge, blocks, &values).map(Cow::Owned);
     }
     for pass in plan {
         let radius = pass.taps.radius;
         let halo = std::array::from_fn(|axis| if axis == pass.axis { radius } else { 0 });
         let plan = std::slice::from_ref(pass);
-        let blocks = self::blocks(context, plan, shape, blur.edge, halo).ok_or_else(|| {
+        let blocks = self::blocks(context, plan, shape, edge, halo).ok_or_else(|| {
             Error::gpu(format_args!(
                 "{}: a blur of radius {radius} needs larger buffers than the device has",
                 context.info.name
             ))
         })?;
-        values = Cow::Owned(run_blocks(context, plan, shape, blur.edge, blocks, &values)?);
+        values = Cow::Owned(run_blocks(context, plan, shape, edge, blocks, &values)?);
     }
     Ok(values)
 }
 
-/// Radius of the blur along each axis, after all iterations.
-fn halo(blur: &Blur) -> [usize; 3] {
-    std::array::from_fn(|axis| blur.halo(axis))
+/// Number of samples before and after a position along each axis that the result of all passes there depends on.
+fn halo(plan: &[Pass]) -> [usize; 3] {
+    let mut halo = [0; 3];
+    plan.iter().for_each(|pass| halo[pass.axis] += pass.taps.radius);
+    halo
 }
 
-/// Whether the device can blur the whole grid at once.
-pub fn fits(context: &Context, blur: &Blur, plan: &[Pass], shape: Shape) -> bool {
-    let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
+/// Whether the device can run all passes over the whole grid at once.
+pub fn fits(context: &Context, plan: &[Pass], edge: Edge, shape: Shape) -> bool {
+    let blocks = blocks(context, plan, shape, edge, halo(plan));
     blocks.is_some_and(|blocks| blocks.is_whole())
 }
 

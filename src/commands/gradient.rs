@@ -1,0 +1,51 @@
+//! `gpuproc gradient`: the strength of edges.
+
+use super::flags::{FilterArgs, PerAxis, parse_sigma};
+use crate::{engine::session::Session, kernels::gradient::Gradient, util::error::Result};
+
+/// Compute the gradient magnitude of images and volumes: the strength of edges.
+///
+/// It is the root of the summed squares of the derivatives along x, y and, in volumes, z. By default, Sobel's filter
+/// computes them, with the weights -1 0 1 along the axis and 1 2 1 along the others, not divided by their sum; with --sigma,
+/// derivatives of a Gaussian. Each channel is computed by itself, and alpha is kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Take derivatives of a Gaussian with this standard deviation in pixels, 0 to 500, or one per axis: 2,2,1
+    ///
+    /// The result is the change per pixel, or per voxel, of the smoothed samples. With 0, there is no derivative along an
+    /// axis.
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
+    sigma: Option<PerAxis<f64>>,
+
+    /// Write floats that are neither rounded nor clamped to the type of the samples
+    #[arg(long)]
+    float: bool,
+
+    #[command(flatten)]
+    files: FilterArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc gradient photo.png edges.png
+  gpuproc gradient scan.tif edges.tif --sigma 2
+  gpuproc gradient head.nii.gz edges.nii.gz --sigma 1.5 --float
+  gpuproc gradient photos/ -o edges/";
+
+/// Computes the gradient magnitude of one file or several.
+///
+/// # Errors
+/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
+/// some of several files.
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { sigma, float, files } = args;
+    files.run(
+        &|_, axes| {
+            let expand = |sigma: &PerAxis<f64>| sigma.expand_to_three(axes, "--sigma", 0.0);
+            let sigma = sigma.as_ref().map(expand).transpose()?;
+            Ok(Box::new(Gradient { axes, sigma, is_float: float }))
+        },
+        session,
+    )
+}

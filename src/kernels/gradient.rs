@@ -1,0 +1,102 @@
+//! Gradient magnitude: the length of the vector of the derivatives along all axes.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    blur::{Composite, Passes, RunPasses, Taps},
+    channel_mask::copy_channel,
+    filter::Filter,
+    pointwise::{combined, float_type, to_floats},
+};
+use crate::{
+    data::{
+        grid::{Grid, GridType},
+        samples::Samples,
+    },
+    device::{Device, Kernel},
+    util::error::Result,
+};
+
+/// The gradient magnitude of each channel but alpha, which is kept. Samples outside of the image or volume are the
+/// nearest ones inside.
+///
+/// Results of 8 and 16 bits by Sobel's filter are the exact roots, rounded and clamped to the type. Derivatives of
+/// Gaussians are computed in f32, and those of 32-bit integers and f64 in f64.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gradient {
+    /// Number of axes: 2 for images, 3 for volumes.
+    pub axes: usize,
+    /// Standard deviations along x, y and z of the Gaussian whose derivatives are taken, 0 for no derivative along an
+    /// axis; `None` for Sobel's filter.
+    pub sigma: Option<[f64; 3]>,
+    /// Whether results are floats, neither rounded nor clamped: f32, or f64 for 32-bit integers and f64.
+    pub is_float: bool,
+}
+
+impl Composite for Gradient {
+    const NAME: &'static str = "gradient";
+
+    fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples> {
+        let GridType { shape, dtype } = grid.checked_type()?;
+        let (float, to) = (float_type(dtype), self.output(grid.grid_type())?.dtype);
+        let taps = self.sigma.map(|sigma| sigma.map(Taps::scipy_gaussian));
+        let axes: Vec<usize> = (0..self.axes).filter(|&axis| self.halo(axis) > 0).collect();
+        if grid.samples.is_empty() || axes.is_empty() {
+            return Samples::zeros(to, shape.samples());
+        }
+        let floats = to_floats(&grid.samples, float)?;
+        let along =
+            |&axis: &usize| run(&Passes::derivative(axis, &axes, taps, (float, shape)), &floats);
+        let derivatives = axes.iter().map(along).collect::<Result<Vec<_>>>()?;
+        let mut magnitudes = match &derivatives[..] {
+            [x] => combined(to, [x], |[x]| x.abs()),
+            [x, y] => combined(to, [x, y], |[x, y]| (x * x + y * y).sqrt()),
+            [x, y, z, ..] => combined(to, [x, y, z], |[x, y, z]| (x * x + y * y + z * z).sqrt()),
+            [] => unreachable!("there is an axis"),
+        }?;
+        if grid.has_alpha() {
+            let from = if self.is_float { &floats } else { &grid.samples };
+            copy_channel(from, &mut magnitudes, grid.channels - 1, grid.channels);
+        }
+        Ok(magnitudes)
+    }
+}
+
+impl Filter for Gradient {
+    fn name(&self) -> &'static str {
+        <Self as Kernel>::NAME
+    }
+
+    fn parameters(&self) -> Value {
+        json!(self)
+    }
+
+    fn halo(&self, axis: usize) -> usize {
+        let radius = self.sigma.map_or(1, |sigma| Taps::scipy_gaussian(sigma[axis]).radius);
+        if axis < self.axes { radius } else { 0 }
+    }
+
+    fn needs_straight_alpha(&self) -> bool {
+        true
+    }
+
+    fn output(&self, input: GridType) -> Result<GridType> {
+        let dtype = if self.is_float { float_type(input.dtype) } else { input.dtype };
+        Ok(GridType { dtype, ..input })
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        // Floats of the input, the derivatives, and two passes.
+        let floats = (self.axes + 3) * float_type(input.dtype).size();
+        (2 * input.dtype.size() + floats) as u64
+    }
+
+    fn copies(&self) -> u64 {
+        14
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        device.run(self, input)
+    }
+}
