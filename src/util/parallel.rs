@@ -222,7 +222,7 @@ mod tests {
         update(&mut values, |value| *value += 1);
         let halves = mapped(&values, |&value| value as f64 / 2.0).unwrap();
         assert!(halves.iter().enumerate().all(|(n, &half)| half == (n + 1) as f64 / 2.0));
-        let sums = in_pieces(len, 7, |from, piece| {
+        let sums = in_pieces(len, 7, |from, piece: &mut [u64]| {
             piece.iter_mut().zip(&values[from..]).for_each(|(sum, value)| *sum += value);
         });
         assert_eq!(sums.unwrap(), values);

@@ -208,8 +208,8 @@ impl Filter for Morph {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Input, an extremum, and the next one, after a pass along z and when done.
-        4 * input.dtype.size() as u64
+        // Input, an extremum, and the next one, after a pass along z and when done; on a device, also blocks of both.
+        6 * input.dtype.size() as u64
     }
 
     fn copies(&self) -> u64 {
