@@ -177,8 +177,8 @@ impl Resize {
             let size = &self.size;
             return Err(Error::usage(format_args!("{size:?}: expected a size above 0")));
         }
-        let (filter, linear) = (self.interpolation, self.linear);
-        let resize = resize::Resize { size: self.size.clone(), axes: I::AXES, filter, linear };
+        let (size, filter, linear) = (self.size.clone(), self.interpolation, self.linear);
+        let resize = resize::Resize { size, axes: I::AXES, filter, linear, shrink_on_load: false };
         filtered(device, &resize, input)
     }
 }

@@ -30,6 +30,13 @@ pub struct Args {
     #[arg(long)]
     linear: bool,
 
+    /// Decode all pixels of JPEG images that become much smaller
+    ///
+    /// By default, the decoder makes JPEG images 2, 4 or 8 times smaller if the filter can still halve the result and the
+    /// sides are multiples of that. Pixels change by 0.2 of 255 on average. Not with --linear, nearest and area.
+    #[arg(long)]
+    no_shrink_on_load: bool,
+
     #[command(flatten)]
     files: FilterArgs,
 }
@@ -82,7 +89,8 @@ enum FilterArg {
 /// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let Args { size, filter, linear, files } = args;
+    let Args { size, filter, linear, no_shrink_on_load, files } = args;
+    let shrink_on_load = !no_shrink_on_load;
     let filter = match filter {
         FilterArg::Nearest => Interpolation::Nearest,
         FilterArg::Area => Interpolation::Area,
@@ -100,7 +108,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             Size::Exact([_, _, Some(_)]) if axes == 2 => Err(Error::usage(format_args!(
                 "{source}: --size has three sides, but this is an image: give WxH"
             ))),
-            _ => Ok(Box::new(Resize { size: size.clone(), axes, filter, linear })),
+            _ => Ok(Box::new(Resize { size: size.clone(), axes, filter, linear, shrink_on_load })),
         },
         session,
     )

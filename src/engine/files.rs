@@ -3,6 +3,7 @@
 use super::{
     compare, image,
     job::{Job, Settings},
+    plan::larger_bytes,
     pyramid, volume,
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         identity::Identity,
-        image::{ImageFormat, has_jpeg_name, is_jpeg, sample_bytes},
+        image::{ImageFormat, has_jpeg_name, is_jpeg, planned_size, sample_bytes},
         marker::Marker,
         standard,
         volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
@@ -213,13 +214,17 @@ impl Work for Files<'_> {
     }
 
     fn memory(&self, job: &Job) -> Option<u64> {
-        let samples = match &job.volume {
+        let (bytes, input) = match &job.volume {
             // A pipe can be read only once.
             Some(_) if !can_reopen(&job.source) => return None,
-            Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
-            None => sample_bytes(&job.source)?,
+            Some(layout) => {
+                let file = VolumeFile::describe(&job.source, layout).ok()?;
+                (file.bytes()?, Some(file.grid_type()))
+            }
+            None => planned_size(&job.source)?,
         };
-        Some(samples.saturating_mul(job.copies(&self.settings.encoding)))
+        let larger = input.map_or(bytes, |input| larger_bytes(&*job.filter, input, bytes));
+        Some(larger.saturating_mul(job.copies(&self.settings.encoding)))
     }
 
     fn run(&self, job: &Job) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Filters images page by page in memory, and large files in blocks of rows.
 
-use std::{io, ops::Range};
+use std::{cell::OnceCell, io, ops::Range};
 
 use super::{
     blocks::{BlockSource, Division, filter_blocks, read_all},
@@ -11,7 +11,7 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
-        image::{Image, Orientation},
+        image::{Image, Metadata, Orientation},
         samples::Samples,
     },
     engine::session::Session,
@@ -20,13 +20,13 @@ use crate::{
         image::{
             Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
             RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
-            open_rows,
+            open_rows, set_exif_size,
         },
         losses,
     },
     jpeg::{Frame, Quality, SparseCoefficients},
     kernels::{
-        filter::{Pass, apply},
+        filter::{Filter, Pass, apply},
         jpeg::JpegOutput,
     },
     util::{
@@ -58,7 +58,12 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     {
         return process_jpeg(job, settings, &coefficients, image, &target, session);
     }
-    let mut pages = file.pages(timings)?;
+    let smaller = OnceCell::new();
+    let shrink = |size| {
+        let (shrink, filter) = filter.shrunken(size).unzip();
+        filter.and_then(|filter| smaller.set(filter).ok()).and(shrink).unwrap_or(1)
+    };
+    let mut pages = file.shrunken_pages(&shrink, timings)?;
     let selected = match settings.pages {
         Some(range) => range.resolve(&job.source, pages.count())?,
         None => 0..pages.count(),
@@ -78,7 +83,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(file);
     target.check(&image)?;
     let dtype = image.samples.dtype();
-    let image = filtered(job, image, session)?;
+    let filter = smaller.get().map_or(filter, |smaller| &**smaller);
+    let image = filtered(job, filter, image, session)?;
     job.report_warning(session)?;
     if job.filter.makes_labels() {
         target.check_labels(image.samples.dtype())?;
@@ -104,7 +110,8 @@ fn process_pages(
     let mut bar = session.progress.bar("pages", selected.len() as u64);
     target.write_pages(series, |writer| {
         for page in selected {
-            let image = filtered(job, pages.decode(page, timings)?, session)?;
+            let image = pages.decode(page, timings)?;
+            let image = filtered(job, &*job.filter, image, session)?;
             if job.filter.makes_labels() {
                 target.check_labels(image.samples.dtype())?;
             }
@@ -138,15 +145,14 @@ fn process_jpeg(
     }
 }
 
-/// The image after the filter of `job`.
+/// The image after `filter`: that of `job`, or its [smaller](Filter::shrunken) one.
 ///
 /// # Errors
 /// Those of the filter.
-pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
-    let filter = &*job.filter;
+pub fn filtered(job: &Job, filter: &dyn Filter, image: Image, session: &Session) -> Result<Image> {
     if image.is_linear && image.has_alpha() && filter.needs_straight_alpha() {
         let straight = image.to_straight(Dtype::F32)?;
-        return filtered(job, straight, session)?.to_linear();
+        return filtered(job, filter, straight, session)?.to_linear();
     }
     let Image { width, height, channels, samples, is_linear, metadata } = image;
     // Images in linear light hold premultiplied alpha.
@@ -163,9 +169,18 @@ pub fn filtered(job: &Job, image: Image, session: &Session) -> Result<Image> {
         let Grid { dims: [width, height, _], channels, samples, .. } =
             apply(filter, &session.device, &grid)?;
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
+        let mut metadata = metadata;
+        set_size(&mut metadata, [grid.shape(), output.shape]);
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
     output.and_then(run).map_err(|error| failed(job, error))
+}
+
+/// Changes the size that EXIF states, if a filter changes it.
+fn set_size(metadata: &mut Metadata, [from, to]: [Shape; 2]) {
+    if let Some(exif) = metadata.exif.as_mut().filter(|_| from != to) {
+        set_exif_size(exif, [to.dims[0], to.dims[1]]);
+    }
 }
 
 fn failed(job: &Job, error: Error) -> Error {
@@ -245,7 +260,8 @@ fn write_blocks(
     let format = job.format.unwrap_or(ImageFormat::Png);
     let samples = Samples::zeros(output.dtype, 0)?;
     let Shape { dims: [width, height, _], channels } = output.shape;
-    let head = Image { width, height, channels, samples, ..image };
+    let mut head = Image { width, height, channels, samples, ..image };
+    set_size(&mut head.metadata, [shape, output.shape]);
     let target = session.image_target(&job.sink, format, settings.encoding);
     target.check(&head)?;
     if job.filter.makes_labels() {

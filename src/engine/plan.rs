@@ -133,6 +133,17 @@ impl FilterCost {
     }
 }
 
+/// Bytes of the samples of an input that takes `bytes`, or of the result of `filter` if that is larger.
+pub fn larger_bytes(filter: &dyn Filter, input: GridType, bytes: u64) -> u64 {
+    let size = |grid: GridType| {
+        let dims = grid.shape.dims.map(|dim| dim as f64);
+        dims.iter().product::<f64>() * (grid.dtype.size() * grid.shape.channels) as f64
+    };
+    // A filter that refuses the input takes no memory.
+    let growth = filter.output(input).map_or(1.0, |output| size(output) / size(input).max(1.0));
+    (bytes as f64 * growth.max(1.0)) as u64
+}
+
 /// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`, or 1 if even that costs more. The cost
 /// must grow with the block.
 pub fn largest_block(max: usize, memory: u64, cost: impl Fn(usize) -> u64) -> usize {

@@ -17,13 +17,14 @@ use crate::util::{
 };
 
 impl JpegFile<'_> {
-    /// Decodes the pixels: rows from the top, u8 samples. Also returns the damage of the file.
+    /// Decodes the pixels: rows from the top, u8 samples. Also returns the damage of the file. The picture is `shrink`
+    /// times smaller (1, 2, 4 or 8): means of samples are converted to colours.
     ///
     /// # Errors
     /// If the kind of file is not supported, or there is no memory for the pixels.
-    pub fn decode(&self) -> Result<(Vec<u8>, Option<Damage>)> {
-        let renderer = self.renderer()?;
-        let mut pixels = memory::zeros::<u8>(self.frame.pixel_bytes())?;
+    pub fn decode(&self, shrink: usize) -> Result<(Vec<u8>, Option<Damage>)> {
+        let renderer = self.renderer(shrink)?;
+        let mut pixels = memory::zeros::<u8>(renderer.output.pixel_bytes())?;
         let bands: Vec<_> = pixels.chunks_mut(renderer.band_bytes()).map(Mutex::new).collect();
         let damage = self.render(renderer, &|number, write| {
             write(&mut bands[number].lock().unwrap_or_else(PoisonError::into_inner));
@@ -38,7 +39,7 @@ impl JpegFile<'_> {
     /// # Errors
     /// If the kind of file is not supported.
     pub fn decode_to(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<Option<Damage>> {
-        let renderer = self.renderer()?;
+        let renderer = self.renderer(1)?;
         let (all, band) = (self.frame.pixel_bytes(), renderer.band_bytes());
         let buffers = Mutex::new(Vec::new());
         let lock = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +59,7 @@ impl JpegFile<'_> {
     pub fn coefficients(&self) -> Result<(SparseCoefficients, Option<Damage>)> {
         /// Minimum number of bits of a coefficient in most files, to estimate the number of coefficients.
         const BITS: usize = 4;
-        self.renderer()?;
+        self.renderer(1)?;
         let entries = 8 * self.scans.iter().map(|scan| scan.data.len()).sum::<usize>() / BITS;
         let sparse = SparseCoefficients::zeros(&self.frame, entries)?;
         let mut sink = SparseSink { sparse, rows: Default::default() };
@@ -67,10 +68,10 @@ impl JpegFile<'_> {
         Ok((sink.sparse, self.damage(&damage)))
     }
 
-    fn renderer(&self) -> Result<Renderer<'_>> {
+    fn renderer(&self, shrink: usize) -> Result<Renderer<'_>> {
         match (self.process, self.precision) {
             (Process::Lossless, _) => Err(Error::bad_input("lossless JPEG is not supported")),
-            (_, 8) => Renderer::new(&self.frame),
+            (_, 8) => Renderer::new(&self.frame, shrink),
             (_, precision) => Err(Error::bad_input(format_args!(
                 "JPEG of {precision} bits per sample is not supported"
             ))),

@@ -103,6 +103,17 @@ impl Frame {
         Self { size, colour, components }
     }
 
+    /// The frame of the same picture, `shrink` times smaller. Components of low resolution keep it as far as possible.
+    pub fn shrunken(&self, shrink: usize) -> Self {
+        let (max, size) = (self.max_sampling(), self.size.map(|side| side.div_ceil(shrink)));
+        let mut frame = Self { size, ..self.clone() };
+        for component in &mut frame.components {
+            let times = [0, 1].map(|axis| (max[axis] / component.sampling[axis]).min(shrink));
+            component.sampling = [0, 1].map(|axis| component.sampling[axis] * times[axis]);
+        }
+        frame
+    }
+
     /// The largest sampling factors.
     pub fn max_sampling(&self) -> [usize; 2] {
         [0, 1].map(|axis| self.components.iter().map(|c| c.sampling[axis]).max().unwrap_or(1))

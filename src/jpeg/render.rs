@@ -24,6 +24,9 @@ use crate::util::{
 #[derive(Debug)]
 pub struct Renderer<'a> {
     frame: &'a Frame,
+    /// The frame of the pixels, which are `shrink` times fewer along each axis.
+    pub output: Frame,
+    shrink: usize,
     dequantizers: Vec<Dequantizer>,
     upsampling: Vec<Upsampling>,
 }
@@ -32,14 +35,16 @@ pub struct Renderer<'a> {
 const BAND: usize = 8;
 
 impl<'a> Renderer<'a> {
-    /// A renderer of pictures of `frame`.
+    /// A renderer of pictures of `frame`, `shrink` times smaller.
     ///
     /// # Errors
     /// If the resolution of a component is not an integer fraction of the picture's.
-    pub fn new(frame: &'a Frame) -> Result<Self> {
+    pub fn new(frame: &'a Frame, shrink: usize) -> Result<Self> {
         let dequantizers = frame.components.iter().map(|c| Dequantizer::new(&c.steps)).collect();
-        let upsampling = (0..frame.components.len()).map(|c| frame.upsampling(c));
-        Ok(Self { frame, dequantizers, upsampling: upsampling.collect::<Result<_>>()? })
+        let output = frame.shrunken(shrink);
+        let upsampling = (0..frame.components.len()).map(|c| output.upsampling(c));
+        let upsampling = upsampling.collect::<Result<_>>()?;
+        Ok(Self { frame, output, shrink, dequantizers, upsampling })
     }
 
     /// Number of components.
@@ -54,7 +59,12 @@ impl<'a> Renderer<'a> {
 
     /// Bytes of the pixels of a band; the last band may have fewer.
     pub fn band_bytes(&self) -> usize {
-        self.frame.size[0] * self.frame.colour.channels() * 8 * BAND * self.frame.max_sampling()[1]
+        self.output.size[0] * self.frame.colour.channels() * self.band_rows()
+    }
+
+    /// Rows of pixels of a band.
+    fn band_rows(&self) -> usize {
+        8 * BAND * self.frame.max_sampling()[1] / self.shrink
     }
 
     /// The last row of MCUs on which band `number` depends, counted from 0 and not limited to the picture.
@@ -80,15 +90,14 @@ impl<'a> Renderer<'a> {
         number: usize,
         pixels: &mut [u8],
     ) {
-        let Self { frame, upsampling, .. } = self;
+        let Self { output: frame, upsampling, .. } = self;
         let [width, _] = frame.size;
-        let [_, down] = frame.max_sampling();
         let planes: Vec<Plane> =
             (0..upsampling.len()).map(|c| self.plane(&blocks, c, number)).collect();
         // A row is written in steps of at most four pixels.
         let mut rows = vec![vec![0; width + 3]; planes.len()];
         let mut sums = vec![0; width + 2];
-        let top = number * BAND * down * 8;
+        let top = number * self.band_rows();
         for (y, pixels) in pixels.chunks_exact_mut(width * frame.colour.channels()).enumerate() {
             let y = top + y;
             for (plane, row) in planes.iter().zip(&mut rows) {
@@ -126,13 +135,27 @@ impl<'a> Renderer<'a> {
     ) -> Plane {
         let (frame, upsampling, arch) = (self.frame, self.upsampling[c], simd::arch());
         let ([across, _], range) = (frame.blocks(c), self.rows(c, number));
-        let stride = 8 * across;
-        let mut values = memory::zeros(range.len() * 8 * stride).unwrap_or_else(raise);
-        for (y, samples) in range.clone().zip(values.chunks_exact_mut(8 * stride)) {
-            self.dequantizers[c].samples(arch, &blocks(c, y), samples, stride);
+        // Numbers of samples across and down that become one.
+        let [own, reduced] = [frame, &self.output].map(|frame| frame.components[c].sampling);
+        let [dx, dy] = [0, 1].map(|axis| self.shrink * own[axis] / reduced[axis]);
+        let (stride, rows, full) = (8 * across / dx, 8 / dy, 8 * across);
+        let mut values = memory::zeros(range.len() * rows * stride).unwrap_or_else(raise);
+        let mut whole = vec![0; if self.shrink > 1 { 8 * full } else { 0 }];
+        for (y, samples) in range.clone().zip(values.chunks_exact_mut(rows * stride)) {
+            if dx * dy == 1 {
+                self.dequantizers[c].samples(arch, &blocks(c, y), samples, stride);
+                continue;
+            }
+            self.dequantizers[c].samples(arch, &blocks(c, y), &mut whole, full);
+            match dx {
+                1 => average::<1>(&whole, full, dy, samples),
+                2 => average::<2>(&whole, full, dy, samples),
+                4 => average::<4>(&whole, full, dy, samples),
+                _ => average::<8>(&whole, full, dy, samples),
+            }
         }
-        let [width, height] = frame.samples(c);
-        Plane { values, stride, first: 8 * range.start, last: height - 1, width, upsampling }
+        let [width, height] = self.output.samples(c);
+        Plane { values, stride, first: rows * range.start, last: height - 1, width, upsampling }
     }
 }
 
@@ -199,6 +222,29 @@ impl Plane {
             }
         }
     }
+}
+
+/// Writes the means of `N` samples across and `down` samples down, of rows of `stride` samples. Ties are rounded up and
+/// down in turn.
+fn average<const N: usize>(rows: &[u8], stride: usize, down: usize, means: &mut [u8]) {
+    let half = (N * down / 2) as u16;
+    let mut sums = vec![0u16; stride];
+    simd::vectorize(
+        #[inline(always)]
+        || {
+            let bands = rows.chunks_exact(down * stride);
+            for (rows, means) in bands.zip(means.chunks_exact_mut(stride / N)) {
+                sums.fill(0);
+                for row in rows.chunks_exact(stride) {
+                    sums.iter_mut().zip(row).for_each(|(sum, &sample)| *sum += u16::from(sample));
+                }
+                for (x, (mean, sums)) in means.iter_mut().zip(sums.as_chunks::<N>().0).enumerate() {
+                    let sum = sums.iter().sum::<u16>() + half - (x % 2) as u16;
+                    *mean = (sum >> (2 * half).ilog2()) as u8;
+                }
+            }
+        },
+    );
 }
 
 /// Stores `value` of three times each sample of `near` and one of `far`.

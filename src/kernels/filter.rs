@@ -178,6 +178,12 @@ pub trait Filter: fmt::Debug + Send + Sync {
         self.run(device, input)
     }
 
+    /// The factor by which a JPEG image of this width and height may be decoded smaller (2, 4 or 8), and the filter for the
+    /// smaller image.
+    fn shrunken(&self, _size: [usize; 2]) -> Option<(usize, Box<dyn Filter>)> {
+        None
+    }
+
     /// Whether the filter implements [`Filter::run_jpeg`].
     fn runs_on_jpeg(&self) -> bool {
         false

@@ -267,7 +267,8 @@ pub(super) fn resize<'py>(
             return Err(Error::usage("output_shape: expected sizes above 0"));
         }
         let filter = self::interpolation(interpolation)?;
-        Ok(Resize { size: Size::Exact(sizes.map(Some)), axes: axes.max(2), filter, linear: false })
+        let (size, axes) = (Size::Exact(sizes.map(Some)), axes.max(2));
+        Ok(Resize { size, axes, filter, linear: false, shrink_on_load: false })
     })
 }
 

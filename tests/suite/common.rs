@@ -197,7 +197,7 @@ pub fn decode_jpeg(bytes: &[u8]) -> Option<(Image, Option<String>)> {
     if file.frame.pixel_bytes() + file.scratch_bytes() > 1 << 26 {
         return None;
     }
-    let (samples, damage) = file.decode().ok()?;
+    let (samples, damage) = file.decode(1).ok()?;
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());
     let (samples, metadata) = (Samples::U8(samples), Metadata::default());
     let image = Image { width, height, channels, samples, is_linear: false, metadata };

@@ -31,7 +31,11 @@ fn assert_equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
 }
 
 /// Random coefficients, fewer and smaller at higher frequencies. With `out_of_range`, each may be as large as 4096.
-fn random_coefficients(frame: &Frame, noise: &mut Noise, out_of_range: bool) -> SparseCoefficients {
+pub fn random_coefficients(
+    frame: &Frame,
+    noise: &mut Noise,
+    out_of_range: bool,
+) -> SparseCoefficients {
     let mut block = || {
         let mut block = [0i16; 64];
         let last = noise.next() % 64;

@@ -76,6 +76,7 @@ mod shard_runs;
 mod shards;
 mod shared;
 mod shell;
+mod shrink_on_load;
 mod simd;
 mod simplify;
 mod sizes;

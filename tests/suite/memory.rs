@@ -86,6 +86,20 @@ fn concurrent_volumes_share_the_memory_limit() {
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
+/// The memory of a batch is planned for the results where these are larger than the inputs.
+#[test]
+fn concurrent_enlargements_share_the_memory_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["a", "b", "c", "d"].map(|name| format!("{name}.ppm"));
+    for name in &names {
+        let bytes = [b"P6 200 200 255\n".to_vec(), Noise(3).bytes(200 * 200 * 3)].concat();
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let command = format!("resize {} -o o/ --scale 20 --threads 4", names.join(" "));
+    let run = run_within_memory(folder.path(), 290, &command);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
 #[test]
 fn every_command_respects_its_memory_limit() {
     let folder = input_folder();

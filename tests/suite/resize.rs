@@ -99,6 +99,17 @@ fn noisy(dtype: Dtype, len: usize, seed: u64) -> Samples {
     }
 }
 
+/// A resize with default flags.
+fn plain() -> Resize {
+    Resize {
+        size: Size::Scale([1.0; 3]),
+        axes: 3,
+        filter: Interpolation::Lanczos3,
+        linear: false,
+        shrink_on_load: false,
+    }
+}
+
 /// The result of the whole grid on the CPU, which every GPU gives, too.
 fn twins(resize: &Resize, grid: &Grid) -> Samples {
     let shape = grid.shape();
@@ -109,7 +120,7 @@ fn twins(resize: &Resize, grid: &Grid) -> Samples {
 }
 
 fn assert_resized(grid: &Grid, dims: [usize; 3], filter: Interpolation) {
-    let resize = Resize { size: Size::Exact(dims.map(Some)), axes: 3, filter, linear: false };
+    let resize = Resize { size: Size::Exact(dims.map(Some)), axes: 3, filter, ..plain() };
     let dtype = grid.samples.dtype();
     let range = match dtype {
         Dtype::U8 => [0.0, 255.0],
@@ -196,7 +207,7 @@ fn flat_images_stay_flat_and_colours_under_transparent_pixels_do_not_matter() {
                 alpha: Alpha::None,
                 samples: vec![value; 37 * 23].into(),
             };
-            let resize = Resize { size: Size::Scale([0.37; 3]), axes: 2, filter, linear: false };
+            let resize = Resize { size: Size::Scale([0.37; 3]), axes: 2, filter, ..plain() };
             assert!(
                 twins(&resize, &grid) == Samples::U8(vec![value; 14 * 9]),
                 "{value} {filter:?}"
@@ -211,6 +222,7 @@ fn flat_images_stay_flat_and_colours_under_transparent_pixels_do_not_matter() {
         axes: 2,
         filter: Interpolation::Linear,
         linear,
+        ..plain()
     };
     for linear in [false, true] {
         let grid = Grid {
@@ -230,7 +242,8 @@ fn flat_images_stay_flat_and_colours_under_transparent_pixels_do_not_matter() {
         Grid { dims: [2, 1, 1], channels: 1, alpha: Alpha::None, samples: vec![0u8, 255].into() };
     let size = Size::Exact([Some(1), Some(1), None]);
     let mean = |linear| {
-        let resize = Resize { size: size.clone(), axes: 2, filter: Interpolation::Area, linear };
+        let resize =
+            Resize { size: size.clone(), axes: 2, filter: Interpolation::Area, linear, ..plain() };
         twins(&resize, &grid)
     };
     assert_eq!(mean(false), Samples::U8(vec![128]));
@@ -275,7 +288,7 @@ fn resizes_volumes_stores_batches_and_shards() {
                 size: Size::Exact(dims.map(Some)),
                 axes: 3,
                 filter: interpolation.unwrap(),
-                linear: false,
+                ..plain()
             };
             let expected = twins(&resize, &grid);
             for (input, more) in [(volume, "300M"), (volume, memory), ("in.zarr", "300K")] {
@@ -345,5 +358,48 @@ fn rejects_invalid_sizes() {
     ] {
         let (code, message) = run(folder.path(), line);
         assert!(code == 2 && message.contains(part), "{line}: {code} {message}");
+    }
+}
+
+/// EXIF that states a size: `II` for short numbers, `MM` for long ones.
+fn exif(order: &[u8; 2], size: [u16; 2]) -> Vec<u8> {
+    let is_little = order == b"II";
+    let short = |value: u16| if is_little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let long = |value: u32| if is_little { value.to_le_bytes() } else { value.to_be_bytes() };
+    let mut block = [b"Exif\0\0", &order[..], &short(42), &long(8)].concat();
+    let pointer = [&short(34665)[..], &short(4), &long(1), &long(26)].concat();
+    block.extend([&short(1)[..], &pointer, &long(0), &short(2)].concat());
+    for (tag, side) in [40962, 40963].into_iter().zip(size) {
+        let value = match is_little {
+            true => [short(3), short(1), short(0), short(side), short(0)].concat(),
+            false => [&short(4)[..], &long(1), &long(side.into())].concat(),
+        };
+        block.extend([&short(tag)[..], &value].concat());
+    }
+    block.extend(long(0));
+    block
+}
+
+/// The size that EXIF states is that of the result.
+#[test]
+fn exif_states_the_new_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("a.pgm"), [b"P5 40 20 255\n".to_vec(), vec![7; 800]].concat()).unwrap();
+    works(path, "blur a.pgm plain.jpg --sigma 0");
+    let jpeg = fs::read(path.join("plain.jpg")).unwrap();
+    for order in [b"II", b"MM"] {
+        let block = exif(order, [40, 20]);
+        let head = [0xff, 0xe1, 0, block.len() as u8 + 2];
+        fs::write(path.join("a.jpg"), [&jpeg[..2], &head, &block, &jpeg[2..]].concat()).unwrap();
+        let holds = |name: &str, block: &[u8]| {
+            fs::read(path.join(name)).unwrap().windows(block.len()).any(|bytes| bytes == block)
+        };
+        works(path, "resize a.jpg small.jpg --max 10");
+        assert!(holds("small.jpg", &exif(order, [10, 5])), "{order:?}");
+        works(path, "resize a.jpg large.png --size 50x");
+        assert!(holds("large.png", &exif(order, [50, 25])[6..]), "{order:?}");
+        works(path, "resize a.jpg same.jpg --scale 1");
+        assert!(holds("same.jpg", &block), "{order:?}");
     }
 }

@@ -29,7 +29,7 @@ impl Orientation {
     }
 
     /// Width and height of the upright image, given those of the stored one.
-    pub(super) fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
+    pub fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
         if self.transposed { [height, width] } else { [width, height] }
     }
 

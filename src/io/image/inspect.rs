@@ -12,7 +12,10 @@ use super::{
     read::ImageFile,
 };
 use crate::{
-    data::image::{Image, Metadata},
+    data::{
+        grid::{GridType, Shape},
+        image::{Image, Metadata},
+    },
     io::{Limits, Source},
     util::{
         error::{Error, Result},
@@ -23,15 +26,27 @@ use crate::{
 /// Bytes of the decoded samples of the image file `source`; `None` if they are unknown until the file is consumed or
 /// decoded. The value is for planning only; decoders check the header again.
 pub fn sample_bytes(source: &Source) -> Option<u64> {
+    planned_size(source).map(|(bytes, _)| bytes)
+}
+
+/// As [`sample_bytes`], with the size of the image and the type of its samples, if the format has a header that states
+/// them. Channels are not counted.
+pub fn planned_size(source: &Source) -> Option<(u64, Option<GridType>)> {
     let path = source.path()?;
     // A pipe can be read only once.
     source.size().ok()??;
     let codec = ImageFormat::from_path(path)?.codec();
-    if let Some(max_decoded_bytes) = codec.max_decoded_bytes {
-        return max_decoded_bytes(path);
-    }
     // Some decoders panic on broken files.
-    catch_unwind(|| Some((codec.probe?)(path, None).ok()?.bytes)).ok()?
+    let probe = catch_unwind(|| (codec.probe?)(path, None).ok()).ok().flatten();
+    let bytes = match codec.max_decoded_bytes {
+        Some(max_decoded_bytes) => max_decoded_bytes(path)?,
+        None => probe.as_ref()?.bytes,
+    };
+    let grid_type = |probe: Probe| {
+        let [width, height] = probe.decoded_size();
+        GridType { shape: Shape { dims: [width, height, 1], channels: 1 }, dtype: probe.decoded }
+    };
+    Some((bytes, probe.map(grid_type)))
 }
 
 /// Whether the pages of the file may be the slices of a volume, read as `Planes`.

@@ -79,9 +79,24 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
 /// # Errors
 /// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
+    decode_shrunken(bytes, limits, &|_| 1)
+}
+
+/// As [`decode`], as many times smaller as `shrink` returns for the size of the upright image: 1, 2, 4 or 8.
+pub fn decode_shrunken(
+    bytes: &[u8],
+    limits: Limits,
+    shrink: &dyn Fn([usize; 2]) -> usize,
+) -> Result<DecodedPage, BoxError> {
     let file = parse(bytes, limits)?;
-    let (samples, damage) = file.decode()?;
-    Ok(decoded(&file, samples, damage_text(damage)?))
+    let page = decoded(&file, Vec::new(), None);
+    let mut factors = file.frame.components.iter().flat_map(|component| component.sampling);
+    // The resolution of three fourths cannot be halved.
+    let shrink = if factors.any(|factor| factor == 3) { 1 } else { shrink(page.upright_size()) };
+    let (samples, damage) = file.decode(shrink)?;
+    let [width, height] = page.size().map(|side| side.div_ceil(shrink));
+    let image = Image { width, height, samples: Samples::U8(samples), ..page.image };
+    Ok(DecodedPage { image, damage: damage_text(damage)?, ..page })
 }
 
 /// Reads the coefficients of a file, and its image without samples; `None` if the file cannot be decoded, exceeds

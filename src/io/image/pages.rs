@@ -47,6 +47,11 @@ impl DecodedPage {
         [self.image.width, self.image.height]
     }
 
+    /// Width and height of the upright image.
+    pub fn upright_size(&self) -> [usize; 2] {
+        self.orientation.size(self.size())
+    }
+
     /// Zeroed memory for the samples.
     pub fn zeros(&self) -> Result<Samples> {
         let Image { width, height, channels, samples, .. } = &self.image;

@@ -65,9 +65,24 @@ impl<'a> ImageFile<'a> {
 
     /// Reads the headers of the pages.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
+        self.shrunken_pages(&|_| 1, timings)
+    }
+
+    /// As [`ImageFile::pages`], but a JPEG image is decoded as many times smaller as `shrink` returns for its size: 1, 2, 4
+    /// or 8.
+    pub fn shrunken_pages<'b>(
+        &'b self,
+        shrink: &'b dyn Fn([usize; 2]) -> usize,
+        timings: &Timings,
+    ) -> Result<ImagePages<'b>> {
         let pages = self.decode_timed(timings, || {
-            let codec = self.detect_format()?.codec();
+            let format = self.detect_format()?;
+            let codec = format.codec();
             Ok(match (codec.decode, &self.data) {
+                (_, Data::Bytes(bytes)) if format == ImageFormat::Jpeg => {
+                    let decode = || jpeg::decode_shrunken(bytes, self.limits, shrink);
+                    Box::new(OnePage(decode)) as Box<dyn Pages>
+                }
                 (Decode::One(decode), Data::Bytes(bytes)) => {
                     Box::new(OnePage(move || decode(bytes, self.limits))) as Box<dyn Pages>
                 }

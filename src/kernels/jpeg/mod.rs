@@ -29,7 +29,7 @@ impl Kernel for Decode {
 
     fn cpu(&self, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
         let frame = &coefficients.frame;
-        let renderer = Renderer::new(frame)?;
+        let renderer = Renderer::new(frame, 1)?;
         let mut pixels = memory::zeros(frame.pixel_bytes())?;
         let row = |c, y| Cow::Owned(coefficients.row(c, y).unwrap_or_else(raise));
         let bands = pixels.chunks_mut(renderer.band_bytes()).enumerate();

@@ -74,6 +74,10 @@ fn run_pass(pass: &Pass, samples: &Samples) -> Result<Samples> {
     // Samples of 16 bits with a fraction are those of 8 bits.
     let is_narrow = pass.max <= 255 << 4;
     let mut result = Samples::zeros(pass.formats[1].dtype, pass.output().samples())?;
+    let [_, length, inner] = pass.shape.along(pass.axis);
+    // Infinite floats times 0 are not 0.
+    let padded = || Pass { weights: pass.weights.clone().padded(length), ..pass.clone() };
+    let pass = &if inner > 4 || samples.dtype().is_float() { pass.clone() } else { padded() };
     let integers = pass.weights.integers();
     let floats = &pass.weights.weights;
     match (samples, &mut result) {

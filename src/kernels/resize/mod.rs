@@ -83,6 +83,8 @@ pub struct Resize {
     pub filter: Interpolation,
     /// Whether 8- and 16-bit samples are averaged in linear light.
     pub linear: bool,
+    /// Whether JPEG images may be decoded smaller.
+    pub shrink_on_load: bool,
 }
 
 /// A block of a resampled grid.
@@ -141,7 +143,12 @@ impl Filter for Resize {
     }
 
     fn parameters(&self) -> Value {
-        json!({ "size": self.size, "filter": self.filter, "linear": self.linear })
+        json!({
+            "size": self.size,
+            "filter": self.filter,
+            "linear": self.linear,
+            "shrink_on_load": self.shrink_on_load,
+        })
     }
 
     fn output(&self, input: GridType) -> Result<GridType> {
@@ -197,6 +204,22 @@ impl Filter for Resize {
 
     fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         device.run(&Resample { resize: self, block }, input)
+    }
+
+    /// As in libvips, a reduction by 2 is left to the filter, and linear light needs all pixels. So do exact samples and
+    /// means. The sides must be multiples of the factor, so that no pixel of the smaller image is partly outside.
+    fn shrunken(&self, sides: [usize; 2]) -> Option<(usize, Box<dyn Filter>)> {
+        let is_exact = matches!(self.filter, Interpolation::Nearest | Interpolation::Area);
+        if is_exact || self.linear || !self.shrink_on_load {
+            return None;
+        }
+        let result = self.size.resolve([sides[0], sides[1], 1], self.axes);
+        let fits = |&shrink: &usize| {
+            let mut sides = sides.into_iter().zip(result);
+            sides.all(|(from, to)| from >= 2 * shrink * to && from.is_multiple_of(shrink))
+        };
+        let shrink = [8, 4, 2].into_iter().find(fits)?;
+        Some((shrink, Box::new(Self { size: Size::Exact(result.map(Some)), ..self.clone() })))
     }
 
     fn is_exact_for_u8(&self) -> bool {

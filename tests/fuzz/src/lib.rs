@@ -403,9 +403,9 @@ pub fn jpeg(bytes: &[u8]) {
     if len + file.scratch_bytes() > LIMIT {
         return;
     }
-    let Ok(decoded) = file.decode() else { return };
+    let Ok(decoded) = file.decode(1) else { return };
     assert_eq!(decoded.0.len(), len);
-    let again = file.decode().expect("the second decoding failed");
+    let again = file.decode(1).expect("the second decoding failed");
     assert!(again == decoded, "the second decoding differs");
     let (coefficients, _) = file.coefficients().expect("cannot decode the coefficients");
     let pixels = Decode.cpu(&coefficients).expect("the kernel failed");
@@ -505,7 +505,7 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let file = encode(&frame, Picture::Pixels(pixels), &[], false).unwrap();
     let parsed =
         JpegFile::parse(&file, &Container::default()).expect("cannot parse an encoded file");
-    let (ours, damage) = parsed.decode().expect("cannot decode an encoded file");
+    let (ours, damage) = parsed.decode(1).expect("cannot decode an encoded file");
     assert_eq!(damage, None);
     assert_eq!((parsed.frame.size, parsed.frame.colour.channels()), ([width, height], channels));
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();

@@ -325,7 +325,7 @@ fn from_jpeg(
     if width < columns || height < rows {
         return Err("the size of its JPEG data differs from the directory".into());
     }
-    let (stored, damage) = file.decode()?;
+    let (stored, damage) = file.decode(1)?;
     let mut samples = memory::zeros(columns * rows * wanted.len())?;
     let stored = stored.chunks_exact(width * count);
     for (row, to) in stored.zip(samples.chunks_exact_mut((columns * wanted.len()).max(1))) {

@@ -96,7 +96,8 @@ pub struct Entry {
     pub tag: u16,
     pub kind: u16,
     pub count: u64,
-    at: u64,
+    /// Offset of the values.
+    pub at: u64,
 }
 
 impl Entry {

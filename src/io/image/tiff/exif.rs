@@ -3,7 +3,7 @@
 use image::metadata::Orientation;
 
 use super::{
-    directory::{TiffFile, kind, sizes},
+    directory::{Entry, TiffFile, kind, sizes},
     tag,
     tree::{DirectoryTree, TagValue, header},
 };
@@ -111,6 +111,30 @@ pub fn describes_image(block: &[u8]) -> bool {
     let Some(Exif { root, .. }) = Exif::from_block(block) else { return true };
     let is_about_image = |tag| !FILE_TAGS.contains(tag) && !RESOLUTION.contains(tag);
     !root.children.is_empty() || root.values.iter().any(|value| is_about_image(&value.tag))
+}
+
+/// Sets the width and height of the image that a block of EXIF states (PixelXDimension and PixelYDimension), if any.
+pub fn set_size(block: &mut [u8], size: [usize; 2]) {
+    let sides = |file: &TiffFile<'_>| {
+        let first = file.directory(file.first_directory).ok()?;
+        let exif = file.directory(file.first_number(&first, POINTERS[0]).ok()??).ok()?;
+        Some([40962, 40963].map(|tag| exif.find(tag).copied()))
+    };
+    let Ok(file) = TiffFile::open_block(block) else { return };
+    let (is_little_endian, sides) = (file.is_little_endian, sides(&file));
+    drop(file);
+    for (entry, side) in sides.into_iter().flatten().zip(size) {
+        let Some(Entry { kind: kind @ (kind::SHORT | kind::LONG), count: 1, at, .. }) = entry
+        else {
+            continue;
+        };
+        let len = if kind == kind::SHORT { 2 } else { 4 };
+        let mut bytes = (side as u32).to_le_bytes();
+        if !is_little_endian {
+            bytes[..len].reverse();
+        }
+        block[at as usize..][..len].copy_from_slice(&bytes[..len]);
+    }
 }
 
 /// Reader of directories, which may point to each other in cycles and claim values of any length.

@@ -200,7 +200,7 @@ fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> er
     }
     format.planar = false;
     if format.allocated == 8 && file.process != Process::Lossless {
-        let (samples, damage) = file.decode()?;
+        let (samples, damage) = file.decode(1)?;
         stored.copy_from_slice(&samples);
         format.ybr = false;
         return damage.map_or(Ok(()), |damage| refused(damage.to_string()));
