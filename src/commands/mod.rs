@@ -87,6 +87,7 @@ commands! {
     gradient::Gradient => run(session), later device;
     histogram::Histogram => run(session), later device;
     label::Label => run(session), later device;
+    median::Median => run(session), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph => run(session), later device;
     project::Project => run(session), later device;

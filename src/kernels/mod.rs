@@ -15,6 +15,7 @@ pub mod jpeg_blur;
 pub mod jpeg_histogram;
 pub mod label;
 pub mod local_threshold;
+pub mod median;
 pub mod mesh;
 pub mod morph;
 mod ordered_keys;
@@ -42,6 +43,7 @@ pub fn variants() -> Vec<Shader> {
         histogram::variants(),
         jpeg::variants(),
         label::variants(),
+        median::variants(),
         mesh::gpu::variants(),
         morph::variants(),
         project::variants(),

@@ -47,6 +47,7 @@ mod label_reference;
 mod labels;
 mod library;
 mod local_threshold;
+mod median;
 mod memory;
 mod memory_inputs;
 mod mesh;

@@ -114,6 +114,7 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("resize {name} OUT.png --scale 0.4"));
             lines.push(format!("resize {name} OUT.png --size 5x3 --filter cubic --linear"));
             lines.push(format!("project {name} OUT.tif --axis x --method mean"));
+            lines.push(format!("median {name} OUT.png --radius 2"));
             lines.push(format!("morph {name} OUT.png --op tophat --radius 2 --element ball"));
             lines.push(format!("gradient {name} OUT.png"));
             lines.push(format!("gradient {name} OUT.tif --sigma 1.5,0.7 --float"));
@@ -157,6 +158,7 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
             lines.push(format!("project {name} OUT.nrrd"));
             lines.push(format!("resize {name} OUT.nrrd --size 4x3x2"));
             lines.push(format!("project {name} OUT.tif --axis y --method sum"));
+            lines.push(format!("median {name} OUT.nrrd --percentile 30"));
             lines.push(format!("morph {name} OUT.nrrd --op gradient --radius 3"));
             lines.push(format!("label {name} OUT.nrrd --equal"));
             lines.push(format!("gradient {name} OUT.nrrd"));
