@@ -8,6 +8,10 @@ pub trait Key: Value<Key = Self> + Ord {
     const MIN: Self;
     /// The largest value.
     const MAX: Self;
+
+    /// The sum, modulo the size of the type.
+    #[must_use]
+    fn plus(self, value: i64) -> Self;
 }
 
 /// A type of samples.
@@ -27,6 +31,11 @@ macro_rules! integers {
         $(impl Key for $type {
             const MIN: Self = Self::MIN;
             const MAX: Self = Self::MAX;
+
+            #[inline(always)]
+            fn plus(self, value: i64) -> Self {
+                self.wrapping_add(value as Self)
+            }
         }
 
         impl Value for $type {

@@ -111,6 +111,7 @@ fn all_sizes_radii_and_percentiles_equal_the_reference() {
         ([1, 1, 6], 1),
         ([5, 4, 3], 1),
         ([300, 3, 1], 1),
+        ([530, 3, 1], 1),
     ];
     for (dims, channels) in sizes {
         let samples = Noise(5).bytes(dims.iter().product::<usize>() * channels);
@@ -123,10 +124,25 @@ fn all_sizes_radii_and_percentiles_equal_the_reference() {
         }
         assert_is_reference(&grid, 50.0, [50, 1, 1]);
     }
-    // Several strips and bands, and blocks.
-    let [bytes, _, wide, ..] = all_types(700 * 90);
-    for samples in [bytes, wide] {
-        assert_is_reference(&grid([700, 90, 1], 1, samples), 40.0, [4, 4, 0]);
+}
+
+/// Rows are divided into pieces, and images and volumes into strips, bands and blocks.
+#[test]
+fn large_grids_equal_the_reference() {
+    let [bytes, _, wide, .., floats, _] = all_types(700 * 90);
+    for samples in [bytes, wide, floats] {
+        let image = grid([700, 90, 1], 1, samples);
+        for (percentile, radius) in [(50.0, 1), (50.0, 2), (40.0, 4), (50.0, 6)] {
+            assert_is_reference(&image, percentile, [radius, radius, 0]);
+        }
+        let image = Grid { dims: [225, 70, 1], channels: 4, ..image };
+        for radius in [1, 2] {
+            assert_is_reference(&image, 50.0, [radius, radius, 0]);
+        }
+        let volume = Grid { dims: [600, 7, 5], channels: 3, ..image };
+        for radius in [[1, 1, 0], [1, 0, 1], [1, 1, 1], [2, 0, 2]] {
+            assert_is_reference(&volume, 50.0, radius);
+        }
     }
 }
 

@@ -1,36 +1,17 @@
 //! Percentiles of bytes in the same time for every radius, from sliding histograms (Perreault and Hébert, Median
 //! Filtering in Constant Time, 2007). Counts are cumulative, so that a bin is found without a branch.
 
-use super::window::Window;
-use crate::{
-    data::grid::Shape,
-    util::{error::Result, memory, parallel::Parallel, simd::vectorize},
-};
+use super::window::{Part, Window, in_parts};
+use crate::{data::grid::Shape, util::error::Result};
 
-/// Counts of the samples with at most 0, 1, .. 15 in half a byte, 16 bits each. Four are added at once: no count
-/// overflows into the next one.
-type Counts = [u64; 4];
+/// Numbers of samples with at most 0, 1, .. 15 in half a byte.
+type Counts = [u16; 16];
 
 /// Columns whose histograms stay in the cache of a core.
 const STRIP: usize = 512;
 
 /// Windows of more samples overflow the counts.
 pub const MAX_WINDOW: usize = u16::MAX as usize;
-
-/// What a sample adds to counts.
-const ONE: [Counts; 16] = {
-    let mut all = [[0; 4]; 16];
-    let mut value = 0;
-    while value < 16 {
-        let mut at = value;
-        while at < 16 {
-            all[value][at / 4] |= 1 << (16 * (at % 4));
-            at += 1;
-        }
-        value += 1;
-    }
-    all
-};
 
 /// The histogram of a column of samples, or of a window.
 #[derive(Clone)]
@@ -41,26 +22,30 @@ struct Histogram {
     lower: [Counts; 16],
 }
 
-const EMPTY: Histogram = Histogram { upper: [0; 4], lower: [[0; 4]; 16] };
+const EMPTY: Histogram = Histogram { upper: [0; 16], lower: [[0; 16]; 16] };
 
+/// Sums modulo 2^16. Sums in place would not be vectorised.
 #[inline(always)]
-fn add(counts: &mut Counts, more: &Counts) {
-    for i in 0..4 {
-        counts[i] = counts[i].wrapping_add(more[i]);
+fn plus(counts: &Counts, more: &Counts) -> Counts {
+    let mut sums = [0; 16];
+    for i in 0..16 {
+        sums[i] = counts[i].wrapping_add(more[i]);
     }
+    sums
 }
 
 #[inline(always)]
-fn subtract(counts: &mut Counts, less: &Counts) {
-    for i in 0..4 {
-        counts[i] = counts[i].wrapping_sub(less[i]);
+fn minus(counts: &Counts, less: &Counts) -> Counts {
+    let mut rest = [0; 16];
+    for i in 0..16 {
+        rest[i] = counts[i].wrapping_sub(less[i]);
     }
+    rest
 }
 
 /// The bin with the sample number `rank`, and the number of samples in the bins before it.
 #[inline(always)]
 fn find(counts: &Counts, rank: u16) -> (usize, u16) {
-    let counts: &[u16; 16] = bytemuck::cast_ref(counts);
     let mut bin = 0;
     for &count in counts {
         bin += u16::from(count <= rank);
@@ -74,81 +59,54 @@ fn find(counts: &Counts, rank: u16) -> (usize, u16) {
 /// # Errors
 /// When memory is exhausted.
 pub fn run(source: &[u8], shape: Shape, window: &Window) -> Result<Vec<u8>> {
-    let [nx, ny, _] = shape.dims;
-    let width = nx * shape.channels;
-    let mut target = memory::zeros(source.len())?;
+    let ([_, ny, nz], [rx, ry, _]) = (shape.dims, window.radius);
+    let strip = STRIP.max(4 * rx * shape.channels) / shape.channels;
     // Each band starts with new histograms.
-    let band = (4 * window.radius[1] + 64).min(ny.div_ceil(rayon::current_num_threads()));
-    let slices = target.chunks_exact_mut(width * ny).enumerate();
-    let bands: Vec<_> = slices
-        .flat_map(|(z, slice)| {
-            let bands = slice.chunks_mut(band * width).enumerate();
-            bands.map(move |(number, target)| ([number * band, z], target))
-        })
-        .collect();
-    bands.into_iter().par_each(|([y, z], target)| {
-        let strip = STRIP.max(4 * window.radius[0] * shape.channels) / shape.channels;
-        for from in (0..nx).step_by(strip) {
-            let columns = strip.min(nx - from);
-            let mut strip = Strip::new(source, shape, window, from, columns);
-            vectorize(
-                #[inline(always)]
-                || strip.run(target, y, z),
-            );
-        }
-    });
-    Ok(target)
+    let band = (8 * ry + 64).min(ny.div_ceil(rayon::current_num_threads()));
+    in_parts(
+        source,
+        shape,
+        window,
+        [strip, if nz == 1 { band } else { ny }, 1],
+        #[inline(always)]
+        |part, target| Columns::new(part).run(target),
+    )
 }
 
-/// Neighbouring columns of a band of rows.
-struct Strip<'a> {
-    source: &'a [u8],
-    shape: Shape,
-    window: &'a Window,
-    /// The first column.
-    from: usize,
-    /// Histograms of the columns, the halo included, for each channel.
-    columns: Vec<Histogram>,
-    /// Indices in a row of the samples of `columns`.
-    indices: Vec<usize>,
+/// The histograms of columns of windows.
+struct Columns<'a> {
+    part: &'a Part<'a, u8>,
+    histograms: Vec<Histogram>,
+    line: Vec<u8>,
+    /// What each half of a byte adds to counts. A constant table would be loaded in several parts.
+    ones: [Counts; 16],
 }
 
-impl<'a> Strip<'a> {
-    fn new(source: &'a [u8], shape: Shape, window: &'a Window, from: usize, len: usize) -> Self {
-        let radius = window.radius[0];
-        let x = (0..len + 2 * radius)
-            .map(|at| (from + at).saturating_sub(radius).min(shape.dims[0] - 1));
-        let channels = shape.channels;
-        let indices: Vec<_> =
-            x.flat_map(|x| (0..channels).map(move |channel| x * channels + channel)).collect();
-        let columns = vec![EMPTY; indices.len()];
-        Self { source, shape, window, from, columns, indices }
+impl<'a> Columns<'a> {
+    #[inline(always)]
+    fn new(part: &'a Part<'a, u8>) -> Self {
+        let len = part.width() + 2 * part.window.radius[0] * part.shape.channels;
+        let ones = std::array::from_fn(|half| std::array::from_fn(|i| u16::from(i >= half)));
+        Self { part, histograms: vec![EMPTY; len], line: vec![0; len], ones }
     }
 
-    /// Computes the columns in rows of `target`, the first of which is row `first` of slice `z`.
     #[inline(always)]
-    fn run(&mut self, target: &mut [u8], first: usize, z: usize) {
-        let Self { shape: Shape { dims: [nx, ny, nz], channels }, window, .. } = *self;
-        let [rx, ry, rz] = window.radius;
-        let row = |y: usize, dz: usize| {
-            let z = (z + dz).saturating_sub(rz).min(nz - 1);
-            z * ny + y.saturating_sub(ry).min(ny - 1)
-        };
-        for dz in 0..2 * rz + 1 {
-            for y in first..=first + 2 * ry {
-                self.count::<true>(row(y, dz));
-            }
+    fn run(&mut self, target: &mut [u8]) {
+        let (part, [_, down, deep]) = (self.part, self.part.window.dims());
+        let [_, rows, slices] = part.spans.clone();
+        let z = slices.start;
+        for row in part.rows(rows.start, z) {
+            self.count::<true>(row);
         }
-        for (y, target) in (first..).zip(target.chunks_exact_mut(nx * channels)) {
-            if y > first {
-                for dz in 0..2 * rz + 1 {
-                    self.count::<false>(row(y - 1, dz));
-                    self.count::<true>(row(y + 2 * ry, dz));
+        for y in rows.clone() {
+            if y > rows.start {
+                for z in z..z + deep {
+                    self.count::<false>(part.row(y - 1, z));
+                    self.count::<true>(part.row(y + down - 1, z));
                 }
             }
-            let len = self.indices.len() - 2 * rx * channels;
-            let target = &mut target[self.from * channels..][..len];
-            for channel in 0..channels {
+            let target = part.target(target, y, z);
+            for channel in 0..part.shape.channels {
                 self.slide(target, channel);
             }
         }
@@ -156,53 +114,47 @@ impl<'a> Strip<'a> {
 
     /// Adds a row to the histograms of columns, or subtracts it.
     #[inline(always)]
-    fn count<const ADD: bool>(&mut self, row: usize) {
-        let width = self.shape.dims[0] * self.shape.channels;
-        let row = &self.source[row * width..][..width];
-        for (column, &index) in self.columns.iter_mut().zip(&self.indices) {
-            let (upper, lower) = (usize::from(row[index] >> 4), usize::from(row[index] & 15));
-            if ADD {
-                add(&mut column.upper, &ONE[upper]);
-                add(&mut column.lower[upper], &ONE[lower]);
-            } else {
-                subtract(&mut column.upper, &ONE[upper]);
-                subtract(&mut column.lower[upper], &ONE[lower]);
-            }
+    fn count<const ADD: bool>(&mut self, row: &[u8]) {
+        self.part.copy_keys(row, &mut self.line);
+        for (column, &value) in self.histograms.iter_mut().zip(&self.line) {
+            let (upper, lower) = (usize::from(value >> 4), usize::from(value & 15));
+            let counts = &mut column.lower[upper];
+            let change = if ADD { plus } else { minus };
+            *counts = change(counts, &self.ones[lower]);
+            column.upper = change(&column.upper, &self.ones[upper]);
         }
     }
 
     /// Moves the window along a row of results.
     #[inline(always)]
     fn slide(&self, target: &mut [u8], channel: usize) {
-        let (channels, columns) = (self.shape.channels, &self.columns[channel..]);
-        let (across, rank) = (2 * self.window.radius[0] + 1, self.window.rank as u16);
+        let (channels, columns) = (self.part.shape.channels, &self.histograms[channel..]);
+        let (across, rank) = (self.part.window.dims()[0], self.part.window.rank as u16);
         let mut sum = EMPTY;
         // Number of the window of each part of `sum.lower`, plus 1; 0 if it is empty.
         let mut current = [0; 16];
         for at in 0..across - 1 {
-            add(&mut sum.upper, &columns[at * channels].upper);
+            sum.upper = plus(&sum.upper, &columns[at * channels].upper);
         }
-        let mut at = 0;
-        while at * channels + channel < target.len() {
-            add(&mut sum.upper, &columns[(at + across - 1) * channels].upper);
+        for (at, target) in target[channel..].iter_mut().step_by(channels).enumerate() {
+            sum.upper = plus(&sum.upper, &columns[(at + across - 1) * channels].upper);
             let (upper, before) = find(&sum.upper, rank);
             let lower = &mut sum.lower[upper];
             let last = current[upper];
             if last == 0 || last + across <= at {
-                *lower = [0; 4];
+                *lower = [0; 16];
                 for at in at..at + across {
-                    add(lower, &columns[at * channels].lower[upper]);
+                    *lower = plus(lower, &columns[at * channels].lower[upper]);
                 }
             } else {
                 for at in last..=at {
-                    subtract(lower, &columns[(at - 1) * channels].lower[upper]);
-                    add(lower, &columns[(at + across - 1) * channels].lower[upper]);
+                    *lower = minus(lower, &columns[(at - 1) * channels].lower[upper]);
+                    *lower = plus(lower, &columns[(at + across - 1) * channels].lower[upper]);
                 }
             }
             current[upper] = at + 1;
-            target[at * channels + channel] = (upper << 4 | find(lower, rank - before).0) as u8;
-            subtract(&mut sum.upper, &columns[at * channels].upper);
-            at += 1;
+            *target = (upper << 4 | find(lower, rank - before).0) as u8;
+            sum.upper = minus(&sum.upper, &columns[at * channels].upper);
         }
     }
 }

@@ -4,6 +4,7 @@ mod gpu;
 mod histogram;
 mod network;
 mod ranks;
+mod search;
 mod window;
 
 pub use gpu::variants;
@@ -11,24 +12,17 @@ pub use window::Window;
 
 use serde_json::{Value, json};
 
-use super::{
-    filter::Filter,
-    ordered_keys::{OrderFilter, Value as Ordered, run_ordered},
-};
+use super::{filter::Filter, ordered_keys::Value as Ordered};
 use crate::{
     data::{
         grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
+    for_samples,
     gpu::Context,
     util::error::{Error, Result},
 };
-
-/// Windows up to this size are computed by a network of comparisons.
-const MAX_NETWORK: usize = 49;
-/// As [`MAX_NETWORK`], for bytes.
-const MAX_BYTE_NETWORK: usize = 27;
 
 /// A percentile of the samples in a box around each sample. Outside of the image or volume, the nearest sample counts.
 /// -0 is less than +0, and NaN is greater than all numbers.
@@ -73,20 +67,17 @@ impl Median {
     }
 }
 
-/// The filter on the CPU, for samples of any type.
-struct Select {
-    window: Window,
-    shape: Shape,
+/// Length of the largest windows that are searched in less time than by other methods, for samples of `size` bytes.
+fn max_search(size: usize) -> usize {
+    [0, 128, 256, 0, 25].get(size).copied().unwrap_or_default()
 }
 
-impl OrderFilter for Select {
-    fn run<T: Ordered>(&self, values: &[T]) -> Result<Vec<T>> {
-        let Self { window, shape } = self;
-        match size_of::<T>() {
-            1 if window.len() > MAX_BYTE_NETWORK => ranks::run(values, *shape, window),
-            _ if window.len() > MAX_NETWORK => ranks::run(values, *shape, window),
-            _ => network::run(values, *shape, window),
-        }
+/// The percentiles of samples of any type.
+fn select<T: Ordered>(samples: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
+    match window.len() {
+        _ if network::has(window) => network::run(samples, shape, window),
+        len if len <= max_search(size_of::<T>()) => search::run(samples, shape, window),
+        _ => ranks::run(samples, shape, window),
     }
 }
 
@@ -99,13 +90,13 @@ impl Kernel for Median {
         if !Self::check(grid)? {
             return Ok(grid.samples.clone());
         }
-        let (window, shape) = (self.window, grid.shape());
-        let has_histogram = (MAX_BYTE_NETWORK + 1..=histogram::MAX_WINDOW).contains(&window.len());
+        let (window, shape) = (&self.window, grid.shape());
+        let has_histogram = (max_search(1) + 1..=histogram::MAX_WINDOW).contains(&window.len());
         match &grid.samples {
             Samples::U8(samples) if has_histogram => {
-                Ok(Samples::U8(histogram::run(samples, shape, &window)?))
+                Ok(histogram::run(samples, shape, window)?.into())
             }
-            samples => run_ordered(&Select { window, shape }, samples),
+            samples => for_samples!(samples, samples => Ok(select(samples, shape, window)?.into())),
         }
     }
 
@@ -137,13 +128,13 @@ impl Filter for Median {
         self.window.radius == [0; 3]
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        // Input, result, keys of both, and buffers of threads.
-        6 * input.dtype.size() as u64 + 16
-    }
-
-    fn copies(&self) -> u64 {
-        8
+    fn held_bytes(&self, input: GridType) -> u64 {
+        let size = input.dtype.size();
+        let max = if size == 1 { histogram::MAX_WINDOW } else { max_search(size) };
+        match self.window.len() > max {
+            true => ranks::working_bytes(input.shape, &self.window, size) as u64,
+            false => 0,
+        }
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

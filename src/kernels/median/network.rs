@@ -1,232 +1,321 @@
-//! Percentiles of small windows by compare-exchange steps on whole rows, in SIMD lanes.
+//! Medians of small windows by minima and maxima of whole rows, in SIMD lanes. Each column of samples is sorted once, for
+//! all windows that contain it.
 //!
-//! Columns of the window are sorted first, once for all windows that contain them. Then rows are sorted, which leaves the
-//! columns sorted. In such a matrix, many samples are known to lie before or after the result. Of the others, the minimum
-//! and the maximum are discarded until one is left.
+//! Loops have constant lengths and no checks of bounds, so that they are vectorised without a remainder.
 
-use super::window::Window;
+use super::window::{Part, Window, in_parts};
 use crate::{
     data::grid::Shape,
-    kernels::ordered_keys::Value,
-    util::{error::Result, memory, parallel::Parallel, simd::vectorize},
+    kernels::ordered_keys::{Key, Value},
+    util::error::Result,
 };
 
-/// Lanes of a step.
-const LANES: usize = 256;
-/// Samples that a thread computes at a time.
-const PIECE: usize = 1 << 16;
+/// Results of a row that are computed at a time.
+const RESULTS: usize = 512;
+/// Sorted columns for them: windows of five pixels with four channels reach 8 samples to both sides.
+const SORTED: usize = RESULTS + 32;
+/// Pairs of columns for them.
+const PAIRS: usize = RESULTS + 64;
+/// Copies of the first column before them, or of the last column after them, at most.
+const PAD: usize = 32;
+const TAIL: usize = 64;
 
-/// A step on two slots of lanes: smaller values go to the first one, larger ones to the second.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// Both results are used.
-    Sort(usize, usize),
-    /// Only the minima are used.
-    Min(usize, usize),
-    /// Only the maxima are used.
-    Max(usize, usize),
+/// Sorted columns, and the same number of those beyond the ends on both sides.
+type Lines<T, const ROWS: usize> = Aligned<[[T; PAD + SORTED + TAIL]; ROWS]>;
+
+/// Values at the start of a cache line, so that fewer vectors are in two lines.
+#[repr(align(64))]
+struct Aligned<T>(T);
+
+/// Sorts pairs of values.
+macro_rules! exchange {
+    ($values:ident: $($a:literal $b:literal),+) => {
+        $(($values[$a], $values[$b]) =
+            ($values[$a].min($values[$b]), $values[$a].max($values[$b]));)+
+    };
 }
 
-/// Steps that sort `slots` (Batcher's odd-even merge sort, 1968).
-fn sort(slots: &[usize], steps: &mut Vec<Step>) {
-    let len = slots.len();
-    let mut p = 1;
-    while p < len {
-        let mut k = p;
-        while k > 0 {
-            for j in (k % p..len.saturating_sub(k)).step_by(2 * k) {
-                for i in j..(j + k).min(len - k) {
-                    if i / (2 * p) == (i + k) / (2 * p) {
-                        steps.push(Step::Sort(slots[i], slots[i + k]));
-                    }
-                }
-            }
-            k /= 2;
-        }
-        p *= 2;
-    }
+/// Whether [`run`] computes the result of this window.
+pub fn has(window: &Window) -> bool {
+    let [x, y, z] = window.dims();
+    matches!([x, y * z], [3, 3 | 9] | [5, 5]) && window.rank == window.len() / 2
 }
 
-/// Steps that move the sample number `rank` of `slots` to the slot that is returned.
-fn select(mut slots: Vec<usize>, mut rank: usize, steps: &mut Vec<Step>) -> usize {
-    let mut total = slots.len();
-    let mut live: Vec<usize> = Vec::new();
-    while total > 1 {
-        // The minimum of this many samples is before the result; the maximum of that many is after it.
-        let (for_min, for_max) = (total - rank + 1, rank + 2);
-        while live.len() < for_min.min(for_max) {
-            live.push(slots.pop().expect("there are as many slots"));
-        }
-        let is_min = live.len() >= for_min;
-        // The extremum goes to the last slot.
-        let last = *live.last().expect("there are two");
-        for &slot in &live[..live.len() - 1] {
-            steps.push(if is_min { Step::Sort(last, slot) } else { Step::Sort(slot, last) });
-        }
-        live.pop();
-        total -= 1;
-        rank -= usize::from(is_min);
-    }
-    live.pop().or(slots.pop()).expect("one is left")
-}
-
-/// Removes steps and results that do not reach the slot `result`.
-fn prune(steps: Vec<Step>, slots: usize, result: usize) -> Vec<Step> {
-    let mut is_used = vec![false; slots];
-    is_used[result] = true;
-    let mut kept = Vec::new();
-    for step in steps.into_iter().rev() {
-        let Step::Sort(a, b) = step else { continue };
-        kept.extend(match (is_used[a], is_used[b]) {
-            (true, true) => Some(step),
-            (true, false) => Some(Step::Min(a, b)),
-            (false, true) => Some(Step::Max(a, b)),
-            (false, false) => continue,
-        });
-        (is_used[a], is_used[b]) = (true, true);
-    }
-    kept.reverse();
-    kept
-}
-
-/// The steps for a window.
-struct Network {
-    window: Window,
-    /// Steps that sort the columns of the window.
-    columns: Vec<Step>,
-    /// Steps on the samples of all rows, `2 * radius + 1` each.
-    rest: Vec<Step>,
-    result: usize,
-}
-
-impl Network {
-    fn new(window: Window) -> Self {
-        let (rows, columns) = (window.rows(), 2 * window.radius[0] + 1);
-        let (mut column_steps, mut rest) = (Vec::new(), Vec::new());
-        sort(&(0..rows).collect::<Vec<_>>(), &mut column_steps);
-        for row in 0..rows {
-            sort(&(row * columns..(row + 1) * columns).collect::<Vec<_>>(), &mut rest);
-        }
-        let mut rank = window.rank;
-        let mut candidates = Vec::new();
-        for slot in 0..window.len() {
-            let (row, column) = (slot / columns, slot % columns);
-            // Numbers of samples that are not greater, and not less, with this one.
-            let (low, high) = ((row + 1) * (column + 1), (rows - row) * (columns - column));
-            match (high > window.len() - window.rank, low > window.rank + 1) {
-                (true, _) => rank -= 1,
-                (_, true) => {}
-                _ => candidates.push(slot),
-            }
-        }
-        let result = select(candidates, rank, &mut rest);
-        Self { window, columns: column_steps, rest: prune(rest, window.len(), result), result }
-    }
-}
-
-#[inline(always)]
-fn exchange<T: Value>(step: Step, slots: &mut [[T; LANES]]) {
-    let (Step::Sort(a, b) | Step::Min(a, b) | Step::Max(a, b)) = step;
-    let [a, b] = slots.get_disjoint_mut([a, b]).expect("a step takes two slots");
-    // Loops without closures: a closure that is not inlined is not compiled for the level of the processor.
-    match step {
-        Step::Sort(..) => {
-            for (a, b) in a.iter_mut().zip(b) {
-                (*a, *b) = ((*a).min(*b), (*a).max(*b));
-            }
-        }
-        Step::Min(..) => {
-            for (a, b) in a.iter_mut().zip(b) {
-                *a = (*a).min(*b);
-            }
-        }
-        Step::Max(..) => {
-            for (a, b) in a.iter_mut().zip(b) {
-                *b = (*a).max(*b);
-            }
-        }
-    }
-}
-
-/// The percentiles of a grid.
+/// The medians of a grid.
 ///
 /// # Errors
 /// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
-    let network = Network::new(*window);
-    let width = shape.dims[0] * shape.channels;
-    let band = (PIECE / width).max(1);
-    let mut target = memory::zeros(source.len())?;
-    target.chunks_mut(band * width).enumerate().par_each(|(number, target)| {
-        let mut state = State::new(&network, source, shape);
-        vectorize(
-            #[inline(always)]
-            || {
-                for (row, target) in (number * band..).zip(target.chunks_exact_mut(width)) {
-                    state.row(row, target);
-                }
-            },
-        );
-    });
-    Ok(target)
+    match window.len() {
+        9 => medians::<T, 3, Nine>(source, shape, window),
+        25 => medians::<T, 5, TwentyFive>(source, shape, window),
+        _ => medians::<T, 9, TwentySeven>(source, shape, window),
+    }
 }
 
-/// Buffers of a thread.
-struct State<'a, T> {
-    network: &'a Network,
-    source: &'a [T],
+/// A window of columns of `ROWS` samples.
+trait Columns<const ROWS: usize> {
+    /// Sorts a column.
+    fn sort<T: Key>(column: &mut [T; ROWS]);
+
+    /// Computes a row of medians from sorted columns, the first of which is at `start`.
+    fn medians<T: Value>(
+        lines: &Lines<T::Key, ROWS>,
+        start: usize,
+        channels: usize,
+        results: &mut [T; RESULTS],
+    );
+}
+
+fn medians<T: Value, const ROWS: usize, C: Columns<ROWS>>(
+    source: &[T],
     shape: Shape,
-    /// Sorted columns: rows with the samples beyond their ends, a multiple of the lanes and some more.
-    sorted: Vec<Vec<T>>,
-    slots: Vec<[T; LANES]>,
+    window: &Window,
+) -> Result<Vec<T>> {
+    let width = shape.dims[0] * shape.channels;
+    let dims = [shape.dims[0], ((1 << 16) / width).max(1), 1];
+    in_parts(
+        source,
+        shape,
+        window,
+        dims,
+        #[inline(always)]
+        |part, target| compute::<T, ROWS, C>(part, target),
+    )
 }
 
-impl<'a, T: Value> State<'a, T> {
-    fn new(network: &'a Network, source: &'a [T], shape: Shape) -> Self {
-        let halo = 2 * network.window.radius[0] * shape.channels;
-        let len = (shape.dims[0] * shape.channels).next_multiple_of(LANES) + halo;
-        let len = len.next_multiple_of(LANES);
-        let zeros = |len| memory::zeros(len).unwrap_or_else(memory::raise);
-        let sorted = (0..network.window.rows()).map(|_| zeros(len)).collect();
-        Self { network, source, shape, sorted, slots: vec![[T::MIN; LANES]; network.window.len()] }
+#[inline(always)]
+fn compute<T: Value, const ROWS: usize, C: Columns<ROWS>>(part: &Part<'_, T>, target: &mut [T]) {
+    let (width, channels) = (part.width(), part.shape.channels);
+    let halo = part.window.radius[0] * channels;
+    let mut lines: Lines<T::Key, ROWS> = Aligned([[T::Key::MIN; PAD + SORTED + TAIL]; ROWS]);
+    let mut spare = [T::zeroed(); RESULTS];
+    let mut narrow = [[T::zeroed(); SORTED]; ROWS];
+    for z in part.spans[2].clone() {
+        for y in part.spans[1].clone() {
+            let mut rows = [&[][..]; ROWS];
+            for ((to, narrow), row) in rows.iter_mut().zip(&mut narrow).zip(part.rows(y, z)) {
+                *to = row;
+                if width < SORTED {
+                    narrow[..width].copy_from_slice(row);
+                    for at in width..(width + halo).min(SORTED) {
+                        narrow[at] = narrow[at - channels];
+                    }
+                    *to = narrow;
+                }
+            }
+            let target = part.target(target, y, z);
+            for from in (0..width).step_by(RESULTS) {
+                // The last results are computed together with some before them again.
+                let from = from.min(width.saturating_sub(RESULTS));
+                let first = from.saturating_sub(halo).min(rows[0].len() - SORTED);
+                sort_columns::<T, ROWS, C>(&rows, first, [channels, halo], &mut lines);
+                let start = PAD + from - halo - first;
+                match target[from..].first_chunk_mut() {
+                    Some(results) => C::medians(&lines, start, channels, results),
+                    None => {
+                        C::medians(&lines, start, channels, &mut spare);
+                        target.copy_from_slice(&spare[..width]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn sort_columns<T: Value, const ROWS: usize, C: Columns<ROWS>>(
+    rows: &[&[T]; ROWS],
+    first: usize,
+    [channels, halo]: [usize; 2],
+    lines: &mut Lines<T::Key, ROWS>,
+) {
+    let mut samples = [chunk::<T, SORTED>(rows[0], first); ROWS];
+    for k in 1..ROWS {
+        samples[k] = chunk(rows[k], first);
+    }
+    for i in 0..SORTED {
+        let mut column = [T::Key::MIN; ROWS];
+        for k in 0..ROWS {
+            column[k] = samples[k][i].key();
+        }
+        C::sort(&mut column);
+        for k in 0..ROWS {
+            lines.0[k][PAD + i] = column[k];
+        }
+    }
+    if first == 0 {
+        for line in &mut lines.0 {
+            for at in (PAD - halo..PAD).rev() {
+                line[at] = line[at + channels];
+            }
+        }
+    }
+    if first + SORTED == rows[0].len() {
+        for line in &mut lines.0 {
+            for at in PAD + SORTED..PAD + SORTED + halo {
+                line[at] = line[at - channels];
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn chunk<T, const N: usize>(line: &[T], start: usize) -> &[T; N] {
+    line[start..].first_chunk().expect("lines are long enough")
+}
+
+/// The samples of each line from `start` on.
+#[inline(always)]
+fn from<T: Key, const LEN: usize, const ROWS: usize, const N: usize>(
+    lines: &[[T; LEN]; ROWS],
+    start: usize,
+) -> [&[T; N]; ROWS] {
+    let mut all = [chunk(&lines[0], start); ROWS];
+    for k in 1..ROWS {
+        all[k] = chunk(&lines[k], start);
+    }
+    all
+}
+
+/// Windows of as many samples.
+struct Nine;
+struct TwentyFive;
+struct TwentySeven;
+
+#[inline(always)]
+fn sort_3<T: Key>(v: &mut [T; 3]) {
+    exchange!(v: 0 2, 0 1, 1 2);
+}
+
+/// Rows of three neighbouring columns, sorted: the columns remain sorted.
+#[inline(always)]
+fn sorted_rows<T: Key, const ROWS: usize>(
+    lines: &[[&[T; RESULTS]; ROWS]; 3],
+    i: usize,
+) -> [[T; ROWS]; 3] {
+    let mut sorted = [[T::MIN; ROWS]; 3];
+    for k in 0..ROWS {
+        let mut row = [lines[0][k][i], lines[1][k][i], lines[2][k][i]];
+        sort_3(&mut row);
+        [sorted[0][k], sorted[1][k], sorted[2][k]] = row;
+    }
+    sorted
+}
+
+impl Columns<3> for Nine {
+    #[inline(always)]
+    fn sort<T: Key>(column: &mut [T; 3]) {
+        sort_3(column);
     }
 
     #[inline(always)]
-    fn row(&mut self, row: usize, target: &mut [T]) {
-        let Network { window, columns, rest, result } = self.network;
-        let (width, channels, ny) = (target.len(), self.shape.channels, self.shape.dims[1]);
-        let halo = window.radius[0] * channels;
-        let rows = window.rows_around(self.shape, row % ny, row / ny);
-        for (number, line) in rows.zip(&mut self.sorted) {
-            let source = &self.source[number * width..][..width];
-            line[halo..halo + width].copy_from_slice(source);
-            for at in 0..halo {
-                line[at] = source[at % channels];
-                line[halo + width + at] = source[width - channels + at % channels];
-            }
-        }
-        // The end of the lines is never part of a result.
-        for from in (0..width + 2 * halo).step_by(LANES) {
-            for (slot, line) in self.slots.iter_mut().zip(&self.sorted) {
-                slot.copy_from_slice(&line[from..][..LANES]);
-            }
-            for &step in columns {
-                exchange(step, &mut self.slots);
-            }
-            for (slot, line) in self.slots.iter().zip(&mut self.sorted) {
-                line[from..][..LANES].copy_from_slice(slot);
-            }
-        }
-        for (number, target) in target.chunks_mut(LANES).enumerate() {
-            let across = 2 * window.radius[0] + 1;
-            for (index, slot) in self.slots.iter_mut().enumerate() {
-                let from = number * LANES + index % across * channels;
-                slot.copy_from_slice(&self.sorted[index / across][from..][..LANES]);
-            }
-            for &step in rest {
-                exchange(step, &mut self.slots);
-            }
-            target.copy_from_slice(&self.slots[*result][..target.len()]);
+    fn medians<T: Value>(
+        lines: &Lines<T::Key, 3>,
+        start: usize,
+        channels: usize,
+        results: &mut [T; RESULTS],
+    ) {
+        let lines = [
+            from(&lines.0, start),
+            from(&lines.0, start + channels),
+            from(&lines.0, start + 2 * channels),
+        ];
+        for i in 0..RESULTS {
+            let [low, middle, high] = sorted_rows(&lines, i);
+            let mut rest = [low[2], middle[1], high[0]];
+            sort_3(&mut rest);
+            results[i] = T::from_key(rest[1]);
         }
     }
+}
+
+impl Columns<9> for TwentySeven {
+    #[inline(always)]
+    fn sort<T: Key>(v: &mut [T; 9]) {
+        exchange!(v: 0 3, 1 7, 2 5, 4 8, 0 7, 2 4, 3 8, 5 6, 0 2, 1 3, 4 5, 7 8, 1 4, 3 6, 5 7);
+        exchange!(v: 0 1, 2 4, 3 5, 6 8, 2 3, 4 5, 6 7, 1 2, 3 4, 5 6);
+    }
+
+    #[inline(always)]
+    fn medians<T: Value>(
+        lines: &Lines<T::Key, 9>,
+        start: usize,
+        channels: usize,
+        results: &mut [T; RESULTS],
+    ) {
+        let lines = [
+            from(&lines.0, start),
+            from(&lines.0, start + channels),
+            from(&lines.0, start + 2 * channels),
+        ];
+        for i in 0..RESULTS {
+            let [low, middle, high] = sorted_rows(&lines, i);
+            // At least 14 samples are not greater, or not less, than each of the others.
+            let mut v = [high[0], high[1], high[2], high[3], low[5], low[6], low[7], low[8]];
+            exchange!(v: 0 4, 2 6, 2 4, 1 5, 3 7, 3 5, 1 2, 3 4, 5 6);
+            let middle = [middle[2], middle[3], middle[4], middle[5], middle[6]];
+            let middle_of_rest = [v[1], v[2], v[3], v[4], v[5], v[6]];
+            results[i] = T::from_key(median_of_11(middle_of_rest, middle));
+        }
+    }
+}
+
+impl Columns<5> for TwentyFive {
+    #[inline(always)]
+    fn sort<T: Key>(v: &mut [T; 5]) {
+        exchange!(v: 0 3, 1 4, 0 2, 1 3, 0 1, 2 4, 1 2, 3 4, 2 3);
+    }
+
+    #[inline(always)]
+    fn medians<T: Value>(
+        lines: &Lines<T::Key, 5>,
+        start: usize,
+        channels: usize,
+        results: &mut [T; RESULTS],
+    ) {
+        // The samples of two neighbouring columns, sorted.
+        let mut pairs = Aligned([[T::Key::MIN; PAIRS]; 10]);
+        let columns: [[&[T::Key; PAIRS]; 5]; 2] =
+            [from(&lines.0, start), from(&lines.0, start + channels)];
+        for i in 0..PAIRS {
+            let mut v = [T::Key::MIN; 10];
+            for k in 0..5 {
+                [v[k], v[k + 5]] = [columns[0][k][i], columns[1][k][i]];
+            }
+            exchange!(v: 0 5, 4 9, 4 5, 2 7, 2 4, 7 5, 1 6, 3 8, 3 6, 1 2, 3 4, 6 7, 8 5);
+            let sorted = [v[0], v[1], v[2], v[3], v[4], v[6], v[7], v[8], v[5], v[9]];
+            for k in 0..10 {
+                pairs.0[k][i] = sorted[k];
+            }
+        }
+        let [a, b]: [[&[T::Key; RESULTS]; 10]; 2] =
+            [from(&pairs.0, 0), from(&pairs.0, 2 * channels)];
+        let last: [&[T::Key; RESULTS]; 5] = from(&lines.0, start + 4 * channels);
+        for i in 0..RESULTS {
+            // Of the 20 samples of two pairs, the five largest of the smaller half, and the five smallest of the others.
+            let (mut low, mut high) = ([T::Key::MIN; 5], [T::Key::MIN; 5]);
+            for k in 0..5 {
+                let (a, b, c, d) = (a[k][i], b[9 - k][i], a[k + 5][i], b[4 - k][i]);
+                low[k] = a.min(b).max(c.min(d));
+                high[k] = a.max(b).min(c.max(d));
+            }
+            // The three largest, and the three smallest, of these bitonic sequences.
+            exchange!(low: 0 1, 0 2, 0 3, 1 3, 2 4, 1 2, 3 4);
+            exchange!(high: 1 0, 2 0, 3 0, 3 1, 4 2, 2 1, 4 3);
+            let middle = [low[2], low[3], low[4], high[4], high[3], high[2]];
+            let last = [last[0][i], last[1][i], last[2][i], last[3][i], last[4][i]];
+            results[i] = T::from_key(median_of_11(middle, last));
+        }
+    }
+}
+
+/// The median of six sorted samples and five sorted samples.
+#[inline(always)]
+fn median_of_11<T: Key>(a: [T; 6], b: [T; 5]) -> T {
+    let mut median = a[5];
+    for k in 0..5 {
+        median = median.min(a[k].max(b[4 - k]));
+    }
+    median
 }

@@ -1,98 +1,89 @@
-//! Percentiles of large windows of any type: samples of a block are replaced by their ranks, and a histogram of the ranks
+//! Percentiles of large windows of any type: samples of a part are replaced by their ranks, and a histogram of the ranks
 //! slides along each row (Huang, Yang and Tang, A Fast Two-Dimensional Median Filtering Algorithm, 1979).
 
-use super::window::Window;
+use super::window::{Part, Window, in_parts};
 use crate::{
-    data::{
-        blocks::{Block, Blocks, Split},
-        grid::Shape,
-    },
+    data::grid::Shape,
     kernels::ordered_keys::Value,
-    util::{error::Result, memory, parallel::Parallel},
+    util::{error::Result, memory},
 };
 
 /// Ranks in a bin of the coarse histogram.
 const BIN: usize = 64;
+
+/// Size of a part. Larger ones share more of the samples around them, and take more memory.
+fn part_dims(shape: Shape, window: &Window) -> [usize; 3] {
+    match shape.dims[2] {
+        1 => window.radius.map(|radius| (4 * radius).max(128)),
+        _ => [64, 16, 16],
+    }
+}
+
+/// Bytes in memory while [`run`] computes parts of a grid with samples of `size` bytes.
+pub fn working_bytes(shape: Shape, window: &Window, size: usize) -> usize {
+    let dims = part_dims(shape, window);
+    let padded: usize = (0..3).map(|axis| dims[axis] + 2 * window.radius[axis]).product();
+    // Samples, their order, ranks and histogram.
+    let parts = if shape.dims[2] == 1 {
+        shape.dims[1].div_ceil(dims[1])
+    } else {
+        shape.dims[2].div_ceil(dims[2])
+    };
+    padded * shape.channels * (4 * size + 16) * rayon::current_num_threads().min(parts)
+}
 
 /// The percentiles of a grid.
 ///
 /// # Errors
 /// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
-    // Larger blocks share more of their halos, and take more memory.
-    let sizes = match shape.dims[2] {
-        1 => window.radius.map(|radius| (4 * radius).max(128)),
-        _ => [64, 16, 16],
-    };
-    let split = |axis: usize| Split { block: sizes[axis], ..Split::whole(shape.dims[axis]) };
-    let blocks = Blocks(std::array::from_fn(split));
-    let all: Vec<Block> = blocks.iter().collect();
-    let mut target = memory::zeros(source.len())?;
-    for some in all.chunks(4 * rayon::current_num_threads()) {
-        let results = some.iter().par_map(|block| {
-            let mut result =
-                memory::zeros(block.padded().iter().product::<usize>() * shape.channels)
-                    .unwrap_or_else(memory::raise);
-            for channel in 0..shape.channels {
-                compute(source, (shape, channel), window, block, &mut result);
-            }
-            result
-        });
-        for (block, result) in some.iter().zip(results) {
-            blocks.scatter(block, shape.channels, &result, &mut target);
-        }
-    }
-    Ok(target)
+    let dims = part_dims(shape, window);
+    in_parts(source, shape, window, dims, |part, target| compute(part, target))
 }
 
-/// Computes a channel of a block.
-fn compute<T: Value>(
-    source: &[T],
-    (shape, channel): (Shape, usize),
-    window: &Window,
-    block: &Block,
-    result: &mut [T],
-) {
-    let [nx, _, _] = shape.dims;
-    let [x, y, z] = block.0.each_ref().map(|span| span.core.clone());
-    let [rx, ry, rz] = window.radius;
-    // The samples of the block and its halo, in rows.
-    let mut values = memory::room((x.len() + 2 * rx) * (y.len() + 2 * ry) * (z.len() + 2 * rz))
-        .unwrap_or_else(memory::raise);
-    for z in z.start..z.end + 2 * rz {
-        for y in y.start..y.end + 2 * ry {
-            let inside =
-                |at: usize, radius: usize, len: usize| at.saturating_sub(radius).min(len - 1);
-            let row = inside(z, rz, shape.dims[2]) * shape.dims[1] + inside(y, ry, shape.dims[1]);
-            let x = (x.start..x.end + 2 * rx).map(|x| inside(x, rx, nx));
-            values.extend(x.map(|x| source[(row * nx + x) * shape.channels + channel]));
+fn compute<T: Value>(part: &Part<'_, T>, target: &mut [T]) {
+    let (channels, [across, down, deep]) = (part.shape.channels, part.window.dims());
+    let [_, rows, slices] = part.spans.clone();
+    // The samples of the part, and those around it, in rows.
+    let pitch = part.width() + (across - 1) * channels;
+    let slice = pitch * (rows.len() + down - 1);
+    let mut keys = memory::zeros(slice * (slices.len() + deep - 1)).unwrap_or_else(memory::raise);
+    let mut lines = keys.chunks_exact_mut(pitch);
+    for z in slices.start..slices.end + deep - 1 {
+        for (y, line) in (rows.start..rows.end + down - 1).zip(&mut lines) {
+            part.copy_keys(part.row(y, z), line);
         }
     }
-    let (ranks, sorted) = ranks(&values);
+    let (ranks, sorted) = ranks(&keys);
     let mut histogram = Histogram::new(sorted.len());
-    let (across, pitch) = (2 * rx + 1, x.len() + 2 * rx);
-    let slice = pitch * (y.len() + 2 * ry);
-    for (row, result) in result.chunks_exact_mut(x.len() * shape.channels).enumerate() {
-        let (y, z) = (row % y.len(), row / y.len());
+    for (z, y) in slices.clone().flat_map(|z| rows.clone().map(move |y| (z, y))) {
+        let start = (z - slices.start) * slice + (y - rows.start) * pitch;
+        // Adds a column of the window to the histogram `by` times.
         let change = |histogram: &mut Histogram, at: usize, by: u32| {
-            for z in z..z + 2 * rz + 1 {
-                for y in y..y + 2 * ry + 1 {
-                    histogram.change(ranks[z * slice + y * pitch + at], by);
+            for z in 0..deep {
+                for y in 0..down {
+                    histogram.change(ranks[start + z * slice + y * pitch + at], by);
                 }
             }
         };
-        (0..across - 1).for_each(|at| change(&mut histogram, at, 1));
-        for (at, result) in result.iter_mut().skip(channel).step_by(shape.channels).enumerate() {
-            change(&mut histogram, at + across - 1, 1);
-            *result = sorted[histogram.find(window.rank as u32)];
-            change(&mut histogram, at, REMOVE);
+        let target = part.target(target, y, z);
+        for channel in 0..channels {
+            let column = |x: usize| x * channels + channel;
+            (0..across - 1).for_each(|x| change(&mut histogram, column(x), 1));
+            for x in 0..target.len() / channels {
+                change(&mut histogram, column(x + across - 1), 1);
+                let rank = histogram.find(part.window.rank as u32);
+                target[column(x)] = T::from_key(sorted[rank]);
+                change(&mut histogram, column(x), REMOVE);
+            }
+            let last = target.len() / channels;
+            (last..last + across - 1).for_each(|x| change(&mut histogram, column(x), REMOVE));
         }
-        (pitch + 1 - across..pitch).for_each(|at| change(&mut histogram, at, REMOVE));
     }
 }
 
 /// The rank of each value among the different values, and these in ascending order.
-fn ranks<T: Value>(values: &[T]) -> (Vec<u32>, Vec<T>) {
+fn ranks<T: Ord + Copy>(values: &[T]) -> (Vec<u32>, Vec<T>) {
     let mut order: Vec<(T, u32)> = values.iter().copied().zip(0..).collect();
     order.sort_unstable();
     let mut ranks = vec![0; values.len()];
