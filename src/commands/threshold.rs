@@ -5,6 +5,7 @@ use crate::{
     engine::session::Session,
     kernels::{
         blur::MAX_RADIUS,
+        hysteresis::Hysteresis,
         local_threshold::{LocalMethod, LocalThreshold},
         threshold::{Classify, Threshold},
     },
@@ -45,6 +46,12 @@ struct Choice {
     /// Find the thresholds between N classes by Otsu's method, 2 to 16
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
     classes: Option<u8>,
+
+    /// Take samples above LOW that are connected to a sample above HIGH
+    ///
+    /// Samples are connected by common sides: 4 neighbours in images, 6 in volumes.
+    #[arg(long, value_name = "LOW,HIGH", value_parser = parse_pair, allow_hyphen_values = true)]
+    hysteresis: Option<[f64; 2]>,
 
     /// Compute a threshold for each sample from the samples around it
     #[arg(long, value_name = "METHOD", value_parser = choice_parser(&LOCAL_METHODS))]
@@ -89,6 +96,7 @@ Examples:
   gpuproc threshold page.png mask.png --value 128
   gpuproc threshold cells.tif -o masks/ --otsu
   gpuproc threshold page.jpg text.png --local sauvola --window 25
+  gpuproc threshold vessels.nii.gz mask.nii.gz --hysteresis 90,160
   gpuproc threshold head.nii.gz classes.nii.gz --classes 4";
 
 fn parse_window(text: &str) -> Result<PerAxis<usize>, String> {
@@ -96,6 +104,13 @@ fn parse_window(text: &str) -> Result<PerAxis<usize>, String> {
     PerAxis::parse(text, |&window| window <= max && window % 2 == 1).ok_or_else(|| {
         format!("expected one to three odd numbers from 1 to {max}, such as 15 or 15,15,5")
     })
+}
+
+fn parse_pair(text: &str) -> Result<[f64; 2], String> {
+    let pair = text
+        .split_once(',')
+        .and_then(|(low, high)| Some([low.trim().parse().ok()?, high.trim().parse().ok()?]));
+    pair.filter(|[low, high]| low <= high).ok_or_else(|| "expected two ascending numbers".into())
 }
 
 fn parse_number(text: &str) -> Result<f64, String> {
@@ -125,10 +140,14 @@ impl LocalArgs {
 /// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
 /// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let Args { choice: Choice { value, classes, local, .. }, local: parameters, mut files } = args;
+    let Args { choice, local: parameters, mut files } = args;
+    let Choice { value, classes, local, hysteresis, .. } = choice;
     files.makes_classes = true;
     if let Some(method) = local {
         return files.run(&|_, axes| Ok(Box::new(parameters.filter(method, axes)?)), session);
+    }
+    if let Some(thresholds) = hysteresis {
+        return files.run(&|_, _| Ok(Box::new(Hysteresis::new(thresholds))), session);
     }
     let threshold = match (&value[..], classes) {
         ([], classes) => Threshold::Otsu(classes.map_or(1, |classes| usize::from(classes) - 1)),

@@ -10,6 +10,7 @@ mod device_blocks;
 pub mod filter;
 pub mod gradient;
 pub mod histogram;
+pub mod hysteresis;
 pub mod jpeg;
 pub mod jpeg_blur;
 pub mod jpeg_histogram;

@@ -36,6 +36,7 @@ mod harness;
 mod histogram;
 mod histogram_command;
 mod hostile;
+mod hysteresis;
 mod image;
 mod inputs;
 mod jpeg;

@@ -120,6 +120,7 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
             lines.push(format!("gradient {name} OUT.tif --sigma 1.5,0.7 --float"));
             lines.push(format!("unsharp {name} OUT.png --sigma 2 --amount 1.5 --threshold 3"));
             lines.push(format!("threshold {name} OUT.png --local mean --window 5,3"));
+            lines.push(format!("threshold {name} OUT.png --hysteresis 60,200"));
             lines.push(format!("threshold {name} OUT.png --local sauvola --window 3"));
             lines.push(format!("scan {name} OUT.npy"));
             lines.push(format!("label {name} OUT.png --min-size 2"));

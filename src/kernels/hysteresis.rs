@@ -1,0 +1,120 @@
+//! Thresholds by hysteresis: samples above a low threshold that are connected to one above a high threshold.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    filter::{Block, Filter, Pass},
+    histogram::Luma,
+    label::{Components, Labels, Reach, Rule, Slices},
+    pointwise::combined,
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{Grid, GridType, Shape},
+        samples::Samples,
+    },
+    device::Device,
+    util::error::Result,
+};
+
+/// Makes a mask of the components of samples above `low` that have a sample above `high`, as scikit-image's
+/// `apply_hysteresis_threshold`. Neighbours are samples with a common side: 4 in images, 6 in volumes.
+#[derive(Clone, Debug)]
+pub struct Hysteresis {
+    low: f64,
+    high: f64,
+    /// The components, if the filter is prepared for an input.
+    labels: Option<Arc<Labels>>,
+}
+
+impl Hysteresis {
+    /// A mask by these thresholds.
+    pub fn new([low, high]: [f64; 2]) -> Self {
+        Self { low, high, labels: None }
+    }
+
+    /// The number of thresholds that each sample exceeds. Colours are compared by their luminance.
+    fn classes(&self, grid: &Grid) -> Result<Samples> {
+        let class = |[sample]: [f64; 1]| {
+            f64::from(u8::from(sample > self.low) + u8::from(sample > self.high))
+        };
+        combined(Dtype::U8, [&*Luma::Bt709.grey(&grid.samples, grid.channels)?], class)
+    }
+
+    /// The components of an input of size `shape`. A component that is too light has no sample above the high threshold.
+    fn labels(&self, shape: Shape, pass: Pass<'_>) -> Result<Labels> {
+        let rule = Rule { reach: Reach(1), is_equal: false, min_weight: 2 };
+        let mut components = Components::new(rule, Slices::of(shape.dims));
+        pass(&mut |grid| {
+            let classes = self.classes(grid)?;
+            components.add(&classes, &|samples| {
+                let high = classes.as_bytes()[samples].iter().filter(|&&class| class == 2);
+                2 * high.count() as u64
+            })
+        })?;
+        Ok(components.finish())
+    }
+}
+
+impl Filter for Hysteresis {
+    fn name(&self) -> &'static str {
+        "threshold"
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "hysteresis": [self.low, self.high] })
+    }
+
+    fn output(&self, input: GridType) -> Result<GridType> {
+        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    }
+
+    fn held_bytes(&self, _input: GridType) -> u64 {
+        self.labels.as_ref().map_or(0, |labels| labels.bytes())
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        // Classes, half a run and half a provisional number for each sample at most, and labels.
+        2 * input.dtype.size() as u64 + 32
+    }
+
+    fn copies(&self) -> u64 {
+        10
+    }
+
+    fn prepared(
+        &self,
+        _: &Device,
+        shape: Shape,
+        pass: Pass<'_>,
+    ) -> Result<Option<Box<dyn Filter>>> {
+        let labels = Some(Arc::new(self.labels(shape, pass)?));
+        Ok(Some(Box::new(Self { labels, ..*self })))
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        let shape = input.shape();
+        let range = 0..shape.dims[2];
+        self.run_block(
+            device,
+            input,
+            &Block { axis: 2, shape, input: range.clone(), output: range },
+        )
+    }
+
+    fn run_block(&self, _: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+        let whole;
+        let labels = match &self.labels {
+            Some(labels) => labels,
+            None => {
+                whole = self.labels(input.shape(), &mut |consume| consume(input))?;
+                &whole
+            }
+        };
+        let numbers = labels.fill(&self.classes(input)?, block.input.start)?;
+        combined(Dtype::U8, [&numbers], |[number]| if number > 0.0 { 255.0 } else { 0.0 })
+    }
+}

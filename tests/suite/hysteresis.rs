@@ -1,0 +1,133 @@
+//! Thresholds by hysteresis: whole grids and blocks against a naive reference, and the command on every kind of input.
+
+use std::{fs, sync::Arc};
+
+use gpuproc::{
+    data::{
+        grid::{Alpha, Grid, Shape},
+        noise::Noise,
+        samples::Samples,
+    },
+    device::{Device, DeviceChoice},
+    kernels::{
+        filter::{Block, Filter},
+        hysteresis::Hysteresis,
+    },
+    util::timings::Timings,
+};
+
+use crate::common::{finite_types, numbers, run, works};
+
+/// Fills the mask from each sample above `high`, over neighbours above `low`.
+fn reference([low, high]: [f64; 2], grid: &Grid) -> Vec<u8> {
+    let (values, [nx, ny, nz]) = (numbers(&grid.samples), grid.dims);
+    let mut mask = vec![0; values.len()];
+    let mut open: Vec<usize> = (0..values.len()).filter(|&at| values[at] > high).collect();
+    while let Some(at) = open.pop() {
+        if mask[at] == 255 || values[at] <= low {
+            continue;
+        }
+        mask[at] = 255;
+        let (x, y, z) = (at % nx, at / nx % ny, at / nx / ny);
+        let neighbours = [
+            (x > 0).then(|| at - 1),
+            (x + 1 < nx).then(|| at + 1),
+            (y > 0).then(|| at - nx),
+            (y + 1 < ny).then(|| at + nx),
+            (z > 0).then(|| at - nx * ny),
+            (z + 1 < nz).then(|| at + nx * ny),
+        ];
+        open.extend(neighbours.into_iter().flatten());
+    }
+    mask
+}
+
+/// The mask of blocks of `step` rows or slices.
+fn in_blocks(filter: &Hysteresis, device: &Device, grid: &Grid, step: usize) -> Vec<u8> {
+    let axis = if grid.dims[2] == 1 { 1 } else { 2 };
+    let len = grid.dims[axis];
+    let stride = grid.samples.len() / len;
+    let block = |start: usize| {
+        let end = len.min(start + step);
+        let mut dims = grid.dims;
+        dims[axis] = end - start;
+        (
+            start..end,
+            Grid { dims, samples: grid.samples.part(start * stride..end * stride), ..*grid },
+        )
+    };
+    let starts = (0..len).step_by(step);
+    let shape: Shape = grid.shape();
+    let prepared = filter.prepared(device, shape, &mut |consume| {
+        starts.clone().try_for_each(|start| consume(&block(start).1))
+    });
+    let prepared = prepared.unwrap().expect("components are found first");
+    let mask = starts.flat_map(|start| {
+        let (range, part) = block(start);
+        let block = Block { axis, shape, input: range.clone(), output: range };
+        prepared.run_block(device, &part, &block).unwrap().as_bytes().to_vec()
+    });
+    mask.collect()
+}
+
+#[test]
+fn every_sample_type_and_block_equals_the_reference() {
+    let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
+    for (dims, len) in [([13, 6, 5], 390), ([13, 30, 1], 390), ([1, 1, 1], 1), ([1, 9, 1], 9)] {
+        for samples in finite_types(len) {
+            let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples };
+            let mut sorted = numbers(&grid.samples);
+            sorted.sort_by(f64::total_cmp);
+            for [low, high] in [[0.45, 0.97], [0.6, 0.99], [0.3, 0.3], [0.9, 1.0]] {
+                let value = |share: f64| sorted[(share * (len - 1) as f64) as usize];
+                let thresholds = [low, high].map(value);
+                let filter = Hysteresis::new(thresholds);
+                let expected = reference(thresholds, &grid);
+                let found = filter.run(&device, &grid).unwrap();
+                assert!(found == Samples::U8(expected.clone()), "{dims:?} {thresholds:?}");
+                for step in [1, 2, 7, 30] {
+                    let found = in_blocks(&filter, &device, &grid, step);
+                    assert!(found == expected, "{dims:?} {thresholds:?} {step}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn thresholds_images_volumes_stores_batches_and_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let samples: Vec<u8> = Noise(5).bytes(12 * 10 * 9);
+    fs::write(path.join("v_12x10x9_uint8.raw"), &samples).unwrap();
+    let grid = Grid { dims: [12, 10, 9], channels: 1, alpha: Alpha::None, samples: samples.into() };
+    let expected = reference([150.5, 250.0], &grid);
+    let (volume, flags) = ("v_12x10x9_uint8.raw", "--hysteresis 150.5,250");
+    works(path, &format!("threshold {volume} whole.raw {flags}"));
+    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
+    works(path, &format!("threshold {volume} slow.raw {flags} --max-memory 30K"));
+    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
+    for shard in 0..3 {
+        works(path, &format!("threshold {volume} parts.raw {flags} --shard {shard}/3 --resume"));
+    }
+    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
+    works(path, &format!("threshold {volume} out.zarr {flags} --levels 1"));
+    works(path, "blur out.zarr back.raw --sigma 0");
+    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
+    let image = Grid { dims: [12, 90, 1], ..grid };
+    let expected = reference([150.5, 250.0], &image);
+    for name in ["a.pgm", "b.pgm"] {
+        let header = b"P5 12 90 255\n".to_vec();
+        fs::write(path.join(name), [&header[..], image.samples.as_bytes()].concat()).unwrap();
+    }
+    for _ in 0..2 {
+        works(path, &format!("threshold a.pgm b.pgm -o masks/ {flags} --resume"));
+    }
+    for name in ["masks/a.pgm", "masks/b.pgm"] {
+        assert!(fs::read(path.join(name)).unwrap().ends_with(&expected), "{name}");
+    }
+    for flags in ["--hysteresis 5", "--hysteresis 5,4", "--hysteresis 1,2,3", "--hysteresis 1,x"] {
+        let (code, message) = run(path, &format!("threshold {volume} o.raw {flags}"));
+        assert_eq!((code, message.contains("two ascending")), (2, true), "{flags}: {message}");
+    }
+}
