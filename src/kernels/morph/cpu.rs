@@ -115,16 +115,14 @@ fn neutral<K: Key, const MAX: bool>() -> K {
 #[inline(always)]
 fn pick_first<'a, T: Value, O, const MAX: bool>(
     to: &mut [O],
-    rows: &mut impl ExactSizeIterator<Item = &'a [T]>,
+    rows: &mut impl Iterator<Item = &'a [T]>,
     result: impl Fn(T::Key) -> O,
 ) {
     let pick = pick::<T::Key, MAX>;
-    let is_many = rows.len() > 3;
     let a = rows.next().expect("there is a row");
     let b = rows.next().unwrap_or(a);
     let c = rows.next().unwrap_or(b);
-    if is_many {
-        let d = rows.next().unwrap_or(c);
+    if let Some(d) = rows.next() {
         let e = rows.next().unwrap_or(d);
         for (((((to, &a), &b), &c), &d), &e) in to.iter_mut().zip(a).zip(b).zip(c).zip(d).zip(e) {
             let first = pick(pick(a.key(), b.key()), c.key());
@@ -310,13 +308,12 @@ impl<T: Value, const MAX: bool> Line<T, MAX> {
     /// then. The results go to `target` if there is one.
     #[inline(always)]
     fn widen(&mut self, radius: usize, mut target: Option<&mut [T]>) {
-        /// Windows of the pass before on each side of the centre.
-        const WINDOWS: usize = 2;
         let width = self.shape.dims[0] * self.shape.channels;
         let mut reach = 0;
         while reach < radius || target.is_some() {
             let window = 2 * reach + 1;
-            let step = (WINDOWS * window).min(radius - reach);
+            // Up to five windows of the pass before.
+            let step = (2 * window).min(radius - reach);
             reach += step;
             self.pad -= step * self.shape.channels;
             let len = width + 2 * self.pad;

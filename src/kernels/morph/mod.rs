@@ -147,22 +147,17 @@ subtract! {
 fn difference(mut samples: Samples, other: &Samples, is_reverse: bool) -> Samples {
     /// Samples that a thread takes at a time.
     const PIECE: usize = 1 << 16;
-    fn subtract<T: Subtract + bytemuck::Pod + Send + Sync>(
-        samples: &mut [T],
-        other: &[u8],
-        is_reverse: bool,
-    ) {
-        let others = bytemuck::cast_slice::<_, T>(other).chunks(PIECE);
+    for_samples!(&mut samples, samples => {
+        let others = bytemuck::cast_slice(other.as_bytes()).chunks(PIECE);
         samples.chunks_mut(PIECE).zip(others).par_each(|(samples, others)| {
             for (sample, &other) in samples.iter_mut().zip(others) {
                 *sample = match is_reverse {
-                    true => other.subtract(*sample),
-                    false => sample.subtract(other),
+                    true => Subtract::subtract(other, *sample),
+                    false => Subtract::subtract(*sample, other),
                 };
             }
         });
-    }
-    for_samples!(&mut samples, samples => subtract(samples, other.as_bytes(), is_reverse));
+    });
     samples
 }
 
