@@ -24,7 +24,6 @@ use crate::{
         dtype::{Dtype, Scalar},
         grid::{Alpha, Grid},
         samples::Samples,
-        volume::Volume,
     },
     for_dtype, for_samples,
     kernels::histogram::Pixels,
@@ -144,11 +143,11 @@ impl<'py> Array<'py> {
     /// Calls `work` with the volume that the array is, while other threads of Python may run.
     pub fn with_volume<R: Send>(
         &self,
-        work: impl FnOnce(&Arc<Volume>) -> Result<R> + Send,
+        work: impl FnOnce(&Arc<Grid>) -> Result<R> + Send,
     ) -> PyResult<R> {
         let dims = self.layout.dims;
         for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => self.detached::<T, R>(|samples| {
-            let volume = Borrowed::new(samples, |samples| Volume { dims, samples });
+            let volume = Borrowed::new(samples, |samples| Grid { dims, channels: 1, alpha: Alpha::None, samples });
             work(&SharedVolume(Some(Arc::new(volume.into_inner())), PhantomData).0.as_ref().expect("taken when it is dropped"))
         }), other => unreachable!("{other} is no type of samples"))
     }
@@ -314,7 +313,7 @@ impl<V> Deref for Borrowed<'_, V> {
 }
 
 /// A shared volume whose samples belong to an array.
-struct SharedVolume<'a>(Option<Arc<Volume>>, PhantomData<&'a [u8]>);
+struct SharedVolume<'a>(Option<Arc<Grid>>, PhantomData<&'a [u8]>);
 
 impl Drop for SharedVolume<'_> {
     fn drop(&mut self) {

@@ -36,7 +36,8 @@ impl<'py> Call<'_, 'py> {
         let (results, shape) = array.with_grids(|grids| {
             let shape = filter.output(grids[0].grid_type())?.shape;
             let run = |grid: &Borrowed<'_, Grid>| {
-                let prepared = filter.prepared(&mut |consume| consume(grid))?;
+                let prepared =
+                    filter.prepared(&device, grid.shape(), &mut |consume| consume(grid))?;
                 prepared.as_deref().unwrap_or(&filter).run(&device, grid)
             };
             Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))

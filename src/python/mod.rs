@@ -38,8 +38,9 @@ mod _gpuproc {
         numbers::{argsort, cumsum, integral_image, sort},
         program::main,
         shapes::{
-            black_tophat, closing, dilation, erosion, morphological_gradient, opening, project,
-            resize, threshold, threshold_otsu, white_tophat,
+            black_tophat, closing, dilation, erosion, gradient_magnitude, label,
+            morphological_gradient, opening, project, resize, threshold, threshold_otsu,
+            unsharp_mask, white_tophat,
         },
     };
 

@@ -12,11 +12,15 @@ use super::{
 };
 use crate::{
     kernels::{
+        blur::MAX_SIGMA,
+        gradient::Gradient,
+        label::Label,
         morph::{ElementShape, Morph, Operation},
         otsu::Otsu,
         project::{Method, Projection},
         resize::{Interpolation, Resize, Size},
         threshold::{Classify, Threshold},
+        unsharp::Unsharp,
     },
     util::error::{Error, Result},
 };
@@ -147,11 +151,7 @@ pub(super) fn threshold<'py>(
         return Err(PyValueError::new_err("value: expected 1 to 255 ascending numbers"));
     }
     let is_binary = values.len() == 1;
-    let mut array = as_array(image)?;
-    if array.dtype().kind() == b'b' {
-        array = array.call_method1("view", ("uint8",))?.cast_into()?;
-    }
-    let image = &array.into_any();
+    let image = &plain_bytes(image)?;
     let classes = Call { image, channel_axis: None, out: None, device }
         .run(|_| Ok(Classify::from(Threshold::Values(values))))?;
     let result = match is_binary {
@@ -334,4 +334,165 @@ pub(super) fn project<'py>(
     let flat = Call { image, channel_axis, out: None, device }
         .run(|axes| Ok(Projection { method, axis: axes - 1 - own }))?;
     stored(flat.call_method1("squeeze", (axis,))?, out)
+}
+
+/// Magnitude of the gradient: edges are bright.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// sigma : float or sequence of float, optional
+///     Standard deviation of the Gaussian whose derivatives are taken; by default those of Sobel's filter.
+/// channel_axis : int, optional
+///     The axis of channels.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     float32, or float64 for 32-bit integers and float64.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.gradient_magnitude(np.array([[0, 0, 2, 2]] * 3, np.uint8))[1]
+/// array([0., 8., 8., 0.], dtype=float32)
+#[pyfunction]
+#[pyo3(signature = (image, sigma=None, *, channel_axis=None, out=None, device=None))]
+pub(super) fn gradient_magnitude<'py>(
+    image: &Bound<'py, PyAny>,
+    sigma: Option<PerAxis<f64>>,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Call { image, channel_axis, out, device }.run(|axes| {
+        let sigma = sigma.map(|sigma| sigmas(&sigma, axes)).transpose()?;
+        Ok(Gradient { axes: axes.max(2), sigma, is_float: true })
+    })
+}
+
+/// The standard deviations along x, y and z.
+fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
+    let sigmas = sigma.expand("sigma", axes, 0.0)?;
+    match sigmas.iter().find(|sigma| !(0.0..=MAX_SIGMA).contains(*sigma)) {
+        Some(sigma) => {
+            Err(Error::usage(format_args!("sigma is {sigma}, expected 0 to {MAX_SIGMA}")))
+        }
+        None => Ok(sigmas),
+    }
+}
+
+/// Sharpens by adding the difference from a Gaussian blur.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
+/// sigma : float or sequence of float, default 1.0
+///     Standard deviation of the blur.
+/// amount : float, default 1.0
+///     Factor for the difference.
+/// threshold : float, default 0.0
+///     Samples whose difference is not larger than this stay the same.
+/// channel_axis : int, optional
+///     The axis of channels.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray
+///     Array of the shape and type of `image`. Integers are rounded and clamped to their range.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)
+/// array([40, 36, 84, 80], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (image, sigma=PerAxis::One(1.0), amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None))]
+#[pyo3(
+    text_signature = "(image, sigma=1.0, amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None)"
+)]
+pub(super) fn unsharp_mask<'py>(
+    image: &Bound<'py, PyAny>,
+    sigma: PerAxis<f64>,
+    amount: f64,
+    threshold: f64,
+    channel_axis: Option<isize>,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !amount.is_finite() || !(threshold >= 0.0) {
+        return Err(PyValueError::new_err("expected a finite amount and a threshold of 0 or more"));
+    }
+    Call { image, channel_axis, out, device }
+        .run(|axes| Ok(Unsharp { sigma: sigmas(&sigma, axes)?, amount, threshold }))
+}
+
+/// Numbers connected components.
+///
+/// Parameters
+/// ----------
+/// image : array_like
+///     Image or volume of 1 to 3 axes; 0 is the background.
+/// connectivity : int, optional
+///     Maximum number of axes along which neighbours differ, 1 to the number of axes; by default all.
+/// equal : bool, default True
+///     Whether the samples of a component are equal, as in scikit-image; otherwise, they are only not 0, as in SciPy.
+/// min_size : int, default 0
+///     Components of fewer samples become background.
+/// out : ndarray, optional
+///     Array for the result, with its shape and type.
+/// device : Device, optional
+///     The device; by default that of `set_device`.
+///
+/// Returns
+/// -------
+/// ndarray of uint16 or uint32
+///     Components are numbered from 1 in the order of their first samples. uint32 if there are more than 65535.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, gpuproc as gp
+/// >>> gp.label(np.array([[1, 0, 1], [1, 0, 2]], np.uint8))
+/// array([[1, 0, 2],
+///        [1, 0, 3]], dtype=uint16)
+#[pyfunction]
+#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=0, out=None, device=None))]
+pub(super) fn label<'py>(
+    image: &Bound<'py, PyAny>,
+    connectivity: Option<usize>,
+    equal: bool,
+    min_size: u64,
+    out: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, Device>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = &plain_bytes(image)?;
+    Call { image, channel_axis: None, out, device }.run(|axes| {
+        let reach = connectivity.unwrap_or(axes);
+        if !(1..=axes).contains(&reach) {
+            return Err(Error::usage(format_args!(
+                "connectivity is {reach}, expected 1 to {axes}"
+            )));
+        }
+        let known: &[usize] = if axes == 3 { &[6, 18, 26] } else { &[4, 8] };
+        Label::new(Some(known[reach - 1]), axes.max(2), equal, min_size)
+    })
+}
+
+/// Booleans as u8, other arrays unchanged.
+fn plain_bytes<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let array = as_array(image)?;
+    match array.dtype().kind() {
+        b'b' => array.call_method1("view", ("uint8",)),
+        _ => Ok(array.into_any()),
+    }
 }

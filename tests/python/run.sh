@@ -18,7 +18,8 @@ if [ -z "${WHEEL:-}" ]; then
     (cd src/python && "$work/venv/bin/maturin" build --locked --profile "${PROFILE:-dev}" --out "$work")
     WHEEL=$(echo "$work"/*.whl)
 fi
-pip "$WHEEL" numpy scipy scikit-image pytest dask nibabel mypy
+# 0.25 is the last version of scikit-image whose wheel holds its tests.
+pip "$WHEEL" numpy scipy "scikit-image<0.26" pytest hypothesis pooch dask nibabel mypy
 echo "wheel: $(stat -c %s "$WHEEL") bytes"
 cp -r tests/python "$work/tests"
 cp src/guide/python.md "$work/tests"

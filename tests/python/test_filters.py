@@ -199,3 +199,35 @@ def test_resize():
     np.testing.assert_allclose(gp.resize(volume, (2, 3, 4), interpolation="area"), eighths, atol=1e-3)
     line = np.arange(8, dtype=np.float64)
     np.testing.assert_allclose(gp.resize(line, 4, interpolation="area"), [0.5, 2.5, 4.5, 6.5])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradient_magnitude(dtype, shape):
+    image = samples(dtype, shape)
+    wide = image.astype(float)
+    exact = np.sqrt(sum(ndi.sobel(wide, axis, mode="nearest") ** 2 for axis in range(len(shape))))
+    if len(shape) > 1:
+        np.testing.assert_allclose(gp.gradient_magnitude(image), exact, rtol=1e-5, atol=1e-3)
+    smooth = ndi.gaussian_gradient_magnitude(wide, 1.5, mode="nearest")
+    np.testing.assert_allclose(gp.gradient_magnitude(image, 1.5), smooth, rtol=1e-4, atol=1e-3)
+
+
+def test_unsharp_mask():
+    image = samples(np.uint8, (30, 40))
+    wide = image.astype(float)
+    exact = wide + 0.7 * (wide - ndi.gaussian_filter(wide, 2, mode="nearest"))
+    assert np.abs(gp.unsharp_mask(image, 2, 0.7) - exact.clip(0, 255)).max() <= 0.51
+    np.testing.assert_array_equal(gp.unsharp_mask(image, 2, threshold=1000), image)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_label(shape):
+    from skimage.measure import label
+    image = np.random.default_rng(4).integers(0, 3, shape, np.uint8)
+    for connectivity in range(1, len(shape) + 1):
+        np.testing.assert_array_equal(gp.label(image, connectivity), label(image, connectivity=connectivity))
+        structure = ndi.generate_binary_structure(len(shape), connectivity)
+        np.testing.assert_array_equal(gp.label(image > 0, connectivity, equal=False), ndi.label(image, structure)[0])
+    sizes = np.bincount(gp.label(image).ravel())
+    assert gp.label(image, min_size=3).max() == (sizes[1:] >= 3).sum()

@@ -107,6 +107,19 @@ def project(
     image: ArrayLike, axis: int = 0, *, method: Literal["max", "min", "mean", "sum", "std"] = "max",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
+def gradient_magnitude(
+    image: ArrayLike, sigma: float | Sequence[float] | None = None, *,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def unsharp_mask(
+    image: ArrayLike, sigma: float | Sequence[float] = 1.0, amount: float = 1.0, *,
+    threshold: float = 0.0, channel_axis: int | None = None, out: Array | None = None,
+    device: Device | None = None,
+) -> Array: ...
+def label(
+    image: ArrayLike, connectivity: int | None = None, *, equal: bool = True, min_size: int = 0,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def histogram(
     image: ArrayLike, bins: int = 10, range: tuple[float, float] | None = None, *,
     device: Device | None = None,
